@@ -2,10 +2,13 @@
 //!
 //! Invariant: who is to be told is never taken for what is to be watched for.
 
-use crate::names::Mention;
+use crate::lexicon::Lexicon;
+use crate::names::{self, Mention};
 use crate::need::Need;
+use crate::pieces::{WATCHES, skip_polite};
 use crate::reader::{Found, Reader};
-use crate::scene::quoted;
+use crate::scene::{Scene, quoted};
+use crate::token::Token;
 
 /// Words for people, none of whom is a channel.
 const PEOPLE: &str = "nobody|noone|everyone|everybody|anyone|anybody|someone|somebody|people";
@@ -118,4 +121,41 @@ pub(crate) fn refuse_people(r: &Reader, mentions: &[Mention]) -> Result<(), Need
         ),
         None => Ok(()),
     }
+}
+
+/// Whether a clause begins with a verb of sending.
+pub(crate) fn sends(tokens: &[Token]) -> bool {
+    let reader = Reader::new(tokens.to_vec());
+    let start = skip_polite(&reader, 0);
+    reader
+        .fits("send|post|forward|route|push|report", start)
+        .is_some()
+}
+
+/// Whether it is said of a watch that there is whom it tells: `send the bench watch to #all too`, `let #all know about the bench watch`.
+pub(crate) fn tells_others_too(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    let mut reader = Reader::new(tokens.to_vec());
+    let when = reader.find(&["when|if|whenever|as soon as"]).is_some();
+    if when || reader.find(&["#"]).is_none() {
+        return false;
+    }
+    // `watch` is a verb too: it is a thing with an article before it.
+    let is_thing = |at: usize| {
+        let article =
+            |i: usize| matches!(reader.any_word(i), "the" | "my" | "our" | "this" | "that");
+        reader.fits(WATCHES, at).is_some() && (at.saturating_sub(4)..at).any(article)
+    };
+    let names_watch = (0..tokens.len()).any(is_thing) && !scene.pipelines.is_empty();
+    // A place or a camera of that name is no watch.
+    let is_place = |name: &str| {
+        let mut cameras = scene.cameras.iter();
+        cameras
+            .any(|c| c.id.as_str() == name || c.name == name || names::place_on(c, name).is_some())
+    };
+    let named = names::pipelines(&mut reader, scene);
+    // With a class of its own it is what is watched for: a watch may be called like one.
+    if names::mentions_class(&reader, scene, lexicon) {
+        return false;
+    }
+    names_watch || named.iter().any(|id| !is_place(id.as_str()))
 }

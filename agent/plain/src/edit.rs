@@ -381,6 +381,8 @@ pub(crate) fn change(
         "apply|applies|use|used",
         "look|looks for",
         "run|runs|stay|stays|fire|fires|notify|tell|tells|watches|keep|keeps|record|records|save|saves",
+        "let|lets know|hear about|of?",
+        "about|of the|my|our? watch|watches|alarm|alarms|pipeline|pipelines",
         "send|sends|post|posts|forward|forwards|route|report|reports|trigger|triggers|detect|detects",
     ]);
     // `instead of the other` would have to take something away.

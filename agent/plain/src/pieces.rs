@@ -3,6 +3,7 @@
 //! Invariant: a request that acts holds a verb of acting: one that controls stands at the beginning of its clause, one that watches anywhere in it. A
 //! clause without one only adds to another.
 
+use crate::audience;
 use crate::lexicon::Lexicon;
 use crate::names;
 use crate::reader::{Reader, left_over};
@@ -324,7 +325,14 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
         }
     }
     for request in &mut found {
-        if request.asks == Asks::Watch && sets_a_watch(&request.tokens, scene, lexicon) {
+        let tells = || audience::tells_others_too(&request.tokens, scene, lexicon);
+        let changes = match request.asks {
+            Asks::Watch => sets_a_watch(&request.tokens, scene, lexicon) || tells(),
+            // `post the bench watch to #all`
+            Asks::Nothing => audience::sends(&request.tokens) && tells(),
+            _ => false,
+        };
+        if changes {
             request.asks = Asks::Change;
         }
     }

@@ -1,9 +1,9 @@
 //! Who is told: a channel by its bare name, and somebody who is none.
 
-use watchkeeper_plain::answer::Answer;
+use watchkeeper_plain::answer::{Answer, Change};
 use watchkeeper_plain::scene::Scene;
 
-use crate::support::{ask, camera, proposal_in, scene, specs};
+use crate::support::{ask, camera, proposal_in, question_in, scene, specs, with_pipelines};
 
 /// A box with a hall and the channels security and front-desk.
 fn site() -> Scene {
@@ -102,4 +102,44 @@ fn a_name_that_is_no_receiver_in_the_sentence_is_none() {
     assert!(spec.rules.unwrap()[0].notify.is_empty());
     let people = "Alert people when they enter the left half of the hall";
     assert!(matches!(ask(people, &scene), Answer::Propose(_)));
+}
+
+#[test]
+fn a_watch_that_there_is_tells_others_too_and_no_other_is_set_beside_it() {
+    let scene = with_pipelines(&["gate", "dock"]);
+    for text in [
+        "send the gate watch to #front-desk too",
+        "send the gate alarm to #front-desk as well",
+        "also send the gate watch to #front-desk",
+        "forward the gate watch to front-desk too",
+        "let #front-desk know about the gate watch too",
+        "tell #front-desk about the gate watch as well",
+        "post gate-person-or-ca-appears to #front-desk",
+    ] {
+        let proposal = proposal_in(text, &scene);
+        assert_eq!(proposal.not_understood, [""; 0], "{text}");
+        let [Change::Replace(spec)] = proposal.changes.as_slice() else {
+            panic!("{text}: {:#?}", proposal.changes);
+        };
+        assert_eq!(spec.id, scene.pipelines[0].spec.id, "{text}");
+        let rules = spec.rules.iter().flatten();
+        for rule in rules {
+            let told: Vec<&str> = rule.notify.iter().map(|c| c.as_str()).collect();
+            assert_eq!(told, ["front-desk"], "{text}");
+        }
+    }
+    // One of several is asked for, and what is watched for is a watch of its own.
+    let which = question_in("send the watch to #front-desk too", &scene);
+    assert_eq!(which.choices.len(), 2, "{}", which.text);
+    for text in [
+        "tell #front-desk about people on camera gate too",
+        "send people on camera gate to #front-desk",
+        "tell #front-desk when a person is on camera gate",
+    ] {
+        let changes = proposal_in(text, &scene).changes;
+        assert!(
+            matches!(&changes[..], [Change::Deploy(_)]),
+            "{text}: {changes:#?}"
+        );
+    }
 }
