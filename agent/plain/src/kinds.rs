@@ -6,6 +6,7 @@
 use serde_json::Value;
 use watchkeeper_contract::rule::Condition;
 
+use crate::english;
 use crate::reader::Reader;
 use crate::scene::{Deployed, quoted};
 use crate::watch;
@@ -200,11 +201,47 @@ pub(crate) fn counted(
             }
         }
     }
-    if asked.is_empty() && number && !labels.is_empty() {
-        said.push(
-            "Every event about them counts, of whatever kind; one object may have several."
-                .to_owned(),
-        );
-    }
     (kinds, said)
+}
+
+/// What a number of events is the number of: not of people or things, of which one may have several.
+pub(crate) fn events_of(watches: &[&Deployed], labels: &[String]) -> String {
+    const MOST_NAMED: usize = 4;
+    let about = match labels {
+        [] => String::new(),
+        labels => format!(" about {}", english::several(&labels.join(" or "))),
+    };
+    let every = [
+        EventKind::Crosses,
+        EventKind::Enters,
+        EventKind::Leaves,
+        EventKind::Stays,
+        EventKind::Appears,
+    ];
+    let one = |watch: &&Deployed| {
+        let mut told: Vec<&str> = every
+            .iter()
+            .filter(|kind| tells(watch, **kind, labels))
+            .map(|kind| kind.said())
+            .collect();
+        let rules = watch.spec.rules.iter().flatten();
+        let of_number =
+            |when: &Condition| matches!(when, Condition::Count { .. } | Condition::Value { .. });
+        if rules.map(|rule| &rule.when).any(of_number) {
+            told.push("came to the number of its rule");
+        }
+        match told.is_empty() {
+            true => format!("{} tells of nothing", watch.spec.id),
+            false => format!("{}: something {}", watch.spec.id, told.join(", or ")),
+        }
+    };
+    let of: Vec<String> = watches.iter().take(MOST_NAMED).map(one).collect();
+    let of = match watches.len() {
+        0 => String::new(),
+        n if n > MOST_NAMED => format!(" of {n} watches"),
+        _ => format!(" ({})", of.join("; ")),
+    };
+    format!(
+        "What is counted are events{about}{of}, and not people or things: one that comes twice counts twice."
+    )
 }

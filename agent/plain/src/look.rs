@@ -43,6 +43,15 @@ pub(crate) fn look(
             "What is kept in notes is shown by `/memory {about}` in the chat. I can show the cameras, what is watched, how many are counted and what happened; ask \"help\" for more."
         ));
     }
+    if let Some(found) = r.find(&["how long", "for how long"])
+        && r.find(&["how long ago"]).is_none()
+    {
+        return Err(format!(
+            "{} is nothing that I add up: each event that is over says how long it went on. Ask for the events (\"what happened at the gate today\") or how often (\"how many stayed at the gate \
+             today\").",
+            quoted(&r.written(found.at))
+        ));
+    }
     // Why something was or was not so, and what would be: nothing that can be looked up.
     if has(r, "why|would|talking|saying|sound|hear") {
         return Err(String::new());
@@ -106,14 +115,25 @@ pub(crate) fn look(
     ) || r.find(&["set up"]).is_some();
     if range.is_some() || (past && !deployed) {
         let said = has(r, HAPPENED) || range.is_some() || most.is_some();
+        let of_events = has(r, "events|event|alerts|alarms|warnings|incidents");
         let kinds = kinds::asked(r, many);
         let mentions = names::classes(r, scene, lexicon);
         let said = said || !kinds.is_empty() || !mentions.is_empty();
         let mut labels: Vec<String> = Vec::new();
-        for label in mentions.into_iter().flat_map(|m| m.labels) {
-            let known = scene.models.iter().any(|m| m.labels.contains(&label));
-            if known && !labels.contains(&label) {
-                labels.push(label);
+        let mut told_apart = Vec::new();
+        for mention in mentions {
+            let known = |label: &&String| scene.models.iter().any(|m| m.labels.contains(label));
+            let of_it: Vec<&String> = mention.labels.iter().filter(known).collect();
+            if of_it.is_empty() && !mention.labels.is_empty() {
+                told_apart.push(format!(
+                    "No model here tells {} apart: all that moved or was seen is meant.",
+                    quoted(&mention.said)
+                ));
+            }
+            for label in of_it {
+                if !labels.contains(label) {
+                    labels.push(label.clone());
+                }
             }
         }
         r.take_all(&[
@@ -135,7 +155,11 @@ pub(crate) fn look(
             .filter(|p| camera.as_ref().is_none_or(|c| p.spec.source == *c))
             .collect();
         let (conditions, mut told) = kinds::counted(&kinds, &watches, &labels, many);
+        if many && kinds.is_empty() && !of_events {
+            told.push(kinds::events_of(&watches, &labels));
+        }
         let (from, to) = range.unwrap_or((None, None));
+        told.extend(told_apart);
         told.push(span::told((from, to), &scene.now));
         told.retain(|sentence| !sentence.is_empty());
         let wanted = EventsWanted {

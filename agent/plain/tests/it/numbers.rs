@@ -125,7 +125,10 @@ fn a_watch_may_be_asked_about_by_its_name() {
 fn a_number_of_any_kind_is_said_to_be_one() {
     let (wanted, said) = events("how many people were in the yard yesterday");
     assert!(wanted.conditions.is_empty());
-    assert!(said.contains("whatever kind"), "{said}");
+    assert!(
+        said.contains("events about people") && said.contains("not people or things"),
+        "{said}"
+    );
     let (wanted, said) = events("how many alerts were there today");
     assert!(wanted.conditions.is_empty() && wanted.labels.is_empty());
     assert_eq!(said, "This is from Saturday 28 March 00:00 until now.");
@@ -142,6 +145,57 @@ fn so_many_of_the_newest_are_asked_for_by_their_number() {
     ] {
         let (wanted, _) = events(text);
         assert_eq!(wanted.most, most, "{text}");
+    }
+}
+
+#[test]
+fn a_number_is_said_to_be_of_events_and_of_which() {
+    for text in [
+        "how many people were at gate-somebody-stays today",
+        "tell me how many were at gate-somebody-stays today",
+    ] {
+        let (wanted, said) = events(text);
+        assert!(wanted.only_number, "{text}");
+        assert!(
+            said.contains("gate-somebody-stays: something stayed")
+                && said.contains("not people or things"),
+            "{text}: {said}"
+        );
+    }
+    let mut scene = site();
+    scene.models[0].labels.clear();
+    let text = "how many people were at gate-somebody-stays today";
+    let Answer::Look(looked) = ask(text, &scene) else {
+        panic!("{text}");
+    };
+    assert!(
+        looked.text.contains("No model here tells \"people\" apart"),
+        "{}",
+        looked.text
+    );
+    for text in [
+        "how many things crossed today",
+        "how many objects crossed the line today",
+    ] {
+        let (wanted, _) = events(text);
+        assert_eq!(wanted.conditions, ["crosses"], "{text}");
+    }
+}
+
+#[test]
+fn how_long_is_not_answered_by_how_often() {
+    for text in [
+        "how long did people stay at the gate today",
+        "tell me how long somebody was at the gate yesterday",
+    ] {
+        let Answer::Unknown(unknown) = ask(text, &site()) else {
+            panic!("{text}");
+        };
+        assert!(
+            unknown.text.contains("how often"),
+            "{text}: {}",
+            unknown.text
+        );
     }
 }
 
