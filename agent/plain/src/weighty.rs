@@ -420,7 +420,10 @@ pub(crate) fn refuse_a_report(r: &Reader) -> Result<(), Need> {
         format!("at|around <h> every|each {DAYS}"),
         "daily at|around <h>".to_owned(),
     ];
-    let Some(found) = at_a_time.iter().find_map(|p| r.find(&[p])) else {
+    // `every day at 8 to 10` is a span.
+    let goes_on = |end: usize| r.fits("to|until|till|through|-|–|and <h>", end).is_some();
+    let found = at_a_time.iter().find_map(|p| r.find(&[p]));
+    let Some(found) = found.filter(|found| !goes_on(found.at.end)) else {
         return Ok(());
     };
     let written = r.written(found.at);

@@ -125,7 +125,11 @@ pub(super) fn objects(
             none,
         ));
     }
-    let all = wanted.iter().all(|m| m.labels.is_empty());
+    let or_anything = excluded.is_empty() && anything_besides(r, &wanted);
+    let all = or_anything || wanted.iter().all(|m| m.labels.is_empty());
+    if or_anything {
+        said = "anything".to_owned();
+    }
     let pick = |model: &Model, mention: &Mention| -> Vec<String> {
         let has = |label: &&String| mention.labels.iter().any(|l| folded(l) == folded(label));
         model.labels.iter().filter(has).cloned().collect()
@@ -265,6 +269,19 @@ fn both(r: &Reader, wanted: &[&Mention]) -> bool {
                 && r.any_word(a.at.end) == "and"
                 && one(a.at.end + 1)
                 && b.at.start == a.at.end + 2
+        }
+        _ => false,
+    })
+}
+
+/// Whether anything counts besides a class that is named: `a person or something`, `nobody and nothing`.
+fn anything_besides(r: &Reader, wanted: &[&Mention]) -> bool {
+    wanted.windows(2).any(|pair| match pair {
+        [a, b] => {
+            let joined = |word: &str| (a.at.end..b.at.start).any(|i| r.any_word(i) == word);
+            let none = |m: &Mention| m.stand == Stand::None || m.is_nobody();
+            (a.labels.is_empty() != b.labels.is_empty())
+                && (joined("or") || joined("nor") || (none(a) && none(b) && joined("and")))
         }
         _ => false,
     })

@@ -247,3 +247,39 @@ fn a_class_that_is_not_known_is_not_left_out_wherever_it_stands() {
         );
     }
 }
+
+#[test]
+fn whatever_is_named_beside_anything_is_not_all_that_counts() {
+    for (text, said) in [
+        (
+            "tell me when a person or something is on camera gate",
+            "when anything is seen",
+        ),
+        (
+            "tell me when nobody and nothing is on camera gate",
+            "when nothing is in the picture",
+        ),
+    ] {
+        let proposal = proposal_in(text, &scene());
+        assert!(
+            proposal.understood.contains(said),
+            "{text}: {}",
+            proposal.understood
+        );
+        let workflow = &specs(&proposal)[0].workflow;
+        assert!(
+            workflow["steps"][0].get("class_filter").is_none(),
+            "{text}: {workflow}"
+        );
+    }
+}
+
+#[test]
+fn hours_of_every_day_are_a_span_and_no_report() {
+    let text = "every day from 8:00 to 10:00 tell me about people on camera gate";
+    let hours = understood(text, &scene());
+    assert!(hours.contains("every day from 08:00 to 10:00"), "{hours}");
+    let text = "every weekday at 22:00 to 6:00 warn me about people on camera gate";
+    let hours = understood(text, &scene());
+    assert!(hours.contains("from 22:00 to 06:00"), "{hours}");
+}
