@@ -80,9 +80,9 @@ pub(crate) fn look(
     // `how many things crossed` is about what happened.
     let able = has(
         r,
-        "detect|recognise|recognize|recognised|recognized|classes|class|labels|objects|things|distinguish",
-    ) && !has(r, "did|happened|was|were")
-        && !(many && past);
+        "detect|recognise|recognize|recognised|recognized|classes|class|labels|distinguish",
+    ) || (!many && has(r, "objects|things"));
+    let able = able && !has(r, "did|happened|was|were") && !(many && past);
     let topic = |r: &mut Reader, words: &str| r.take_all(&[words]);
     if topic(r, "templates|template") {
         return Ok((Look::Templates, String::new()));

@@ -183,6 +183,21 @@ fn a_number_is_said_to_be_of_events_and_of_which() {
 }
 
 #[test]
+fn how_many_are_there_now_is_no_question_about_classes() {
+    for text in [
+        "how many things are in the yard",
+        "how many objects are on camera gate",
+    ] {
+        let found = looked(text).look;
+        assert!(matches!(found, Look::Status(Some(_))), "{text}: {found:?}");
+    }
+    assert_eq!(
+        looked("how many objects can you detect").look,
+        Look::Classes
+    );
+}
+
+#[test]
 fn how_long_is_not_answered_by_how_often() {
     for text in [
         "how long did people stay at the gate today",
