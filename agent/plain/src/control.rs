@@ -211,6 +211,19 @@ pub(crate) fn control(
             ));
         }
     }
+    if asks == Asks::Stop
+        && takes_away
+        && let Some(part) = out_of_a_watch(&r, verb_at + verb_words.len(), &names)
+    {
+        return Err(Need::new(
+            Missing::Meaning,
+            format!(
+                "I can {word} whole pipelines or cameras, and take nothing out of one ({}). Its classes can be changed (\"only cars\", \"ignore bicycles\"); for another place or camera ask \
+                 for a new watch and stop this one.",
+                quoted(&part)
+            ),
+        ));
+    }
     let counting = r.find(&["counting"]).is_some();
     let kind = match (r.find(&[COUNTS]), r.find(&[TELLS])) {
         (Some(_), None) => Some(true),
@@ -376,6 +389,18 @@ fn paused_of(targets: Vec<PipelineId>, scene: &Scene) -> Result<Vec<PipelineId>,
         _ => "Nothing is paused there, so there is no pause to end.".to_owned(),
     };
     Err(Need::new(Missing::Meaning, text))
+}
+
+/// What is to be taken out of a watch, where that is said: `remove the yard from the gate watch`. `names`: where pipelines are named.
+fn out_of_a_watch(r: &Reader, start: usize, names: &[usize]) -> Option<String> {
+    let from = (start..r.tokens.len()).find(|i| r.any_word(*i) == "from")?;
+    let is_watch = |i: usize| {
+        let things = format!("{THINGS}|{WATCHES}");
+        names.contains(&i) || things.split('|').any(|word| word == r.any_word(i))
+    };
+    let of_a_watch = (from + 1..r.tokens.len()).any(is_watch);
+    let is_part = !(start..from).any(is_watch) && start < from;
+    (of_a_watch && is_part).then(|| r.written(start..from))
 }
 
 /// What a request says of which of several it means.

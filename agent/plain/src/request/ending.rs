@@ -42,6 +42,14 @@ pub(crate) fn ending(r: &mut Reader) -> Result<Option<f64>, Need> {
         return Ok(None);
     };
     match found.held.as_slice() {
+        // `for the next hour, then stop`: it was said when.
+        [] if r
+            .find(&["for|during|in|within|over the? next <u>"])
+            .is_some() =>
+        {
+            r.mark(found.at);
+            Ok(None)
+        }
         [] => {
             let written = r.written(found.at);
             Err(Need::not_read(

@@ -69,6 +69,10 @@ fn a_watch_that_shall_stop_after_a_time_ends_by_itself() {
             1800.0,
         ),
         (
+            "tell me when a person is on camera gate for the next hour, then stop",
+            3600.0,
+        ),
+        (
             "count cars on camera gate and stop counting after 2 hours please",
             7200.0,
         ),
@@ -164,6 +168,14 @@ fn an_order_that_is_not_carried_out_names_what_can_be_done_instead() {
         ("turn off notifications for the gate", "\"pause "),
         ("stop sending the gate watch to #security", "\"pause "),
         ("stop the zone of the gate watch", "change the watch"),
+        (
+            "remove the gate from the gate watch",
+            "take nothing out of one",
+        ),
+        (
+            "delete people from the dock watch",
+            "take nothing out of one",
+        ),
     ] {
         let said = refused(text, &site());
         assert!(said.contains(remedy), "{text}: {said}");
