@@ -43,6 +43,7 @@ pub(crate) fn refuse_in_a_watch(r: &Reader) -> Result<(), Need> {
         format!("{TELL} no one"),
         format!("{TELL} nobody|noone"),
         format!("{TELL} me|us? nothing about|of|on|from|more?"),
+        "send|sends|post|posts|forward|push|report nothing".to_owned(),
         format!("let {WHO} know"),
         "let no one know".to_owned(),
         format!("no one {BE} {TOLD}"),
@@ -141,8 +142,12 @@ pub(crate) fn tells_others_too(tokens: &[Token], scene: &Scene, lexicon: &Lexico
     }
     // `watch` is a verb too: it is a thing with an article before it.
     let is_thing = |at: usize| {
-        let article =
-            |i: usize| matches!(reader.any_word(i), "the" | "my" | "our" | "this" | "that");
+        let article = |i: usize| {
+            matches!(
+                reader.any_word(i),
+                "the" | "my" | "our" | "this" | "that" | "all" | "every" | "each" | "both"
+            )
+        };
         reader.fits(WATCHES, at).is_some() && (at.saturating_sub(4)..at).any(article)
     };
     let names_watch = (0..tokens.len()).any(is_thing) && !scene.pipelines.is_empty();

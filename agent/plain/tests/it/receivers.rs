@@ -128,6 +128,10 @@ fn a_watch_that_there_is_tells_others_too_and_no_other_is_set_beside_it() {
             assert_eq!(told, ["front-desk"], "{text}");
         }
     }
+    let nothing = "send nothing to #front-desk about the gate watch";
+    assert!(!matches!(ask(nothing, &scene), Answer::Propose(_)));
+    let all = question_in("send all watches to #front-desk", &scene);
+    assert_eq!(all.choices.len(), 2, "{}", all.text);
     // One of several is asked for, and what is watched for is a watch of its own.
     let which = question_in("send the watch to #front-desk too", &scene);
     assert_eq!(which.choices.len(), 2, "{}", which.text);
