@@ -76,6 +76,9 @@ pub(crate) fn look(
     let range: Option<Range> = hours::past(r, &scene.now, &mut notes.assumed);
     let range = range.map(|range| span::been(r, range, &scene.now, &mut notes.assumed));
     let many = r.take(&["how many", "how often", "number of"]).is_some();
+    if many && has(r, "how many|often") {
+        return Err("Those are two questions. Please ask them one at a time.".to_owned());
+    }
     let past = has(r, HAPPENED) || has(r, WAS) || most.is_some();
     // `how many things crossed` is about what happened.
     let able = has(

@@ -22,11 +22,11 @@ use crate::propose::propose;
 use crate::reader::{Reader, left_over};
 use crate::receiver;
 use crate::request;
-use crate::scene::Scene;
+use crate::scene::{Scene, quoted};
 use crate::spelling::{self, Slip};
 use crate::states;
 use crate::templates::Templates;
-use crate::token::{MAX_CHARS, Token, tokens};
+use crate::token::{Kind, MAX_CHARS, Token, tokens};
 use crate::tongue;
 
 /// A text that is too long to be read.
@@ -187,6 +187,7 @@ impl Plain {
                     "That is a question and a request. Please say them one at a time.",
                 ));
             }
+            notes.assumed.extend(unanswered(&requests));
             return self.look(first, scene, notes);
         }
         let understood = self.acts(&requests, scene, &mut notes);
@@ -293,6 +294,23 @@ impl Plain {
             Err(text) => unknown(left_over(&reader, &self.lexicon), text),
         }
     }
+}
+
+/// What is said of questions that stand behind the one that is answered.
+fn unanswered(questions: &[Request]) -> Option<String> {
+    let rest = questions.get(1..).filter(|rest| !rest.is_empty())?;
+    let words: Vec<String> = rest
+        .iter()
+        .map(|question| {
+            let reader = Reader::new(question.tokens.clone());
+            let end = question.tokens.iter().rposition(|t| t.kind != Kind::Mark);
+            quoted(&reader.written(0..end.map_or(0, |end| end + 1)))
+        })
+        .collect();
+    Some(format!(
+        "One question is answered at a time: ask {} by itself.",
+        words.join(" and ")
+    ))
 }
 
 /// Whether a request changes nothing: it looks, or says only that nothing is to be changed.

@@ -198,6 +198,23 @@ fn how_many_are_there_now_is_no_question_about_classes() {
 }
 
 #[test]
+fn two_questions_are_not_answered_as_one() {
+    let text = "how many people were in the yard today and how many cars crossed";
+    let Answer::Unknown(unknown) = ask(text, &site()) else {
+        panic!("{text}");
+    };
+    assert!(unknown.text.contains("one at a time"), "{}", unknown.text);
+    let text = "what happened in the yard yesterday? how many cars crossed?";
+    let said = looked(text).text;
+    assert!(
+        said.contains("ask \"how many cars crossed\" by itself"),
+        "{said}"
+    );
+    let said = looked("what happened in the yard yesterday?").text;
+    assert!(!said.contains("by itself"), "{said}");
+}
+
+#[test]
 fn how_long_is_not_answered_by_how_often() {
     for text in [
         "how long did people stay at the gate today",
