@@ -244,6 +244,11 @@ pub(crate) fn control(
         false => Cameras::None,
     };
     r.take_all(&[THINGS]);
+    for i in 0..r.tokens.len() {
+        if r.word(i) == "one" && stands_for_its_name(&r, i) {
+            r.mark(i..i + 1);
+        }
+    }
     let picks = picks(&r, &names);
     let rest = unread(&r, verb_at, &picks.words);
     if !rest.is_empty() {
@@ -441,6 +446,14 @@ fn picks(r: &Reader, names: &[usize]) -> Picks {
             });
     }
     found
+}
+
+/// Whether a `one` stands for the watch that is named before it: `all but the safe one`.
+fn stands_for_its_name(r: &Reader, at: usize) -> bool {
+    let is_name = |i: &usize| r.word(*i).is_empty() && r.any_word(*i) != "the";
+    let name = (0..at).rev().take_while(is_name).last();
+    let before = name.and_then(|first| first.checked_sub(1));
+    before.is_some_and(|before| r.any_word(before) == "the")
 }
 
 /// The words that nothing here reads, together where they stand together.

@@ -78,6 +78,20 @@ fn told(text: &str) -> String {
 }
 
 #[test]
+fn the_one_behind_a_name_is_what_is_named() {
+    for text in [
+        "stop everything except the hall one",
+        "kill all the alerts except the hall one",
+    ] {
+        let stopped = touched(text);
+        assert!(
+            stopped.len() > 1 && !stopped.iter().any(|id| id.starts_with("hall")),
+            "{text}: {stopped:?}"
+        );
+    }
+}
+
+#[test]
 fn an_order_that_picks_one_of_several_ends_none_and_asks_which() {
     for verb in ["stop", "pause", "resume", "delete", "turn off"] {
         for which in [
