@@ -96,6 +96,10 @@ struct State {
     held_bytes: u64,
     taken: u64,
     refused: u64,
+    /// Outlets that were given.
+    outlets: u64,
+    /// Of each pipeline the outlet that may note why its steps are barred: the last one, until the pipeline is forgotten.
+    noting: BTreeMap<PipelineId, u64>,
     /// Why `[sinks]` does not allow what a step wanted last.
     barred: BTreeMap<(PipelineId, String), String>,
     done: u64,
@@ -150,6 +154,7 @@ pub struct Effects {
 #[derive(Debug, Clone)]
 pub struct Outlet {
     pipeline: PipelineId,
+    number: u64,
     shared: Arc<Shared>,
 }
 
@@ -195,11 +200,16 @@ impl Effects {
         Ok(Self { shared, thread })
     }
 
-    /// For the steps of `pipeline`.
+    /// For the steps of `pipeline`, in a run that begins: what one before it is not allowed is noted no more.
     #[must_use]
     pub fn outlet(&self, pipeline: &PipelineId) -> Outlet {
+        let mut state = self.shared.state.lock();
+        state.outlets += 1;
+        let number = state.outlets;
+        state.noting.insert(pipeline.clone(), number);
         Outlet {
             pipeline: pipeline.clone(),
+            number,
             shared: Arc::clone(&self.shared),
         }
     }
@@ -299,9 +309,10 @@ impl Effects {
             .collect()
     }
 
-    /// Nobody wants any more what this pipeline was not allowed.
+    /// Nobody wants any more what this pipeline was not allowed, nor what a run of it that hangs may still want.
     pub fn forget(&self, pipeline: &PipelineId) {
         let mut state = self.shared.state.lock();
+        state.noting.remove(pipeline);
         state.barred.retain(|(of, _), _| of != pipeline);
     }
 
@@ -340,10 +351,14 @@ impl Outlet {
         taken
     }
 
-    /// Notes why a step is not allowed what it wants, or that it is.
+    /// Notes why a step is not allowed what it wants, or that it is. Of a run that is over nothing is noted.
     fn bar(&self, step: &str, why: Option<&String>) {
         let place = (self.pipeline.clone(), step.to_owned());
-        let barred = &mut self.shared.state.lock().barred;
+        let mut state = self.shared.state.lock();
+        if state.noting.get(&self.pipeline) != Some(&self.number) {
+            return;
+        }
+        let barred = &mut state.barred;
         match why {
             None => drop(barred.remove(&place)),
             Some(why) if barred.len() < MOST_BARRED || barred.contains_key(&place) => {

@@ -149,6 +149,23 @@ fn what_the_configuration_does_not_allow_is_refused_and_counted() {
 }
 
 #[test]
+fn a_run_that_is_over_is_no_trouble_any_more_whatever_it_still_wants() {
+    let dir = tempfile::tempdir().unwrap();
+    let effects = open(dir.path(), FREE);
+    let barred = |of: &Outlet| assert!(of.emit("hook", &call("evil.example", "x")).is_err());
+    let old = outlet(&effects);
+    barred(&old);
+    effects.forget(&old.pipeline);
+    barred(&old);
+    assert_eq!(effects.troubles(), [""; 0]);
+    let new = outlet(&effects);
+    barred(&old);
+    assert_eq!(effects.troubles(), [""; 0]);
+    barred(&new);
+    assert_eq!(effects.troubles().len(), 1);
+}
+
+#[test]
 fn a_full_spool_refuses_the_newest_and_takes_again_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
     let effects = open(dir.path(), FREE);

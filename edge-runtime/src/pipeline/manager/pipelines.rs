@@ -179,12 +179,13 @@ impl Manager {
     fn end(&self, id: &PipelineId) {
         // Before the wait: what ends would be taken for the state of what comes in its place, were the process killed meanwhile.
         self.parts.states.forget(id);
-        self.parts.effects.forget(id);
         // A block of its own: the table must not be held while the end is waited for.
         let old = { self.pipelines.lock().get(id).cloned() };
         if let Some(Deployed::Running(worker)) = old {
             worker.stop();
         }
+        // After it: the frame that was in work may have wanted something. What hangs still is not listened to any more.
+        self.parts.effects.forget(id);
     }
 
     /// Lists a pipeline in the place of the one of its name, which is dropped where no lock is held: that may wait for its thread.

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use watchkeeper_config::LoadRequest;
+use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::source::{LossCause, SourceSpec};
@@ -493,6 +494,40 @@ fn a_pause_ends_at_its_moment_and_not_where_somebody_was_quicker() {
     let for_good = manager.pause(&id, None).unwrap();
     assert_eq!(for_good.paused_until, None);
     manager.shut_down(Instant::now() + Duration::from_secs(30));
+}
+
+#[test]
+fn what_a_pipeline_was_not_allowed_is_no_trouble_once_it_is_deleted_or_replaced() {
+    let barred = Effect::Http(HttpCall {
+        url: "https://elsewhere.example/in".to_owned(),
+        method: HttpMethod::Post,
+        query: Vec::new(),
+        headers: BTreeMap::new(),
+        body: HttpBody::Json {
+            document: "somebody".into(),
+        },
+        timeout_s: 2.0,
+    });
+    for is_deleted in [true, false] {
+        let state = tempfile::tempdir().unwrap();
+        let manager = manager(state.path());
+        manager.put_source(spec("gate", "demo:")).unwrap();
+        let id = watch(&manager);
+        let troubles = || manager.parts.effects.troubles();
+        // In the place of a step of its workflow.
+        let outlet = manager.parts.effects.outlet(&id);
+        outlet.emit("hook", &barred).unwrap_err();
+        assert_eq!(troubles().len(), 1);
+        if is_deleted {
+            manager.delete_pipeline(&id).unwrap();
+        } else {
+            watch(&manager);
+        }
+        assert_eq!(troubles(), [""; 0]);
+        // Of a frame that was in work, or of a thread that hangs.
+        outlet.emit("hook", &barred).unwrap_err();
+        assert_eq!(troubles(), [""; 0]);
+    }
 }
 
 #[test]
