@@ -50,7 +50,7 @@ pub(super) async fn get(
 }
 
 /// Deploys a workflow, in place of the pipeline of that name. The body may leave out `id`. Over a section of the configuration file it holds until
-/// that section is edited.
+/// that section is edited. With `paused` in the place of one that is paused until some moment, it goes on at that moment too.
 #[utoipa::path(put, path = "/pipelines/{id}", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     request_body = PipelineSpec,

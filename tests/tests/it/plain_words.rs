@@ -201,6 +201,15 @@ fn a_pause_until_a_moment_outlasts_the_runtime_and_ends_by_itself() -> anyhow::R
     let until = of(&bench.get("/v1/pipelines")?[0]).context("until when")?;
     let asked = objects[0]["changes"][0]["until"].as_str();
     assert_eq!(asked, Some(until.as_str()), "{objects:#?}");
+    // A change of what it does is none of that.
+    let (code, _, errors) = ask_json(&bench, &["--yes", "change the street watch to only cars"])?;
+    assert_eq!(code, 0, "{errors}");
+    let changed = &bench.get("/v1/pipelines")?[0];
+    assert!(
+        changed["spec"]["rules"].to_string().contains("\"car\""),
+        "{changed}"
+    );
+    assert_eq!(of(changed), Some(until), "{changed}");
 
     // A moment that comes while nobody is there, said as a program says it.
     let id = bench.get("/v1/pipelines")?[0]["spec"]["id"].clone();

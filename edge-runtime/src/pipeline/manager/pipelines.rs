@@ -135,6 +135,9 @@ impl Manager {
         self.check_storable()?;
         self.has_channels(&spec)?;
         let prepared = self.prepare(&spec)?;
+        let was_paused = self
+            .handle(&spec.id)
+            .is_ok_and(|old| old.status().spec.paused);
         let change = self.changes.lock();
         // Asked again: others went on meanwhile.
         self.has_place(&spec.id)?;
@@ -143,7 +146,10 @@ impl Manager {
         let over = self.sections.lock().fingerprint(&spec.id);
         let specs = self.parts.journal.specs();
         specs.put(&spec, over.as_deref()).map_err(storage)?;
-        self.forget_pause(&spec.id);
+        // What was paused until some moment and stays paused stays so until then.
+        if !(was_paused && spec.paused) {
+            self.forget_pause(&spec.id);
+        }
         self.sections.lock().replace(&spec.id, true);
         self.release(&spec.id);
         if !exists {
@@ -238,6 +244,7 @@ impl Manager {
             let problem = Problem::new(422, ProblemCode::InvalidRequest, text);
             return Err(problem.at("until", until.to_string()));
         }
+        let _turn = self.turns.take(id);
         self.set_paused(id, Some(until))
     }
 
@@ -245,12 +252,22 @@ impl Manager {
     pub fn end_pauses(&self) {
         let quality = clock::wall().quality;
         for id in self.parts.pauses.due(clock::now(), quality) {
+            let _turn = self.turns.take(&id);
+            // Asked again: somebody may have named another moment meanwhile.
+            if self
+                .parts
+                .pauses
+                .until(&id)
+                .is_none_or(|at| at > clock::now())
+            {
+                continue;
+            }
             let is_paused = self.handle(&id).is_ok_and(|d| d.status().spec.paused);
             if !is_paused {
                 self.forget_pause(&id);
                 continue;
             }
-            match self.resume(&id) {
+            match self.resume_now(&id) {
                 Ok(_) => tracing::info!(pipeline = %id, "its pause is over"),
                 Err(problem) => {
                     tracing::warn!(pipeline = %id, %problem, "its pause is over and it can't go on; tried again");
@@ -260,7 +277,7 @@ impl Manager {
     }
 
     /// Nobody waits for the end of a pause any more.
-    fn forget_pause(&self, id: &PipelineId) {
+    pub(super) fn forget_pause(&self, id: &PipelineId) {
         if let Err(error) = self.parts.pauses.set(id, None) {
             tracing::warn!(pipeline = %id, %error, "until when it was paused is not forgotten");
         }
@@ -271,19 +288,24 @@ impl Manager {
     /// # Errors
     /// [`Problem`] when there is no such pipeline or it can't run.
     pub fn resume(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
+        let _turn = self.turns.take(id);
+        self.resume_now(id)
+    }
+
+    /// The same for whoever has the turn.
+    fn resume_now(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
         let status = self.set_paused(id, None)?;
         self.forget_pause(id);
         Ok(status)
     }
 
-    /// Pauses it until some moment or for good, or (`None`) resumes it.
+    /// Pauses it until some moment or for good, or (`None`) resumes it. For whoever has the turn.
     fn set_paused(
         &self,
         id: &PipelineId,
         pause: Option<Option<Timestamp>>,
     ) -> Result<PipelineStatus, Problem> {
         let paused = pause.is_some();
-        let _turn = self.turns.take(id);
         let deployed = self.handle(id)?;
         let mut spec = deployed.spec().clone();
         spec.paused = paused;

@@ -37,6 +37,10 @@ impl Manager {
         }
         let settled = self.settled(pipelines, &mut troubles);
         *self.sections.lock() = settled.sections;
+        for id in settled.stale_words.iter().chain(&settled.stale_specs) {
+            // Whether an edited section is paused is said by it alone, and for good.
+            self.forget_pause(id);
+        }
         let specs: BTreeMap<_, _> = settled
             .wanted
             .iter()

@@ -497,6 +497,66 @@ fn a_pause_ends_at_its_moment_and_not_where_somebody_was_quicker() {
 }
 
 #[test]
+fn what_is_paused_until_a_moment_and_changed_meanwhile_goes_on_at_that_moment() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    manager
+        .put_source(spec("gate", "demo:?seconds=600"))
+        .unwrap();
+    let id = watch(&manager);
+    let now = jiff::Timestamp::now();
+    let in_s = |s: i64| Some(now + jiff::SignedDuration::from_secs(s));
+    let mut changed = manager.pause(&id, in_s(3600)).unwrap().spec;
+    assert!(changed.paused);
+    changed.rules = Some(Vec::new());
+    let answered = manager.create_pipeline(changed.clone(), true).unwrap();
+    assert_eq!(answered.paused_until, in_s(3600));
+    // The moment comes.
+    manager.parts().pauses.set(&id, in_s(-1)).unwrap();
+    manager.end_pauses();
+    assert!(!manager.pipeline(&id).unwrap().spec.paused);
+    // What runs and is to be paused from now on is paused for good, and so is one that was deployed unpaused in between.
+    let for_good = manager.create_pipeline(changed.clone(), true).unwrap();
+    assert!(for_good.spec.paused && for_good.paused_until.is_none());
+    manager.pause(&id, in_s(3600)).unwrap();
+    changed.paused = false;
+    manager.create_pipeline(changed.clone(), true).unwrap();
+    changed.paused = true;
+    let for_good = manager.create_pipeline(changed, true).unwrap();
+    assert!(for_good.spec.paused && for_good.paused_until.is_none());
+    manager.shut_down(Instant::now() + Duration::from_secs(30));
+}
+
+#[test]
+fn an_edited_section_that_is_paused_stays_so_whatever_moment_was_named_before() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(MemoryStore::new());
+    let camera = [spec("gate", "demo:?seconds=600")];
+    let start = |deployed: &PipelineSpec| {
+        let manager = manager_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+        let troubles = manager.restore(&camera, std::slice::from_ref(deployed), &|| true);
+        assert_eq!(troubles, [""; 0]);
+        manager
+    };
+    let mut deployed = watching("motion");
+    let first = start(&deployed);
+    let later = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
+    first.pause(&deployed.id, Some(later)).unwrap();
+    first.shut_down(Instant::now() + STOPPING);
+    drop(first);
+    let second = start(&deployed);
+    let told = second.pipeline(&deployed.id).unwrap();
+    assert_eq!(told.paused_until, Some(later));
+    second.shut_down(Instant::now() + STOPPING);
+    drop(second);
+    deployed.paused = true;
+    let third = start(&deployed);
+    let told = third.pipeline(&deployed.id).unwrap();
+    assert!(told.spec.paused && told.paused_until.is_none(), "{told:?}");
+    third.shut_down(Instant::now() + STOPPING);
+}
+
+#[test]
 fn what_a_pipeline_was_not_allowed_is_no_trouble_once_it_is_deleted_or_replaced() {
     let barred = Effect::Http(HttpCall {
         url: "https://elsewhere.example/in".to_owned(),
