@@ -328,6 +328,12 @@ impl Run {
         self.last.is_some() && !self.is_live
     }
 
+    /// Whether a frame was taken.
+    #[must_use]
+    pub fn has_seen(&self) -> bool {
+        self.last.is_some()
+    }
+
     /// What another process needs to go on after the last frame. Nothing before the first one, and of a recording.
     #[must_use]
     pub fn save(&self) -> Option<Memory> {
@@ -352,6 +358,26 @@ impl Run {
         })
     }
 
+    /// How much of the seconds that were asked for has passed. Nothing where none were, before the first frame of all, and of a recording.
+    #[must_use]
+    pub fn elapsed(&self) -> Option<Duration> {
+        self.stop_after_s?;
+        let began = self.began.filter(|_| !self.plays_recording())?;
+        Some(self.clock.reached(Instant::now()).saturating_sub(began))
+    }
+
+    /// Goes on in time and in nothing else: so much had passed `away` ago. Before the first frame; where nothing tells how long it was dark, that does not count
+    /// as watched.
+    pub fn go_on(&mut self, elapsed: Duration, away: Option<Duration>) {
+        self.go_on_from(elapsed, Some(Duration::ZERO), away);
+    }
+
+    fn go_on_from(&mut self, now: Duration, began: Option<Duration>, away: Option<Duration>) {
+        let (dark, unwatched) = away.map_or((UNKNOWN, UNKNOWN), |away| (away, Duration::ZERO));
+        self.clock.go_on(now, dark);
+        self.began = began.map(|began| began.saturating_add(unwatched));
+    }
+
     /// Goes on with what was saved `away` ago, before the first frame. Answers which steps begin anew all the same. Where nothing tells how long it was dark,
     /// that does not count as watched.
     ///
@@ -363,9 +389,7 @@ impl Run {
         away: Option<Duration>,
     ) -> Result<Vec<Anew>, StateError> {
         let restored = self.execution.restore(&memory.workflow)?;
-        let (dark, unwatched) = away.map_or((UNKNOWN, UNKNOWN), |away| (away, Duration::ZERO));
-        self.clock.go_on(memory.now, dark);
-        self.began = memory.began.map(|began| began.saturating_add(unwatched));
+        self.go_on_from(memory.now, memory.began, away);
         self.results.tracks = memory.tracks;
         for (name, count) in memory.lines {
             if let Some(line) = self.results.lines.get_mut(&name) {

@@ -49,6 +49,14 @@ impl SourceClock {
         self.now
     }
 
+    /// The same; before the first frame, what time it is at `at` by what another process saw.
+    pub(super) fn reached(&self, at: Instant) -> Duration {
+        let dark = self
+            .dark
+            .map(|(away, since)| away.saturating_add(at.saturating_duration_since(since)));
+        self.now.saturating_add(dark.unwrap_or_default())
+    }
+
     /// Notes that the frame at [`advance`](Self::advance)'s latest time is being processed.
     pub(super) fn processed(&mut self) {
         self.cadence.next(self.now.as_secs_f64());

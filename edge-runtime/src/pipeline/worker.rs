@@ -33,7 +33,7 @@ use super::recorder::{Flushed, Pictures, Recorder};
 use super::recordings::Recording;
 use super::run::{FrameOutcome, Run};
 use super::screen::{self, Screen};
-use super::states::{Keeper, Kept, PipelineMemory};
+use super::states::{Keeper, Kept, Left, PipelineMemory};
 use crate::capture::mailbox::{FrameReceiver, Leave, Recv};
 use crate::clock;
 use crate::journal::media::MediaStore;
@@ -516,11 +516,20 @@ impl Drop for Worker {
 /// Goes on with what was kept; answers when the counts began and how many events there were.
 fn go_on(spec: &PipelineSpec, run: &mut Run, kept: Kept) -> Option<(Option<Wall>, u64)> {
     let pipeline = &spec.id;
+    let memory = match kept.left {
+        Left::Memory(memory) => memory,
+        Left::Elapsed(elapsed) => {
+            let elapsed_s = elapsed.as_secs();
+            tracing::info!(%pipeline, elapsed_s, "it counts from nought, and its time goes on");
+            run.go_on(elapsed, kept.away);
+            return None;
+        }
+    };
     let PipelineMemory {
         counting_since,
         events,
         run: memory,
-    } = kept.memory;
+    } = memory;
     match run.restore(memory, kept.away) {
         Ok(anew) => {
             let away_s = kept.away.map(|away| away.as_secs());
@@ -584,8 +593,8 @@ impl Body {
         };
         let why = format!("a fault of ours ended this pipeline ({})", said(&*panic));
         self.over();
-        // What led to it may be in there.
-        self.keeper.forget();
+        // What led to it may be in what it remembers, but not in how long it has watched.
+        self.keeper.failed(self.run.elapsed());
         tracing::error!(pipeline = %self.spec.id, "a fault of ours ended the pipeline; the others go on");
         let message = format!("{why}; report the log");
         *self.shared.fault.lock() = Some(why);
@@ -601,12 +610,11 @@ impl Body {
         match end {
             // Before visits and events end: in the next process they may go on.
             End::Stopped => self.remember(),
-            End::TimeOver => {
-                if let Some(seconds) = self.spec.stop_after_s {
-                    self.keeper.over(seconds);
-                }
-            }
-            End::SourceEnded | End::SourceFailed(_) => self.keeper.forget(),
+            End::TimeOver => self.keeper.over(&self.spec),
+            End::SourceEnded => self.keeper.forget(),
+            // It has seen nothing: what was there before holds until it does.
+            End::SourceFailed(_) if !self.run.has_seen() => {}
+            End::SourceFailed(_) => self.keeper.failed(self.run.elapsed()),
         }
         let is_stored = self.leave();
         let state = match end {

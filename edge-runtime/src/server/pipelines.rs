@@ -97,7 +97,7 @@ pub(super) async fn pause(
     Ok(Json(app.attempt(work).await?))
 }
 
-/// Takes frames again. What was stopped, has failed or has ended begins anew.
+/// Takes frames again. What was stopped, has failed or has ended begins anew; what could not run so far goes on from what it remembers.
 #[utoipa::path(post, path = "/pipelines/{id}/resume", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     responses((status = 200, body = PipelineStatus)))]

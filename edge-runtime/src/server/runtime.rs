@@ -75,7 +75,7 @@ pub trait Runtime: Send + Sync + 'static {
         until: Option<Timestamp>,
     ) -> Result<PipelineStatus, Problem>;
 
-    /// Takes frames again. What was stopped, has failed or has ended begins anew.
+    /// Takes frames again. What was stopped, has failed or has ended begins anew; what could not run so far goes on from what it remembers.
     ///
     /// # Errors
     /// When there is none of that name, or it can't be stored.

@@ -184,7 +184,7 @@ impl Manager {
     /// Ends a pipeline, if it runs, and waits for its last events. It stays listed.
     fn end(&self, id: &PipelineId) {
         // Before the wait: what ends would be taken for the state of what comes in its place, were the process killed meanwhile.
-        self.parts.states.forget(id);
+        self.forget_state(id);
         // A block of its own: the table must not be held while the end is waited for.
         let old = { self.pipelines.lock().get(id).cloned() };
         if let Some(Deployed::Running(worker)) = old {
@@ -192,6 +192,16 @@ impl Manager {
         }
         // After it: the frame that was in work may have wanted something. What hangs still is not listened to any more.
         self.parts.effects.forget(id);
+    }
+
+    /// What a pipeline remembered is of no use any more; waits for the disk, so no lock may be held that others need.
+    fn forget_state(&self, id: &PipelineId) {
+        if let Err(why) = self.parts.states.forget(id) {
+            tracing::warn!(
+                pipeline = %id, why,
+                "what it remembered before is not off the disk yet; a crash now would bring it back"
+            );
+        }
     }
 
     /// Lists a pipeline in the place of the one of its name, which is dropped where no lock is held: that may wait for its thread.
@@ -209,7 +219,7 @@ impl Manager {
     ) -> Result<PipelineStatus, Problem> {
         let id = spec.id.clone();
         if kept.is_none() {
-            self.parts.states.forget(&id);
+            self.forget_state(&id);
         }
         let (deployed, answer) = match self.start(spec.clone(), prepared, kept) {
             Ok(worker) => {
@@ -283,7 +293,7 @@ impl Manager {
         }
     }
 
-    /// Takes frames again. What was stopped, can't run, has failed or has ended is begun anew; what is held goes on where it stood.
+    /// Takes frames again. What was stopped, has failed or has ended is begun anew; what is held, or could not run so far, goes on where it stood.
     ///
     /// # Errors
     /// [`Problem`] when there is no such pipeline or it can't run.
@@ -312,9 +322,10 @@ impl Manager {
         let worker = match deployed {
             Deployed::Running(worker) if paused || !worker.is_over() => worker,
             Deployed::Idle { .. } if paused => deployed.worker()?,
-            // It never ran in this process: what the one before left is its own still.
+            // It never ran in this process, or only until it failed: what was left is its own still.
             Deployed::Idle {
-                why: Idle::Held(_), ..
+                why: Idle::Held(_) | Idle::Broken(_),
+                ..
             } => {
                 let kept = self.kept(&spec);
                 return self.begin_anew(spec, kept);
@@ -389,7 +400,11 @@ impl Manager {
             spec.paused = worker.rests();
         }
         let begun = match self.prepare(&spec) {
-            Ok(prepared) => self.run(spec, prepared, None).map(drop),
+            Ok(prepared) => {
+                // Nobody asked for a new beginning: it goes on with what it left, or an earlier process.
+                let kept = self.kept(&spec);
+                self.run(spec, prepared, kept).map(drop)
+            }
             Err(problem) => {
                 self.list(id, Deployed::broken(spec, &problem));
                 Err(problem)

@@ -105,11 +105,7 @@ impl Manager {
             Some((Word::Run, _)) => spec.paused = false,
             None => {}
         }
-        let over = spec.stop_after_s.and_then(|seconds| {
-            let states = &self.parts.states;
-            states.over(&spec.id, &spec.source, seconds)
-        });
-        if let Some(since) = over {
+        if let Some(since) = self.parts.states.over(&spec) {
             return Deployed::over(spec, since);
         }
         match self.parts.guard.held(&spec.id) {

@@ -39,6 +39,10 @@ fn manager(state: &Path) -> Manager {
 }
 
 fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
+    manager_with(store, States::spawn(state).unwrap(), state)
+}
+
+fn manager_with(store: Arc<dyn Store>, states: States, state: &Path) -> Manager {
     let file = state.join("watchkeeper.toml");
     std::fs::write(&file, format!("[runtime]\nstate_dir = {state:?}\n")).unwrap();
     let config = watchkeeper_config::load(&LoadRequest {
@@ -71,7 +75,7 @@ fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
         models: Models::new(&config),
         metrics: Arc::new(Metrics::new()),
         recordings,
-        states: Arc::new(States::spawn(state).unwrap()),
+        states: Arc::new(states),
         guard: Arc::new(GuardFile::open(state, 0).unwrap()),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
@@ -311,29 +315,41 @@ fn a_watch_whose_time_was_over_stays_over_in_the_next_process_until_it_is_resume
     second.shut_down(Instant::now() + STOPPING);
     drop(second);
 
-    // Another time is another watch.
-    deployed.stop_after_s = Some(0.7);
+    // One that was edited is another watch, and so is another time.
+    deployed.rules = Some(Vec::new());
     let third = start(&deployed);
-    assert!(third.worker(&deployed.id).is_ok());
+    assert!(ends(&third) > 0, "an edited section runs");
     third.shut_down(Instant::now() + STOPPING);
+    drop(third);
+    deployed.stop_after_s = Some(0.7);
+    let fourth = start(&deployed);
+    assert!(fourth.worker(&deployed.id).is_ok());
+    fourth.shut_down(Instant::now() + STOPPING);
+}
+
+/// What an earlier process left of `spec`: seven events.
+fn left_behind(spec: &PipelineSpec, state: &Path) {
+    let before = States::spawn(state).unwrap();
+    let memory = PipelineMemory {
+        counting_since: None,
+        events: 7,
+        run: kept_by(spec),
+    };
+    before.keeper(&spec.id, &spec.source).keep(memory);
+    before.end(Duration::from_secs(60));
 }
 
 #[test]
-fn a_pipeline_that_was_held_goes_on_counting_and_one_that_was_stopped_begins_at_nought() {
+fn a_pipeline_that_was_held_or_could_not_run_goes_on_counting_and_one_that_was_stopped_begins_at_nought()
+ {
     for (why, events) in [
         (Idle::Held("it crashed".to_owned()), 7),
+        (Idle::Broken("its model is not there".to_owned()), 7),
         (Idle::Stopped("a person did it".to_owned()), 0),
     ] {
         let state = tempfile::tempdir().unwrap();
         let deployed = watching("motion");
-        let before = States::spawn(state.path()).unwrap();
-        let memory = PipelineMemory {
-            counting_since: None,
-            events: 7,
-            run: kept_by(&deployed),
-        };
-        before.keeper(&deployed.id, &deployed.source).keep(memory);
-        before.end(Duration::from_secs(60));
+        left_behind(&deployed, state.path());
         let manager = manager(state.path());
         manager
             .put_source(spec("gate", "demo:?seconds=600"))
@@ -342,6 +358,30 @@ fn a_pipeline_that_was_held_goes_on_counting_and_one_that_was_stopped_begins_at_
         manager.pipelines.lock().insert(deployed.id.clone(), idle);
         let status = manager.resume(&deployed.id).unwrap();
         assert_eq!(status.results.events, events);
+        manager.shut_down(Instant::now() + Duration::from_secs(30));
+    }
+}
+
+#[test]
+fn what_could_not_run_at_the_start_goes_on_counting_when_it_is_begun_anew_by_itself() {
+    let mut deployed = watching("motion");
+    // No events but those of before.
+    deployed.rules = Some(Vec::new());
+    let gone = spec("gate", "/nowhere.mp4");
+    for sources in [&[][..], &[gone][..]] {
+        let state = tempfile::tempdir().unwrap();
+        left_behind(&deployed, state.path());
+        let manager = manager(state.path());
+        manager.restore(sources, std::slice::from_ref(&deployed), &|| true);
+        let id = &deployed.id;
+        until("the failure", || is_in(&manager, id, "failed"));
+        let began = Instant::now();
+        manager.restart_failed_at(began);
+        drop(manager.open_source(spec("gate", "demo:?seconds=600")));
+        manager.restart_failed_at(began + Duration::from_secs(10));
+        manager.revive(id);
+        until("the pipeline to run", || is_in(&manager, id, "running"));
+        assert_eq!(manager.results(id).unwrap().events, 7);
         manager.shut_down(Instant::now() + Duration::from_secs(30));
     }
 }

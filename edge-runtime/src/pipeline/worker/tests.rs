@@ -47,6 +47,18 @@ fn pipeline(
     sources: impl Subscribe + 'static,
     state: &Path,
 ) -> (Worker, Arc<Journal>) {
+    let states = States::spawn(state).unwrap();
+    pipeline_after(None, spec, sources, state, &states)
+}
+
+/// The same after what was `kept`.
+fn pipeline_after(
+    kept: Option<Kept>,
+    spec: Value,
+    sources: impl Subscribe + 'static,
+    state: &Path,
+    states: &States,
+) -> (Worker, Arc<Journal>) {
     let mut whole = json!({"id": "p", "source": "cam"});
     whole
         .as_object_mut()
@@ -78,9 +90,8 @@ fn pipeline(
         stopping: STOPPING,
     };
     let recording = spec.record.then(|| recordings.of(&spec.id));
-    let states = States::spawn(state).unwrap();
     let keeper = states.keeper(&spec.id, &spec.source);
-    let worker = Worker::spawn(spec, run, None, keeper, recording, services).unwrap();
+    let worker = Worker::spawn(spec, run, kept, keeper, recording, services).unwrap();
     (worker, journal)
 }
 
@@ -218,12 +229,12 @@ fn annotated_videos_stay_within_their_bound_while_they_are_written() {
 }
 
 /// Frames once, and a fault of ours the second time.
-struct Faulty {
-    source: OneSource,
+struct Faulty<S> {
+    source: S,
     is_used: AtomicBool,
 }
 
-impl Subscribe for Faulty {
+impl<S: Subscribe> Subscribe for Faulty<S> {
     fn subscribe(&self, source: &SourceId) -> Option<FrameReceiver> {
         assert!(!self.is_used.swap(true, Ordering::Relaxed), "on purpose");
         self.source.subscribe(source)
@@ -283,4 +294,59 @@ fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
         }
     }
     assert!(open.is_empty(), "{open:?}");
+}
+
+#[test]
+fn what_a_fault_ended_watches_the_rest_of_its_time_and_counts_from_nought() {
+    let (state, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let states = States::spawn(state.path()).unwrap();
+    let mut spec = watching();
+    spec["stop_after_s"] = json!(3600.0);
+    let camera = Arc::new(Camera::default());
+    let show = |worker: &Worker, seconds| {
+        let shown = Instant::now();
+        camera.show(&picture(0), Duration::from_secs(seconds));
+        until(worker, "the frame to be taken", || {
+            let taken = worker.shared.status.lock().last_frame > Some(shown);
+            taken || worker.is_over()
+        });
+    };
+    let sources = Faulty {
+        source: Arc::clone(&camera),
+        is_used: AtomicBool::new(false),
+    };
+    let (worker, _) = pipeline_after(None, spec.clone(), sources, state.path(), &states);
+    until(&worker, "the subscription", || camera.is_watched());
+    show(&worker, 0);
+    show(&worker, 3000);
+    worker.pause();
+    until(&worker, "the pause", || {
+        worker.state() == PipelineState::Paused
+    });
+    worker.resume();
+    worker.settle(Duration::from_secs(60));
+    let failed = || matches!(worker.state(), PipelineState::Failed { .. });
+    until(&worker, "the fault", failed);
+    worker.stop();
+    let (id, source) = (&worker.spec().id, &worker.spec().source);
+    let kept = states.load(id, source).unwrap();
+    assert!(
+        matches!(
+            &kept,
+            Some(Kept {
+                left: Left::Elapsed(_),
+                ..
+            })
+        ),
+        "{kept:?}"
+    );
+
+    let (worker, _) = pipeline_after(kept, spec, Arc::clone(&camera), other.path(), &states);
+    until(&worker, "the subscription", || camera.is_watched());
+    show(&worker, 0);
+    assert!(!worker.is_over());
+    show(&worker, 700);
+    until(&worker, "the end", || {
+        worker.state() == PipelineState::Ended
+    });
 }
