@@ -393,6 +393,12 @@ impl States {
         Ok(())
     }
 
+    /// Whether something is still to be done to the file of `id`.
+    #[cfg(test)]
+    pub(super) fn is_owed(&self, id: &PipelineId) -> bool {
+        self.shared.slots.lock().is_owed(id)
+    }
+
     /// Removes what is there of others than `ids`.
     pub fn keep_only(&self, ids: &BTreeSet<&PipelineId>) {
         let Ok(entries) = fs::read_dir(&self.folder) else {

@@ -138,6 +138,10 @@ impl Manager {
         let was_paused = self
             .handle(&spec.id)
             .is_ok_and(|old| old.status().spec.paused);
+        if !exists {
+            // What is left of one of this name that is gone. Before the lock: that waits for the disk.
+            self.forget_state(&spec.id);
+        }
         let change = self.changes.lock();
         // Asked again: others went on meanwhile.
         self.has_place(&spec.id)?;
@@ -210,7 +214,8 @@ impl Manager {
         drop(old);
     }
 
-    /// Starts what was prepared and lists it, also when it does not start: it is stored, so it is there. Without something `kept` it counts from nought.
+    /// Starts what was prepared and lists it, also when it does not start: it is stored, so it is there. Without something `kept` it counts from nought; what
+    /// was left of it is forgotten before.
     fn run(
         &self,
         spec: PipelineSpec,
@@ -218,9 +223,6 @@ impl Manager {
         kept: Option<Kept>,
     ) -> Result<PipelineStatus, Problem> {
         let id = spec.id.clone();
-        if kept.is_none() {
-            self.forget_state(&id);
-        }
         let (deployed, answer) = match self.start(spec.clone(), prepared, kept) {
             Ok(worker) => {
                 let status = self.told(worker.status());
@@ -403,6 +405,9 @@ impl Manager {
             Ok(prepared) => {
                 // Nobody asked for a new beginning: it goes on with what it left, or an earlier process.
                 let kept = self.kept(&spec);
+                if kept.is_none() {
+                    self.forget_state(id);
+                }
                 self.run(spec, prepared, kept).map(drop)
             }
             Err(problem) => {

@@ -631,6 +631,35 @@ fn what_a_pipeline_was_not_allowed_is_no_trouble_once_it_is_deleted_or_replaced(
 }
 
 #[test]
+fn whoever_deploys_a_pipeline_and_waits_for_the_disk_keeps_nobody_from_changing_something_else() {
+    let state = tempfile::tempdir().unwrap();
+    let states = States::spawn_patient(state.path(), Duration::from_secs(600)).unwrap();
+    let manager = manager_with(Arc::new(MemoryStore::new()), states, state.path());
+    manager.put_source(spec("gate", "demo:")).unwrap();
+    // A pipe from which nobody reads, in the place of the file that is written first: whoever writes it hangs.
+    let pipe = state.path().join("states/.slow.state.tmp");
+    let modes = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, modes).unwrap();
+    let (states, deployed) = (&manager.parts.states, watching("motion"));
+    let slow = PipelineId::new("slow").unwrap();
+    states.keeper(&slow, &id("gate")).failed(Some(STOPPING));
+    std::thread::scope(|scope| {
+        let deploying = scope.spawn(|| manager.create_pipeline(deployed.clone(), false));
+        until("the disk to be waited for", || states.is_owed(&deployed.id));
+        let is_free = manager
+            .changes
+            .try_lock_for(Duration::from_secs(60))
+            .is_some();
+        // Or a failed test would wait for it.
+        let reader = std::fs::File::open(&pipe).unwrap();
+        deploying.join().unwrap().unwrap();
+        drop(reader);
+        assert!(is_free, "everybody waits for the disk");
+    });
+    manager.shut_down(Instant::now() + Duration::from_secs(30));
+}
+
+#[test]
 fn a_paused_pipeline_is_answered_as_paused_so_that_deploying_the_answer_does_not_start_it() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
