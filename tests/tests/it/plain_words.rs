@@ -187,7 +187,7 @@ fn a_proposal_with_a_time_that_is_reckoned_from_now_is_confirmed_by_another_proc
 fn a_pause_until_a_moment_outlasts_the_runtime_and_ends_by_itself() -> anyhow::Result<()> {
     let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
     let runtime = bench.runtime()?;
-    let (code, _, errors) = ask_json(&bench, &["--yes", COUNT])?;
+    let (code, _, errors) = ask_json(&bench, &["--yes", TELL])?;
     assert_eq!(code, 0, "{errors}");
     let (code, objects, errors) = ask_json(
         &bench,
@@ -202,11 +202,12 @@ fn a_pause_until_a_moment_outlasts_the_runtime_and_ends_by_itself() -> anyhow::R
     let asked = objects[0]["changes"][0]["until"].as_str();
     assert_eq!(asked, Some(until.as_str()), "{objects:#?}");
     // A change of what it does is none of that.
-    let (code, _, errors) = ask_json(&bench, &["--yes", "change the street watch to only cars"])?;
+    let change = "change the cooldown of the street watch to 5 minutes";
+    let (code, _, errors) = ask_json(&bench, &["--yes", change])?;
     assert_eq!(code, 0, "{errors}");
     let changed = &bench.get("/v1/pipelines")?[0];
-    assert!(
-        changed["spec"]["rules"].to_string().contains("\"car\""),
+    assert_eq!(
+        changed["spec"]["rules"][0]["cooldown_s"], 300.0,
         "{changed}"
     );
     assert_eq!(of(changed), Some(until), "{changed}");
