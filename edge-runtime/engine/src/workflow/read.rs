@@ -369,7 +369,9 @@ fn timestamp(json: &Json) -> Result<Value, String> {
     let text = json.as_str().ok_or_else(wrong)?;
     let with_offset = text.parse::<jiff::Timestamp>().ok();
     let utc = || {
-        let plain = text.parse::<jiff::civil::DateTime>().ok()?;
+        // A zone in brackets would be read over.
+        let plain = (!text.contains('[')).then_some(text)?;
+        let plain = plain.parse::<jiff::civil::DateTime>().ok()?;
         Some(plain.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
     };
     with_offset.or_else(utc).map(Value::Time).ok_or_else(wrong)
@@ -594,6 +596,18 @@ mod tests {
         let boxes = value("in", &whole(), kinds).unwrap();
         assert_eq!(boxes.what(), "detections");
         assert!(value("in", &json!(3), kinds).is_err());
+    }
+
+    #[test]
+    fn a_moment_says_its_offset_or_is_utc_and_a_zone_is_never_read_over() {
+        let read = |written: &str| {
+            let time = value("in", &json!(written), KindSet::of(&[Kind::Timestamp]));
+            time.map(|time| time.to_json())
+        };
+        let utc = read("2027-03-29T08:00:00Z").unwrap();
+        assert_eq!(read("2027-03-29T08:00").unwrap(), utc);
+        assert_eq!(read("2027-03-29T17:00+09:00[Asia/Tokyo]").unwrap(), utc);
+        assert!(read("2027-03-29T17:00[Asia/Tokyo]").is_err());
     }
 
     #[test]

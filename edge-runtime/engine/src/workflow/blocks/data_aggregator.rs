@@ -27,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         DATA_OPERATIONS,
         Property::literal(
             "aggregation_mode",
-            "what to make of each value: sum, avg, max, min, count, distinct, count_distinct, values_counts or values_difference",
+            "what to make of each value: sum, avg, max, min, count, distinct, count_distinct, values_counts or values_difference; max, min and values_difference pass over what is nothing",
             Shape::Grammar(Grammar {
                 what: "a dictionary of lists of modes",
                 json: "object",
@@ -136,10 +136,15 @@ impl Stateful for Aggregate {
         let mut data = call.arg(0).clone();
         apply_named(&self.operations, &mut data, "data", call.ids)?;
         let mut added = Ok(());
+        let mut is_barred = false;
         for ((name, mode), tally) in self.wanted.iter().zip(&mut state.tallies) {
             let value = data.get(name).unwrap_or(&Value::Null);
-            let one = tally.add(mode, value);
-            added = added.and(one.map_err(|why| format!("{mode} of {name}: {why}")));
+            let one = tally.add(mode, value).map_err(|unfit| {
+                is_barred |= matches!(unfit, Unfit::Beside(_));
+                let (Unfit::Itself(why) | Unfit::Beside(why)) = unfit;
+                format!("{mode} of {name}: {why}")
+            });
+            added = added.and(one);
         }
         let interval = call.integer(4, 1)?;
         let seconds = |unit: f64| {
@@ -153,8 +158,8 @@ impl Stateful for Aggregate {
             _ => seconds(1.0),
         };
         if let Err(why) = added {
-            // As the peer has it, what can't be added ends no interval; but a tally that is full would be full for ever.
-            if is_over && state.tallies.iter().any(Tally::is_full) {
+            // As the peer has it, what can't be added ends no interval; but what bars it would bar it for ever.
+            if is_over && is_barred {
                 *state = Interval {
                     since: Some(call.now),
                     ..Interval::default()
@@ -187,12 +192,17 @@ struct Tally {
 /// Most distinct values of one output.
 const MOST_DISTINCT: usize = 10_000;
 
-impl Tally {
-    fn is_full(&self) -> bool {
-        self.distinct.len() >= MOST_DISTINCT
-    }
+/// Why a value can't be added.
+#[derive(Debug)]
+enum Unfit {
+    /// The value is none of those that can be.
+    Itself(String),
+    /// It could be, but for what is kept of the interval.
+    Beside(String),
+}
 
-    fn add(&mut self, mode: &str, value: &Value) -> Result<(), String> {
+impl Tally {
+    fn add(&mut self, mode: &str, value: &Value) -> Result<(), Unfit> {
         match mode {
             "sum" | "avg" => {
                 match value {
@@ -200,9 +210,7 @@ impl Tally {
                         self.whole = self.whole.saturating_add(value.as_i64().unwrap_or(0));
                     }
                     number => {
-                        let n = number.as_f64();
-                        let n =
-                            n.ok_or_else(|| format!("a number expected, got {}", value.what()))?;
+                        let n = number.as_f64().ok_or_else(|| no_number(value))?;
                         *self.real.get_or_insert_with(|| {
                             Value::Int(self.whole).as_f64().unwrap_or(0.0)
                         }) += n;
@@ -234,7 +242,7 @@ impl Tally {
         Ok(())
     }
 
-    fn note(&mut self, value: &Value) -> Result<(), String> {
+    fn note(&mut self, value: &Value) -> Result<(), Unfit> {
         if let Some((_, count)) = self
             .distinct
             .iter_mut()
@@ -244,9 +252,8 @@ impl Tally {
             return Ok(());
         }
         if self.distinct.len() >= MOST_DISTINCT {
-            return Err(format!(
-                "there are more than {MOST_DISTINCT} distinct values"
-            ));
+            let why = format!("there are more than {MOST_DISTINCT} distinct values");
+            return Err(Unfit::Beside(why));
         }
         self.distinct.push((Kept(value.clone()), 1));
         Ok(())
@@ -289,20 +296,39 @@ impl Tally {
     }
 }
 
-/// Keeps the value that is farther out.
-fn extreme(kept: &mut Option<Kept>, value: &Value, way: Ordering) -> Result<(), String> {
+/// Keeps the value that is farther out. What is nothing is passed over; an older version kept it.
+fn extreme(kept: &mut Option<Kept>, value: &Value, way: Ordering) -> Result<(), Unfit> {
     let order = match (value, kept.as_ref().map(|k| &k.0)) {
-        (_, None) => way,
+        (Value::Null, _) => return Ok(()),
+        (Value::Text(_), None | Some(Value::Null)) => way,
         (Value::Text(a), Some(Value::Text(b))) => a.cmp(b),
-        (a, Some(b)) => match (a.as_f64(), b.as_f64()) {
-            (Some(a), Some(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
-            _ => return Err(format!("a number expected, got {}", value.what())),
-        },
+        (Value::Text(_), Some(other)) => return Err(beside(value, other)),
+        (number, other) => {
+            let n = number.as_f64().ok_or_else(|| no_number(value))?;
+            match other {
+                None | Some(Value::Null) => way,
+                Some(other) => {
+                    let kept = other.as_f64().ok_or_else(|| beside(value, other))?;
+                    n.partial_cmp(&kept).unwrap_or(Ordering::Equal)
+                }
+            }
+        }
     };
     if order == way {
         *kept = Some(Kept(value.clone()));
     }
     Ok(())
+}
+
+fn no_number(value: &Value) -> Unfit {
+    Unfit::Itself(format!("a number expected, got {}", value.what()))
+}
+
+fn beside(value: &Value, kept: &Value) -> Unfit {
+    let (value, kept) = (value.what(), kept.what());
+    Unfit::Beside(format!(
+        "{value} can't be compared with {kept} that came before it"
+    ))
 }
 
 #[cfg(test)]
@@ -376,6 +402,50 @@ mod tests {
         bench.wait(60.0);
         let out = fed(&mut bench, one_more).unwrap();
         assert_eq!(out["n_count_distinct"], 1);
+    }
+
+    /// As it is with the largest confidence of a picture in which nothing is seen.
+    #[test]
+    fn what_is_nothing_is_passed_over_wherever_it_comes() {
+        let step = json!({
+            "type": "roboflow_core/data_aggregator@v1", "data": {"n": "$inputs.n"},
+            "data_operations": {"n": [{"type": "NumericSequenceAggregate", "function": "max"}]},
+            "aggregation_mode": {"n": ["max", "min", "values_difference"]}, "interval": 2, "interval_unit": "runs"
+        });
+        let mut bench = Bench::new(step, &[("n", Kind::Any)]);
+        let mut feed = |seen: &[f64]| {
+            let seen = seen.iter().map(|one| Value::from(*one)).collect();
+            bench.feed(&[("n", Value::list(seen))]).unwrap()
+        };
+        for (first, second, expected) in [
+            (&[][..], &[0.5][..], [json!(0.5), json!(0.5), json!(0.0)]),
+            (&[0.5], &[], [json!(0.5), json!(0.5), json!(0.0)]),
+            (&[], &[], [Json::Null, Json::Null, Json::Null]),
+            (&[0.75], &[0.5], [json!(0.75), json!(0.5), json!(0.25)]),
+        ] {
+            assert_eq!(feed(first)["n_max"], Json::Null);
+            let out = feed(second);
+            let told = [&out["n_max"], &out["n_min"], &out["n_values_difference"]];
+            assert_eq!(told, expected.each_ref(), "{first:?} {second:?}");
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_compared_fails_until_the_interval_is_over_and_is_told_as_what_it_is() {
+        let mut bench = bench(&json!(["max"]), "runs", 2);
+        let mut feed = |value: Value| bench.feed(&[("n", value)]);
+        feed("a".into()).unwrap();
+        let why = feed(Value::from(5i64)).unwrap_err();
+        assert!(
+            why.contains("max of n: a number can't be compared with a string"),
+            "{why}"
+        );
+        feed(Value::from(6i64)).unwrap();
+        assert_eq!(feed(Value::from(7i64)).unwrap()["n_max"], 7);
+        // What is neither is not kept, and bars nothing.
+        let why = feed(Value::list(Vec::new())).unwrap_err();
+        assert!(why.contains("a number expected, got a list"), "{why}");
+        assert_eq!(feed(Value::from(1i64)).unwrap()["n_max"], 1);
     }
 
     #[test]
