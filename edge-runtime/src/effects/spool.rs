@@ -308,7 +308,9 @@ impl Numbers {
 }
 
 /// What was given up.
-#[derive(Debug, Default, Serialize, Deserialize)]
+///
+/// Invariant: what is here is on stable storage. What could not be written has not been noted, so that it can be tried again.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Failures {
     failed: u64,
     last: VecDeque<FailedEffect>,
@@ -344,7 +346,8 @@ impl Failures {
         if self.last.iter().any(|f| f.number == waiting.number) {
             return Ok(());
         }
-        self.last.push_back(FailedEffect {
+        let mut noted = self.clone();
+        noted.last.push_back(FailedEffect {
             number: waiting.number,
             at: waiting.at,
             pipeline: waiting.pipeline.clone(),
@@ -352,16 +355,59 @@ impl Failures {
             what: waiting.what.clone(),
             why: why.chars().take(MOST_WHY).collect(),
         });
-        while self.last.len() > MAX_FAILURES_SHOWN {
-            self.last.pop_front();
+        while noted.last.len() > MAX_FAILURES_SHOWN {
+            noted.last.pop_front();
         }
-        self.count(folder)
+        noted.count(folder)?;
+        *self = noted;
+        Ok(())
     }
 
+    /// Counts one more and writes all of them.
     fn count(&mut self, folder: &Folder) -> Result<(), EffectsError> {
         self.failed += 1;
         let at = |source| EffectsError::new(folder.path(), source);
         let json = serde_json::to_vec(self).map_err(|error| at(error.into()))?;
         replace(&folder.path().join(FAILED), &json).map_err(at)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_contract::time::TimeQuality;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_that_could_not_be_written_is_noted_when_it_is_tried_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let Opened {
+            folder,
+            mut failures,
+            ..
+        } = open(dir.path()).unwrap();
+        let waiting = WaitingEffect {
+            number: EffectNumber(1),
+            id: "e".to_owned(),
+            at: Wall {
+                unix_ms: 0,
+                quality: TimeQuality::Synced,
+            },
+            pipeline: PipelineId::new("gate").unwrap(),
+            step: "hook".to_owned(),
+            what: "request".to_owned(),
+            bytes: 1,
+        };
+        // A disk that refuses: the file can't be put in the place of a folder with something in it.
+        let in_the_way = folder.path().join(FAILED);
+        fs::create_dir_all(in_the_way.join("x")).unwrap();
+        failures.note(&folder, &waiting, "404").unwrap_err();
+        assert_eq!(failures.shown(), (0, Vec::new()));
+        fs::remove_dir_all(&in_the_way).unwrap();
+        failures.note(&folder, &waiting, "404").unwrap();
+        let (failed, last) = Failures::read(&folder).shown();
+        assert_eq!((failed, last.len()), (1, 1));
+        assert_eq!(last[0].why, "404");
     }
 }
