@@ -48,7 +48,7 @@ pub struct PipelineSpec {
     #[serde(default)]
     pub show: bool,
     /// Ends the pipeline after this many seconds of its source's presentation time, counted from the first frame it
-    /// takes; the frame that lies exactly there is the last one. A restart of the runtime changes nothing about that: what a camera showed meanwhile counts
+    /// takes; the frame that lies exactly there is the last one. Replacing the pipeline counts them anew. A restart of the runtime changes nothing about that: what a camera showed meanwhile counts
     /// where a clock tells how long it was, and what has ended stays so until it is resumed. Absent: it goes on as long as its source does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_after_s: Option<f64>,
@@ -202,6 +202,9 @@ pub struct PipelineResults {
     pub source_s: f64,
     /// Wall time spent since the first frame, in seconds.
     pub elapsed_s: f64,
+    /// Seconds of source time that were left of `stop_after_s` at the last frame; absent where nothing ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_s: Option<f64>,
     /// When tracks, lines, zones and events began to be counted: with the first frame. A camera's counts outlast restarts of the runtime, so this may be long
     /// before the time that `frames` and `elapsed_s` are about. Replacing the pipeline begins anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]

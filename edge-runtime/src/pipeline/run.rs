@@ -440,6 +440,11 @@ impl Run {
         results.discarded = self.rules.discarded();
         results.unwatched = self.rules.unwatched();
         results.outputs = self.execution.outputs_json();
+        results.left_s = self.stop_after_s.map(|stop| {
+            let now = self.clock.now();
+            let watched = now.saturating_sub(self.began.unwrap_or(now));
+            (stop - watched.as_secs_f64()).max(0.0)
+        });
         results
     }
 

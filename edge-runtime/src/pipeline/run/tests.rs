@@ -536,11 +536,19 @@ fn the_seconds_that_were_asked_for_go_on_over_a_source_that_is_replaced() {
         minute_of_day: 600,
     };
     let mut new_id = || EventId(ulid::Ulid(1));
+    assert_eq!(run.results().left_s, Some(10.0));
+    let (some, frames) = frames.split_at(31);
+    for frame in some {
+        run.process(frame, local, &mut new_id);
+    }
+    let left = run.results().left_s.unwrap();
+    assert!((left - 7.0).abs() < 1e-6, "{left}");
     let taken = frames
         .iter()
         .take_while(|frame| !run.process(frame, local, &mut new_id).is_last);
     // 6.9 s of the first source, 1.1 s until the second one came, 2 s of that; the frame at the end is counted by the run.
-    assert_eq!(taken.count(), 70 + 20);
+    assert_eq!(taken.count(), 70 + 20 - 31);
     assert_eq!(run.results().frames, 70 + 21);
     assert!((run.results().source_s - 10.0).abs() < 1e-6);
+    assert!(run.results().left_s.unwrap() < 1e-6);
 }
