@@ -10,8 +10,8 @@
 //!   want done outside;
 //! - conversations: [`assistant`] turns plain words into proposals and carries out none by itself; [`setter`] has a model with tools work on what the
 //!   rules did not understand, by a [`blueprint`] that the [`coordinator`] chose; [`dialogue`] is the shell around both, for the command [`cli`] and for the daemon's [`api`];
-//! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`notes`] to what is remembered, [`active`] keeps what runs beside that, [`backoff`], [`clock`], [`seldom`], [`service`],
-//!   [`one_line`] and [`wording`] are small parts.
+//! - both: [`runtime_client`] speaks the contract, [`language`] opens the way to a model of language, [`notes`] to what is remembered, [`active`] keeps what runs beside that, [`backoff`], [`clock`], [`moment`], [`seldom`],
+//!   [`service`], [`one_line`] and [`wording`] are small parts.
 
 pub mod active;
 pub mod agent;
@@ -28,6 +28,7 @@ pub mod coordinator;
 pub mod dialogue;
 pub mod heartbeat;
 pub mod language;
+pub mod moment;
 pub mod mqtt;
 pub mod notes;
 pub mod one_line;

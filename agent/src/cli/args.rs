@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
-use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 use super::run::shape::{NamedLine, NamedZone};
 use crate::blueprint::Name;
+use crate::moment::{FORMS, moment};
 
 /// Headless edge vision: watches cameras, decides, remembers, reports.
 #[derive(Debug, Parser)]
@@ -251,7 +251,7 @@ pub enum PipelineAction {
         id: PipelineId,
         /// When it goes on by itself: the box's local time, such as 2026-03-29T08:00, or with an offset, such as 2026-03-29T08:00:00+02:00; otherwise when it
         /// is resumed.
-        #[arg(long, value_name = "TIME", value_parser = moment)]
+        #[arg(long, value_name = "TIME", value_parser = until)]
         until: Option<Timestamp>,
     },
     /// Let a paused one go on.
@@ -503,15 +503,8 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// A moment with an offset, or of the clocks of this machine.
-fn moment(text: &str) -> Result<Timestamp, String> {
-    let local = || {
-        let local: DateTime = text.parse().ok()?;
-        Some(local.to_zoned(TimeZone::system()).ok()?.timestamp())
-    };
-    let with_offset = text.parse::<Timestamp>().ok();
-    with_offset.or_else(local).ok_or_else(|| {
-        "must be a time such as 2026-03-29T08:00 (local) or 2026-03-29T08:00:00+02:00".to_owned()
-    })
+fn until(text: &str) -> Result<Timestamp, String> {
+    moment(text, &TimeZone::system()).ok_or_else(|| format!("must be a time such as {FORMS}"))
 }
 
 fn unit_interval(text: &str) -> Result<f64, String> {
@@ -564,6 +557,25 @@ mod tests {
         assert_eq!(args.line[1].from, [-5.0, 0.0]);
         assert_eq!(args.zone[0].points.len(), 3);
         assert_eq!(args.seconds, Some(12.5));
+    }
+
+    #[test]
+    fn the_end_of_a_pause_is_the_moment_that_was_written_or_none() {
+        let until = |text: &str| {
+            let line = ["watchkeeper", "pipelines", "pause", "gate", "--until", text];
+            match Cli::try_parse_from(line).map(|cli| cli.command) {
+                Ok(Command::Pipelines {
+                    action: Some(PipelineAction::Pause { until, .. }),
+                }) => until,
+                Ok(other) => panic!("{other:?}"),
+                Err(_) => None,
+            }
+        };
+        let eight = until("2027-03-29T08:00+09:00");
+        assert_eq!(eight, "2027-03-28T23:00:00Z".parse().ok());
+        assert_eq!(until("2027-03-29T08:00[+09:00]"), eight);
+        assert_ne!(until("2027-03-29T08:00"), None);
+        assert_eq!(until("2027-03-29T08:00[Nowhere/Else]"), None);
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Puts the end, the pause or the going on of pipelines up for the person's yes.
 
 use futures_util::FutureExt as _;
-use jiff::civil::DateTime;
 use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
 use serde_json::json;
@@ -12,6 +11,7 @@ use super::propose_deployment::fits;
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 use crate::assistant::difference::{Becomes, difference};
 use crate::assistant::made::MadeChange;
+use crate::moment::{FORMS, moment};
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
@@ -53,23 +53,9 @@ enum Action {
 }
 
 /// The moment that a model wrote: without an offset it is what the clocks of the box show.
-fn moment(written: &str, now: &Zoned) -> Result<Timestamp, String> {
-    let with_offset = written.parse::<Timestamp>();
-    let local = || {
-        let local = written.parse::<DateTime>().ok()?;
-        local.to_zoned(now.time_zone().clone()).ok()
-    };
-    let at = match with_offset {
-        Ok(at) => at,
-        Err(error) => match local() {
-            Some(local) => local.timestamp(),
-            None => {
-                return Err(format!(
-                    "until {written:?} is no time such as 2026-05-04T08:00 (local time of the box) or 2026-05-04T08:00:00+02:00: {error}"
-                ));
-            }
-        },
-    };
+fn end_of_pause(written: &str, now: &Zoned) -> Result<Timestamp, String> {
+    let at = moment(written, now.time_zone())
+        .ok_or_else(|| format!("until {written:?} is no time such as {FORMS}"))?;
     if at <= now.timestamp() {
         return Err(format!(
             "until {written:?} is past; it is {} now",
@@ -122,7 +108,7 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
     let here = given.hands.situation().await?;
     let until = match (&arguments.until, arguments.action) {
         (None, _) => None,
-        (Some(until), Action::Pause) => Some(moment(until, &here.now)?),
+        (Some(until), Action::Pause) => Some(end_of_pause(until, &here.now)?),
         (Some(_), Action::Stop | Action::Resume | Action::Withdraw) => {
             return Err("until is for a pause; leave it out".to_owned());
         }
@@ -187,10 +173,10 @@ mod tests {
     #[test]
     fn a_time_without_an_offset_is_what_the_clocks_of_the_box_will_show() {
         let zone = jiff::tz::TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-        let now: DateTime = "2026-10-24T20:00".parse().unwrap();
+        let now: jiff::civil::DateTime = "2026-10-24T20:00".parse().unwrap();
         let now = now.to_zoned(zone).unwrap();
         let told = |written: &str| {
-            let until = moment(written, &now).unwrap();
+            let until = end_of_pause(written, &now).unwrap();
             understood(Action::Pause, Some(until), &now)
         };
         // The clocks are changed in between.
@@ -199,9 +185,9 @@ mod tests {
         assert_eq!(told("2026-10-25 08:00:00"), eight);
         assert_eq!(told("2026-10-25T08:00:00+01:00"), eight);
         assert_eq!(told("2026-10-25T07:00:00Z"), eight);
-        let wrong = moment("tomorrow", &now).unwrap_err();
+        let wrong = end_of_pause("tomorrow", &now).unwrap_err();
         assert!(wrong.contains("local time of the box"), "{wrong}");
-        let past = moment("2026-10-24T19:00", &now).unwrap_err();
+        let past = end_of_pause("2026-10-24T19:00", &now).unwrap_err();
         assert!(past.contains("is past"), "{past}");
     }
 }
