@@ -26,7 +26,7 @@ use watchkeeper_plain::MAX_CHARS;
 
 use super::refused;
 use crate::api::conversations::{ConversationStatus, Handle, Message};
-use crate::api::feed::{Entry, MAX_EVENTS};
+use crate::api::feed::{Entry, Feed, MAX_EVENTS};
 use crate::api::{App, MAX_FOLLOWERS, MAX_MESSAGE, MAX_READING};
 use crate::dialogue::assist::MAX_ATTACHED;
 
@@ -211,7 +211,7 @@ pub(super) async fn end(
 }
 
 /// Says something: a request, the answer to a question, `yes` or `no`, or a short command as in the chat (`/status`, `/streams`, `/stop`, `/pause`, `/resume`, `/events`, `/memory`, `/think`, `/plan`, `/cost`, `/trace`, `/help`). With `Accept: text/event-stream` the answer is the stream of what comes of it,
-/// up to its event `end`; otherwise it is the number after which `events` and `events/stream` have it. It is worked on whether somebody follows or
+/// up to its event `end` (a client so slow that this one is gone sees the stream end without it); otherwise it is the number after which `events` and `events/stream` have it. It is worked on whether somebody follows or
 /// not. One message at a time: while one is worked on the next is refused with 409.
 #[utoipa::path(post, path = "/conversations/{id}/messages", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation")),
@@ -235,7 +235,7 @@ pub(super) async fn say(
     let turn = app.shared.conversations.say(&handle, message);
     let turn = turn.map_err(refused)?;
     Ok(match place {
-        Some(place) => follow(&app, handle, turn.after, Some(turn.turn), place),
+        Some(place) => follow(&app, &handle, turn.after, Some(turn.turn), place),
         None => {
             let taken = Taken {
                 conversation: handle.id.clone(),
@@ -327,7 +327,7 @@ pub(super) async fn stream(
     let after = watchkeeper_http::stream::cursor(&headers, query.after.as_deref())?;
     not_ahead(&handle, after)?;
     let place = follower(&app)?;
-    Ok(follow(&app, handle, after, None, place))
+    Ok(follow(&app, &handle, after, None, place))
 }
 
 fn find(app: &App, id: &str) -> Result<Arc<Handle>, Refusal> {
@@ -375,15 +375,16 @@ fn not_ahead(handle: &Handle, after: u64) -> Result<(), Refusal> {
 /// Streams what comes after a number: all of it, or up to the end of one turn.
 fn follow(
     app: &App,
-    handle: Arc<Handle>,
+    handle: &Handle,
     after: u64,
     turn: Option<u64>,
     place: OwnedSemaphorePermit,
 ) -> Response {
     let follower = Follower {
         advances: handle.feed.subscribe(),
+        over: handle.over(),
         closing: app.shared.closing.clone(),
-        handle,
+        feed: Arc::clone(&handle.feed),
         after,
         turn,
         is_over: false,
@@ -391,16 +392,19 @@ fn follow(
         _place: place,
     };
     let events = stream::unfold(follower, |mut follower| async move {
-        let event = follower.next().await?;
-        Some((event, follower))
+        let entry = follower.next().await?;
+        let event = sse::Event::default().id(entry.seq.to_string());
+        Some((event.data(&*entry.json), follower))
     });
     watchkeeper_http::stream::response(events)
 }
 
 /// One client of a stream.
 struct Follower {
-    handle: Arc<Handle>,
+    feed: Arc<Feed>,
     advances: watch::Receiver<u64>,
+    /// True once nothing happens in the conversation any more.
+    over: watch::Receiver<bool>,
     closing: watch::Receiver<bool>,
     after: u64,
     /// The turn after whose end it is over.
@@ -412,20 +416,24 @@ struct Follower {
 
 impl Follower {
     /// The next event; `None` ends the stream.
-    async fn next(&mut self) -> Option<sse::Event> {
+    async fn next(&mut self) -> Option<Entry> {
         loop {
             if self.is_over {
                 return None;
             }
             if let Some(entry) = self.page.pop_front() {
                 self.after = entry.seq;
+                // Who reads slowly may have jumped over the end: what comes later is no part of the answer.
+                if self.turn.is_some_and(|turn| entry.turn > turn) {
+                    self.is_over = true;
+                    return None;
+                }
                 self.is_over = entry.is_end && self.turn == Some(entry.turn);
-                let event = sse::Event::default().id(entry.seq.to_string());
-                return Some(event.data(&*entry.json));
+                return Some(entry);
             }
             // Seen before reading: what comes while we read wakes us again.
             self.advances.borrow_and_update();
-            self.page = self.handle.feed.after(self.after, FOLLOW_PAGE).into();
+            self.page = self.feed.after(self.after, FOLLOW_PAGE).into();
             if !self.page.is_empty() {
                 continue;
             }
@@ -433,9 +441,73 @@ impl Follower {
                 // First, so that its last words are read.
                 biased;
                 changed = self.advances.changed() => changed.ok()?,
-                () = closed(self.handle.over()) => return None,
+                () = closed(self.over.clone()) => return None,
                 () = closed(self.closing.clone()) => return None,
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::api::feed::END;
+
+    /// A client that reads the answer to this message alone.
+    fn reads(feed: &Arc<Feed>, turn: u64) -> Follower {
+        let places = Arc::new(Semaphore::new(1));
+        Follower {
+            advances: feed.subscribe(),
+            over: watch::channel(false).1,
+            closing: watch::channel(false).1,
+            feed: Arc::clone(feed),
+            after: feed.last(),
+            turn: Some(turn),
+            is_over: false,
+            page: VecDeque::new(),
+            _place: places.try_acquire_owned().unwrap(),
+        }
+    }
+
+    fn turn(feed: &Feed, turn: u64, notes: usize) {
+        feed.begin(turn);
+        for _ in 0..notes {
+            feed.push(json!({"type": "note"}));
+        }
+        feed.push(json!({"type": END}));
+    }
+
+    async fn told(mut follower: Follower) -> Vec<(u64, bool)> {
+        let mut told = Vec::new();
+        while let Some(entry) = follower.next().await {
+            told.push((entry.turn, entry.is_end));
+        }
+        told
+    }
+
+    #[tokio::test]
+    async fn the_stream_of_a_message_ends_with_its_last_event() {
+        let feed = Arc::new(Feed::default());
+        turn(&feed, 1, 1);
+        let follower = reads(&feed, 2);
+        turn(&feed, 2, 2);
+        turn(&feed, 3, 1);
+        assert_eq!(told(follower).await, [(2, false), (2, false), (2, true)]);
+    }
+
+    #[tokio::test]
+    async fn who_reads_so_slowly_that_the_end_is_gone_sees_nothing_of_later_messages() {
+        let feed = Arc::new(Feed::default());
+        let mut follower = reads(&feed, 1);
+        turn(&feed, 1, FOLLOW_PAGE);
+        assert!(follower.next().await.is_some());
+        turn(&feed, 2, MAX_EVENTS);
+        // The page that it has still, and then nothing.
+        let rest = vec![(1, false); FOLLOW_PAGE - 1];
+        assert_eq!(told(follower).await, rest);
     }
 }
