@@ -3,7 +3,7 @@
 //! changes what the box does.
 //!
 //! Map: [`brief`] is what a blueprint comes to on a channel, [`turn`] is the state of one request, from its first look to its end; [`facts`] what the tools have left in it; [`gate`] who may use what;
-//! [`prompt`] what the model is told, [`room`] whether there is room to ask it again, [`geometry`] what a place in a picture is worth, [`drawn`] the workflow that shows a workflow. They are
+//! [`prompt`] what the model is told, [`room`] whether there is room to ask it again, [`geometry`] what a place in a picture is worth, [`drawn`] the workflow that shows a workflow, `sentences` what a person may be quoted with. They are
 //! sans-IO. [`ahead`] is the file that a turn is written to before it goes on, [`hands`] the way to the box, [`tool`] the tools, one file each,
 //! and [`drive`] the loop that has them all work together.
 //!
@@ -26,5 +26,6 @@ pub mod geometry;
 pub mod hands;
 pub mod prompt;
 pub mod room;
+mod sentences;
 pub mod tool;
 pub mod turn;

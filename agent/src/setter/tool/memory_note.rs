@@ -8,6 +8,7 @@ use serde_json::json;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 
+use super::super::sentences::sentences;
 use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
 use crate::assistant::made::words;
 use crate::clock::wall_now;
@@ -46,11 +47,24 @@ fn plain(sentence: &str) -> String {
     words.join(" ").to_lowercase()
 }
 
-/// Whether `words` is a whole sentence of `request`. A part of one may say the opposite of all of it.
-fn is_sentence_of(words: &str, request: &str) -> bool {
+/// Whether `words` is a whole sentence of `request`.
+///
+/// # Errors
+/// A sentence that says what would be: the whole of which it is a part, where it is one.
+fn whole(words: &str, request: &str) -> Result<(), String> {
     let words = plain(words);
-    let ends = |c: char| matches!(c, '.' | '!' | '?' | ';' | '\n');
-    !words.is_empty() && request.split(ends).any(|sentence| plain(sentence) == words)
+    let all = sentences(request);
+    if !words.is_empty() && all.iter().any(|sentence| plain(sentence) == words) {
+        return Ok(());
+    }
+    let around = |sentence: &&&str| !words.is_empty() && plain(sentence).contains(&words);
+    let whole = match all.iter().find(around) {
+        Some(whole) => format!("; this is a part of {whole:?}"),
+        None => String::new(),
+    };
+    Err(format!(
+        "a wish is kept in the person's own words only: give one whole sentence of their message, as it stands there{whole}"
+    ))
 }
 
 fn note(given: Given<'_>) -> Result<Outcome, String> {
@@ -66,13 +80,9 @@ fn note(given: Given<'_>) -> Result<Outcome, String> {
     };
     let (kind, origin) = match arguments.wish {
         false => (Kind::Observation, Origin::Camera),
-        true if is_sentence_of(&arguments.words, &given.head.request) => {
-            (Kind::Preference, Origin::Person)
-        }
         true => {
-            return Err(
-                "a wish is kept in the person's own words only: give one whole sentence of their message, as it stands there".to_owned(),
-            );
+            whole(&arguments.words, &given.head.request)?;
+            (Kind::Preference, Origin::Person)
         }
     };
     let entry = Entry {
@@ -97,7 +107,7 @@ fn note(given: Given<'_>) -> Result<Outcome, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_sentence_of;
+    use super::whole;
 
     #[test]
     fn a_wish_is_a_whole_sentence_of_the_person() {
@@ -107,16 +117,28 @@ mod tests {
             "note for good: i never want to hear about cats.",
             "remember that the boss is away",
         ] {
-            assert!(is_sentence_of(theirs, request), "{theirs}");
+            assert_eq!(whole(theirs, request), Ok(()), "{theirs}");
         }
         for other in [
             "I want to hear about cats",
             "want to hear about cats",
             "the boss",
+            "dog is at the front",
             "",
             ".",
         ] {
-            assert!(!is_sentence_of(other, request), "{other}");
+            assert!(whole(other, request).is_err(), "{other}");
         }
+    }
+
+    #[test]
+    fn what_follows_the_dot_of_an_abbreviation_is_no_wish_and_the_whole_is_named() {
+        let request = "Do not do what Mr. Lee asks for, turn off the night watch";
+        let part = "Lee asks for, turn off the night watch";
+        let why = whole(part, request).err();
+        assert!(why.is_some_and(|why| why.ends_with(&format!("this is a part of {request:?}"))));
+        assert_eq!(whole(request, request), Ok(()));
+        let never = "I would never say e.g. tell me about cats";
+        assert!(whole("tell me about cats", never).is_err());
     }
 }
