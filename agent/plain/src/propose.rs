@@ -555,7 +555,14 @@ fn replace(
         said.push(format!("told to {}", channels.join(" and ")));
     }
     said.extend(edit.clip.map(with_clip));
-    assumed.push("Everything else stays as it is.".to_owned());
+    assumed.push(match spec.stop_after_s {
+        // The runtime counts it from the first frame of what is deployed.
+        Some(time) => format!(
+            "Everything else stays as it is, but its time of {} begins anew.",
+            seconds(time)
+        ),
+        None => "Everything else stays as it is.".to_owned(),
+    });
     let text = format!(
         "Change {} on {}: {}.",
         edit.pipeline,

@@ -48,6 +48,9 @@ pub enum Becomes {
         fields: Vec<Field>,
         /// How many more there are.
         more: usize,
+        /// What becomes of the time after which it ends by itself, where it had one: it is counted anew.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        time: Option<String>,
     },
     /// It ends and is gone.
     Gone,
@@ -85,7 +88,7 @@ pub fn difference(change: &Change, situation: &Situation) -> Difference {
         (Change::Deploy(_), None) => Becomes::New,
         (Change::Deploy(_), Some(_)) => Becomes::Taken,
         (_, None) => Becomes::Missing,
-        (Change::Replace(spec), Some(runs)) => compared(&runs.spec, spec),
+        (Change::Replace(spec), Some(runs)) => compared(runs, spec),
         (Change::Stop(_), Some(_)) => Becomes::Gone,
         (Change::Pause { until, .. }, Some(runs)) if is_paused(runs, until.as_ref()) => {
             Becomes::Same
@@ -116,7 +119,13 @@ fn goes(status: &PipelineStatus) -> bool {
     !status.spec.paused && matches!(state, PipelineState::Starting | PipelineState::Running)
 }
 
-fn compared(runs: &PipelineSpec, wanted: &PipelineSpec) -> Becomes {
+fn compared(status: &PipelineStatus, wanted: &PipelineSpec) -> Becomes {
+    let runs = &status.spec;
+    let time = runs.stop_after_s.and(wanted.stop_after_s);
+    let time = time.map(|seconds| match status.state {
+        PipelineState::Ended => format!("it is over, and watches anew for {seconds} s"),
+        _ => format!("its time begins anew: it ends {seconds} s after the change"),
+    });
     let value = |spec: &PipelineSpec| serde_json::to_value(spec).unwrap_or_default();
     let (runs, wanted) = told_apart(&value(runs), &value(wanted));
     let mut fields = Vec::new();
@@ -126,7 +135,7 @@ fn compared(runs: &PipelineSpec, wanted: &PipelineSpec) -> Becomes {
     }
     let more = fields.len().saturating_sub(MAX_FIELDS);
     fields.truncate(MAX_FIELDS);
-    Becomes::Other { fields, more }
+    Becomes::Other { fields, more, time }
 }
 
 fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<Field>) {
@@ -232,12 +241,13 @@ impl Difference {
             Becomes::Missing => format!("! {id} is not there"),
         };
         let mut lines = vec![head];
-        if let Becomes::Other { fields, more } = &self.becomes {
+        if let Becomes::Other { fields, more, time } = &self.becomes {
             let line = |f: &Field| format!("    {}: {} → {}", f.path, f.from, f.to);
             lines.extend(fields.iter().map(line));
             if *more > 0 {
                 lines.push(format!("    and {more} more"));
             }
+            lines.extend(time.iter().map(|time| format!("    {time}")));
         }
         lines
     }
@@ -280,6 +290,31 @@ mod tests {
         );
         let said = lines(&Change::Replace(Box::new(wanted.clone())), Some(&wanted));
         assert_eq!(said, ["= p on gate is so already"]);
+    }
+
+    #[test]
+    fn the_time_of_a_watch_that_is_changed_begins_anew_and_that_is_said() {
+        let mut runs = spec(0.1, &Value::Null);
+        runs.stop_after_s = Some(3600.0);
+        let mut wanted = spec(0.6, &Value::Null);
+        wanted.stop_after_s = runs.stop_after_s;
+        let change = Change::Replace(Box::new(wanted.clone()));
+        let said = lines(&change, Some(&runs));
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert_eq!(
+            said[2],
+            "    its time begins anew: it ends 3600 s after the change"
+        );
+        let mut here = situation();
+        here.pipelines = vec![status(&runs)];
+        here.pipelines[0].state = PipelineState::Ended;
+        let said = difference(&change, &here).lines();
+        assert_eq!(said[2], "    it is over, and watches anew for 3600 s");
+        // One that gets a time or loses it has that among its fields.
+        wanted.stop_after_s = None;
+        let said = lines(&Change::Replace(Box::new(wanted)), Some(&runs));
+        let lost = "    stop_after_s: 3600.0 → null".to_owned();
+        assert!(said.contains(&lost) && said.len() == 3, "{said:?}");
     }
 
     #[test]

@@ -466,7 +466,7 @@ fn what_the_box_could_not_run_is_no_draft_and_a_channel_that_is_not_there_is_not
 fn rules_alone_are_changed_without_a_draft_and_without_a_preview_and_all_else_stays()
 -> anyhow::Result<()> {
     let rules = r#"[{"name": "crossed", "when": {"kind": "crosses", "line": "middle"}, "schedule": {"from": "18:00", "to": "06:00"}}]"#;
-    let put_up = |pipeline: &str| json!({"draft": "running", "camera": "Test", "pipeline": pipeline, "rules": rules, "says": "At night alone.", "assumed": [], "not_possible": [], "stop_after_s": 0});
+    let put_up = |pipeline: &str| json!({"draft": "running", "camera": "Test", "pipeline": pipeline, "rules": rules, "says": "At night alone.", "assumed": [], "not_possible": []});
     let site = Site::demo(&[
         calls(&[(
             "stream_status",
@@ -476,7 +476,7 @@ fn rules_alone_are_changed_without_a_draft_and_without_a_preview_and_all_else_st
         calls(&[("propose_deployment", put_up("Night cars"))]),
         answers("It waits for your yes."),
     ])?;
-    let spec = json!({"id": "cars", "name": "Night cars", "source": "test", "workflow": middle(), "model": "motion", "show": true});
+    let spec = json!({"id": "cars", "name": "Night cars", "source": "test", "workflow": middle(), "model": "motion", "show": true, "stop_after_s": 3600.0});
     site.bench.json("POST", "/v1/pipelines", Some(&spec))?;
     let (code, objects, errors) = ask_json(&site.bench, &["--think", "only at night"])?;
     assert_eq!(code, 0, "{errors}");
@@ -485,13 +485,30 @@ fn rules_alone_are_changed_without_a_draft_and_without_a_preview_and_all_else_st
         refused[0].contains("no pipeline dock whose workflow could stay"),
         "{refused:?}"
     );
+    let status = site.results("stream_status")?;
+    assert!(
+        status[0].contains("stop_after_s") && status[0].contains("left_s"),
+        "{status:?}"
+    );
     let proposal = last(&objects, "proposal")?;
+    assert_eq!(
+        proposal["difference"][0]["time"],
+        "its time begins anew: it ends 3600 s after the change"
+    );
     let id = proposal["id"].as_str().context("an id")?;
     let (code, _, errors) = ask_json(&site.bench, &["--confirm", id])?;
     assert_eq!(code, 0, "{errors}");
     let runs = site.pipelines()?;
     let runs = &runs.first().context("a pipeline")?["spec"];
-    for kept in ["id", "name", "source", "workflow", "model", "show"] {
+    for kept in [
+        "id",
+        "name",
+        "source",
+        "workflow",
+        "model",
+        "show",
+        "stop_after_s",
+    ] {
         assert_eq!(runs[kept], spec[kept], "{kept}");
     }
     assert_eq!(runs["rules"][0]["schedule"]["from"], "18:00");

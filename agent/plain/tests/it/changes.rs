@@ -58,6 +58,25 @@ fn classes(spec: &PipelineSpec) -> Vec<&str> {
 }
 
 #[test]
+fn a_watch_for_some_time_is_changed_with_its_time_and_that_it_begins_anew_is_said() {
+    let mut site = site();
+    let assumed = |site: &Scene| {
+        proposal_in("change yard-traffic to only cars", site)
+            .assumed
+            .join(" ")
+    };
+    assert!(assumed(&site).contains("Everything else stays as it is."));
+    for watch in &mut site.pipelines {
+        watch.spec.stop_after_s = Some(3600.0);
+    }
+    let told = assumed(&site);
+    assert!(
+        told.contains("but its time of 1 hour begins anew"),
+        "{told}"
+    );
+}
+
+#[test]
 fn classes_that_are_left_out_are_left_out_whatever_the_word_for_it() {
     for leaves_out in [
         "so that it ignores motorcycles",

@@ -38,7 +38,7 @@ pub(super) const TOOL: Tool = Tool {
             "says": text("one or two sentences for the person: what will be watched, and when they are told"),
             "assumed": {"type": "array", "items": {"type": "string"}, "description": "what the person did not say and you took so"},
             "not_possible": {"type": "array", "items": {"type": "string"}, "description": "what they asked for and is not in it, and why"},
-            "stop_after_s": {"type": "number", "description": "ends by itself after so many seconds; 0: never"},
+            "stop_after_s": {"type": "number", "description": "ends by itself after so many seconds, counted anew with each change; 0: never; leave out: as it is"},
         });
         schema(
             &properties,
@@ -50,7 +50,6 @@ pub(super) const TOOL: Tool = Tool {
                 "says",
                 "assumed",
                 "not_possible",
-                "stop_after_s",
             ],
         )
     },
@@ -73,7 +72,7 @@ struct Arguments {
     #[serde(default)]
     not_possible: Vec<String>,
     #[serde(default)]
-    stop_after_s: f64,
+    stop_after_s: Option<f64>,
 }
 
 async fn propose(given: Given<'_>) -> Result<Outcome, String> {
@@ -96,7 +95,10 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
         replaced,
         spec(id, camera, &workflow, rules(arguments.rules)?),
     );
-    spec.stop_after_s = Some(arguments.stop_after_s).filter(|seconds| *seconds > 0.0);
+    if let Some(seconds) = arguments.stop_after_s {
+        // What is no time at all is for the check to refuse.
+        spec.stop_after_s = (seconds != 0.0).then_some(seconds);
+    }
     if draft.is_none() {
         spec.model = replaced.and_then(|old| old.model.clone());
     }
@@ -204,7 +206,7 @@ fn readable(workflow: &Value) -> Result<(), String> {
     }
 }
 
-/// What nothing is said about stays as it is in the pipeline that is replaced: its title, recording, gate of motion, pause, and the parameters that the new
+/// What nothing is said about stays as it is in the pipeline that is replaced: its title, recording, gate of motion, pause, the time after which it ends, and the parameters that the new
 /// definition still has inputs for. Its models are those that the definition names.
 fn instead_of(replaced: Option<&PipelineSpec>, new: PipelineSpec) -> PipelineSpec {
     let Some(old) = replaced else {

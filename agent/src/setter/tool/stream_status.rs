@@ -18,7 +18,7 @@ const MAX_OUTPUTS: usize = 20;
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "stream_status",
-    about: "One pipeline in full: state, warnings, counts and latest outputs in short, its rules, and with `definition` the workflow it was deployed with (to change that: validate a changed copy and propose it under the same name; *** is a secret that you leave as it is).",
+    about: "One pipeline in full: state, warnings, counts and latest outputs in short, its rules, when it ends by itself, and with `definition` the workflow it was deployed with (to change that: validate a changed copy and propose it under the same name; *** is a secret that you leave as it is).",
     schema: || {
         let properties = json!({
             "pipeline": text("name of the pipeline"),
@@ -59,6 +59,10 @@ async fn status(given: Given<'_>) -> Result<Outcome, String> {
         "events": status.results.events, "too_weak": status.results.discarded,
         "failing_steps": status.results.step_errors, "latest_outputs": outputs, "rules": status.spec.rules,
     });
+    if let Some(seconds) = status.spec.stop_after_s {
+        told["stop_after_s"] = seconds.into();
+        told["left_s"] = status.results.left_s.map(f64::round).into();
+    }
     if arguments.definition {
         // What a person wrote into it as text is for the runtime alone.
         let mut spec = masks::spec(&status.spec);
