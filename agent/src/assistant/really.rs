@@ -157,7 +157,10 @@ fn pipeline(spec: &PipelineSpec, steps: &[&Value]) -> String {
         parts.push("shows it on the screen of the box".to_owned());
     }
     if spec.paused {
-        parts.push("is paused, until the time that was said for it or until somebody resumes it".to_owned());
+        parts.push(
+            "is paused, until the time that was said for it or until somebody resumes it"
+                .to_owned(),
+        );
     }
     if let Some(seconds) = spec.stop_after_s {
         parts.push(format!("ends after {seconds} s"));
