@@ -1,6 +1,6 @@
 //! Conversations over HTTP: begin one, say something, follow what comes of it.
 //!
-//! A follower has a cursor and no queue: it reads from the conversation's [`Feed`](crate::api::feed::Feed) at its own pace. Whether somebody follows makes no difference
+//! A follower has a cursor and no queue: it reads from the conversation's [`Feed`] at its own pace. Whether somebody follows makes no difference
 //! to the work, so a client that goes away may come back with the number of the last event that it has.
 
 use std::collections::VecDeque;
