@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use watchkeeper_config::redact::{self, MASK};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
 use watchkeeper_engine::workflow::{
-    DESTINATION, flattened, is_selector, is_sink, masked, secret_inputs,
+    DESTINATION, INPUT, STEP, flattened, is_selector, is_sink, masked, secret_inputs,
 };
 
 /// What is deployed, without the secrets in it.
@@ -283,10 +283,6 @@ impl Gathering<'_> {
         all.find(|one| one.get("name").and_then(Value::as_str) == Some(name))
     }
 }
-
-/// How selectors of inputs and of steps begin.
-const INPUT: &str = "$inputs.";
-const STEP: &str = "$steps.";
 
 fn restore(copy: &mut Value, shown: &Value, old: &Value) {
     if copy == shown {

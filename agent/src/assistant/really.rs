@@ -10,7 +10,7 @@ use watchkeeper_contract::rule::{
     Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
     Weekday,
 };
-use watchkeeper_engine::workflow::{Overlay, compile, flattened, is_sink};
+use watchkeeper_engine::workflow::{INPUT, Overlay, compile, flattened, is_sink};
 use watchkeeper_plain::watch::TRACKED;
 
 use super::made::MadeChange;
@@ -88,7 +88,7 @@ fn filled_steps(definition: &Value, given: Option<&Map<String, Value>>) -> Vec<V
 fn filled(value: &Value, values: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => {
-            let input = text.strip_prefix("$inputs.");
+            let input = text.strip_prefix(INPUT);
             let known = input.and_then(|name| values.get(name));
             known
                 .filter(|known| !known.is_null())

@@ -73,7 +73,7 @@ pub use facts::DetectionStep;
 pub use image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
 pub use json::Pictures;
 pub use kinds::{Kind, KindSet};
-pub use outlets::{DESTINATION, is_selector, is_sink, masked, secret_inputs};
+pub use outlets::{DESTINATION, INPUT, STEP, is_selector, is_sink, masked, secret_inputs};
 pub use plan::{Compiled, Overlay, SlotId};
 pub use read::Misfit;
 pub use run::{Execution, RunReport, RuntimeInput, StepFailure};

@@ -20,9 +20,10 @@ pub const DESTINATION: [&str; 6] = ["url", "host", "port", "tls", "smtp_server",
 const BINDINGS: &str = "parameter_bindings";
 /// What an input is where nothing fills it.
 const DEFAULT: &str = "default_value";
-/// How selectors of inputs and of steps begin.
-const INPUT: &str = "$inputs.";
-const STEP: &str = "$steps.";
+/// How the selector of an input begins.
+pub const INPUT: &str = "$inputs.";
+/// How the selector of an output of a step begins.
+pub const STEP: &str = "$steps.";
 
 /// Whether blocks of this type, canonical or alias, hand results to the outside.
 #[must_use]
@@ -150,9 +151,10 @@ impl Carriers {
         loop {
             let known = self.clone();
             each_origin(definition, &known.inputs, &mut |value| self.note(value));
-            each_named(definition, &mut |fields, name| {
-                let passes_text = fields.contains_key("type") && !looks_at_pictures(fields);
-                if passes_text && known.steps.contains(name) {
+            each_object(definition, &mut |fields| {
+                let name = fields.get("name").and_then(Json::as_str);
+                let is_wanted = name.is_some_and(|name| known.steps.contains(name));
+                if is_wanted && fields.contains_key("type") && !looks_at_pictures(fields) {
                     let of_it = fields.iter().filter(|(field, _)| *field != "name");
                     of_it.for_each(|(_, value)| self.note(value));
                 }
@@ -190,15 +192,6 @@ fn each_origin(definition: &Json, names: &BTreeSet<String>, visit: &mut dyn FnMu
             && names.contains(name)
         {
             visit(default);
-        }
-    });
-}
-
-/// Visits everything that has a name.
-fn each_named(definition: &Json, visit: &mut dyn FnMut(&Map<String, Json>, &str)) {
-    each_object(definition, &mut |fields| {
-        if let Some(name) = fields.get("name").and_then(Json::as_str) {
-            visit(fields, name);
         }
     });
 }
