@@ -12,14 +12,14 @@ use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::ledger::{Ledger, Outcome, Report};
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::usage::Usage;
-use watchkeeper_store::{Options, SledStore};
+use watchkeeper_store::{DiskStore, Options};
 
 /// What the ledger in the store of this folder says. Whoever writes there has to have ended.
 ///
 /// # Errors
 /// When it can't be read.
 pub fn report(folder: &Path) -> anyhow::Result<Report> {
-    let (store, _) = SledStore::open(folder, &Options::default())?;
+    let (store, _) = DiskStore::open(folder, &Options::default())?;
     let ledger = Ledger::open(Arc::new(store), folder, Limits::default())?;
     Ok(ledger.report(Instant::now(), wall_now()))
 }

@@ -14,7 +14,7 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{
-    Batch, Keyspace, OpenOutcome, OpenReport, Options, SledStore, Store, StoreError, log_key,
+    Batch, DiskStore, Keyspace, OpenOutcome, OpenReport, Options, Store, StoreError, log_key,
     log_seq,
 };
 
@@ -202,7 +202,7 @@ impl Agent {
     /// [`StartError`], in a sentence a person can act upon.
     pub fn start(setup: Setup) -> Result<Self, StartError> {
         let folder = setup.state_dir.join(FOLDER);
-        let (store, _) = SledStore::open_noting(&folder, &Options::default(), note_lost)?;
+        let (store, _) = DiskStore::open_noting(&folder, &Options::default(), note_lost)?;
         Self::on_store(setup, Arc::new(store))
     }
 
@@ -424,20 +424,13 @@ fn count_lost(report: &OpenReport) -> u64 {
     let damaged = report.corrupt.len() as u64;
     match &report.outcome {
         OpenOutcome::Clean => damaged,
-        OpenOutcome::Recovered { what } => {
-            tracing::warn!(
-                what,
-                "the outbox's files were damaged and have been repaired"
-            );
-            damaged
-        }
         OpenOutcome::Truncated { lost_batches } => {
             // The cursor went back with them, so records of the journal come again; command reports do not.
-            tracing::error!(lost_batches, "the end of the outbox's log was damaged");
+            tracing::error!(lost_batches, "the last writes to the outbox are gone");
             damaged.saturating_add(*lost_batches)
         }
-        OpenOutcome::Quarantined { to, why } => {
-            tracing::error!(to = %to.display(), why, "the outbox's files were beyond repair and have been set aside");
+        OpenOutcome::Quarantined { to, why, saved } => {
+            tracing::error!(to = %to.display(), why, saved, "the outbox's files were beyond repair and have been set aside");
             damaged.saturating_add(1)
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use watchkeeper_config::Config;
 use watchkeeper_llm::Client;
-use watchkeeper_store::{Options, SledStore, Store};
+use watchkeeper_store::{DiskStore, Options, Store};
 
 use super::output::Output;
 use super::state_folder::state_folder;
@@ -35,7 +35,7 @@ impl PersonsModel {
     fn client(&self) -> Result<Client, String> {
         let folder = state_folder().map_err(|f| f.sentence)?.join(LEDGER);
         self.0.client(&folder, || {
-            let (store, _) = SledStore::open(&folder, &Options::default())?;
+            let (store, _) = DiskStore::open(&folder, &Options::default())?;
             Ok(Arc::new(store) as Arc<dyn Store>)
         })
     }

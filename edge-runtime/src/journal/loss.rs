@@ -134,18 +134,17 @@ impl Note {
     fn add(&mut self, outcome: &OpenOutcome, corrupt: &[CorruptRecord]) {
         match outcome {
             OpenOutcome::Clean => {}
-            OpenOutcome::Recovered { what } => tracing::warn!(what, "journal repaired"),
             OpenOutcome::Truncated { lost_batches } => {
                 self.is_cut = true;
                 self.lost_batches = self.lost_batches.max(*lost_batches);
             }
-            OpenOutcome::Quarantined { to, why } => {
+            OpenOutcome::Quarantined { to, why, saved } => {
                 self.is_cut = true;
                 self.losses.push(Loss {
                     from: "store".to_owned(),
                     count: 1,
                     message: format!(
-                        "the journal's store was beyond repair ({why}); it was set aside as {} and begun empty, without sources and pipelines",
+                        "the journal's store was beyond repair ({why}); it was set aside as {} and begun anew with the {saved} records that could still be read; sources and pipelines may be missing",
                         to.display()
                     ),
                 });

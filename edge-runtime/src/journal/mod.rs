@@ -32,7 +32,7 @@ use tokio::sync::watch;
 use watchkeeper_contract::event::{ChainBreak, ChainReport, ClipState, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::{
-    BadRecord, Batch, Keyspace, NewerFormat, OpenOutcome, Options, SledStore, Store, StoreError,
+    BadRecord, Batch, DiskStore, Keyspace, NewerFormat, OpenOutcome, Options, Store, StoreError,
     log_key, log_seq, pages,
 };
 
@@ -170,7 +170,7 @@ impl Journal {
     pub fn open(state: &Path, limits: Limits) -> Result<(Self, Vec<Loss>), JournalError> {
         let folder = Self::folder(state);
         let (store, report) =
-            SledStore::open_noting(&folder, &Options::default(), |store, report| {
+            DiskStore::open_noting(&folder, &Options::default(), |store, report| {
                 loss::note(store, &folder, &report.outcome, &report.corrupt)
             })?;
         Self::over(Arc::new(store), state, limits, &report.outcome)
@@ -223,7 +223,7 @@ impl Journal {
         // Records that were acknowledged may be gone, and their numbers may be out in the world: go on behind every
         // number that can ever have been given.
         let intact = !noted.is_cut()
-            && matches!(outcome, OpenOutcome::Clean | OpenOutcome::Recovered { .. })
+            && outcome.is_clean()
             && (head.is_some() || writer.reservation.end() == 0);
         if !intact && writer.reservation.end() > writer.last {
             losses.push(Loss::numbers_skipped(

@@ -9,26 +9,29 @@
 //! | where | what it promises |
 //! |---|---|
 //! | file `format` | the layout of the folder: which files there are and who reads them. A first line with a number; missing in folders that are older than the file |
-//! | `data/conf` | sled's own files, as sled says it |
+//! | `data/records.redb` | the database, as redb says it |
 //! | every record | the record (see [`crate::record`]); its header stays as it is over all formats of a layout, so that the checksum tells a newer format from a flipped bit |
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::durable::replace;
 use crate::error::StoreError;
+use crate::open::FILE;
 
-/// Layout of the folder that this build reads and writes.
-const LAYOUT: u32 = 1;
+/// Layout of the folder that this build reads and writes. Layout 1 was that of development versions on another database (sled); no
+/// release had it, so it is set aside and not converted.
+const LAYOUT: u32 = 2;
 
 const NAME: &str = "format";
 
-/// Version of sled's files that this build reads and writes (`pagecache` writes it as `version: 0.34`).
-const SLED: (u32, u32) = (0, 34);
-
-/// Folders that may hold sled's files.
-const DATA: [&str; 3] = ["data", "data.compact", "data.old"];
+/// How redb's file begins, and the version of it that this build reads and writes (redb, `docs/design.md`).
+const REDB_MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
+const REDB: u8 = 3;
+/// Where the two commit slots have their version, in bytes.
+const REDB_VERSIONS: [usize; 2] = [64, 192];
 
 /// Something on disk has a newer format than this build reads. It is left as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -64,31 +67,43 @@ impl NewerFormat {
     }
 }
 
-/// Refuses a folder of a newer layout, or with newer files of sled, and marks one that has no mark yet.
-pub(crate) fn check(root: &Path) -> Result<(), StoreError> {
-    for name in DATA {
-        if let Some(found) = sled_version(&root.join(name))
-            && found > SLED
-        {
-            let spelled = |(major, minor): (u32, u32)| format!("{major}.{minor}");
-            let what = format!("the database in {name}");
-            return Err(NewerFormat::new(root, what, spelled(found), spelled(SLED)).into());
-        }
+/// Refuses a folder of a newer layout, or with a newer file of redb. Says what it is of where it has an older layout.
+pub(crate) fn check(root: &Path) -> Result<Option<String>, StoreError> {
+    if let Some(found) = redb_version(&root.join("data").join(FILE))
+        && found > REDB
+    {
+        return Err(NewerFormat::new(root, "the database", found, REDB).into());
     }
     let path = root.join(NAME);
     match fs::read_to_string(&path) {
         Ok(text) => match layout(&text) {
             Some(found) if found > LAYOUT => {
-                return Err(NewerFormat::new(root, "its layout", found, LAYOUT).into());
+                Err(NewerFormat::new(root, "its layout", found, LAYOUT).into())
             }
-            Some(_) => return Ok(()),
-            None => tracing::warn!(path = %path.display(), "not a layout; written anew"),
+            Some(found) if found < LAYOUT => Ok(Some(format!(
+                "a development version before the first release wrote it, with another database (layout {found}; this one is {LAYOUT})"
+            ))),
+            Some(_) => Ok(None),
+            None => {
+                tracing::warn!(path = %path.display(), "not a layout; written anew");
+                Ok(None)
+            }
         },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) if e.kind() == io::ErrorKind::InvalidData => {
             tracing::warn!(path = %path.display(), "not a layout; written anew");
+            Ok(None)
         }
-        Err(e) => return Err(StoreError::from_io(&path, "read", e)),
+        Err(e) => Err(StoreError::from_io(&path, "read", e)),
+    }
+}
+
+/// Marks the folder as one of this layout, where it is not.
+pub(crate) fn mark(root: &Path) -> Result<(), StoreError> {
+    let path = root.join(NAME);
+    let marked = fs::read_to_string(&path).ok().and_then(|t| layout(&t));
+    if marked == Some(LAYOUT) {
+        return Ok(());
     }
     replace(&path, format!("{LAYOUT}\n").as_bytes())
         .map_err(|e| StoreError::from_io(&path, "write", e))
@@ -99,21 +114,18 @@ fn layout(text: &str) -> Option<u32> {
     text.lines().next()?.split_whitespace().next()?.parse().ok()
 }
 
-/// The version that sled noted in the folder `data`. None where there is no note, or a damaged one: the ladder of
-/// opening sees to that.
-fn sled_version(data: &Path) -> Option<(u32, u32)> {
-    let bytes = fs::read(data.join("conf")).ok()?;
-    // sled 0.34, `config.rs`: lines of text, then their CRC-32 in little-endian order.
-    let (text, crc) = bytes.split_last_chunk::<4>()?;
-    if crc32fast::hash(text) != u32::from_le_bytes(*crc) {
-        return None;
-    }
-    let (major, minor) = std::str::from_utf8(text)
+/// The version that redb noted in the file. None where there is no note, or the two slots don't agree, as after a flipped bit: the
+/// ladder of opening sees to that.
+fn redb_version(file: &Path) -> Option<u8> {
+    let mut head = [0; 256];
+    fs::File::open(file)
         .ok()?
-        .lines()
-        .find_map(|line| line.strip_prefix("version: "))?
-        .split_once('.')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+        .read_exact_at(&mut head, 0)
+        .ok()?;
+    let versions = REDB_VERSIONS.map(|at| head.get(at).copied());
+    (head.starts_with(REDB_MAGIC) && versions[0] == versions[1])
+        .then_some(versions[0])
+        .flatten()
 }
 
 #[cfg(test)]
@@ -125,16 +137,17 @@ mod tests {
     fn what_this_build_writes_is_what_it_says_it_reads() {
         let root = tempfile::tempdir().unwrap();
         let options = crate::Options::default();
-        drop(crate::SledStore::open(root.path(), &options).unwrap());
-        assert_eq!(sled_version(&root.path().join("data")), Some(SLED));
+        drop(crate::DiskStore::open(root.path(), &options).unwrap());
+        let file = root.path().join("data").join(FILE);
+        assert_eq!(redb_version(&file), Some(REDB));
         let mark = fs::read_to_string(root.path().join(NAME)).unwrap();
         assert_eq!(layout(&mark), Some(LAYOUT));
     }
 
     #[test]
     fn a_newer_layout_may_say_more_than_its_number() {
-        assert_eq!(layout("7 redb\nand more\n"), Some(7));
-        assert_eq!(layout("redb 7"), None);
+        assert_eq!(layout("7 other\nand more\n"), Some(7));
+        assert_eq!(layout("other 7"), None);
         assert_eq!(layout(""), None);
     }
 }

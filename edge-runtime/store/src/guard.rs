@@ -1,18 +1,19 @@
-//! Calls into sled that can't take the process down.
+//! Calls into redb that can't take the process down.
 //!
-//! sled 0.34 answers some kinds of damage with a panic instead of an error (for example
-//! `pagecache/mod.rs`, "unexpected pull"). [`call`] turns both into one shape.
+//! redb checks the pages of a file when it opens it, and says what is damaged; a page that goes bad while the file is open may still
+//! end in a panic. [`call`] turns both into one shape.
 
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::format::NewerFormat;
 
-/// What sled said.
+/// What redb said.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// The system refused; the files need not be damaged.
-    Io(std::io::Error),
-    /// The files are damaged, or sled believes so.
+    Io(io::Error),
+    /// The files are damaged, or redb believes so.
     Damage(String),
     /// The files are sound, and newer than this build.
     Newer(NewerFormat),
@@ -21,18 +22,25 @@ pub(crate) enum Fault {
 /// Runs `f`; a panic inside becomes [`Fault::Damage`].
 ///
 /// Unwind safety: after a panic the caller never uses the same database handle for writing again.
-pub(crate) fn call<T>(f: impl FnOnce() -> sled::Result<T>) -> Result<T, Fault> {
-    match catch_unwind(AssertUnwindSafe(f)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(sled::Error::Io(e))) => match e.kind() {
+pub(crate) fn call<T>(f: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(f))
+        .unwrap_or_else(|panic| Err(redb::Error::Corrupted(message(&*panic))))
+        .map_err(fault)
+}
+
+fn fault(error: redb::Error) -> Fault {
+    match error {
+        redb::Error::Io(e) => match e.kind() {
             // A file that ends early or holds nonsense is damage, not a refusal.
-            std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => {
-                Err(Fault::Damage(e.to_string()))
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+                Fault::Damage(e.to_string())
             }
-            _ => Err(Fault::Io(e)),
+            _ => Fault::Io(e),
         },
-        Ok(Err(other)) => Err(Fault::Damage(first_line(&other.to_string()))),
-        Err(panic) => Err(Fault::Damage(first_line(&message(&*panic)))),
+        // What the earlier failure was has been said when it happened.
+        redb::Error::PreviousIo => Fault::Io(io::Error::other("an earlier write failed")),
+        redb::Error::DatabaseAlreadyOpen => Fault::Io(io::ErrorKind::WouldBlock.into()),
+        other => Fault::Damage(first_line(&other.to_string())),
     }
 }
 
@@ -60,6 +68,22 @@ mod tests {
     #[test]
     fn a_panic_becomes_damage_with_its_message() {
         let fault = call::<()>(|| panic!("page {} is missing", 7));
-        assert!(matches!(fault, Err(Fault::Damage(m)) if m == "page 7 is missing"));
+        assert!(
+            matches!(&fault, Err(Fault::Damage(m)) if m.ends_with("page 7 is missing")),
+            "{fault:?}"
+        );
+    }
+
+    #[test]
+    fn what_the_system_refused_is_no_damage_and_a_file_that_ends_early_is() {
+        let said = |kind: io::ErrorKind| call::<()>(|| Err(redb::Error::Io(kind.into())));
+        assert!(matches!(
+            said(io::ErrorKind::StorageFull),
+            Err(Fault::Io(_))
+        ));
+        assert!(matches!(
+            said(io::ErrorKind::UnexpectedEof),
+            Err(Fault::Damage(_))
+        ));
     }
 }

@@ -9,7 +9,7 @@
 //! - a damaged record is reported and skipped, never returned and never a panic;
 //! - what a newer version wrote is refused and left as it is, never taken for damage ([`NewerFormat`]);
 //! - acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]), so that a loss is a record; what the
-//!   opener notes of it ([`SledStore::open_noting`]) is stored in one step with the repair;
+//!   opener notes of it ([`DiskStore::open_noting`]) is stored in one step with the repair;
 //! - after a failed sync nothing more is acknowledged until the store is opened again, because the kernel may have
 //!   dropped the pages that it could not write and would report the next sync as a success
 //!   (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
@@ -17,12 +17,12 @@
 //! Not here: what the records mean (see the callers), retention, media files.
 //!
 //! ```
-//! use watchkeeper_store::{Batch, Keyspace, Options, SledStore, Store, log_key};
+//! use watchkeeper_store::{Batch, Keyspace, Options, DiskStore, Store, log_key};
 //!
 //! const EVENTS: Keyspace = Keyspace::new("events");
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! let (store, report) = SledStore::open(folder.path(), &Options::default())?;
+//! let (store, report) = DiskStore::open(folder.path(), &Options::default())?;
 //! assert!(report.outcome.is_clean());
 //! store.commit(Batch::new().put(EVENTS, &log_key(1), b"first"))?;
 //! assert_eq!(store.get(EVENTS, &log_key(1))?.as_deref(), Some(&b"first"[..]));
@@ -30,7 +30,7 @@
 //! ```
 
 mod batch;
-mod compact;
+mod disk;
 pub mod durable;
 mod error;
 mod faulty;
@@ -40,8 +40,9 @@ mod lock;
 mod memory;
 mod open;
 mod pages;
+#[cfg(test)]
+mod power;
 mod record;
-mod sled_store;
 mod witness;
 
 /// The form of a record, open to the fuzz targets in `tests` only: through a [`Store`] no damaged byte gets in.
@@ -54,6 +55,7 @@ use std::fmt::Debug;
 use std::ops::Bound;
 
 pub use batch::{Batch, Keyspace, MAX_KEY_BYTES, MAX_VALUE_BYTES, Op, log_key, log_seq};
+pub use disk::DiskStore;
 pub use error::StoreError;
 pub use faulty::{FaultyStore, Fuse};
 pub use format::NewerFormat;
@@ -62,7 +64,6 @@ pub use memory::MemoryStore;
 pub use open::{Compaction, OpenOutcome, OpenReport, Options};
 pub use pages::{Pages, pages};
 pub use record::BadRecord;
-pub use sled_store::SledStore;
 
 /// One record: its key without the keyspace, and its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]

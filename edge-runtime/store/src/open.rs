@@ -1,44 +1,54 @@
 //! Opening a store, whatever the last run left behind.
 //!
-//! The ladder, each rung only when the one before met *damage* (a refusal of the system is an error, and so is what a
-//! newer version wrote; see [`crate::format`]):
-//! 1. open and read every record;
-//! 2. move sled's snapshot files aside and open again: sled replays its log. A torn snapshot otherwise fails every
-//!    open (spacejam/sled #1533); measured, this brings every acknowledged record back;
-//! 3. move the whole data folder aside and begin empty. The caller raises the alarm.
+//! A run that ended without closing, by a kill or a power cut, is no damage: redb goes back to its last durable commit by itself. The
+//! ladder for the rest, climbed only when the rung before met *damage* (a refusal of the system is an error, and so is what a newer
+//! version wrote; see [`crate::format`]):
+//! 1. open, have redb prove the checksum of every page, and read every record;
+//! 2. set the whole data folder aside, begin empty, and take over what can still be read and proves itself by its own checksum. The
+//!    caller raises the alarm.
 //!
-//! Layout of the root folder: `lock`, `format`, `witness`, `data/` (sled's), `data.quarantine-N/`, `snapshots.quarantine-N/`, and while a
-//! compaction runs `data.compact/` and `data.old/`. At most [`KEPT_QUARANTINES`] of each kind stay.
+//! Layout of the root folder: `lock`, `format`, `witness`, `data/records.redb`, `data.new/` while records are taken over, and
+//! `data.quarantine-N/`, of which at most [`KEPT_QUARANTINES`] stay. At every instant either `data` is there, or `data.new` is and is
+//! complete.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use crate::compact;
+use redb::{Builder, Database, ReadOnlyDatabase, ReadableDatabase, ReadableTable};
+
+use crate::disk::{RECORDS, fault_to_error, split_key};
 use crate::durable::sync_folder;
 use crate::error::StoreError;
 use crate::format::{self, NewerFormat};
 use crate::guard::{self, Fault};
 use crate::lock::FolderLock;
 use crate::record::{self, BadRecord};
-use crate::sled_store::{fault_to_error, split_key};
 use crate::{CorruptRecord, witness};
+
+/// Name of the database in the data folder.
+pub(crate) const FILE: &str = "records.redb";
+
+/// Folder of records that are taken over.
+const NEW: &str = "data.new";
+
+/// What the folders that are set aside are called, before their number.
+const QUARANTINE: &str = "data.quarantine-";
 
 /// Folders set aside that are kept for a person to look at; older ones are deleted.
 const KEPT_QUARANTINES: usize = 3;
 
-/// How long an earlier handle of this very process may take to let go of sled's file.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Bytes of records that are taken over from a damaged store in one transaction.
+const SAVED_AT_ONCE: usize = 4 << 20;
 
 /// Bounds of a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// Memory that sled may use for its cache, in bytes.
+    /// Memory that the database may use for its cache, in bytes.
     pub cache_bytes: u64,
-    /// Bytes that must stay free on the disk; a write that would go below is refused before sled sees it.
+    /// Bytes that must stay free on the disk; a write that would go below is refused before the database sees it.
     pub min_free_bytes: u64,
-    /// At opening, the files are rewritten when they take more than this many times the live bytes…
+    /// At opening, the file is made smaller when it takes more than this many times the live bytes…
     pub compact_ratio: f64,
     /// …and more than this many bytes.
     pub compact_floor_bytes: u64,
@@ -60,22 +70,19 @@ impl Default for Options {
 pub enum OpenOutcome {
     /// As it was left.
     Clean,
-    /// Damaged and repaired; no acknowledged record is known to be missing.
-    Recovered {
-        /// What was done, as a sentence.
-        what: String,
-    },
-    /// The log was damaged and ends before it should: the last batches are gone.
+    /// Sound, but not as far as it was acknowledged: the last batches are gone.
     Truncated {
         /// Acknowledged batches that are missing.
         lost_batches: u64,
     },
-    /// Beyond repair: set aside, and begun empty. Records were lost.
+    /// Beyond repair: set aside, and begun anew with what could still be read. Records were lost.
     Quarantined {
         /// Where the damaged files are now.
         to: PathBuf,
         /// What was found.
         why: String,
+        /// Records that could still be read, and are in the new store.
+        saved: u64,
     },
 }
 
@@ -107,7 +114,7 @@ pub struct OpenReport {
     pub records: u64,
     /// Bytes of their keys and payloads.
     pub live_bytes: u64,
-    /// Set when the files were rewritten.
+    /// Set when the file was made smaller.
     pub compaction: Option<Compaction>,
     pub(crate) corrupt_raw: Vec<Vec<u8>>,
     /// Number of the last batch that is there.
@@ -121,12 +128,15 @@ impl OpenReport {
         if lost_batches == 0 || matches!(self.outcome, OpenOutcome::Quarantined { .. }) {
             return;
         }
-        tracing::error!(lost_batches, "the end of the store's log is missing");
+        tracing::error!(
+            lost_batches,
+            "acknowledged batches of the store are missing"
+        );
         self.outcome = OpenOutcome::Truncated { lost_batches };
     }
 }
 
-/// Key in sled's tree of the number of the last batch. No keyspace has an empty name.
+/// Key in the table of the number of the last batch. No keyspace has an empty name.
 pub(crate) const BATCHES: &[u8] = b"\0batches";
 
 /// Makes the root folder usable and takes its lock.
@@ -169,92 +179,200 @@ pub(crate) fn check_free(path: &Path, needed: u64) -> Result<(), StoreError> {
 pub(crate) fn open(
     root: &Path,
     options: &Options,
-) -> Result<(sled::Db, PathBuf, OpenReport), StoreError> {
+) -> Result<(Database, PathBuf, OpenReport), StoreError> {
     let data = root.join("data");
-    format::check(root)?;
-    compact::finish_interrupted(root).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
-    let (mut db, mut report) = ladder(root, &data, options)?;
+    let earlier = format::check(root)?;
+    finish_interrupted(root, &data).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
+    let (mut db, mut report) = match earlier {
+        Some(why) if data.exists() => begin_anew(root, &data, options, why)?,
+        _ => ladder(root, &data, options)?,
+    };
+    format::mark(root)?;
     sync_dir(root)?;
     sync_dir(&data)?;
 
-    let before =
-        guard::call(|| db.size_on_disk()).map_err(|f| fault_to_error(&data, "measure", f))?;
-    // The copy would leave damaged records out before anybody has noted them; once they are taken out, the next opening compacts.
-    let is_sound = report.corrupt.is_empty();
-    if is_sound && compact::is_worth_it(before, report.live_bytes, options) {
-        match compact::run(root, &db, options) {
-            Ok(()) => {
-                drop(db);
-                compact::swap(root).map_err(|e| StoreError::from_io(root, "swap folders", e))?;
-                let (reopened, checked) = ladder(root, &data, options)?;
-                db = reopened;
-                let after = guard::call(|| db.size_on_disk())
-                    .map_err(|f| fault_to_error(&data, "measure", f))?;
+    let size = || {
+        let file = data.join(FILE);
+        fs::metadata(&file)
+            .map(|m| m.len())
+            .map_err(|e| StoreError::from_io(&file, "measure", e))
+    };
+    let before = size()?;
+    if is_worth_it(before, report.live_bytes, options) {
+        match guard::call(|| Ok(db.compact()?)) {
+            Ok(_) => {
+                let after = size()?;
                 tracing::info!(path = %data.display(), before, after, "store compacted");
                 report.compaction = Some(Compaction { before, after });
-                if !checked.outcome.is_clean() {
-                    report.outcome = checked.outcome;
-                }
-                report.corrupt = checked.corrupt;
-                report.corrupt_raw = checked.corrupt_raw;
             }
-            // Not worth failing over: the store works, it is only large.
+            // Not worth failing over: what was committed stays so, and the file is only large. The handle takes no more
+            // writes after a failure, a new one does.
             Err(fault) => {
                 tracing::warn!(path = %data.display(), ?fault, "store could not be compacted");
-                compact::discard(root).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
+                drop(db);
+                return ladder(root, &data, options).map(|(db, report)| (db, data, report));
             }
         }
     }
     Ok((db, data, report))
 }
 
+fn is_worth_it(on_disk: u64, live: u64, options: &Options) -> bool {
+    on_disk > options.compact_floor_bytes && on_disk as f64 > options.compact_ratio * live as f64
+}
+
 fn ladder(
     root: &Path,
     data: &Path,
     options: &Options,
-) -> Result<(sled::Db, OpenReport), StoreError> {
-    let first = match attempt(data, options) {
-        Ok(opened) => return Ok(opened),
-        Err(Fault::Damage(why)) => why,
-        Err(fault @ (Fault::Io(_) | Fault::Newer(_))) => {
-            return Err(fault_to_error(data, "open", fault));
-        }
-    };
-    tracing::error!(path = %data.display(), why = first, "store is damaged");
-
-    let aside = |e| StoreError::from_io(data, "move damaged files aside", e);
-    if move_snapshots(root, data).map_err(aside)? {
-        match attempt(data, options) {
-            Ok((db, mut report)) => {
-                report.outcome = OpenOutcome::Recovered {
-                    what: format!(
-                        "the snapshot was damaged ({first}); the log was replayed instead"
-                    ),
-                };
-                return Ok((db, report));
-            }
-            Err(Fault::Damage(_)) => {}
-            Err(fault @ (Fault::Io(_) | Fault::Newer(_))) => {
-                return Err(fault_to_error(data, "open", fault));
-            }
-        }
-    }
-
-    let to = next_free(root, "data.quarantine-").map_err(aside)?;
-    fs::rename(data, &to).map_err(aside)?;
+) -> Result<(Database, OpenReport), StoreError> {
     match attempt(data, options) {
-        Ok((db, mut report)) => {
-            tracing::error!(to = %to.display(), "store was set aside and begun empty");
-            report.outcome = OpenOutcome::Quarantined { to, why: first };
-            Ok((db, report))
+        Ok(opened) => Ok(opened),
+        Err(Fault::Damage(why)) => {
+            tracing::error!(path = %data.display(), why, "store is damaged");
+            begin_anew(root, data, options, why)
         }
-        Err(fault) => Err(fault_to_error(data, "open", fault)),
+        Err(fault @ (Fault::Io(_) | Fault::Newer(_))) => Err(fault_to_error(data, "open", fault)),
     }
 }
 
+/// Sets the data folder aside and begins with what can be read of it.
+fn begin_anew(
+    root: &Path,
+    data: &Path,
+    options: &Options,
+    why: String,
+) -> Result<(Database, OpenReport), StoreError> {
+    let failed = |fault| fault_to_error(data, "begin anew", fault);
+    let aside = |e| StoreError::from_io(data, "move damaged files aside", e);
+    let new = root.join(NEW);
+    make(&new).map_err(failed)?;
+    guard::call(|| {
+        let db = Database::open(new.join(FILE))?;
+        save(&data.join(FILE), &db)?;
+        Ok(db.close()?)
+    })
+    .map_err(failed)?;
+
+    let to = next_free(root, QUARANTINE).map_err(aside)?;
+    fs::rename(data, &to).map_err(aside)?;
+    fs::rename(&new, data).map_err(aside)?;
+    sync_dir(root)?;
+    let (db, mut report) = attempt(data, options).map_err(failed)?;
+    let saved = report.records;
+    tracing::error!(to = %to.display(), saved, "store was set aside and begun anew");
+    report.outcome = OpenOutcome::Quarantined { to, why, saved };
+    Ok((db, report))
+}
+
+/// Completes a beginning anew that was cut between its two moves, and removes a copy that was not complete. That something was lost
+/// is still known by the witness: the copy has no number of a batch.
+fn finish_interrupted(root: &Path, data: &Path) -> io::Result<()> {
+    let new = root.join(NEW);
+    if !new.exists() {
+        return Ok(());
+    }
+    if data.exists() {
+        return fs::remove_dir_all(&new);
+    }
+    fs::rename(&new, data)
+}
+
+/// Copies what can be read of the damaged `file` to `db`: all records up to the first page that can't be read, and all behind the last
+/// one. Only those that prove themselves; the numbers of batches stay behind, as some are missing.
+///
+/// # Errors
+/// When `db` can't be written. A file of which nothing can be read is none.
+fn save(file: &Path, db: &Database) -> Result<(), redb::Error> {
+    for backwards in [false, true] {
+        let mut unwritten = None;
+        let read = guard::call(|| {
+            let records = ReadOnlyDatabase::open(file)?
+                .begin_read()?
+                .open_table(RECORDS)?;
+            let mut all = records.iter()?;
+            let mut sound: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+            let mut bytes = 0;
+            loop {
+                let next = guard::call(|| {
+                    let next = if backwards {
+                        all.next_back()
+                    } else {
+                        all.next()
+                    };
+                    Ok(next.transpose()?)
+                });
+                let is_end = matches!(next, Ok(None));
+                if let Ok(Some((full, raw))) = next {
+                    let (full, raw) = (full.value(), raw.value());
+                    if full != BATCHES && record::decode(full, raw).is_ok() {
+                        bytes += full.len() + raw.len();
+                        sound.push((full.to_vec(), raw.to_vec()));
+                    }
+                    if bytes <= SAVED_AT_ONCE {
+                        continue;
+                    }
+                    bytes = 0;
+                    if let Err(error) = put_raw(db, &std::mem::take(&mut sound)) {
+                        unwritten = Some(error);
+                        return Ok(false);
+                    }
+                    continue;
+                }
+                unwritten = put_raw(db, &sound).err();
+                return Ok(is_end);
+            }
+        });
+        if let Some(error) = unwritten {
+            return Err(error);
+        }
+        match read {
+            // All of it was read.
+            Ok(true) => break,
+            Ok(false) => {}
+            Err(why) => tracing::warn!(file = %file.display(), ?why, "nothing more can be read"),
+        }
+    }
+    Ok(())
+}
+
+fn put_raw(db: &Database, records: &[(Vec<u8>, Vec<u8>)]) -> Result<(), redb::Error> {
+    let transaction = db.begin_write()?;
+    {
+        let mut table = transaction.open_table(RECORDS)?;
+        for (full, raw) in records {
+            table.insert(full.as_slice(), raw.as_slice())?;
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+/// Makes an empty database. It gets its name once it is whole: redb refuses a file that a cut left half made.
+fn make(data: &Path) -> Result<(), Fault> {
+    fs::create_dir_all(data).map_err(Fault::Io)?;
+    let unfinished = data.join("unfinished.redb");
+    match fs::remove_file(&unfinished) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Fault::Io(e)),
+        _ => {}
+    }
+    guard::call(|| {
+        let db = Database::create(&unfinished)?;
+        let transaction = db.begin_write()?;
+        transaction.open_table(RECORDS)?;
+        transaction.commit()?;
+        Ok(db.close()?)
+    })?;
+    fs::rename(&unfinished, data.join(FILE))
+        .and_then(|()| sync_folder(data))
+        .map_err(Fault::Io)
+}
+
 /// Opens and reads every record once, so that damage is found now and not in the middle of a night.
-fn attempt(data: &Path, options: &Options) -> Result<(sled::Db, OpenReport), Fault> {
-    let db = open_released(data, options)?;
+fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Fault> {
+    let file = data.join(FILE);
+    if !file.exists() {
+        make(data)?;
+    }
     let mut report = OpenReport {
         outcome: OpenOutcome::Clean,
         corrupt: Vec::new(),
@@ -265,10 +383,15 @@ fn attempt(data: &Path, options: &Options) -> Result<(sled::Db, OpenReport), Fau
         batches: 0,
     };
     let mut newer = None;
-    guard::call(|| {
-        for item in db.iter() {
-            let (full, value) = item?;
-            match record::decode(&full, &value) {
+    let db = guard::call(|| {
+        let db = Builder::new()
+            .set_cache_size(usize::try_from(options.cache_bytes).unwrap_or(usize::MAX))
+            .set_check_integrity_on_open(true)
+            .open(&file)?;
+        for item in db.begin_read()?.open_table(RECORDS)?.iter()? {
+            let (full, raw) = item?;
+            let full = full.value();
+            match record::decode(full, raw.value()) {
                 Ok(number) if full == BATCHES => {
                     report.batches = witness::number(number).unwrap_or_default();
                 }
@@ -278,18 +401,18 @@ fn attempt(data: &Path, options: &Options) -> Result<(sled::Db, OpenReport), Fau
                     report.live_bytes += (full.len() + payload.len()) as u64;
                 }
                 Err(BadRecord::Newer(found)) => {
-                    newer = Some((split_key(&full), found));
-                    return Ok(());
+                    newer = Some((split_key(full), found));
+                    break;
                 }
                 Err(BadRecord::Damaged(why)) => {
-                    let (keyspace, key) = split_key(&full);
+                    let (keyspace, key) = split_key(full);
                     tracing::error!(keyspace, key = %key.escape_ascii(), why, "record is damaged");
                     report.corrupt.push(CorruptRecord { keyspace, key, why });
                     report.corrupt_raw.push(full.to_vec());
                 }
             }
         }
-        Ok(())
+        Ok(db)
     })?;
     if let Some(((keyspace, key), found)) = newer {
         let what = format!("record {} of {keyspace:?}", key.escape_ascii());
@@ -298,51 +421,6 @@ fn attempt(data: &Path, options: &Options) -> Result<(sled::Db, OpenReport), Fau
         return Err(Fault::Newer(newer));
     }
     Ok((db, report))
-}
-
-pub(crate) fn sled_config(data: &Path, options: &Options) -> sled::Config {
-    sled::Config::new()
-        .path(data)
-        .cache_capacity(options.cache_bytes)
-        // Durability comes from our own sync; the flusher is left to clean segments, without waking the disk often.
-        .flush_every_ms(Some(2_000))
-}
-
-/// sled gives its file back from a background thread after a handle is dropped; we hold the folder's lock, so a busy
-/// file can only be an earlier handle of ours.
-fn open_released(data: &Path, options: &Options) -> Result<sled::Db, Fault> {
-    let deadline = Instant::now() + RELEASE_TIMEOUT;
-    loop {
-        match guard::call(|| sled_config(data, options).open()) {
-            Err(Fault::Io(e))
-                if e.to_string().contains("could not acquire lock")
-                    && Instant::now() < deadline =>
-            {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            result => return result,
-        }
-    }
-}
-
-/// Moves sled's snapshot files aside; false when there were none.
-fn move_snapshots(root: &Path, data: &Path) -> io::Result<bool> {
-    let mut to = None;
-    for file in fs::read_dir(data)? {
-        let file = file?;
-        if file.file_name().to_string_lossy().starts_with("snap.") {
-            let folder = match &to {
-                Some(folder) => folder,
-                None => {
-                    let folder = next_free(root, "snapshots.quarantine-")?;
-                    fs::create_dir(&folder)?;
-                    to.insert(folder)
-                }
-            };
-            fs::rename(file.path(), folder.join(file.file_name()))?;
-        }
-    }
-    Ok(to.is_some())
 }
 
 /// A name `<prefix>N` with N over all that are there; deletes the oldest ones over the bound.

@@ -1,9 +1,9 @@
-//! How far the store had come, told from outside sled's file.
+//! How far the store had come, told from outside the database's file.
 //!
-//! sled 0.34 takes a damaged spot in its log for the torn end of it: everything after is dropped and the store opens
-//! without a word (measured: one flipped bit in the middle of 200 records left 104 of them, reported as sound).
-//! So every batch carries its number, and after every sync the number is also written to a file of its own. When the
-//! file knows a greater number than the store, acknowledged batches are gone.
+//! redb takes a last commit that fails its checksum for one that a power cut tore, and goes back to the one before it without a
+//! word. That is right for what was not acknowledged; after a flipped bit or a lying disk it is not. So every batch carries its
+//! number, and after every sync the number is also written to a file of its own. When the file knows a greater number than the
+//! store, acknowledged batches are gone.
 //!
 //! Invariants:
 //! - the file's number is never ahead of what was synced, and when [`Witness::note`] has returned it is as durable as

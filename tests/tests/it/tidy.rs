@@ -175,7 +175,7 @@ fn native_and_network_libraries_stay_where_they_belong() -> Outcome {
         ("reqwest", &["agent", "agent/llm", "tests"]),
         ("lettre", &["agent"]),
         ("rusty-s3", &["agent"]),
-        ("sled", &["edge-runtime/store"]),
+        ("redb", &["edge-runtime/store"]),
         ("figment", &["edge-runtime/config"]),
     ];
     for krate in CRATES {

@@ -1,40 +1,36 @@
-//! The store on sled 0.34.
+//! The store on redb.
 //!
-//! One sled tree holds every keyspace (`name 0x00 key`), so a batch over several keyspaces is one atomic batch of
-//! sled (`Tree::apply_batch` pegs the log: recovered whole or not at all).
+//! One table holds every keyspace (`name 0x00 key`). A batch is one transaction that is committed without waiting for the device:
+//! readers see it at once. [`DiskStore::sync`] commits an empty transaction that does wait, which makes all of them durable
+//! (`redb::Durability`), and then has the witness written. Concurrent callers share one such round.
 //!
-//! Durability: `Tree::flush` of sled 0.34 ends in `sync_file_range` (`pagecache/iobuf.rs:736`), which flushes neither
-//! the file's metadata nor the drive's cache. So [`SledStore::sync`] does `flush`, then `fdatasync` on a second
-//! descriptor of the same file, then the same for blob files that are new, and has the witness written. Concurrent
-//! callers share one such round. The second descriptor is also what tells of a failed write of the kernel's that sled
-//! did not ask for: each open file hears of it once (`errseq_t`, Linux 4.13), and sled's own background sync only logs it.
+//! Invariant: a number is witnessed only once the batch that has it is on stable storage.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs::File;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use redb::{Database, Durability, ReadableDatabase, TableDefinition};
+
 use crate::batch::{Batch, Keyspace, Op};
-use crate::durable::sync_folder;
 use crate::error::StoreError;
 use crate::guard::{self, Fault};
 use crate::lock::FolderLock;
-use crate::open::{self, BATCHES, OpenReport, Options};
+use crate::open::{self, BATCHES, FILE, OpenReport, Options};
 use crate::witness::{self, Witness};
 use crate::{CorruptRecord, Entry, Page, Store, record};
 
 /// A batch of deletes alone may go below the bytes that have to stay free, down to this part of them.
 const DELETES_MAY_USE: u64 = 16;
 
+/// Every record: [`full_key`] to what [`record::encode`] made.
+pub(crate) const RECORDS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
+
 /// Records on disk.
 #[derive(Debug)]
-pub struct SledStore {
-    db: sled::Db,
-    /// Second descriptor of sled's file, for `fdatasync`.
-    db_file: File,
+pub struct DiskStore {
+    db: Database,
     data: PathBuf,
     min_free_bytes: u64,
     /// Number of the last batch that was applied; a sync covers all that it sees here when it begins.
@@ -42,27 +38,22 @@ pub struct SledStore {
     /// Batches are numbered in the order in which they are applied.
     writer: Mutex<()>,
     witness: Witness,
-    group: Mutex<Group>,
+    /// Number of the last batch that is durable.
+    synced: Mutex<u64>,
     /// First failure after which nothing is acknowledged any more.
     poison: OnceLock<String>,
     // Last, so that it is given back after the database is closed.
     _lock: FolderLock,
 }
 
-#[derive(Debug, Default)]
-struct Group {
-    synced: u64,
-    blobs: BTreeSet<OsString>,
-}
-
-impl SledStore {
+impl DiskStore {
     /// Opens the store in the folder `root`, making it where it is missing, and says what state it was in.
     ///
     /// Blocks for as long as reading and checking every record takes.
     ///
     /// # Errors
     /// When the folder is in use, can't be written, was written by a newer version (nothing in it is changed then), or the
-    /// disk is full. Damage is no error: it is repaired or set aside, and [`OpenReport::outcome`] says so.
+    /// disk is full. Damage is no error: what is damaged is set aside, and [`OpenReport::outcome`] says so.
     pub fn open(root: &Path, options: &Options) -> Result<(Self, OpenReport), StoreError> {
         Self::open_noting(root, options, |_, _| Ok(Batch::new()))
     }
@@ -80,31 +71,26 @@ impl SledStore {
     ) -> Result<(Self, OpenReport), StoreError> {
         let lock = open::take_folder(root, options)?;
         let (db, data, mut report) = open::open(root, options)?;
-        let db_path = data.join("db");
-        let db_file = File::options()
-            .read(true)
-            .write(true)
-            .open(&db_path)
-            .map_err(|e| StoreError::from_io(&db_path, "open", e))?;
         let (witness, acknowledged) =
             Witness::open(root).map_err(|e| StoreError::from_io(root, "open the witness", e))?;
         report.compare(acknowledged);
+        // What is lost had its numbers: they are not given again, so that the next batch makes the two agree.
+        let written = report.batches.max(acknowledged);
         let store = Self {
             db,
-            db_file,
             data,
             min_free_bytes: options.min_free_bytes,
-            written: AtomicU64::new(report.batches),
+            written: AtomicU64::new(written),
             writer: Mutex::new(()),
             witness,
-            group: Mutex::new(Group::default()),
+            synced: Mutex::new(0),
             poison: OnceLock::new(),
             _lock: lock,
         };
         let note = note(&store, &report)?;
         store.remove_corrupt(&mut report, &note)?;
         // A run that was killed may have left writes that are only in the kernel's cache.
-        store.check()?;
+        store.round(&mut store.group())?;
         Ok((store, report))
     }
 
@@ -114,20 +100,15 @@ impl SledStore {
             return Ok(());
         }
         note.check()?;
-        let mut writes = sled::Batch::default();
-        for key in report.corrupt_raw.drain(..) {
-            writes.remove(key);
-        }
-        encode(note, &mut writes);
-        self.apply(writes)
+        self.apply(&std::mem::take(&mut report.corrupt_raw), note)
     }
 
-    fn apply(&self, mut batch: sled::Batch) -> Result<(), StoreError> {
+    /// Applies `batch`, and takes the records at the full keys `gone` out.
+    fn apply(&self, gone: &[Vec<u8>], batch: &Batch) -> Result<(), StoreError> {
         // Guards no data of its own, so a panicked holder leaves nothing half done.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.written.load(Ordering::SeqCst) + 1;
-        batch.insert(BATCHES, witness::encode(BATCHES, number));
-        guard::call(|| self.db.apply_batch(batch)).map_err(|f| self.poisoned_by(f))?;
+        guard::call(|| apply(&self.db, gone, batch, number)).map_err(|f| self.poisoned_by(f))?;
         self.written.store(number, Ordering::SeqCst);
         Ok(())
     }
@@ -151,41 +132,62 @@ impl SledStore {
         error
     }
 
-    /// Makes durable all that is written, and has it witnessed.
-    fn round(&self, group: &mut Group) -> Result<(), StoreError> {
-        self.healthy()?;
-        let covered = self.written.load(Ordering::SeqCst);
-        self.sync_files(group)
-            .and_then(|()| self.witness.note(covered).map_err(Fault::Io))
-            .map_err(|f| self.poisoned_by(f))?;
-        group.synced = covered;
-        Ok(())
+    fn group(&self) -> std::sync::MutexGuard<'_, u64> {
+        // The lock guards a number that is set only after success, so a panicked holder leaves it true.
+        self.synced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sync_files(&self, group: &mut Group) -> Result<(), Fault> {
-        guard::call(|| self.db.flush())?;
-        self.db_file.sync_data().map_err(Fault::Io)?;
-        let blobs = self.data.join("blobs");
-        let mut fresh = false;
-        for file in std::fs::read_dir(&blobs).map_err(Fault::Io)? {
-            let file = file.map_err(Fault::Io)?;
-            let name = file.file_name();
-            if !group.blobs.contains(&name) {
-                match File::open(file.path()) {
-                    Ok(blob) => blob.sync_all().map_err(Fault::Io)?,
-                    // sled removed it in between: nothing refers to it.
-                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
-                    Err(e) => return Err(Fault::Io(e)),
-                }
-                group.blobs.insert(name);
-                fresh = true;
-            }
-        }
-        if fresh {
-            sync_folder(&blobs).map_err(Fault::Io)?;
-        }
+    /// Makes durable all that is written, and has it witnessed.
+    fn round(&self, synced: &mut u64) -> Result<(), StoreError> {
+        self.healthy()?;
+        let covered = self.written.load(Ordering::SeqCst);
+        guard::call(|| make_durable(&self.db))
+            .and_then(|()| self.witness.note(covered).map_err(Fault::Io))
+            .map_err(|f| self.poisoned_by(f))?;
+        *synced = covered;
         Ok(())
     }
+}
+
+/// Commits the records at the full keys `gone` as taken out, `batch`, and its `number`, all or nothing; not durable yet.
+pub(crate) fn apply(
+    db: &Database,
+    gone: &[Vec<u8>],
+    batch: &Batch,
+    number: u64,
+) -> Result<(), redb::Error> {
+    let mut transaction = db.begin_write()?;
+    transaction.set_durability(Durability::None)?;
+    {
+        let mut records = transaction.open_table(RECORDS)?;
+        for full in gone {
+            records.remove(full.as_slice())?;
+        }
+        for op in batch.ops() {
+            match op {
+                Op::Put {
+                    keyspace,
+                    key,
+                    value,
+                } => {
+                    let full = full_key(keyspace.name(), key);
+                    records.insert(full.as_slice(), record::encode(&full, value).as_slice())?;
+                }
+                Op::Delete { keyspace, key } => {
+                    records.remove(full_key(keyspace.name(), key).as_slice())?;
+                }
+            }
+        }
+        records.insert(BATCHES, witness::encode(BATCHES, number).as_slice())?;
+    }
+    Ok(transaction.commit()?)
+}
+
+/// Makes durable all that is committed.
+pub(crate) fn make_durable(db: &Database) -> Result<(), redb::Error> {
+    let mut transaction = db.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    Ok(transaction.commit()?)
 }
 
 pub(crate) fn fault_to_error(path: &Path, what: &'static str, fault: Fault) -> StoreError {
@@ -199,7 +201,7 @@ pub(crate) fn fault_to_error(path: &Path, what: &'static str, fault: Fault) -> S
     }
 }
 
-/// Key in sled's tree.
+/// Key in the table.
 pub(crate) fn full_key(keyspace: &str, key: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(keyspace.len() + 1 + key.len());
     out.extend_from_slice(keyspace.as_bytes());
@@ -208,7 +210,7 @@ pub(crate) fn full_key(keyspace: &str, key: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Keyspace and key of a key in sled's tree.
+/// Keyspace and key of a key in the table.
 pub(crate) fn split_key(full: &[u8]) -> (String, Vec<u8>) {
     let at = full.iter().position(|b| *b == 0).unwrap_or(full.len());
     let (name, rest) = full.split_at(at);
@@ -218,24 +220,6 @@ pub(crate) fn split_key(full: &[u8]) -> (String, Vec<u8>) {
     )
 }
 
-/// Adds `batch` to sled's.
-fn encode(batch: &Batch, writes: &mut sled::Batch) {
-    for op in batch.ops() {
-        match op {
-            Op::Put {
-                keyspace,
-                key,
-                value,
-            } => {
-                let full = full_key(keyspace.name(), key);
-                let stored = record::encode(&full, value);
-                writes.insert(full, stored);
-            }
-            Op::Delete { keyspace, key } => writes.remove(full_key(keyspace.name(), key)),
-        }
-    }
-}
-
 /// The first key after every key of `keyspace`.
 fn end_of(keyspace: Keyspace) -> Vec<u8> {
     let mut end = keyspace.name().as_bytes().to_vec();
@@ -243,21 +227,22 @@ fn end_of(keyspace: Keyspace) -> Vec<u8> {
     end
 }
 
-impl Store for SledStore {
+impl Store for DiskStore {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let full = full_key(keyspace.name(), key);
-        let raw = guard::call(|| self.db.get(&full))
-            .map_err(|f| fault_to_error(&self.data, "read", f))?;
-        raw.map(|raw| {
-            record::decode(&full, &raw)
-                .map(<[u8]>::to_vec)
-                .map_err(|bad| StoreError::Corrupt {
-                    keyspace: keyspace.name(),
-                    key: key.escape_ascii().to_string(),
-                    why: bad.to_string(),
-                })
-        })
-        .transpose()
+        let found = guard::call(|| {
+            let records = self.db.begin_read()?.open_table(RECORDS)?;
+            let raw = records.get(full.as_slice())?;
+            Ok(raw.map(|raw| record::decode(&full, raw.value()).map(<[u8]>::to_vec)))
+        });
+        found
+            .map_err(|f| fault_to_error(&self.data, "read", f))?
+            .transpose()
+            .map_err(|bad| StoreError::Corrupt {
+                keyspace: keyspace.name(),
+                key: key.escape_ascii().to_string(),
+                why: bad.to_string(),
+            })
     }
 
     fn scan(
@@ -271,42 +256,46 @@ impl Store for SledStore {
             Bound::Excluded(k) => Bound::Excluded(full_key(keyspace.name(), k)),
             Bound::Unbounded => Bound::Included(full_key(keyspace.name(), &[])),
         };
-        let raw: Vec<_> = guard::call(|| {
-            self.db
-                .range::<Vec<u8>, _>((from, Bound::Excluded(end_of(keyspace))))
-                .take(limit)
-                .collect::<sled::Result<_>>()
-        })
-        .map_err(|f| fault_to_error(&self.data, "read", f))?;
-        let mut page = Page::default();
-        for (full, value) in raw {
-            let (_, key) = split_key(&full);
-            match record::decode(&full, &value) {
-                Ok(payload) => page.entries.push(Entry {
-                    key,
-                    value: payload.to_vec(),
-                }),
-                Err(bad) => page.corrupt.push(CorruptRecord {
-                    keyspace: keyspace.name().to_owned(),
-                    key,
-                    why: bad.to_string(),
-                }),
+        let end = end_of(keyspace);
+        let range = (
+            from.as_ref().map(Vec::as_slice),
+            Bound::Excluded(end.as_slice()),
+        );
+        let page = guard::call(|| {
+            let records = self.db.begin_read()?.open_table(RECORDS)?;
+            let mut page = Page::default();
+            for item in records.range::<&[u8]>(range)?.take(limit) {
+                let (full, raw) = item?;
+                let (_, key) = split_key(full.value());
+                match record::decode(full.value(), raw.value()) {
+                    Ok(payload) => page.entries.push(Entry {
+                        key,
+                        value: payload.to_vec(),
+                    }),
+                    Err(bad) => page.corrupt.push(CorruptRecord {
+                        keyspace: keyspace.name().to_owned(),
+                        key,
+                        why: bad.to_string(),
+                    }),
+                }
             }
-        }
-        Ok(page)
+            Ok(page)
+        });
+        page.map_err(|f| fault_to_error(&self.data, "read", f))
     }
 
     fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
+        let (begin, end) = (full_key(keyspace.name(), &[]), end_of(keyspace));
         let found = guard::call(|| {
-            for item in self
-                .db
-                .range(full_key(keyspace.name(), &[])..end_of(keyspace))
+            let records = self.db.begin_read()?.open_table(RECORDS)?;
+            for item in records
+                .range::<&[u8]>(begin.as_slice()..end.as_slice())?
                 .rev()
             {
-                let (full, value) = item?;
-                if let Ok(payload) = record::decode(&full, &value) {
+                let (full, raw) = item?;
+                if let Ok(payload) = record::decode(full.value(), raw.value()) {
                     return Ok(Some(Entry {
-                        key: split_key(&full).1,
+                        key: split_key(full.value()).1,
                         value: payload.to_vec(),
                     }));
                 }
@@ -319,7 +308,7 @@ impl Store for SledStore {
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
         batch.check()?;
         self.healthy()?;
-        // Deletes stay possible on a nearly full disk: they are how room is made. They too are written to sled's log, so a disk without
+        // Deletes stay possible on a nearly full disk: they are how room is made. They too are written to new pages, so a disk without
         // any room would poison the store.
         let has_puts = batch.ops().iter().any(|op| matches!(op, Op::Put { .. }));
         let floor = if has_puts {
@@ -328,24 +317,28 @@ impl Store for SledStore {
             self.min_free_bytes / DELETES_MAY_USE
         };
         open::check_free(&self.data, floor.saturating_add(batch.bytes()))?;
-        let mut writes = sled::Batch::default();
-        encode(&batch, &mut writes);
-        self.apply(writes)
+        self.apply(&[], &batch)
     }
 
     fn sync(&self) -> Result<(), StoreError> {
         let mine = self.written.load(Ordering::SeqCst);
-        // The lock guards numbers that are set only after success, so a panicked holder leaves them true.
-        let mut group = self.group.lock().unwrap_or_else(PoisonError::into_inner);
-        if group.synced >= mine {
+        let mut synced = self.group();
+        if *synced >= mine {
             return Ok(());
         }
-        self.round(&mut group)
+        self.round(&mut synced)
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        let mut group = self.group.lock().unwrap_or_else(PoisonError::into_inner);
-        self.round(&mut group)
+        let mut synced = self.group();
+        if *synced < self.written.load(Ordering::SeqCst) {
+            return self.round(&mut synced);
+        }
+        // Nothing of the database can be pending then, and a transaction of nothing would still cost it pages.
+        self.healthy()?;
+        self.witness
+            .note(*synced)
+            .map_err(|e| self.poisoned_by(Fault::Io(e)))
     }
 
     fn poison(&self) -> Option<String> {
@@ -353,7 +346,11 @@ impl Store for SledStore {
     }
 
     fn size_on_disk(&self) -> Result<u64, StoreError> {
-        guard::call(|| self.db.size_on_disk()).map_err(|f| fault_to_error(&self.data, "measure", f))
+        let file = self.data.join(FILE);
+        match std::fs::metadata(&file) {
+            Ok(metadata) => Ok(metadata.len()),
+            Err(e) => Err(StoreError::from_io(file, "measure", e)),
+        }
     }
 }
 

@@ -1,0 +1,239 @@
+//! A pulled plug, at any moment and in any order: a disk in memory that keeps what was written apart from what was made durable.
+//!
+//! What the store promises is held against every state that such a cut may leave: whole and half sectors, later writes without
+//! earlier ones. The rig that kills a machine (`tests/tools/vm`) shows the same with a kernel in between, and can't choose the moment.
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+use redb::{Builder, StorageBackend};
+
+use crate::batch::{Batch, Keyspace, Op};
+use crate::disk::{self, RECORDS};
+use crate::open::{FILE, Options};
+use crate::witness::Witness;
+use crate::{DiskStore, Store};
+
+const K: Keyspace = Keyspace::new("k");
+
+/// What a drive writes as a whole, in bytes.
+const SECTOR: usize = 512;
+
+#[derive(Debug, Clone)]
+enum Change {
+    Write(usize, Vec<u8>),
+    Length(usize),
+}
+
+impl Change {
+    fn on(&self, image: &mut Vec<u8>) {
+        match self {
+            Self::Length(length) => image.resize(*length, 0),
+            Self::Write(at, bytes) => {
+                let end = at + bytes.len();
+                image.resize(image.len().max(end), 0);
+                image[*at..end].copy_from_slice(bytes);
+            }
+        }
+    }
+}
+
+/// What a drive has, and what it may do in any order or not at all.
+#[derive(Debug, Default, Clone)]
+struct Moment {
+    durable: Vec<u8>,
+    pending: Vec<Change>,
+    /// Batches that have been acknowledged.
+    acknowledged: usize,
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    live: Vec<u8>,
+    now: Moment,
+    /// Every moment in which something was waited for: all is written then, and nothing of it is sure.
+    waits: Vec<Moment>,
+}
+
+impl Disk {
+    fn change(&mut self, change: Change) {
+        change.on(&mut self.live);
+        self.now.pending.push(change);
+    }
+}
+
+impl Moment {
+    /// What a cut leaves: of each change that is pending what `kept` says of its sectors.
+    fn cut(&self, mut kept: impl FnMut() -> bool) -> Vec<u8> {
+        let mut image = self.durable.clone();
+        for change in &self.pending {
+            match change {
+                Change::Length(_) => {
+                    if kept() {
+                        change.on(&mut image);
+                    }
+                }
+                Change::Write(at, bytes) => {
+                    for (n, sector) in bytes.chunks(SECTOR).enumerate() {
+                        if kept() {
+                            Change::Write(at + n * SECTOR, sector.to_vec()).on(&mut image);
+                        }
+                    }
+                }
+            }
+        }
+        image
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Drive(Arc<Mutex<Disk>>);
+
+impl Drive {
+    fn disk(&self) -> std::sync::MutexGuard<'_, Disk> {
+        self.0.lock().unwrap()
+    }
+}
+
+fn place(at: u64) -> io::Result<usize> {
+    usize::try_from(at).map_err(io::Error::other)
+}
+
+impl StorageBackend for Drive {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.disk().live.len() as u64)
+    }
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let at = place(offset)?;
+        let disk = self.disk();
+        let found = disk.live.get(at..at + out.len());
+        out.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.disk().change(Change::Length(place(len)?));
+        Ok(())
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        let mut disk = self.disk();
+        let wait = disk.now.clone();
+        disk.waits.push(wait);
+        disk.now.durable = disk.live.clone();
+        disk.now.pending.clear();
+        Ok(())
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.disk()
+            .change(Change::Write(place(offset)?, data.to_vec()));
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Batch(Vec<(u8, Option<u16>)>),
+    Sync,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let op = (any::<u8>(), proptest::option::weighted(0.7, 1..6000_u16));
+    prop_oneof![
+        3 => proptest::collection::vec(op, 1..8).prop_map(Step::Batch),
+        1 => Just(Step::Sync),
+    ]
+}
+
+fn batch(number: usize, ops: &[(u8, Option<u16>)]) -> Batch {
+    let mut batch = Batch::new();
+    for (key, length) in ops {
+        let (keyspace, key) = (K, vec![*key]);
+        batch.push(match length {
+            Some(length) => Op::Put {
+                keyspace,
+                key,
+                value: vec![number as u8; usize::from(*length)],
+            },
+            None => Op::Delete { keyspace, key },
+        });
+    }
+    batch
+}
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn apply(model: &mut Model, batch: &Batch) {
+    for op in batch.ops() {
+        match op {
+            Op::Put { key, value, .. } => model.insert(key.clone(), value.clone()),
+            Op::Delete { key, .. } => model.remove(key),
+        };
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_cut_leaves_every_acknowledged_batch_and_no_half_one(
+        steps in proptest::collection::vec(step(), 1..24),
+        seed in any::<u64>(),
+    ) {
+        let root = tempfile::tempdir().unwrap();
+        let (witness, _) = Witness::open(root.path()).unwrap();
+        let drive = Drive::default();
+        let db = Builder::new().create_with_backend(drive.clone()).unwrap();
+        let table = db.begin_write().unwrap();
+        table.open_table(RECORDS).unwrap();
+        table.commit().unwrap();
+        drive.disk().waits.clear();
+
+        // What is stored after so many batches.
+        let mut states = vec![Model::new()];
+        for step in &steps {
+            match step {
+                Step::Batch(ops) => {
+                    let batch = batch(states.len(), ops);
+                    disk::apply(&db, &[], &batch, states.len() as u64).unwrap();
+                    let mut state = states[states.len() - 1].clone();
+                    apply(&mut state, &batch);
+                    states.push(state);
+                }
+                Step::Sync => {
+                    disk::make_durable(&db).unwrap();
+                    drive.disk().now.acknowledged = states.len() - 1;
+                }
+            }
+        }
+        let mut random = seed | 1;
+        let mut kept = || {
+            // xorshift64, Marsaglia, "Xorshift RNGs", 2003.
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            !random.is_multiple_of(4)
+        };
+        let moment = {
+            let mut disk = drive.disk();
+            let last = disk.now.clone();
+            disk.waits.push(last);
+            let which = seed % disk.waits.len() as u64;
+            disk.waits[usize::try_from(which).unwrap()].clone()
+        };
+        let (image, acknowledged) = (moment.cut(&mut kept), moment.acknowledged);
+        witness.note(acknowledged as u64).unwrap();
+
+        std::fs::create_dir(root.path().join("data")).unwrap();
+        std::fs::write(root.path().join("data").join(FILE), image).unwrap();
+        let (store, report) = DiskStore::open(root.path(), &Options::default()).unwrap();
+        prop_assert!(report.outcome.is_clean(), "{:?}", report);
+        let page = store.scan(K, Bound::Unbounded, usize::MAX).unwrap();
+        prop_assert_eq!(&page.corrupt, &[]);
+        let found: Model = page.entries.into_iter().map(|e| (e.key, e.value)).collect();
+        let after = states[acknowledged..].contains(&found);
+        prop_assert!(after, "not what any batch from {} on left", acknowledged);
+    }
+}
