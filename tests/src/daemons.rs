@@ -380,7 +380,10 @@ impl Bench {
     /// # Errors
     /// When it does otherwise.
     pub fn refuses_to_start(&self, daemon: &str, parts: &[&str]) -> anyhow::Result<()> {
-        let out = Command::new(program(daemon)?)
+        // Whoever starts after all would be waited for without an end.
+        let out = Command::new("timeout")
+            .arg("60")
+            .arg(program(daemon)?)
             .arg("--config")
             .arg(self.config())
             .stdin(Stdio::null())

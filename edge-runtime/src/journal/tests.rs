@@ -438,7 +438,7 @@ fn a_store_set_aside_is_told_and_no_number_is_given_twice() {
         let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
         journal.append(infos(5)).unwrap();
     }
-    fs::write(dir.path().join("journal/data/conf"), [0xff; 64]).unwrap();
+    fs::write(dir.path().join("journal/data/records.redb"), [0xff; 64]).unwrap();
     let (journal, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
     assert_eq!(losses.len(), 2, "{losses:?}");
     assert!(losses[0].message.contains("set aside"), "{losses:?}");

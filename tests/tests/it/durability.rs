@@ -114,7 +114,7 @@ fn what_a_newer_version_wrote_is_refused_after_a_rollback_and_is_there_when_it_c
         if let Some(folder) = layout.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        std::fs::write(layout, "2\n")?;
+        std::fs::write(layout, "3\n")?;
     }
     let remedy = "start the newer version again, or move the folder away";
     let [journal, agent] = ["state/journal", "state/agent"].map(|f| bench.path(f));
@@ -123,11 +123,11 @@ fn what_a_newer_version_wrote_is_refused_after_a_rollback_and_is_there_when_it_c
         ("watchkeeper-agent", agent),
     ] {
         let folder = folder.display().to_string();
-        let formats = "format 2 and this version reads up to 1";
+        let formats = "format 3 and this version reads up to 2";
         bench.refuses_to_start(daemon, &[&folder, formats, remedy])?;
     }
     for layout in layouts {
-        std::fs::write(layout, "1\n")?;
+        std::fs::write(layout, "2\n")?;
     }
     let _runtime = bench.runtime()?;
     nothing_is_lost(&before, &bench.events()?)
