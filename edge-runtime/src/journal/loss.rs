@@ -104,7 +104,7 @@ impl Loss {
 /// What opening the store found, by now and before, and no event tells of yet.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Note {
-    /// Writes at the end of the log that are gone, at most. A start that dies finds those of them that it did not write over once more.
+    /// Acknowledged writes that are gone, at most: the most that any start found.
     lost_batches: u64,
     /// Whether numbers that were given may be gone with what was lost. Writing the note itself makes the store look whole again.
     is_cut: bool,
@@ -292,7 +292,7 @@ mod tests {
         // A start that fails before it tells.
         assert_eq!(open().1.len(), 1);
         noting(&store, &OpenOutcome::Truncated { lost_batches: 3 }, &[]);
-        // The note took the place of one of them.
+        // A later start that finds fewer: the larger number stays.
         noting(&store, &OpenOutcome::Truncated { lost_batches: 2 }, &[]);
         let (journal, losses) = open();
         let mut counts: Vec<u64> = losses.iter().map(|loss| loss.count).collect();

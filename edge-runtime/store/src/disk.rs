@@ -94,9 +94,29 @@ impl DiskStore {
         Ok((store, report))
     }
 
+    /// Over a database of its own kind of disk, in the folder `root`.
+    #[cfg(test)]
+    pub(crate) fn over(db: Database, root: &Path) -> Result<Self, StoreError> {
+        let lock = FolderLock::take(root)?;
+        let (witness, _) =
+            Witness::open(root).map_err(|e| StoreError::from_io(root, "open the witness", e))?;
+        Ok(Self {
+            db,
+            data: root.to_owned(),
+            min_free_bytes: 0,
+            written: AtomicU64::new(0),
+            writer: Mutex::new(()),
+            witness,
+            synced: Mutex::new(0),
+            poison: OnceLock::new(),
+            _lock: lock,
+        })
+    }
+
     /// Takes damaged records out, so that they are reported once and not at every read, and writes the `note` of it.
     fn remove_corrupt(&self, report: &mut OpenReport, note: &Batch) -> Result<(), StoreError> {
-        if report.corrupt_raw.is_empty() && note.is_empty() {
+        // A loss that nobody notes is told once all the same: the number of this batch is behind all that are missing.
+        if report.corrupt_raw.is_empty() && note.is_empty() && report.outcome.is_clean() {
             return Ok(());
         }
         note.check()?;
@@ -108,7 +128,8 @@ impl DiskStore {
         // Guards no data of its own, so a panicked holder leaves nothing half done.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.written.load(Ordering::SeqCst) + 1;
-        guard::call(|| apply(&self.db, gone, batch, number)).map_err(|f| self.poisoned_by(f))?;
+        guard::call(|| apply(&self.db, gone, batch, number))
+            .map_err(|f| self.poisoned_by("write", f))?;
         self.written.store(number, Ordering::SeqCst);
         Ok(())
     }
@@ -123,13 +144,28 @@ impl DiskStore {
         }
     }
 
-    fn poisoned_by(&self, fault: Fault) -> StoreError {
-        let error = fault_to_error(&self.data, "write", fault);
+    fn poisoned_by(&self, what: &'static str, fault: Fault) -> StoreError {
+        let error = fault_to_error(&self.data, what, fault);
         // Only the first failure is kept: it is the cause of the others.
         if self.poison.set(error.to_string()).is_ok() {
             tracing::error!(path = %self.data.display(), %error, "store takes no more writes");
         }
-        error
+        // Waiting does not help any more, also where it was a full disk: only a restart does.
+        match error {
+            error if error.is_transient() => StoreError::Poisoned {
+                path: self.data.clone(),
+                why: error.to_string(),
+            },
+            error => error,
+        }
+    }
+
+    /// A read that found damage ends the writing too: what is written next would be built upon it.
+    fn unread(&self, fault: Fault) -> StoreError {
+        match fault {
+            Fault::Damage(_) => self.poisoned_by("read", fault),
+            fault => fault_to_error(&self.data, "read", fault),
+        }
     }
 
     fn group(&self) -> std::sync::MutexGuard<'_, u64> {
@@ -143,19 +179,14 @@ impl DiskStore {
         let covered = self.written.load(Ordering::SeqCst);
         guard::call(|| make_durable(&self.db))
             .and_then(|()| self.witness.note(covered).map_err(Fault::Io))
-            .map_err(|f| self.poisoned_by(f))?;
+            .map_err(|f| self.poisoned_by("write", f))?;
         *synced = covered;
         Ok(())
     }
 }
 
 /// Commits the records at the full keys `gone` as taken out, `batch`, and its `number`, all or nothing; not durable yet.
-pub(crate) fn apply(
-    db: &Database,
-    gone: &[Vec<u8>],
-    batch: &Batch,
-    number: u64,
-) -> Result<(), redb::Error> {
+fn apply(db: &Database, gone: &[Vec<u8>], batch: &Batch, number: u64) -> Result<(), redb::Error> {
     let mut transaction = db.begin_write()?;
     transaction.set_durability(Durability::None)?;
     {
@@ -184,7 +215,7 @@ pub(crate) fn apply(
 }
 
 /// Makes durable all that is committed.
-pub(crate) fn make_durable(db: &Database) -> Result<(), redb::Error> {
+fn make_durable(db: &Database) -> Result<(), redb::Error> {
     let mut transaction = db.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     Ok(transaction.commit()?)
@@ -236,7 +267,7 @@ impl Store for DiskStore {
             Ok(raw.map(|raw| record::decode(&full, raw.value()).map(<[u8]>::to_vec)))
         });
         found
-            .map_err(|f| fault_to_error(&self.data, "read", f))?
+            .map_err(|f| self.unread(f))?
             .transpose()
             .map_err(|bad| StoreError::Corrupt {
                 keyspace: keyspace.name(),
@@ -281,7 +312,7 @@ impl Store for DiskStore {
             }
             Ok(page)
         });
-        page.map_err(|f| fault_to_error(&self.data, "read", f))
+        page.map_err(|f| self.unread(f))
     }
 
     fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
@@ -302,7 +333,7 @@ impl Store for DiskStore {
             }
             Ok(None)
         });
-        found.map_err(|f| fault_to_error(&self.data, "read", f))
+        found.map_err(|f| self.unread(f))
     }
 
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
@@ -334,11 +365,11 @@ impl Store for DiskStore {
         if *synced < self.written.load(Ordering::SeqCst) {
             return self.round(&mut synced);
         }
-        // Nothing of the database can be pending then, and a transaction of nothing would still cost it pages.
+        // No batch can be pending then, and a transaction of nothing would still cost the database pages.
         self.healthy()?;
         self.witness
             .note(*synced)
-            .map_err(|e| self.poisoned_by(Fault::Io(e)))
+            .map_err(|e| self.poisoned_by("write", Fault::Io(e)))
     }
 
     fn poison(&self) -> Option<String> {

@@ -1,8 +1,9 @@
 //! What a newer version wrote is not damage.
 //!
 //! After a rollback of the software a folder may hold what this build can't read. Invariant: such a folder is refused
-//! with [`NewerFormat`] before anything in it is changed; only what is older, or what no version wrote, is ever
-//! repaired, taken out or set aside.
+//! with [`NewerFormat`], and no record in it is changed; only what is older, or what no version wrote, is ever repaired, taken
+//! out or set aside. A newer layout or database is refused before anything is written; one record of a newer format is found by reading,
+//! for which the database has been opened, so a version that makes one raises the layout as well.
 //!
 //! Three things carry a version here, and callers give their payloads one of their own:
 //!

@@ -37,10 +37,15 @@ fn fault(error: redb::Error) -> Fault {
             }
             _ => Fault::Io(e),
         },
-        // What the earlier failure was has been said when it happened.
-        redb::Error::PreviousIo => Fault::Io(io::Error::other("an earlier write failed")),
-        redb::Error::DatabaseAlreadyOpen => Fault::Io(io::ErrorKind::WouldBlock.into()),
-        other => Fault::Damage(first_line(&other.to_string())),
+        redb::Error::Corrupted(_)
+        | redb::Error::RepairAborted
+        | redb::Error::UpgradeRequired(_)
+        | redb::Error::TableTypeMismatch { .. }
+        | redb::Error::TableIsMultimap(_)
+        | redb::Error::TypeDefinitionChanged { .. }
+        | redb::Error::TableDoesNotExist(_) => Fault::Damage(first_line(&error.to_string())),
+        // Nothing that is said of the file: whatever this is, what is stored stays where it is.
+        other => Fault::Io(io::Error::other(first_line(&other.to_string()))),
     }
 }
 

@@ -43,6 +43,7 @@ mod pages;
 #[cfg(test)]
 mod power;
 mod record;
+mod salvage;
 mod witness;
 
 /// The form of a record, open to the fuzz targets in `tests` only: through a [`Store`] no damaged byte gets in.

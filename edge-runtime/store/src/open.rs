@@ -15,7 +15,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use redb::{Builder, Database, ReadOnlyDatabase, ReadableDatabase, ReadableTable};
+use redb::{Builder, Database, ReadableDatabase, ReadableTable};
 
 use crate::disk::{RECORDS, fault_to_error, split_key};
 use crate::durable::sync_folder;
@@ -24,7 +24,7 @@ use crate::format::{self, NewerFormat};
 use crate::guard::{self, Fault};
 use crate::lock::FolderLock;
 use crate::record::{self, BadRecord};
-use crate::{CorruptRecord, witness};
+use crate::{CorruptRecord, salvage, witness};
 
 /// Name of the database in the data folder.
 pub(crate) const FILE: &str = "records.redb";
@@ -38,9 +38,6 @@ const QUARANTINE: &str = "data.quarantine-";
 /// Folders set aside that are kept for a person to look at; older ones are deleted.
 const KEPT_QUARANTINES: usize = 3;
 
-/// Bytes of records that are taken over from a damaged store in one transaction.
-const SAVED_AT_ONCE: usize = 4 << 20;
-
 /// Bounds of a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -52,6 +49,13 @@ pub struct Options {
     pub compact_ratio: f64,
     /// …and more than this many bytes.
     pub compact_floor_bytes: u64,
+}
+
+impl Options {
+    /// [`Self::cache_bytes`] as redb wants it.
+    pub(crate) fn cache_bytes(&self) -> usize {
+        usize::try_from(self.cache_bytes).unwrap_or(usize::MAX)
+    }
 }
 
 impl Default for Options {
@@ -184,7 +188,10 @@ pub(crate) fn open(
     let earlier = format::check(root)?;
     finish_interrupted(root, &data).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
     let (mut db, mut report) = match earlier {
-        Some(why) if data.exists() => begin_anew(root, &data, options, why)?,
+        // One that has our file was begun anew already, and only the mark is missing.
+        Some(why) if data.exists() && !data.join(FILE).exists() => {
+            begin_anew(root, &data, options, why)?
+        }
         _ => ladder(root, &data, options)?,
     };
     format::mark(root)?;
@@ -209,12 +216,23 @@ pub(crate) fn open(
             // writes after a failure, a new one does.
             Err(fault) => {
                 tracing::warn!(path = %data.display(), ?fault, "store could not be compacted");
-                drop(db);
-                return ladder(root, &data, options).map(|(db, report)| (db, data, report));
+                close(db);
+                let (reopened, mut checked) = ladder(root, &data, options)?;
+                if checked.outcome.is_clean() {
+                    checked.outcome = report.outcome;
+                }
+                return Ok((reopened, data, checked));
             }
         }
     }
     Ok((db, data, report))
+}
+
+/// Lets go of the file. What can't be made durable any more was not acknowledged, or is found by the next opening.
+fn close(db: Database) {
+    if let Err(fault) = guard::call(|| Ok(db.close()?)) {
+        tracing::warn!(?fault, "the database did not close");
+    }
 }
 
 fn is_worth_it(on_disk: u64, live: u64, options: &Options) -> bool {
@@ -232,8 +250,21 @@ fn ladder(
             tracing::error!(path = %data.display(), why, "store is damaged");
             begin_anew(root, data, options, why)
         }
+        // A sector that can't be read is damage too, and is not mended by trying again. Nothing is set aside before a new store could
+        // be written on the same disk.
+        Err(Fault::Io(e)) if is_unreadable(&e) => {
+            tracing::error!(path = %data.display(), why = %e, "store can't be read");
+            begin_anew(root, data, options, e.to_string())
+        }
         Err(fault @ (Fault::Io(_) | Fault::Newer(_))) => Err(fault_to_error(data, "open", fault)),
     }
+}
+
+/// Whether this is how a device, or a file system that keeps checksums, says that a block is lost.
+fn is_unreadable(e: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let lost = [Errno::IO, Errno::UCLEAN, Errno::BADMSG].map(|errno| errno.raw_os_error());
+    e.raw_os_error().is_some_and(|errno| lost.contains(&errno))
 }
 
 /// Sets the data folder aside and begins with what can be read of it.
@@ -246,13 +277,15 @@ fn begin_anew(
     let failed = |fault| fault_to_error(data, "begin anew", fault);
     let aside = |e| StoreError::from_io(data, "move damaged files aside", e);
     let new = root.join(NEW);
-    make(&new).map_err(failed)?;
-    guard::call(|| {
-        let db = Database::open(new.join(FILE))?;
-        save(&data.join(FILE), &db)?;
-        Ok(db.close()?)
-    })
-    .map_err(failed)?;
+    make(&new, options).map_err(failed)?;
+    let fresh = guard::call(|| {
+        let mut builder = Builder::new();
+        builder.set_cache_size(options.cache_bytes());
+        Ok(builder.open(new.join(FILE))?)
+    });
+    let fresh = fresh.map_err(failed)?;
+    salvage::save(&data.join(FILE), &fresh, options).map_err(failed)?;
+    guard::call(|| Ok(fresh.close()?)).map_err(failed)?;
 
     let to = next_free(root, QUARANTINE).map_err(aside)?;
     fs::rename(data, &to).map_err(aside)?;
@@ -278,77 +311,8 @@ fn finish_interrupted(root: &Path, data: &Path) -> io::Result<()> {
     fs::rename(&new, data)
 }
 
-/// Copies what can be read of the damaged `file` to `db`: all records up to the first page that can't be read, and all behind the last
-/// one. Only those that prove themselves; the numbers of batches stay behind, as some are missing.
-///
-/// # Errors
-/// When `db` can't be written. A file of which nothing can be read is none.
-fn save(file: &Path, db: &Database) -> Result<(), redb::Error> {
-    for backwards in [false, true] {
-        let mut unwritten = None;
-        let read = guard::call(|| {
-            let records = ReadOnlyDatabase::open(file)?
-                .begin_read()?
-                .open_table(RECORDS)?;
-            let mut all = records.iter()?;
-            let mut sound: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-            let mut bytes = 0;
-            loop {
-                let next = guard::call(|| {
-                    let next = if backwards {
-                        all.next_back()
-                    } else {
-                        all.next()
-                    };
-                    Ok(next.transpose()?)
-                });
-                let is_end = matches!(next, Ok(None));
-                if let Ok(Some((full, raw))) = next {
-                    let (full, raw) = (full.value(), raw.value());
-                    if full != BATCHES && record::decode(full, raw).is_ok() {
-                        bytes += full.len() + raw.len();
-                        sound.push((full.to_vec(), raw.to_vec()));
-                    }
-                    if bytes <= SAVED_AT_ONCE {
-                        continue;
-                    }
-                    bytes = 0;
-                    if let Err(error) = put_raw(db, &std::mem::take(&mut sound)) {
-                        unwritten = Some(error);
-                        return Ok(false);
-                    }
-                    continue;
-                }
-                unwritten = put_raw(db, &sound).err();
-                return Ok(is_end);
-            }
-        });
-        if let Some(error) = unwritten {
-            return Err(error);
-        }
-        match read {
-            // All of it was read.
-            Ok(true) => break,
-            Ok(false) => {}
-            Err(why) => tracing::warn!(file = %file.display(), ?why, "nothing more can be read"),
-        }
-    }
-    Ok(())
-}
-
-fn put_raw(db: &Database, records: &[(Vec<u8>, Vec<u8>)]) -> Result<(), redb::Error> {
-    let transaction = db.begin_write()?;
-    {
-        let mut table = transaction.open_table(RECORDS)?;
-        for (full, raw) in records {
-            table.insert(full.as_slice(), raw.as_slice())?;
-        }
-    }
-    Ok(transaction.commit()?)
-}
-
 /// Makes an empty database. It gets its name once it is whole: redb refuses a file that a cut left half made.
-fn make(data: &Path) -> Result<(), Fault> {
+fn make(data: &Path, options: &Options) -> Result<(), Fault> {
     fs::create_dir_all(data).map_err(Fault::Io)?;
     let unfinished = data.join("unfinished.redb");
     match fs::remove_file(&unfinished) {
@@ -356,7 +320,9 @@ fn make(data: &Path) -> Result<(), Fault> {
         _ => {}
     }
     guard::call(|| {
-        let db = Database::create(&unfinished)?;
+        let mut builder = Builder::new();
+        builder.set_cache_size(options.cache_bytes());
+        let db = builder.create(&unfinished)?;
         let transaction = db.begin_write()?;
         transaction.open_table(RECORDS)?;
         transaction.commit()?;
@@ -371,7 +337,7 @@ fn make(data: &Path) -> Result<(), Fault> {
 fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Fault> {
     let file = data.join(FILE);
     if !file.exists() {
-        make(data)?;
+        make(data, options)?;
     }
     let mut report = OpenReport {
         outcome: OpenOutcome::Clean,
@@ -382,10 +348,11 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Fau
         corrupt_raw: Vec::new(),
         batches: 0,
     };
+    forget_cached(&file).map_err(Fault::Io)?;
     let mut newer = None;
     let db = guard::call(|| {
         let db = Builder::new()
-            .set_cache_size(usize::try_from(options.cache_bytes).unwrap_or(usize::MAX))
+            .set_cache_size(options.cache_bytes())
             .set_check_integrity_on_open(true)
             .open(&file)?;
         for item in db.begin_read()?.open_table(RECORDS)?.iter()? {
@@ -401,7 +368,7 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Fau
                     report.live_bytes += (full.len() + payload.len()) as u64;
                 }
                 Err(BadRecord::Newer(found)) => {
-                    newer = Some((split_key(full), found));
+                    newer = Some(newer_record(data, full, found));
                     break;
                 }
                 Err(BadRecord::Damaged(why)) => {
@@ -414,13 +381,29 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Fau
         }
         Ok(db)
     })?;
-    if let Some(((keyspace, key), found)) = newer {
-        let what = format!("record {} of {keyspace:?}", key.escape_ascii());
-        let root = data.parent().unwrap_or(data);
-        let newer = NewerFormat::new(root, what, found, record::FORMAT);
+    if let Some(newer) = newer {
+        close(db);
         return Err(Fault::Newer(newer));
     }
     Ok((db, report))
+}
+
+/// Has the file read from the device, and not from what the kernel keeps of it. A write that the device refused is marked as done there
+/// and stays readable until the memory is wanted (the paper that the crate's documentation names), so a start after such a failure would
+/// prove pages that are nowhere, and acknowledge them.
+fn forget_cached(file: &Path) -> io::Result<()> {
+    let file = fs::File::open(file)?;
+    // A run that was killed may have left writes that are only in the kernel's cache: those reach the device first.
+    file.sync_all()?;
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    Ok(())
+}
+
+/// What is said of a record of a newer format in the folder `data`.
+pub(crate) fn newer_record(data: &Path, full: &[u8], found: u16) -> NewerFormat {
+    let (keyspace, key) = split_key(full);
+    let what = format!("record {} of {keyspace:?}", key.escape_ascii());
+    NewerFormat::new(data.parent().unwrap_or(data), what, found, record::FORMAT)
 }
 
 /// A name `<prefix>N` with N over all that are there; deletes the oldest ones over the bound.

@@ -51,8 +51,13 @@ impl Witness {
             .open(path)?;
         let seen = SLOTS.map(|at| {
             let mut bytes = [0; SLOT];
-            file.read_exact_at(&mut bytes, at)
-                .ok()
+            let read = file.read_exact_at(&mut bytes, at);
+            if let Err(error) = &read
+                && error.kind() != io::ErrorKind::UnexpectedEof
+            {
+                tracing::error!(%error, "the witness can't be read: a loss may go unnoticed");
+            }
+            read.ok()
                 .and_then(|()| number(record::decode(KEY, &bytes).ok()?))
                 .unwrap_or(0)
         });
