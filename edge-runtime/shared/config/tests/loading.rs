@@ -436,7 +436,7 @@ fn the_example_of_the_document_loads_without_a_warning() {
 
 #[test]
 fn the_document_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/configuration.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, docs::render()).unwrap();
     }
