@@ -12,7 +12,7 @@ use watchkeeper_runtime::{capture, daemon, still};
 #[derive(Debug, Parser)]
 #[command(name = "watchkeeper-runtime", version, about)]
 struct Args {
-    /// Configuration file [default: WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml where it exists]; `docs/configuration.md` lists its keys.
+    /// Configuration file [default: WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml where it exists]; `docs/ref/configuration.md` lists its keys.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Stop when standard input reaches its end: a parent that dies takes this process with it.

@@ -242,7 +242,7 @@ pub enum PipelineAction {
     /// Create one from a JSON file, or replace the one of its name.
     Create {
         /// A file with {"id": "gate-count", "source": "gate", "workflow": {…}, "rules": […]}, where source is a camera's name and workflow is a
-        /// definition as `workflow validate` takes it; docs/api.md has the rest of its fields.
+        /// definition as `workflow validate` takes it; docs/ref/api.md has the rest of its fields.
         file: PathBuf,
     },
     /// Pause one.

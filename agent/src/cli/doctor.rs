@@ -424,7 +424,7 @@ fn sinks(config: &Config) -> Vec<Finding> {
             false => Vec::new(),
             true => vec![Finding::advice(
                 "a workflow wants to send or write something, and the configuration allows nothing",
-                "name the hosts and folders in [sinks], as docs/configuration.md says",
+                "name the hosts and folders in [sinks], as docs/ref/configuration.md says",
             )],
         };
     }

@@ -1,6 +1,6 @@
 //! Exit codes of the command, and the failure that carries one.
 //!
-//! Invariant: scripts may rely on the numbers; a code keeps its meaning for ever. `docs/cli.md` lists exactly these.
+//! Invariant: scripts may rely on the numbers; a code keeps its meaning for ever. `docs/ref/cli.md` lists exactly these.
 
 use std::fmt;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Completion scripts, man pages and `docs/cli.md`, all from the declaration of the flags.
+//! Completion scripts, man pages and `docs/ref/cli.md`, all from the declaration of the flags.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub(super) fn man(dir: Option<&Path>, out: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `docs/cli.md` as Markdown.
+/// `docs/ref/cli.md` as Markdown.
 #[must_use]
 pub fn document() -> String {
     let mut doc = String::from(HEAD);
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn the_document_of_the_command_is_current() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ref/cli.md");
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(&path, document()).unwrap();
         }
         let written = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             written == document(),
-            "docs/cli.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-agent document"
+            "docs/ref/cli.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-agent document"
         );
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Reads `IN_DIR/<sequence>/det.txt` and `seqinfo.json`, writes `OUT_DIR/<sequence>.txt` with a line
 //! `frame,id,x,y,w,h,1,-1,-1,-1` a box, and prints the milliseconds a frame that the tracker took. With `--score` it reads
-//! `gt.txt` too and prints HOTA / MOTA / IDF1 / identity switches of each sequence and group. See `docs/tracking.md`.
+//! `gt.txt` too and prints HOTA / MOTA / IDF1 / identity switches of each sequence and group. See `docs/ref/tracking.md`.
 
 #![allow(
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! `docs/agent-cost.md`: what the prompts of the agent have in tokens, and what a watch, a rewording and a verdict cost, measured beside a model that counts
+//! `docs/ref/agent-cost.md`: what the prompts of the agent have in tokens, and what a watch, a rewording and a verdict cost, measured beside a model that counts
 //! and caches as a provider does; `UPDATE_DOCS=1` rewrites it.
 
 use std::fmt::Write as _;
@@ -323,14 +323,14 @@ fn a_watch_a_rewording_and_a_verdict_cost_what_the_document_says() -> anyhow::Re
     document.push_str(&verdict.row("a verdict on an event (second opinion)"));
     document.push_str(TAIL);
     writeln!(std::io::stdout(), "{document}")?;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/agent-cost.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ref/agent-cost.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &document)?;
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     ensure!(
         is_near(&written, &document),
-        "docs/agent-cost.md is out of date; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-tests agent_cost\n{document}"
+        "docs/ref/agent-cost.md is out of date; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-tests agent_cost\n{document}"
     );
     Ok(())
 }

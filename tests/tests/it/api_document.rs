@@ -1,4 +1,4 @@
-//! `docs/api.md` and `docs/agent-api.md`, made of the OpenAPI descriptions that the daemons serve; `UPDATE_DOCS=1` rewrites them.
+//! `docs/ref/api.md` and `docs/ref/agent-api.md`, made of the OpenAPI descriptions that the daemons serve; `UPDATE_DOCS=1` rewrites them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -304,7 +304,7 @@ fn the_documents_of_the_apis_are_current() -> anyhow::Result<()> {
     for document in documents() {
         let name = document.name;
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../docs")
+            .join("../docs/ref")
             .join(name);
         let (want, _) = document.render();
         if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -313,7 +313,7 @@ fn the_documents_of_the_apis_are_current() -> anyhow::Result<()> {
         let have = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             have == want,
-            "docs/{name} is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests api_document rewrites it"
+            "docs/ref/{name} is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests api_document rewrites it"
         );
     }
     Ok(())

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{data, json_lines, program};
 use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
 
-/// Exit code for a request that is itself wrong; `docs/cli.md` promises it.
+/// Exit code for a request that is itself wrong; `docs/ref/cli.md` promises it.
 const BAD_INPUT: i32 = 2;
 
-/// Exit code for a source that can't be watched; `docs/cli.md` promises it.
+/// Exit code for a source that can't be watched; `docs/ref/cli.md` promises it.
 const NO_SOURCE: i32 = 4;
 
 /// One second of the demo scene, for mistakes that have nothing to do with the source.

@@ -1,4 +1,4 @@
-//! `docs/rules.md`, made of the API's schemas and of examples that the engine accepts; `UPDATE_DOCS=1` rewrites it.
+//! `docs/ref/rules.md`, made of the API's schemas and of examples that the engine accepts; `UPDATE_DOCS=1` rewrites it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -375,13 +375,13 @@ fn every_kind_of_condition_is_described_with_all_its_fields() {
 
 #[test]
 fn the_document_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/rules.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ref/rules.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, document()).expect("the document can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == document(),
-        "docs/rules.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests rules_document"
+        "docs/ref/rules.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests rules_document"
     );
 }

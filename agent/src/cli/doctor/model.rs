@@ -28,7 +28,7 @@ fn books(config: &Config) -> Finding {
         Some(Ok(client)) => spent(&client.report()),
         Some(Err(why)) => Finding::problem(
             format!("model of language: {why}"),
-            "see [llm] in docs/configuration.md; what needs no model works without",
+            "see [llm] in docs/ref/configuration.md; what needs no model works without",
         ),
         None => Finding::ok("model of language: none is configured, and none is needed"),
     }

@@ -43,7 +43,7 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
         title: "What the heartbeat found",
         topic: topics.at(&kind),
         how: "QoS 1 through the outbox; `heartbeat/<kind>` without `cam/…` for what is about the box",
-        about: "With `agent.heartbeat.minutes` (docs/configuration.md) the agent looks at the box every so often, and tells what deserves a word once, until it \
+        about: "With `agent.heartbeat.minutes` (docs/ref/configuration.md) the agent looks at the box every so often, and tells what deserves a word once, until it \
                 changes or was gone in between. The last level is the kind: `camera_out`, `pipeline_failed`, `piling_up`, `silence`, `runtime_away`, `not_delivered`, \
                 `channel_silent`, `budget_nearly_spent` or `opinions_given_up`. It is found by numbers, and told with or without a model. After a crash it may be told twice, \
                 with another `id`.",
@@ -101,7 +101,7 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
         title: "A second opinion",
         topic: topics.at(&kind),
         how: "QoS 1 through the outbox",
-        about: "With `llm.second_opinion` (docs/configuration.md) a model looks at the picture of each event of a rule whose decision is `escalate`. The \
+        about: "With `llm.second_opinion` (docs/ref/configuration.md) a model looks at the picture of each event of a rule whose decision is `escalate`. The \
                 event is told at once, as the box decided; this message follows, seconds later, once for each such event: also where nobody answered, the \
                 budget is used up, more than 32 events wait (then the least severe is given up, of those the oldest) or one has waited for ten minutes, and then `decision` is the local one and its `reason` says why. An opinion weighs as much as \
                 all of the local evidence together. It never makes the box `act`; it lowers an event only where the rule says `second_opinion_may_lower`, down to \
@@ -249,7 +249,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "media",
-                    "pictures that were kept: on the box `watchkeeper media ID -o FILE`, or `GET /v1/media/{id}` (docs/api.md)",
+                    "pictures that were kept: on the box `watchkeeper media ID -o FILE`, or `GET /v1/media/{id}` (docs/ref/api.md)",
                 ),
                 (
                     "clip",
@@ -272,7 +272,7 @@ pub(super) fn sections() -> Vec<Section> {
             topic: topics.event(Some(&source), "door_forced"),
             how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` where no source is named",
             about: "While a box is updated, its runtime may have words that its agent does not know. Such an event is told all the same: \
-                    `record` is what the runtime wrote (as in `GET /v1/events`, docs/api.md), and of the rest there is what the agent understands.",
+                    `record` is what the runtime wrote (as in `GET /v1/events`, docs/ref/api.md), and of the rest there is what the agent understands.",
             example: json(&NewerEventMessage::of(&example_newer_record())),
             members: &[
                 SCHEMA_ROW,

@@ -1,4 +1,4 @@
-//! `docs/mqtt.md`, generated: topics from [`Topics`](super::Topics), payloads by serialising examples of the real types.
+//! `docs/ref/mqtt.md`, generated: topics from [`Topics`](super::Topics), payloads by serialising examples of the real types.
 //!
 //! Map: here the frame and how a section is printed; `names` what the examples are about; the sections by what they tell:
 //! `presence`, `events`, `measurements`, `commands`.
@@ -171,16 +171,16 @@ mod tests {
 
     #[test]
     fn the_document_in_the_repository_is_current() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/mqtt.md");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ref/mqtt.md");
         let want = render();
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("docs");
-            std::fs::write(&path, &want).expect("write docs/mqtt.md");
+            std::fs::write(&path, &want).expect("write docs/ref/mqtt.md");
         }
         let have = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             have == want,
-            "docs/mqtt.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-agent rewrites it"
+            "docs/ref/mqtt.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-agent rewrites it"
         );
     }
 }

@@ -3,7 +3,7 @@
 //! Map: `presence` what is retained, `event` what happened (`newer`: in words that only a newer runtime has), `opinion` what a second opinion makes of it, `heartbeat` what the box found by itself, `measurement` telemetry; here what all of them share.
 //!
 //! Invariants: a payload is one flat JSON object with its `schema`; it holds no picture and no credential; it is at most
-//! [`MAX_PAYLOAD`] bytes. `docs/mqtt.md` is generated from these types (see `docs`).
+//! [`MAX_PAYLOAD`] bytes. `docs/ref/mqtt.md` is generated from these types (see `docs`).
 
 mod event;
 mod heartbeat;

@@ -1,4 +1,4 @@
-//! `docs/blocks.md`, made of the catalogue of the engine; `UPDATE_DOCS=1` rewrites it.
+//! `docs/ref/blocks.md`, made of the catalogue of the engine; `UPDATE_DOCS=1` rewrites it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -215,7 +215,7 @@ fn every_family_of_the_language_has_a_state() {
 
 #[test]
 fn the_document_of_the_blocks_is_current() -> anyhow::Result<()> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/blocks.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ref/blocks.md");
     let want = document();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, &want)?;
@@ -223,7 +223,7 @@ fn the_document_of_the_blocks_is_current() -> anyhow::Result<()> {
     let have = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         have == want,
-        "docs/blocks.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-engine blocks_document rewrites it"
+        "docs/ref/blocks.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-engine blocks_document rewrites it"
     );
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The document of the configuration, printed from the declarations.
 //!
-//! Invariant: `docs/configuration.md` is exactly what [`render`] returns; a test holds it to that, and
+//! Invariant: `docs/ref/configuration.md` is exactly what [`render`] returns; a test holds it to that, and
 //! `UPDATE_DOCS=1` rewrites it.
 
 use crate::keys::{self, KEYS, SECTIONS};

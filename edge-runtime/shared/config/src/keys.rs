@@ -1,7 +1,7 @@
 //! Every key of the configuration, declared once.
 //!
 //! Invariant: a key that is not in [`KEYS`] is refused, a default in [`KEYS`] passes the key's own check, and
-//! `docs/configuration.md` says exactly what stands here.
+//! `docs/ref/configuration.md` says exactly what stands here.
 
 use watchkeeper_contract::source::STALL_S;
 
@@ -137,7 +137,7 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "agent.memory",
         effect: "How notes are found. By their words always; besides by what they mean, for which a small model of sentences may be put on the box \
-                 ([models.md](models.md#a-model-of-sentences-for-the-notes)). Without one, vectors made of parts of words and a table of words that mean much the same on a site \
+                 ([models.md](../guide/models.md#a-model-of-sentences-for-the-notes)). Without one, vectors made of parts of words and a table of words that mean much the same on a site \
                  take its place. `watchkeeper doctor` says which is in use.",
     },
     Section {
@@ -171,7 +171,7 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         path: "channels.*",
-        effect: "One for each channel by which people are told of events; rules name it in `notify` (docs/rules.md), and so do requests in plain \
+        effect: "One for each channel by which people are told of events; rules name it in `notify` (docs/ref/rules.md), and so do requests in plain \
                  words (\"… and tell #NAME\"). The agent follows the journal for each channel by itself, so it needs no broker, a channel that \
                  does not answer holds up no other, and what happened while it was away is told when it is back, for `sinks.give_up_after_s`; \
                  after a crash something may be told twice, with the same `Idempotency-Key` where it is told with the same others. Told are events that begin (at most one message \
@@ -719,9 +719,9 @@ pub const KEYS: &[Key] = &[
         Kind::Switch,
         Some("false"),
         "",
-        "Sends the picture of an event whose decision is `escalate` to the model, and tells its opinion over MQTT (docs/mqtt.md); channels that told of the event \
+        "Sends the picture of an event whose decision is `escalate` to the model, and tells its opinion over MQTT (docs/ref/mqtt.md); channels that told of the event \
          tell when it is taken for more or for less. \
-         It may only raise what the event is taken for, unless the rule says `second_opinion_may_lower` (docs/rules.md). \
+         It may only raise what the event is taken for, unless the rule says `second_opinion_may_lower` (docs/ref/rules.md). \
          Pictures of your cameras leave the box with this without anybody asking; without it only those that a request of `ask` or `chat` is about.",
     ),
     key(
@@ -852,7 +852,7 @@ pub const KEYS: &[Key] = &[
         Kind::Choice(&["webhook", "slack"]),
         Some("webhook"),
         "",
-        "What is spoken there. `webhook`: a form with the field `event` (the message that MQTT has, docs/mqtt.md), `text` (one sentence) and \
+        "What is spoken there. `webhook`: a form with the field `event` (the message that MQTT has, docs/ref/mqtt.md), `text` (one sentence) and \
          the file `picture`. `slack`: `{\"text\": …}`, for Slack's incoming webhooks and all that take the same.",
     ),
     key(

@@ -2,7 +2,7 @@
 //!
 //! Owns the way from what a person wrote (a TOML file, `WATCHKEEPER_SECTION__KEY` variables, flags) to a
 //! [`Config`] that cannot be wrong, and how the address of a source is read and shown ([`address`], [`redact`]). Every key is declared once in [`keys`]: its kind, default and bounds drive
-//! the check, and the same declaration prints `docs/configuration.md`.
+//! the check, and the same declaration prints `docs/ref/configuration.md`.
 //!
 //! Invariant: [`load`] reports *everything* that is wrong, each with the key, the value found, what is allowed
 //! and where it was written. A bad camera is a warning: it is left out and the rest run.

@@ -436,14 +436,14 @@ fn the_example_of_the_document_loads_without_a_warning() {
 
 #[test]
 fn the_document_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/configuration.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/ref/configuration.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, docs::render()).unwrap();
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == docs::render(),
-        "docs/configuration.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-config"
+        "docs/ref/configuration.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-config"
     );
 }
 

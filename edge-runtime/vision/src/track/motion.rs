@@ -13,7 +13,7 @@ use super::axis::Axis;
 use crate::geometry::BBox;
 
 // All deviations are in sizes of the box, the root of its area, so that near and far, upright and lying things, large
-// pictures and small ones are alike. Where they come from: docs/tracking.md.
+// pictures and small ones are alike. Where they come from: docs/ref/tracking.md.
 
 /// How far an observed centre is from the true one.
 const SEEN_STD: f64 = 0.05;

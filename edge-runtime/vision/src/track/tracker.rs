@@ -9,7 +9,7 @@
 //! The parts are published ones: constant velocity and optimal assignment (SORT, Bewley et al. 2016), poor boxes kept for
 //! known tracks and overlap weighted with the score (`ByteTrack`, Zhang et al. 2022), camera motion taken out before
 //! matching (BoT-SORT, Aharon et al. 2022; here from boxes, as there is no picture), buffered overlap (C-BIoU, Yang et al.
-//! 2023). What was tried and left out, and where the constants come from, is in `docs/tracking.md`.
+//! 2023). What was tried and left out, and where the constants come from, is in `docs/ref/tracking.md`.
 //!
 //! Time may do anything. A frame whose time isn't after the last one's counts as one usual interval; after a gap longer
 //! than the buffer every track ends; frames that no detector looked at let no time pass. Boxes without extent, with

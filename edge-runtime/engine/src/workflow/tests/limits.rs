@@ -1,4 +1,4 @@
-//! What is too much, too deep or no number at all: each line of the table in docs/workflows.md.
+//! What is too much, too deep or no number at all: each line of the table in docs/ref/workflows.md.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
