@@ -79,7 +79,7 @@ pub fn folder(config: &MemoryConfig) -> Option<&Path> {
 /// What is missing, and what to do.
 pub fn look(folder: &Path) -> Result<(), String> {
     #[cfg(feature = "sentences")]
-    watchkeeper_sentences::look(folder).map_err(|error| error.to_string())?;
+    watchkeeper_memory::neural::look(folder).map_err(|error| error.to_string())?;
     #[cfg(not(feature = "sentences"))]
     load(folder)?;
     Ok(())
@@ -104,7 +104,7 @@ pub fn choose(config: &MemoryConfig) -> (Arc<dyn Embedder>, Vectors) {
 
 #[cfg(feature = "sentences")]
 fn load(folder: &Path) -> Result<Arc<dyn Embedder>, String> {
-    let model = watchkeeper_sentences::SentenceModel::load(folder);
+    let model = watchkeeper_memory::neural::SentenceModel::load(folder);
     let model = model.map_err(|error| error.to_string())?;
     Ok(Arc::new(model))
 }

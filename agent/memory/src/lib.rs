@@ -16,6 +16,8 @@
 
 pub mod embed;
 mod folder;
+#[cfg(feature = "neural")]
+pub mod neural;
 pub mod note;
 pub mod page;
 pub mod search;

@@ -2,8 +2,8 @@
 //!
 //! Property: of a tokenizer that is accepted, the tokens of any text are ones that it has, stand between its marks, and are no more than asked for; one that is refused says why in one line. A vector that is made of any numbers has length 1.
 
-use watchkeeper_sentences::pooling::{Pooling, pool};
-use watchkeeper_sentences::tokens::Tokenizer;
+use watchkeeper_memory::neural::pooling::{Pooling, pool};
+use watchkeeper_memory::neural::tokens::Tokenizer;
 
 pub(super) fn sentences(input: &[u8]) {
     let mut parts = input.splitn(2, |b| *b == 0);

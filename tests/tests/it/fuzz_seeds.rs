@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use watchkeeper_engine::workflow;
+use watchkeeper_memory::neural::tokens::Tokenizer;
 use watchkeeper_models::Manifest;
-use watchkeeper_sentences::tokens::Tokenizer;
 use watchkeeper_tests::fuzz::{self, TARGETS};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;

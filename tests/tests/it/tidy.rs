@@ -14,12 +14,11 @@ fn root() -> PathBuf {
 }
 
 /// Crate folders of the workspace, relative to its root.
-const CRATES: [&str; 18] = [
+const CRATES: [&str; 17] = [
     "agent",
     "agent/llm",
     "agent/memory",
     "agent/plain",
-    "agent/sentences",
     "board",
     "edge-runtime",
     "edge-runtime/shared/config",
@@ -127,24 +126,13 @@ fn arrows_between_crates_go_one_way() -> Outcome {
         (
             "agent",
             &[
-                "board",
-                "config",
-                "contract",
-                "engine",
-                "http",
-                "llm",
-                "memory",
-                "models",
-                "plain",
-                "sentences",
-                "store",
-                "vision",
+                "board", "config", "contract", "engine", "http", "llm", "memory", "models",
+                "plain", "store", "vision",
             ][..],
         ),
         ("agent/llm", &["contract", "store"][..]),
         ("agent/memory", &["contract"][..]),
         ("agent/plain", &["contract"][..]),
-        ("agent/sentences", &["memory"][..]),
         // It is what the provider is: it knows the protocol a second time, and nothing of ours.
         ("tests/scripted-model", &[][..]),
     ]);
@@ -167,7 +155,7 @@ fn native_and_network_libraries_stay_where_they_belong() -> Outcome {
         ("gstreamer", &["edge-runtime", "tests"]),
         ("gstreamer-app", &["edge-runtime"]),
         ("gstreamer-video", &["edge-runtime"]),
-        ("rten", &["agent/sentences", "edge-runtime/detect"]),
+        ("rten", &["agent/memory", "edge-runtime/detect"]),
         ("ort", &["edge-runtime/detect"]),
         (
             "axum",
@@ -227,7 +215,7 @@ fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
         "agent/llm/src/client",
         "agent/llm/src/key.rs",
         "agent/memory/src/folder",
-        "agent/sentences/src/folder.rs",
+        "agent/memory/src/neural/folder.rs",
         "agent/src/assistant/trace.rs",
         "agent/src/assistant/waiting.rs",
         "agent/src/opinion/asker.rs",
@@ -240,7 +228,6 @@ fn the_brain_reads_no_clock_opens_nothing_and_draws_no_randomness() -> Outcome {
         "agent/llm",
         "agent/memory",
         "agent/plain",
-        "agent/sentences",
     ]
     .map(sources)
     .concat();

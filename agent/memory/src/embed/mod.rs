@@ -1,6 +1,6 @@
 //! What turns words into vectors: the seam, and the one that needs no model file.
 //!
-//! Invariant: the index asks for nothing but this trait, so a neural embedder (`agent/sentences`) takes the place of [`HashedEmbedder`] without a change to it.
+//! Invariant: the index asks for nothing but this trait, so a neural embedder (`neural`) takes the place of [`HashedEmbedder`] without a change to it.
 
 mod concepts;
 mod hashed;

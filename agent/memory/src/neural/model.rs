@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use watchkeeper_memory::Embedder;
-use watchkeeper_memory::embed::EmbedError;
 use xxhash_rust::xxh3::Xxh3;
+
+use crate::embed::{EmbedError, Embedder};
 
 use super::error::LoadError;
 use super::folder::{self, Bytes};

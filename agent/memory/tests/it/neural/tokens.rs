@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use serde::Deserialize;
-use watchkeeper_sentences::tokens::Tokenizer;
+use watchkeeper_memory::neural::tokens::Tokenizer;
 
-const FILE: &[u8] = include_bytes!("../../../../tests/models/sentences/tokenizer.json");
-const GOLDEN: &str = include_str!("../golden/tokens.json");
+const FILE: &[u8] = include_bytes!("../../../../../tests/models/sentences/tokenizer.json");
+const GOLDEN: &str = include_str!("../../golden/tokens.json");
 
 #[derive(Deserialize)]
 struct Row {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use watchkeeper_memory::Embedder as _;
-use watchkeeper_sentences::SentenceModel;
+use watchkeeper_memory::neural::SentenceModel;
 
 pub(crate) fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models")
@@ -231,7 +231,8 @@ struct Row {
 
 #[test]
 fn a_transformer_as_it_is_exported_says_what_the_reference_says() {
-    let rows: Vec<Row> = serde_json::from_str(include_str!("../golden/bert.json")).expect("golden");
+    let rows: Vec<Row> =
+        serde_json::from_str(include_str!("../../golden/bert.json")).expect("golden");
     let folder = copy();
     let from = models().join("sentences-odd/bert.onnx");
     fs::copy(from, folder.path().join("model.onnx")).expect("a copy");

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_memory::neural::SentenceModel;
 use watchkeeper_memory::{Entry, Kind, Memory, Origin, Query, Words};
-use watchkeeper_sentences::SentenceModel;
 
 use super::files::{copy, models};
 
