@@ -44,7 +44,6 @@ mod short_commands;
 mod sink_kinds;
 mod sinks;
 mod still_sources;
-mod tidy;
 mod window;
 mod wires;
 mod workflow_command;

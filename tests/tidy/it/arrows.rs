@@ -1,0 +1,156 @@
+//! Arrows between crates go one way, and native and network libraries stay where they belong.
+
+use crate::workspace::{Package, packages};
+
+/// What the product code of each crate may depend on: the table of ARCHITECTURE.md.
+const ARROWS: [(&str, &[&str]); 19] = [
+    ("board", &[]),
+    ("contract", &[]),
+    ("store", &[]),
+    ("config", &["contract"]),
+    ("http", &["config", "contract"]),
+    ("models", &["contract"]),
+    ("vision", &["contract"]),
+    ("demo", &["config", "vision"]),
+    ("detect", &["models", "vision"]),
+    ("engine", &["contract", "vision"]),
+    (
+        "runtime",
+        &[
+            "board", "config", "contract", "demo", "detect", "engine", "http", "models", "store",
+            "vision",
+        ],
+    ),
+    // The engine is sans-IO: the command checks workflows with it when no runtime is there.
+    (
+        "agent",
+        &[
+            "board", "config", "contract", "engine", "http", "llm", "memory", "models", "plain",
+            "store", "vision",
+        ],
+    ),
+    ("llm", &["contract", "store"]),
+    ("memory", &["contract"]),
+    ("plain", &["contract"]),
+    // It is what the provider is: it knows the protocol a second time, and nothing of ours.
+    ("scripted-model", &[]),
+    ("tidy", &[]),
+    // The testbed starts both daemons.
+    (
+        "tests",
+        &[
+            "agent", "config", "contract", "demo", "detect", "engine", "llm", "memory", "models",
+            "runtime", "store", "vision",
+        ],
+    ),
+    ("fuzz", &["tests"]),
+];
+
+/// The crates that may use a library; no other may.
+const LIBRARIES: [(&str, &[&str]); 13] = [
+    ("gstreamer", &["runtime", "tests"]),
+    ("gstreamer-app", &["runtime"]),
+    ("gstreamer-video", &["runtime"]),
+    ("rten", &["memory", "detect"]),
+    ("ort", &["detect"]),
+    ("axum", &["agent", "runtime", "http"]),
+    ("rumqttc-v4-next", &["agent"]),
+    ("rumqttd", &["agent"]),
+    ("reqwest", &["agent", "llm", "tests"]),
+    ("lettre", &["agent"]),
+    ("rusty-s3", &["agent"]),
+    ("redb", &["store"]),
+    ("figment", &["config"]),
+];
+
+fn wrong_arrows(packages: &[Package], arrows: &[(&str, &[&str])]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for Package {
+        name, dependencies, ..
+    } in packages
+    {
+        let Some((_, may)) = arrows.iter().find(|(krate, _)| krate == name) else {
+            wrong.push(format!(
+                "say in ARROWS of tests/tidy/it/arrows.rs what {name} may depend on"
+            ));
+            continue;
+        };
+        let ours = dependencies.iter().filter(|dependency| dependency.is_ours);
+        for dependency in ours.filter(|dependency| !may.contains(&dependency.name.as_str())) {
+            wrong.push(format!("{name} must not depend on {}", dependency.name));
+        }
+    }
+    wrong
+}
+
+fn wrong_libraries(packages: &[Package], libraries: &[(&str, &[&str])]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for Package {
+        name, dependencies, ..
+    } in packages
+    {
+        for dependency in dependencies {
+            let library = libraries
+                .iter()
+                .find(|(library, _)| *library == dependency.name);
+            if let Some((library, crates)) = library
+                && !crates.contains(&name.as_str())
+            {
+                wrong.push(format!(
+                    "{name} uses {library}, which belongs to {crates:?}"
+                ));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn arrows_between_crates_go_one_way() -> crate::Outcome {
+    let wrong = wrong_arrows(&packages()?, &ARROWS);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn native_and_network_libraries_stay_where_they_belong() -> crate::Outcome {
+    let wrong = wrong_libraries(&packages()?, &LIBRARIES);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[cfg(test)]
+fn package(name: &str, ours: &str, other: &str) -> Package {
+    let dependency = |name: &str, is_ours| crate::workspace::Dependency {
+        name: name.to_owned(),
+        is_ours,
+    };
+    Package {
+        name: name.to_owned(),
+        folder: name.into(),
+        dependencies: vec![dependency(ours, true), dependency(other, false)],
+        targets: Vec::new(),
+    }
+}
+
+#[test]
+fn an_arrow_the_other_way_is_refused() {
+    let packages = [package("a", "b", "x"), package("b", "a", "x")];
+    let wrong = wrong_arrows(&packages, &[("a", &["b"]), ("b", &[])]);
+    assert_eq!(wrong, ["b must not depend on a"]);
+}
+
+#[test]
+fn a_crate_without_an_entry_is_refused() {
+    let wrong = wrong_arrows(&[package("a", "b", "x")], &[]);
+    assert_eq!(
+        wrong,
+        ["say in ARROWS of tests/tidy/it/arrows.rs what a may depend on"]
+    );
+}
+
+#[test]
+fn a_library_in_a_foreign_crate_is_refused() {
+    let wrong = wrong_libraries(&[package("a", "b", "x")], &[("x", &["b"])]);
+    assert_eq!(wrong, ["a uses x, which belongs to [\"b\"]"]);
+}
