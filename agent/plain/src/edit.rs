@@ -5,6 +5,7 @@
 
 use watchkeeper_contract::id::{ChannelId, PipelineId};
 use watchkeeper_contract::rule::{ClipSpec, Schedule};
+use watchkeeper_engine::templates::watch;
 
 use crate::against::Before;
 use crate::answer::Missing;
@@ -394,14 +395,14 @@ pub(crate) fn change(
         .spec
         .model
         .clone()
-        .or_else(|| crate::watch::named_model(&target.spec.workflow).map(str::to_owned));
+        .or_else(|| watch::named_model(&target.spec.workflow).map(str::to_owned));
     let model = scene
         .models
         .iter()
         .find(|m| Some(&m.name) == used.as_ref())
         .or(scene.models.first());
     let known = model.map(|m| m.labels.as_slice()).unwrap_or_default();
-    let now = crate::watch::named_classes(&target.spec.workflow);
+    let now = watch::named_classes(&target.spec.workflow);
     let objects = classes(&wanted, now, known, target.spec.id.as_str())?;
     let mut rest = left_over(&r, lexicon);
     let turns = weighty::left_out(&r);

@@ -5,11 +5,11 @@
 
 use serde_json::Value;
 use watchkeeper_contract::rule::Condition;
+use watchkeeper_engine::templates::watch;
 
 use crate::english;
 use crate::reader::Reader;
 use crate::scene::{Deployed, quoted};
-use crate::watch;
 
 /// A kind of event, by the name of its condition in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

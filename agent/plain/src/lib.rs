@@ -1,8 +1,7 @@
 //! Understands common requests in plain English, without a model, and proposes what to do.
 //!
 //! Owns: the language (words in `lexicon.toml`, phrases in the modules that read them), the typed [`intent`], the [`Proposal`] made of it, the
-//! templates of the commonest watches ([`templates`]), and the workflow of a watch ([`mod@watch`]), which the command line builds with
-//! too. The way is: text → tokens → requests → phrases → [`Intent`](intent::Intent)s → one [`Proposal`], something to look up, or a question.
+//! templates of the commonest watches ([`templates`]). The way is: text → tokens → requests → phrases → [`Intent`](intent::Intent)s → one [`Proposal`], something to look up, or a question.
 //!
 //! Invariants:
 //! - nothing acts: whatever would change the box is a [`Proposal`] that somebody else confirms;
@@ -42,7 +41,6 @@ mod reader;
 mod receiver;
 mod request;
 pub mod scene;
-pub mod shape;
 mod span;
 mod spelling;
 mod states;
@@ -50,7 +48,6 @@ pub mod templates;
 mod token;
 mod tongue;
 mod understand;
-pub mod watch;
 mod weighty;
 
 pub use answer::{Answer, Change, Missing, Proposal, Question};

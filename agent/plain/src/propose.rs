@@ -10,6 +10,8 @@ use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::{
     ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
 };
+use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
+use watchkeeper_engine::templates::watch::{self, NamedCount, TRACKED, Watch};
 
 use crate::answer::{Change, Missing, Proposal};
 use crate::english;
@@ -17,8 +19,6 @@ use crate::intent::{Edit, Intent, NamedPlace, WatchFor, What};
 use crate::need::{Need, Notes};
 use crate::request::{seconds, slug};
 use crate::scene::{Scene, Shape};
-use crate::shape::{NamedLine, NamedZone};
-use crate::watch::{self, NamedCount, TRACKED, Watch};
 
 /// Type of the step that edits know how to change.
 const DETECTION: &str = "object_detection_model";

@@ -10,7 +10,7 @@ use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_engine::heuristics::check::unknown_channels;
-use watchkeeper_plain::watch::MOTION;
+use watchkeeper_engine::templates::watch::MOTION;
 
 use super::situation::Situation;
 

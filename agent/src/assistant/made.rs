@@ -142,12 +142,12 @@ mod tests {
     use super::*;
 
     pub(super) fn spec() -> PipelineSpec {
-        let watch = watchkeeper_plain::watch::Watch {
+        let watch = watchkeeper_engine::templates::watch::Watch {
             classes: vec!["person".to_owned()],
             lines: vec!["door:320,0,320,360".parse().unwrap()],
             ..Default::default()
         };
-        let workflow = watchkeeper_plain::watch::workflow(&watch, "yolox-nano");
+        let workflow = watchkeeper_engine::templates::watch::workflow(&watch, "yolox-nano");
         serde_json::from_value(json!({
             "id": "gate-door", "source": "gate", "workflow": workflow,
             "rules": [{"name": "in", "when": {"kind": "crosses", "line": "door"}, "classes": ["person"], "cooldown_s": 30.0}],

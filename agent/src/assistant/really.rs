@@ -10,8 +10,8 @@ use watchkeeper_contract::rule::{
     Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
     Weekday,
 };
+use watchkeeper_engine::templates::watch::TRACKED;
 use watchkeeper_engine::workflow::{INPUT, Overlay, compile, flattened, is_sink};
-use watchkeeper_plain::watch::TRACKED;
 
 use super::made::MadeChange;
 use super::masks;

@@ -10,10 +10,10 @@ use watchkeeper_contract::id::{DisplayName, SourceId};
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
+use watchkeeper_engine::templates::watch::MOTION;
 use watchkeeper_models::PREFERRED;
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::scene::{Camera, Deployed, Model, Place, Shape};
-use watchkeeper_plain::watch::MOTION;
 
 /// Task of the models that find boxes with classes.
 const DETECTION: &str = "object-detection";

@@ -156,8 +156,8 @@ fn selected(value: &Value, names: &mut Vec<String>) {
 mod tests {
     use std::collections::BTreeMap;
 
+    use watchkeeper_engine::templates::watch::{Watch, workflow};
     use watchkeeper_engine::workflow::compile;
-    use watchkeeper_plain::watch::{Watch, workflow};
 
     use super::*;
 

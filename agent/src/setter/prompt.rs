@@ -6,10 +6,10 @@
 //! some 4), and what a provider adds for tools.
 
 use serde_json::{Value, json};
+use watchkeeper_engine::templates::watch::{NamedCount, Watch, workflow};
 use watchkeeper_llm::Conversation;
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall};
 use watchkeeper_llm::raw_json::RawJson;
-use watchkeeper_plain::watch::{NamedCount, Watch, workflow};
 
 use super::brief::Brief;
 use super::tool::LOOK_AROUND;

@@ -31,7 +31,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ),
     ("llm", &["contract", "store"]),
     ("memory", &["contract"]),
-    ("plain", &["contract"]),
+    ("plain", &["contract", "engine"]),
     // It is what the provider is: it knows the protocol a second time, and nothing of ours.
     ("scripted-model", &[]),
     ("tidy", &[]),

@@ -3,6 +3,7 @@
 //! Invariant: a place that was named and isn't known is asked for, never guessed; the name a place gets may be a step's of a workflow.
 
 use watchkeeper_contract::rule::CrossDirection;
+use watchkeeper_engine::templates::shape::{RESERVED, RESERVED_PREFIX};
 
 use super::acts::Acts;
 use crate::answer::Missing;
@@ -13,7 +14,6 @@ use crate::need::{Need, Notes};
 use crate::place::{self, Said, Way, Wrong};
 use crate::reader::Reader;
 use crate::scene::{Camera, Scene, Shape, nearest, quoted};
-use crate::shape::{RESERVED, RESERVED_PREFIX};
 use crate::weighty;
 
 const PLACE_REMEDY: &str = "Say it as a part of the picture (\"the left half\", \"the top right corner\", \"the whole picture\") or as \

@@ -127,7 +127,7 @@ fn numbers_over_and_under_for_a_time_are_bounds() {
         ("4 or more people", CountBound::Over(3), 0.0),
     ] {
         let text = format!("Warn me when there are {said} on the gate camera");
-        let detections = watchkeeper_plain::watch::TRACKED.to_owned();
+        let detections = watchkeeper_engine::templates::watch::TRACKED.to_owned();
         let wanted = Condition::Count {
             detections,
             bound,

@@ -4,8 +4,8 @@
 //! and so is one that would not compile with the added steps.
 
 use serde_json::{Value, json};
+use watchkeeper_engine::templates::watch::LABEL;
 use watchkeeper_engine::workflow::{details, validate};
-use watchkeeper_plain::watch::LABEL;
 
 /// Beginning of the names of added steps.
 const PREFIX: &str = "watchkeeper-draw";

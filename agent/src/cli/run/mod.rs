@@ -23,9 +23,9 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, PipelineState};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::source::{RtspTransport, SourceSpec};
+pub use watchkeeper_engine::templates::shape;
+use watchkeeper_engine::templates::watch as plan;
 use watchkeeper_models::Zoo;
-pub use watchkeeper_plain::shape;
-use watchkeeper_plain::watch as plan;
 
 use broker::BrokerAddress;
 pub(crate) use children::find;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::json;
+use watchkeeper_engine::templates::watch::{Watch, plain_classes, workflow};
 use watchkeeper_engine::workflow::compile;
-use watchkeeper_plain::watch::{Watch, plain_classes, workflow};
 
 use super::super::drawn::drawn;
 use super::super::geometry::listed;

@@ -82,7 +82,7 @@ async fn preview(given: Given<'_>) -> Result<Outcome, String> {
     if compiled
         .model_ids()
         .iter()
-        .any(|model| model == watchkeeper_plain::watch::MOTION)
+        .any(|model| model == watchkeeper_engine::templates::watch::MOTION)
     {
         mind.push("`motion` compares pictures: on a still one it finds nothing".to_owned());
     }

@@ -1,14 +1,14 @@
-//! The workflow of a watch: detect, track, count at lines, time in zones, draw. The flags of `watchkeeper run` and requests in plain words are
-//! built by the same code.
+//! The workflow of a watch: detect, track, count at lines, time in zones, draw.
 //!
-//! Invariant: a workflow that is built here has one step for each line and zone, named like it, so that counts, events
-//! and drawings carry the names a person chose.
+//! Callers: `watchkeeper run --watch`, requests in plain English and the tools of the LLM.
+//!
+//! - Each line and zone has one step of its own name, so counts, events and drawings carry it.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::shape::{NamedLine, NamedZone};
+use super::shape::{NamedLine, NamedZone};
 
 /// Selector of what the tracker of a built workflow gives.
 pub const TRACKED: &str = "$steps.tracker.tracked_detections";
@@ -255,7 +255,7 @@ pub fn named_model(workflow: &Value) -> Option<&str> {
 
 /// The classes that the detection steps of a definition keep, where there is one list of them. `None`: they keep all, or not the same.
 #[must_use]
-pub(crate) fn named_classes(workflow: &Value) -> Option<Vec<String>> {
+pub fn named_classes(workflow: &Value) -> Option<Vec<String>> {
     let steps = workflow["steps"].as_array()?;
     let mut lists = steps
         .iter()
@@ -290,7 +290,8 @@ mod tests {
         );
         let built = workflow(&watch, "yolox-nano");
         let text = format!("{}\n", serde_json::to_string_pretty(&built).unwrap());
-        let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/golden/watch.json");
+        let golden =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/templates/watch.json");
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
             std::fs::write(&golden, &text).unwrap();
         }
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn the_built_workflow_compiles() {
         let watch = watch(&["l:0,0,9,9"], &["z:0,0,9,0,9,9"], &["person"]);
-        let report = watchkeeper_engine::workflow::validate(&workflow(&watch, "yolox-nano"));
+        let report = crate::workflow::validate(&workflow(&watch, "yolox-nano"));
         assert!(report.ok, "{:#?}", report.errors);
     }
 
@@ -317,7 +318,7 @@ mod tests {
             zone: zone.map(str::to_owned),
         };
         watch.counts = vec![count("people", None), count("waiting", Some("desk"))];
-        let report = watchkeeper_engine::workflow::validate(&workflow(&watch, "yolox-nano"));
+        let report = crate::workflow::validate(&workflow(&watch, "yolox-nano"));
         assert!(report.ok, "{:#?}", report.errors);
         assert!(report.outputs.contains_key("people") && report.outputs.contains_key("waiting"));
     }
