@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// How long anything may take to come up on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Exit code of a daemon that can't start or go on; `systemd/README.md` promises it.
+/// Exit code of a daemon that can't start or go on; `docs/guide/install.md` promises it.
 pub const FAILED: i32 = 1;
 
 /// A program of this workspace, built beside the running test or program.

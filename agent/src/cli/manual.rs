@@ -132,49 +132,8 @@ daemons of an installed box are a user of their own, so what they shall find is 
 const ASK: &str = "
 ## Asking in plain words
 
-    watchkeeper ask \"tell me when a person crosses the vertical line at 50% on camera gate\"
-    watchkeeper ask --confirm ID
-    watchkeeper chat
-
-`ask` takes one request, `chat` is a conversation; both speak to the runtime that runs, need no model of language and no network, and read common requests in English:
-watch, count, line, zone, stay, hours, cool-down, confidence, change, stop, pause, resume, list, status, what happened. `watchkeeper ask \"what can I say\"` has examples.
-
-- What is looked up is answered at once. What would change something is a *proposal*: what was understood, what was taken for granted, what can't be done, which
-  words were not understood, what the engine says to the workflow and its rules, and what would be different from what runs now. Nothing happens before a yes.
-- A proposal of the rules with a line or a zone is tried before it is shown: its places are drawn on the camera's picture (in a file, see below), and its rules look at four seconds of the camera. The proposal says what was
-  counted, which events there would have been and what failed. Where that speaks against the request one sentence says so: a place that is to become free was never empty, or is empty already; events came one after the other;
-  nothing was seen at all. Where a step failed on which it depends, or the trial ended early, it says that it could not be judged. Nothing of it is kept or deployed, and it takes 20 seconds at most. Where it can't be tried the proposal is shown all the same, with the reason. With `--yes` nothing is tried. In JSON it is `tried`.
-- The yes is `yes` in the chat, and `ask --confirm ID` within an hour after `ask`. The request is then understood again in what runs at that moment. Where something else
-  would come of it, nothing is done, the proposal is shown as it is now, and `ask` ends with code 1. A proposal is carried out once.
-- `ask --yes` is for scripts: it does a request as a whole or, with code 2, not at all.
-- What is to be done without asking stands in `[agent.policy]` ([configuration.md](configuration.md)), for `ask` and `chat` apart, such as `chat = [\"pause\", \"resume\"]`; nothing is, where nothing stands there.
-  The proposal is shown all the same, then `Confirmed by agent.policy.chat: pause.` (in JSON `confirmed`), then what was done. It counts only for your own words, as a whole, about one pipeline and with
-  nothing to mind; whatever a model of language had a word in waits for a yes.
-- What you say to a proposal that waits corrects it (`make it 30 seconds`, `no, for cars`, `only at night`), in the chat and over the agent's API: it is shown anew. What runs is not meant by it; a correction of which a word is not understood puts the proposal aside.
-- What is missing is asked for. The chat waits for the answer; `ask` says it, with what could be answered, and ends with code 2. So does whatever was not understood.
-- Zones and lines of pipelines that run are places with a name: a zone `loading_bay` on camera `dock` is \"the loading bay\". Two of the same name and different shape are not.
-- A camera of which no picture was seen yet is opened for a moment where a request needs the size of its picture.
-- What the rules do not understand goes to the model of language, where `[llm]` names one. First a small one puts it into words that the rules read; that is taken where nothing is left out.
-  Else that call says by which blueprint ([blueprints.md](blueprints.md)) a model works on it with tools: a question is answered by one that can only look; to set something up a larger one looks at the
-  cameras, writes a workflow, sees it drawn on the real picture, tries it on moving ones and proposes it. `ask --think`, and `/think` in the chat, go there at once, `ask --blueprint NAME` and `/think @NAME` to the one that you name; `--image FILE` and `/image FILE` give it a picture. What it does is shown while it works, with what it cost at the end.
-- A model changes nothing. Its proposal is shown with its own sentence, with what the definition *really* is (made by the box), with the preview, what the dry run gave and the difference to
-  what runs; it waits for the same yes, and `--yes` does not take it. Whatever keeps the model away is one sentence, and the rules go on. A command that was ended in the middle goes on
-  where it was when the same words are said within an hour; nothing is done twice.
-- Models of the box are taken in the order: `[models] default`, else `yolox-nano` where it is here; then other networks; then `motion`, which tells no classes apart. Where every source
-  is the demo scene it is `motion`, for which its figures are drawn.
-- \"remember …\" keeps a sentence of yours, as a preference where you speak of what you want, else as knowledge. Watches that were confirmed are noted too. The notes are Markdown files that you can
-  edit; `/memory WORDS` in the chat finds them.
-
-In the chat a line that ends in `\\` goes on in the next one, the tabulator completes commands and names, and the arrows go through what was typed before:
-
-    /status   /streams   /stop PIPELINE   /pause PIPELINE   /resume PIPELINE   /events [COUNT]   /memory WORDS   /think [@NAME] TEXT   /image FILE   /plan   /cost   /trace [COUNT]   /help   /quit
-
-With `--json` the chat reads a line and prints objects with a `type`: `proposal`, `confirmed` (with the key in `by`), `done`, `dropped`, `question`, `answer`, `cameras`, `pipelines`, `status`, `events`, `notes`, `remembered`,
-`costs` (of `/cost`: spent and limit, the days, the calls; those of `ask` and `chat` are your own, the agent's are at `GET /v1/cost` of its API), `trace` (an entry of `/trace`),
-`note`, `step` (what a model does: `thought`, `action`, `failure`, `plan`), `said` (its words beside a proposal), `failure` (with the exit code that `ask` would have).
-
-`$XDG_STATE_HOME/watchkeeper` (`~/.local/state/watchkeeper`) holds the proposals that wait (16 at most), the notes, the previews of proposals (40 at most), your blueprints, requests that a model works on, the history of the chat and the trace: what was asked, proposed, confirmed
-and done, without passwords, in two files of 1 MiB at most. `watchkeeper trace` prints it. Only its owner can look into the folder.
+`ask` takes one request in English, `chat` is a conversation. [plain-words.md](../guide/plain-words.md) says what they
+understand, what happens before anything changes, and what `chat --json` prints.
 ";
 
 const JSON: &str = r#"

@@ -137,7 +137,7 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "agent.memory",
         effect: "How notes are found. By their words always; besides by what they mean, for which a small model of sentences may be put on the box \
-                 ([models.md](../guide/models.md#a-model-of-sentences-for-the-notes)). Without one, vectors made of parts of words and a table of words that mean much the same on a site \
+                 ([models.md](../guide/models.md#sentence-embeddings-for-the-notes)). Without one, vectors made of parts of words and a table of words that mean much the same on a site \
                  take its place. `watchkeeper doctor` says which is in use.",
     },
     Section {
@@ -241,7 +241,7 @@ pub const KEYS: &[Key] = &[
         Kind::Integer(16 * MIB, 1 << 50),
         Some("2147483648"),
         "bytes",
-        "Pictures kept with events; beyond it the oldest are deleted. On a nearly full disk they give way to events (systemd/README.md).",
+        "Pictures kept with events; beyond it the oldest are deleted. On a nearly full disk they give way to events (docs/guide/install.md).",
     ),
     key(
         "runtime.journal_events",
@@ -782,7 +782,7 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "Folders below which files may be written; a relative `target_directory` begins in the first. No symbolic link below them is \
-         followed. The agent's service needs each as `ReadWritePaths=` (systemd/README.md). Left out: none.",
+         followed. The agent's service needs each as `ReadWritePaths=` (docs/guide/install.md). Left out: none.",
     ),
     key(
         "sinks.ca_file",
