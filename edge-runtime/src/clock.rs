@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use watchkeeper_board::clock::ClockState;
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_engine::heuristics::LocalTime;
+use watchkeeper_engine::rules::LocalTime;
 
 /// The time now, with its quality.
 #[must_use]

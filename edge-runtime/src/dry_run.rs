@@ -12,7 +12,7 @@ use watchkeeper_contract::event::{Phase, Verdict};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
-use watchkeeper_engine::heuristics::Change;
+use watchkeeper_engine::rules::Change;
 
 use crate::capture::mailbox::Recv;
 use crate::clock;

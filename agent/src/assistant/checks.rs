@@ -9,7 +9,7 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
-use watchkeeper_engine::heuristics::check::unknown_channels;
+use watchkeeper_engine::rules::check::unknown_channels;
 use watchkeeper_engine::templates::watch::MOTION;
 
 use super::situation::Situation;

@@ -9,8 +9,8 @@
 use serde::Serialize;
 use watchkeeper_contract::event::{Asks, Decision, Evidence, Verdict};
 use watchkeeper_contract::rule::Gates;
-use watchkeeper_engine::heuristics::decide::verdict;
-use watchkeeper_engine::heuristics::evidence::round;
+use watchkeeper_engine::rules::decide::verdict;
+use watchkeeper_engine::rules::evidence::round;
 
 use super::verdict::{Opinion, Stance};
 use super::{Answer, Case};

@@ -13,7 +13,7 @@ use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::workflow::WorkflowError;
 
 pub use self::fit::{Fit, ModelFacts, Unfit, filters_in_vain, fit};
-use crate::heuristics::{
+use crate::rules::{
     Need, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts, WorkflowFacts, derive,
 };
 use crate::workflow::{self, BOXES, Compiled, Kind, KindSet, Misfit, SlotId};

@@ -15,9 +15,9 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{
     DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError,
 };
-use watchkeeper_engine::heuristics::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
+use watchkeeper_engine::rules::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
 use watchkeeper_engine::workflow::{
-    Anew, Execution, ImageValue, Overlay, Pixels, SlotId, StateError, StepFailure, VideoMeta,
+    Restart, Execution, ImageValue, Overlay, Pixels, SlotId, StateError, StepFailure, VideoMeta,
 };
 use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::recent::Recent;
@@ -387,7 +387,7 @@ impl Run {
         &mut self,
         memory: Memory,
         away: Option<Duration>,
-    ) -> Result<Vec<Anew>, StateError> {
+    ) -> Result<Vec<Restart>, StateError> {
         let restored = self.execution.restore(&memory.workflow)?;
         self.go_on_from(memory.now, memory.began, away);
         self.results.tracks = memory.tracks;

@@ -21,7 +21,7 @@ use watchkeeper_contract::pipeline::{
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::time::Wall;
-use watchkeeper_engine::heuristics::Change;
+use watchkeeper_engine::rules::Change;
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 use watchkeeper_vision::frame::Frame;
 

@@ -11,7 +11,7 @@ use ulid::Ulid;
 use watchkeeper_contract::event::{Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Weekday;
-use watchkeeper_engine::heuristics::{Change, Input, LocalTime, Moment, NeedKind};
+use watchkeeper_engine::rules::{Change, Input, LocalTime, Moment, NeedKind};
 use watchkeeper_engine::workflow::{Execution, SlotId};
 use watchkeeper_runtime::fuzzing;
 use watchkeeper_runtime::pipeline::plan;

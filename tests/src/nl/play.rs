@@ -26,7 +26,7 @@ use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_detect::{
     DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection,
 };
-use watchkeeper_engine::heuristics::Change;
+use watchkeeper_engine::rules::Change;
 use watchkeeper_models::MOTION;
 use watchkeeper_models::manifest::Task as ModelTask;
 use watchkeeper_runtime::clock;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_engine::deploy;
-use watchkeeper_engine::heuristics::STAY_S;
+use watchkeeper_engine::rules::STAY_S;
 use watchkeeper_runtime::server::document as openapi;
 
 const HEAD: &str = "# Rules
@@ -266,7 +266,7 @@ weighted mean of the links that are there; a link that has nothing to say is lef
 
 ",
     );
-    let links = include_str!("../../../edge-runtime/engine/src/heuristics/evidence.rs");
+    let links = include_str!("../../../edge-runtime/engine/src/rules/evidence.rs");
     for line in links
         .lines()
         .filter_map(|l| l.strip_prefix("//! |"))

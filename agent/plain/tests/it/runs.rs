@@ -9,7 +9,7 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_engine::deploy::plan;
-use watchkeeper_engine::heuristics::{Input, LocalTime, Moment, NeedKind};
+use watchkeeper_engine::rules::{Input, LocalTime, Moment, NeedKind};
 use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Packed, RgbPixels, VideoMeta};
 use watchkeeper_plain::{Plain, Scene};
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};

@@ -8,7 +8,7 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, Weekday};
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
-use watchkeeper_engine::heuristics::{LocalTime, is_awake};
+use watchkeeper_engine::rules::{LocalTime, is_awake};
 
 use super::super::facts::Fact;
 use super::super::hands::Hands;

@@ -10,7 +10,7 @@ use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind}
 
 use super::in_clear::logins_in_clear;
 use super::{Plan, SpecError};
-use crate::heuristics::check::{nearest, unknown_classes};
+use crate::rules::check::{nearest, unknown_classes};
 use crate::workflow::{Compiled, DetectionStep, Task};
 
 /// What a model is, as far as a workflow has to fit it.

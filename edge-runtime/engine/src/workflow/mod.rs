@@ -6,48 +6,14 @@
 //! collected, in the classes of Roboflow's compiler. Invariants: a document that passes [`validate`] compiles; no
 //! document and no value makes anything here panic; a failing step never stops the others.
 
-mod block;
+mod block_api;
 mod blocks;
 mod catalogue;
-mod check;
-pub mod codec;
-mod codes;
-mod definition;
-mod drawing;
-mod error;
-mod facts;
-mod fingerprint;
-mod image;
-mod inner;
-mod instances;
-pub mod json;
-mod kept;
-mod kinds;
-mod lineage;
-mod manifest;
-mod message;
-mod outlets;
-mod per_video;
+mod language;
 mod plan;
-mod points;
-mod python_format;
-mod python_json;
-mod read;
-pub mod replay;
 mod run;
-mod selector;
-mod sink;
-mod sort_family;
-mod state;
-mod stateful;
-mod step;
-mod takes;
-mod tree;
-mod types;
 mod uql;
-mod value;
-mod vlm;
-mod zones;
+mod values;
 
 #[cfg(test)]
 mod tests;
@@ -59,36 +25,40 @@ use watchkeeper_contract::workflow::{
     OutputInfo, OutputKinds, StepDims, ValidateReport, WorkflowError, WorkflowWarning,
 };
 
-pub use block::{
+pub use block_api::block::{
     Anomaly, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask, RunWanted, Task,
     Writing,
 };
-pub use catalogue::{
+pub use catalogue::entries::{
     NotHere, State, catalogue, details, families, missing, nearest_block, not_here, why_not,
 };
-pub use definition::ENGINE_VERSION;
-pub use error::ErrorClass;
-pub(crate) use facts::BOXES;
-pub use facts::DetectionStep;
-pub use image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
-pub use json::Pictures;
-pub use kinds::{Kind, KindSet};
-pub use outlets::{DESTINATION, INPUT, STEP, is_selector, is_sink, masked, secret_inputs};
-pub use plan::{Compiled, Overlay, SlotId};
-pub use read::Misfit;
-pub use run::{Execution, RunReport, RuntimeInput, StepFailure};
-pub use selector::Selector;
-pub use state::{Anew, MOST_BYTES as MOST_STATE_BYTES, Restored, Saved, StateError};
-pub use takes::{Takes, takes};
-pub use value::{Array, Value};
-pub use zones::EmptyZone;
+pub use catalogue::property_schema::{Takes, takes};
+pub use catalogue::sinks_and_secrets::{
+    DESTINATION, INPUT, STEP, is_selector, is_sink, masked, secret_inputs,
+};
+pub use language::definition::ENGINE_VERSION;
+pub use language::error::ErrorClass;
+pub use language::kinds::{Kind, KindSet};
+pub use language::selector::Selector;
+pub use plan::compiled::{Compiled, Overlay, SlotId};
+pub use plan::empty_zones::EmptyZone;
+pub(crate) use plan::facts::BOXES;
+pub use plan::facts::DetectionStep;
+pub use run::execution::{Execution, RunReport, RuntimeInput, StepFailure};
+pub use run::input::Misfit;
+pub use run::replay;
+pub use run::saved_state::{MOST_BYTES as MOST_STATE_BYTES, Restart, Restored, Saved, StateError};
+pub use values::image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
+pub use values::json::Pictures;
+pub use values::value::{Array, Value};
+pub use values::{codec, json};
 
 /// The definition with every workflow in it in the place of its step, as it runs: what their inputs are filled with stands where they are used.
 ///
 /// # Errors
 /// A sentence, where an inner workflow can't be put in its place.
 pub fn flattened(definition: &Json) -> Result<Json, String> {
-    match inner::inline(definition, &mut error::Problems::default()) {
+    match language::subworkflow::inline(definition, &mut language::error::Problems::default()) {
         Ok(Some(flat)) => Ok(flat),
         Ok(None) => Ok(definition.clone()),
         Err(problem) => Err(problem.done().message),
@@ -98,7 +68,7 @@ pub fn flattened(definition: &Json) -> Result<Json, String> {
 /// Says everything that is wrong with a definition, or the depth and kinds of everything in it.
 #[must_use]
 pub fn validate(definition: &Json) -> ValidateReport {
-    let checked = match check::check(definition) {
+    let checked = match plan::check::check(definition) {
         Ok(checked) => checked,
         Err(errors) => {
             return ValidateReport {
@@ -121,12 +91,12 @@ pub fn validate(definition: &Json) -> ValidateReport {
         })
         .collect();
     let mut warnings: Vec<_> = checked.steps.iter().flat_map(|s| s.warnings()).collect();
-    match plan::plan(checked, &BTreeMap::new()) {
+    match plan::compiled::plan(checked, &BTreeMap::new()) {
         Ok(compiled) => {
             let empty = compiled.empty_zones().into_iter();
             warnings.extend(empty.map(|zone| WorkflowWarning {
                 step: zone.step,
-                property: zones::PROPERTY.to_owned(),
+                property: plan::empty_zones::PROPERTY.to_owned(),
                 message: zone.message,
                 nearest: None,
             }));
@@ -154,7 +124,7 @@ pub fn compile(
     definition: &Json,
     parameters: &BTreeMap<String, Json>,
 ) -> Result<Compiled, Vec<WorkflowError>> {
-    plan::plan(check::check(definition)?, parameters)
+    plan::compiled::plan(plan::check::check(definition)?, parameters)
 }
 
 /// As [`compile`], for what a run is given: values of inputs that are no parameters are passed over.
@@ -165,14 +135,14 @@ pub fn compile_for_run(
     definition: &Json,
     given: &BTreeMap<String, Json>,
 ) -> Result<Compiled, Vec<WorkflowError>> {
-    let checked = check::check(definition)?;
+    let checked = plan::check::check(definition)?;
     let parameters = checked.inputs.iter();
     let parameters =
-        parameters.filter(|i| matches!(i.what, definition::InputType::Parameter { .. }));
+        parameters.filter(|i| matches!(i.what, language::definition::InputType::Parameter { .. }));
     let values = parameters
         .filter_map(|i| Some((i.name.clone(), given.get(&i.name)?.clone())))
         .collect();
-    plan::plan(checked, &values)
+    plan::compiled::plan(checked, &values)
 }
 
 impl Compiled {
@@ -185,11 +155,11 @@ impl Compiled {
                 let slot = |slot: &usize| self.plan.slots.get(*slot);
                 let names = |number| slot(number).map(|s| s.kinds.names()).unwrap_or_default();
                 let (depth, kind) = match &output.what {
-                    plan::OutputOf::One(number) => {
+                    plan::compiled::OutputOf::One(number) => {
                         let depth = slot(number).map_or(0, |s| s.depth);
                         (depth, OutputKinds::One(names(number)))
                     }
-                    plan::OutputOf::All(slots) => {
+                    plan::compiled::OutputOf::All(slots) => {
                         let depths = slots.iter().filter_map(|(_, n)| slot(n)).map(|s| s.depth);
                         let kinds = slots.iter().map(|(name, n)| (name.to_string(), names(n)));
                         (depths.max().unwrap_or(0), OutputKinds::All(kinds.collect()))

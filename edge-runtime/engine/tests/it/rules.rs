@@ -10,8 +10,8 @@ use watchkeeper_contract::rule::{
     Band, ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
     ValueTest, Weekday,
 };
-use watchkeeper_engine::heuristics::check::{MAX_CHANNELS, unknown_channels};
-use watchkeeper_engine::heuristics::{
+use watchkeeper_engine::rules::check::{MAX_CHANNELS, unknown_channels};
+use watchkeeper_engine::rules::{
     Change, Input, LocalTime, Moment, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts,
     WorkflowFacts,
 };

@@ -16,7 +16,7 @@ use watchkeeper_contract::pipeline::{
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::deploy::SpecError;
-use watchkeeper_engine::heuristics::check;
+use watchkeeper_engine::rules::check;
 
 use super::{Deployed, Idle, MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;

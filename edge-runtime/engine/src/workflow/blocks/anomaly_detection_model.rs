@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, ClassScore, Task};
-use super::super::json::detection_id;
-use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
-};
 use super::classification_model::with_one;
 use super::depth_estimation::stretched;
 use super::object_detection_model::{LEARNING_TARGET, MODEL, NO_LEARNING};
+use crate::workflow::block_api::block::{Block, Call, ClassScore, Task};
+use crate::workflow::block_api::manifest::{
+    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::json::detection_id;
 
 /// Farthest that a score is taken to be from its threshold, in deviations of the model: beyond that a class would be certain.
 const MOST_MARGIN: f64 = 30.0;
@@ -109,8 +109,8 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     use super::super::super::tests::bench::{Bench, picture};
-    use super::super::super::value::Value;
     use super::Kind;
+    use crate::workflow::values::value::Value;
 
     /// What is said of a picture of this grey, and the map. The bench's model has a threshold of 128 and a deviation of 16.
     fn said(grey: u8, more: &Json) -> (Json, Option<Value>) {

@@ -4,9 +4,11 @@ use image::imageops;
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging::{self, Plane, skew, warp};
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/auto_rotate_on_edges@v1",

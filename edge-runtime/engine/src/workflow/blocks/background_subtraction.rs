@@ -3,12 +3,14 @@
 use watchkeeper_vision::imaging::background::Background;
 use watchkeeper_vision::imaging::{self, Plane};
 
-use super::super::block::Call;
-use super::super::image::{ImageValue, lazy};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role};
-use super::super::per_video::PerVideo;
-use super::super::stateful::{Fleeting, Stateful, remembering};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role,
+};
+use crate::workflow::block_api::stateful::{Fleeting, Stateful, remembering};
+use crate::workflow::blocks::common::per_video::PerVideo;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::{ImageValue, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_subtraction@v1",

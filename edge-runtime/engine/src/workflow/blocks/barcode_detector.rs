@@ -2,9 +2,9 @@
 
 use watchkeeper_vision::imaging::codes;
 
-use super::super::codes::{manifest, reading};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output};
+use crate::workflow::block_api::manifest::{Manifest, Output};
+use crate::workflow::blocks::common::barcodes::{manifest, reading};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/barcode_detector@v1",

@@ -6,10 +6,10 @@ use image::imageops;
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::BBox;
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/blur_visualization@v1",

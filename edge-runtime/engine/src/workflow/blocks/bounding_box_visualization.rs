@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
-use super::super::drawing::{self, Ink};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, SHARE};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property, SHARE};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::blocks::common::drawing::Ink;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_box_visualization@v1",

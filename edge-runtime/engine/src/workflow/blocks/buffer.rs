@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 
-use super::super::block::Call;
-use super::super::kept::Kept;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
-use super::super::stateful::{Stateful, remembering};
-use super::super::value::Value;
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::stored_value::StoredValue;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/buffer@v1",
@@ -40,11 +42,11 @@ struct Buffer;
 
 impl Stateful for Buffer {
     /// The latest values, the newest first.
-    type State = VecDeque<Kept>;
+    type State = VecDeque<StoredValue>;
 
     fn run(&self, latest: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let length = usize::try_from(call.integer(1, 1)?).unwrap_or(0).min(MOST);
-        latest.push_front(Kept(call.arg(0).clone()));
+        latest.push_front(StoredValue(call.arg(0).clone()));
         latest.truncate(length);
         let mut list: Vec<Value> = latest.iter().map(|k| k.0.clone()).collect();
         if call.boolean(2, false)? {

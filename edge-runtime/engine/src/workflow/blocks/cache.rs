@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape};
-use super::super::value::Value;
 use super::video_of;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 const IMAGE: Property =
     Property::data("image", "a picture of the video", &[Kind::Image]).inputs_only();

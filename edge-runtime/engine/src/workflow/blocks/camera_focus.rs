@@ -5,11 +5,13 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::numbers::average;
 
-use super::super::block::{Block, Call};
-use super::super::image::{RgbPixels, lazy};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::{RgbPixels, lazy};
+use crate::workflow::values::value::Value;
 
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
 const UNDEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(

@@ -1,8 +1,8 @@
 //! Draws circles around detections.
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::manifest::Manifest;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/circle_visualization@v1",

@@ -3,13 +3,13 @@
 use watchkeeper_vision::draw::{Canvas, Color, ColorBy, TextBox, palette};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     BOX_ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
 };
-use super::super::value::Value;
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/classification_label_visualization@v1",

@@ -1,14 +1,16 @@
 //! Says what whole pictures show, with one label or with several, by a model that the program around the workflow runs.
 
-use super::super::block::{Block, Call, ClassScore, Task};
-use super::super::image::ImageValue;
-use super::super::json::detection_id;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, IMAGES, Manifest, Output, Property, Role, Shape};
-use super::super::value::Value;
 use super::object_detection_model::{
     CONFIDENCE, CUSTOM_CONFIDENCE, LEARNING_TARGET, MODEL, NO_LEARNING,
 };
+use crate::workflow::block_api::block::{Block, Call, ClassScore, Task};
+use crate::workflow::block_api::manifest::{
+    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::ImageValue;
+use crate::workflow::values::json::detection_id;
+use crate::workflow::values::value::Value;
 
 const fn mode(choices: &'static [&'static str], default: &'static str) -> Property {
     Property::value(

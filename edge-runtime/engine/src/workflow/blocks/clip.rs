@@ -1,10 +1,12 @@
 //! Makes numbers of pictures and texts that can be compared with each other, by a model that the program around the workflow
 //! runs.
 
-use super::super::block::{Block, Call, Task};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::value::{Array, Value};
+use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::{Array, Value};
 
 /// Models of the first family.
 pub(super) const CLIP: &[&str] = &[

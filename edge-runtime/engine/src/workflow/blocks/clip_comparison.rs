@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Task};
-use super::super::kinds::Kind;
-use super::super::manifest::{IMAGES, Manifest, Output, Property, Role, Shape};
-use super::super::value::Value;
 use super::clip::{CLIP, version};
 use super::cosine_similarity::cosine;
+use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role, Shape};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 const TEXTS: &str = "the texts to compare with";
 const PARENT: Output = Output::new("parent_id", &[Kind::ParentId]);

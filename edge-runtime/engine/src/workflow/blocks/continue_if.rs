@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, POSITIVE, Property, Role, Shape};
-use super::super::stateful::{Stateful, remembering};
 use super::super::uql::{Budget, CONDITION, Env, StatementGroup};
-use super::super::value::Value;
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, POSITIVE, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/continue_if@v1",

@@ -3,9 +3,11 @@
 use watchkeeper_vision::imaging::{self, Plane, contrast};
 use watchkeeper_vision::numbers::quantile;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_enhancement@v1",

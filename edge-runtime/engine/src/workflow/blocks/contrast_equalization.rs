@@ -3,10 +3,12 @@
 use watchkeeper_vision::imaging::{self, contrast};
 use watchkeeper_vision::numbers::quantile;
 
-use super::super::block::{Block, Call};
-use super::super::image::RgbPixels;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::RgbPixels;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_equalization@v1",

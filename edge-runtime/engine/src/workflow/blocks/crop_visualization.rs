@@ -6,10 +6,12 @@ use image::imageops::{self, FilterType};
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::{Anchor, BBox};
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property,
+};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/crop_visualization@v1",

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::block::{Call, Instance, Setup};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape};
-use super::super::stateful::{Stateful, remembering};
 use super::super::uql::{Chain, apply_named, named_operations};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/csv_formatter@v1",

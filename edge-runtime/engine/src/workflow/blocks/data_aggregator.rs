@@ -7,15 +7,15 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::super::block::{Call, Instance, Setup};
-use super::super::kept::Kept;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
+use crate::workflow::block_api::block::{Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{
     Default as Or, Grammar, Manifest, Output, Property, Role, Shape, StepOutput,
 };
-use super::super::stateful::{Stateful, remembering};
-use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
-use super::super::value::Value;
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::stored_value::StoredValue;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/data_aggregator@v1",
@@ -184,9 +184,9 @@ struct Tally {
     whole: i64,
     real: Option<f64>,
     count: i64,
-    least: Option<Kept>,
-    most: Option<Kept>,
-    distinct: Vec<(Kept, i64)>,
+    least: Option<StoredValue>,
+    most: Option<StoredValue>,
+    distinct: Vec<(StoredValue, i64)>,
 }
 
 /// Most distinct values of one output.
@@ -255,7 +255,7 @@ impl Tally {
             let why = format!("there are more than {MOST_DISTINCT} distinct values");
             return Err(Unfit::Beside(why));
         }
-        self.distinct.push((Kept(value.clone()), 1));
+        self.distinct.push((StoredValue(value.clone()), 1));
         Ok(())
     }
 
@@ -297,7 +297,7 @@ impl Tally {
 }
 
 /// Keeps the value that is farther out. What is nothing is passed over; an older version kept it.
-fn extreme(kept: &mut Option<Kept>, value: &Value, way: Ordering) -> Result<(), Unfit> {
+fn extreme(kept: &mut Option<StoredValue>, value: &Value, way: Ordering) -> Result<(), Unfit> {
     let order = match (value, kept.as_ref().map(|k| &k.0)) {
         (Value::Null, _) => return Ok(()),
         (Value::Text(_), None | Some(Value::Null)) => way,
@@ -315,7 +315,7 @@ fn extreme(kept: &mut Option<Kept>, value: &Value, way: Ordering) -> Result<(), 
         }
     };
     if order == way {
-        *kept = Some(Kept(value.clone()));
+        *kept = Some(StoredValue(value.clone()));
     }
     Ok(())
 }

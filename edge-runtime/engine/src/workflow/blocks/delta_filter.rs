@@ -1,11 +1,11 @@
 //! Lets steps go on when a value changes.
 
-use super::super::block::Call;
-use super::super::kept::Kept;
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Property, Role, Shape};
-use super::super::per_video::PerVideo;
-use super::super::stateful::{Stateful, remembering};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::PerVideo;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::stored_value::StoredValue;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/delta_filter@v1",
@@ -26,14 +26,14 @@ struct Delta;
 
 impl Stateful for Delta {
     /// The value that was there last.
-    type State = PerVideo<Option<Kept>>;
+    type State = PerVideo<Option<StoredValue>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let video = &call.image(0)?.meta.video_identifier;
         let last = videos.get(video, || Ok(None))?;
         let value = call.arg(1);
         if last.as_ref().is_none_or(|last| !last.0.same(value)) {
-            *last = Some(Kept(value.clone()));
+            *last = Some(StoredValue(value.clone()));
             call.go_on(0);
         }
         Ok(())

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Task};
-use super::super::image::{RgbPixels, lazy};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, IMAGES, Manifest, Output, Property, Role, Shape};
-use super::super::value::{Array, Value};
 use super::anomaly_heatmap_visualization::{VIRIDIS, color_at};
+use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::manifest::{
+    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::{RgbPixels, lazy};
+use crate::workflow::values::value::{Array, Value};
 
 const MODELS: &[&str] = &[
     "depth-anything-v2/small",

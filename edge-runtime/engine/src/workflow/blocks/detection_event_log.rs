@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::video_of;
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, Manifest, NUMBER, Output, POSITIVE, Property, Role,
 };
-use super::super::per_video::{FRAME, PerVideo, TRACKED};
-use super::super::stateful::{Stateful, remembering};
-use super::super::value::Value;
-use super::video_of;
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_event_log@v1",

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::{Detections, Origin, Place};
 use watchkeeper_vision::geometry::BBox;
 
-use super::super::block::{Block, Call};
-use super::super::json::detection_id;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_offset@v1",

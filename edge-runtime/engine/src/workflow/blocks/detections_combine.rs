@@ -2,9 +2,9 @@
 
 use watchkeeper_vision::detections::Detections;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_combine@v1",

@@ -7,13 +7,13 @@ use watchkeeper_vision::detections::{Detection, Detections, Extra};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
-use super::super::block::{Block, Call};
-use super::super::json::detection_id;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
 };
-use super::super::value::Value;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::json::detection_id;
+use crate::workflow::values::value::Value;
 
 const MODES: Shape = Shape::Choice(&["average", "max", "min"]);
 

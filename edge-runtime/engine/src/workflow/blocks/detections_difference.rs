@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::BBox;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
 };
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",

@@ -1,10 +1,12 @@
 //! Keeps the detections for which statements hold.
 
-use super::super::block::{Block, Call, Instance, Setup};
-use super::super::kinds::Kind;
-use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
 use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{
+    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 const PROPERTIES: &[Property] = &[
     Property::data("predictions", "the detections to work on", DETECTIONS),

@@ -7,12 +7,12 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::numbers::mean;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
 };
-use super::super::value::Value;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections, Extra};
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_merge@v1",

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections, Place};
 
-use super::super::block::{Block, Call};
-use super::super::image::ImageValue;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     Default as Or, Depth, Manifest, Output, Property, Role, SHARE, Shape,
 };
-use super::super::value::Value;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::ImageValue;
+use crate::workflow::values::value::Value;
 
 const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
 

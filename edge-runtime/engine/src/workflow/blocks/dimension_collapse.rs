@@ -1,8 +1,8 @@
 //! Makes one list of a batch: the way back from crops to their picture.
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Depth, Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Depth, Manifest, Output, Property, Role};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dimension_collapse@v1",

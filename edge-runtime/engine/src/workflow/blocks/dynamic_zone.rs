@@ -8,12 +8,12 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::{hull, perimeter, simplified};
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
-use super::super::value::Value;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_zone@v1",

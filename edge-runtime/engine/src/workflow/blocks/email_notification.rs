@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
-use super::super::block::{Call, Ids, Instance, Setup};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::super::uql::Chain;
+use crate::workflow::block_api::block::{Call, Ids, Instance, Setup};
+use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
 };
-use super::super::sink::{self, Rest, Sent, Sink, attachments, sealed, texts};
-use super::super::stateful::remembering;
-use super::super::uql::Chain;
-use super::super::value::Value;
-use super::super::{codec, message};
+use crate::workflow::block_api::stateful::remembering;
+use crate::workflow::blocks::common::sink;
+use crate::workflow::blocks::common::sink::{Rest, Sent, Sink, attachments, sealed, texts};
+use crate::workflow::blocks::common::template;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::codec;
+use crate::workflow::values::value::Value;
 
 const SUBJECT: Property = Property::literal("subject", "subject of the e-mail", Shape::Text);
 const SENDER_EMAIL: Property = Property::value(
@@ -232,7 +234,7 @@ impl Sink for Notify {
             html(text, parameters, &self.operations, call.ids)?
         } else {
             EmailBody::Plain {
-                text: message::fill(text, parameters, &self.operations, call.ids)?,
+                text: template::fill(text, parameters, &self.operations, call.ids)?,
             }
         };
         let port = call.integer(at.port, 465)?;
@@ -262,7 +264,7 @@ fn html(
     ids: &Ids,
 ) -> Result<EmailBody, String> {
     let mut images = Vec::new();
-    let filled = message::fill_with(
+    let filled = template::fill_with(
         text,
         parameters,
         operations,

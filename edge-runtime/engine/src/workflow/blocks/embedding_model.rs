@@ -1,10 +1,12 @@
 //! Makes numbers of pictures with what a classifier has learned, by a model that the program around the workflow runs.
 
-use super::super::block::{Block, Call, Layer, Task};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::value::{Array, Value};
 use super::object_detection_model::MODEL;
+use crate::workflow::block_api::block::{Block, Call, Layer, Task};
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::{Array, Value};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/embedding_model@v1",

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Instance, Setup};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput, names};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{
+    Manifest, Output, Property, Role, Shape, StepOutput, names,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 const SECRETS: &str = "variables_storing_secrets";
 

@@ -6,9 +6,11 @@
 use serde::Deserialize;
 use watchkeeper_contract::rule::RuleSpec;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{DETECTIONS, Default as Or, Grammar, Manifest, Property, Role, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    DETECTIONS, Default as Or, Grammar, Manifest, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/event_sink@v1",

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Grammar, Manifest, Output, Property, Role, Shape};
 use super::super::uql::{Budget, Chain, DATA_OPERATIONS, Env, StatementGroup, apply, apply_named};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Grammar, Manifest, Output, Property, Role, Shape};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/expression@v1",

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::block::Call;
-use super::super::kept::Kept;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::per_video::{FRAME, PerVideo};
-use super::super::stateful::{Stateful, remembering};
 use super::video_of;
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::stored_value::StoredValue;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/frame_delay@v1",
@@ -67,7 +69,7 @@ struct Delay;
 /// What a video had before.
 #[derive(Default, Serialize, Deserialize)]
 struct Past {
-    frames: BTreeMap<u64, Kept>,
+    frames: BTreeMap<u64, StoredValue>,
     /// The farthest look back so far, in frames.
     reach: u64,
 }
@@ -89,7 +91,7 @@ impl Stateful for Delay {
             *past = Past::default();
         }
         past.reach = past.reach.max(back);
-        past.frames.insert(number, Kept(call.arg(1).clone()));
+        past.frames.insert(number, StoredValue(call.arg(1).clone()));
         let wanted = number
             .checked_sub(back)
             .and_then(|n| past.frames.get(&n))

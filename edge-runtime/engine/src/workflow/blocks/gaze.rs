@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections};
 
-use super::super::block::{Block, Call, Gaze, Task};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, IMAGES, Manifest, Output, Property, Role, Shape};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call, Gaze, Task};
+use crate::workflow::block_api::manifest::{
+    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 /// The model that every step asks.
 const MODEL: &str = "gaze/L2CS";

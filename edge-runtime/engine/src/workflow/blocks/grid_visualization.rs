@@ -6,12 +6,12 @@ use image::RgbImage;
 use image::imageops;
 use watchkeeper_vision::draw::Canvas;
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::image::{ImageValue, RgbPixels, VideoMeta, lazy};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/grid_visualization@v1",

@@ -7,12 +7,14 @@ use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::draw::{Canvas, Color};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 
-use super::super::block::Call;
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, Shape};
-use super::super::per_video::PerVideo;
-use super::super::stateful::{Stateful, remembering};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::blocks::common::per_video::PerVideo;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/heatmap_visualization@v1",

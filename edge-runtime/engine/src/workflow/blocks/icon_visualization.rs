@@ -7,11 +7,13 @@ use image::imageops::{self, FilterType};
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property, Shape};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    ANCHORS, Default as Or, INTEGER, Manifest, Property, Shape,
+};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/icon_visualization@v1",

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::cosine_similarity::cosine;
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
-use super::super::stateful::{Stateful, remembering};
-use super::super::value::Value;
-use super::cosine_similarity::cosine;
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_changes@v1",

@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
-use super::super::stateful::{Stateful, remembering};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_outliers@v1",

@@ -2,9 +2,11 @@
 
 use watchkeeper_vision::imaging::filter::{self, MAX_KERNEL};
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_blur@v1",

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use image::imageops::{self, FilterType};
 use image::{Rgb, RgbImage};
 
-use super::super::block::{Block, Call};
-use super::super::image::{Packed, RgbPixels};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
 };
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::{Packed, RgbPixels};
 
 /// Longest side of a picture that is made, in pixels.
 const MAX_SIDE: i64 = 16_384;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
 };
-use super::super::stateful::{Stateful, remembering};
-use super::super::value::Value;
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 /// Most tiles of one picture.
 const MAX_TILES: usize = 4096;

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use image::imageops;
 use watchkeeper_vision::imaging;
 
-use super::super::block::Call;
-use super::super::codec;
-use super::super::image::RgbPixels;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::per_video::PerVideo;
-use super::super::stateful::{Stateful, remembering};
-use super::super::value::Value;
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::PerVideo;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::codec;
+use crate::workflow::values::image::RgbPixels;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_stack@v1",

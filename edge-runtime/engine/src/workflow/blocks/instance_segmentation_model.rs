@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::Detections;
 
-use super::super::block::{Block, Call, Task};
-use super::super::json::RLE;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, SHARE, Shape};
-use super::super::value::Value;
 use super::object_detection_model::{
     AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, MODE, Model, NO_MODE, outputs_v1, outputs_v2,
     properties,
 };
+use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::json::RLE;
+use crate::workflow::values::value::Value;
 
 const DECODE: Property = Property::value(
     "mask_decode_mode",

@@ -2,11 +2,13 @@
 
 use serde_json::Value as Json;
 
-use super::super::block::{Block, Call, Instance, Setup};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape, StepOutput, names};
-use super::super::value::Value;
-use super::super::vlm;
+use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{
+    Manifest, Output, Property, Role, Shape, StepOutput, names,
+};
+use crate::workflow::blocks::common::llm_json;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 const FIELDS: &str = "expected_fields";
 
@@ -61,7 +63,7 @@ struct Parse {
 
 impl Block for Parse {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let text = vlm::fenced(call.text(0)?);
+        let text = llm_json::fenced(call.text(0)?);
         let document: Json = serde_json::from_str(text).unwrap_or_default();
         let mut missing = !document.is_object();
         for (i, field) in (1..).zip(&self.fields) {

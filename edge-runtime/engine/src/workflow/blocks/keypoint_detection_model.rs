@@ -1,11 +1,13 @@
 //! Finds objects in pictures with their keypoints, by a model that the program around the workflow runs.
 
-use super::super::block::Task;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, SHARE, Shape};
 use super::object_detection_model::{
     AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
 };
+use crate::workflow::block_api::block::Task;
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+};
+use crate::workflow::language::kinds::Kind;
 
 const POINTS: Property = Property::value(
     "keypoint_confidence",

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call};
-use super::super::drawing::{self, Ink, LABEL_TEXTS, LabelText};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     ANCHORS, COUNT, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
 };
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::blocks::common::drawing::{Ink, LABEL_TEXTS, LabelText};
+use crate::workflow::language::kinds::Kind;
 
 /// Names a property that is accepted, while labels look as the box draws them.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use watchkeeper_vision::analytics::line::LineCounter;
 use watchkeeper_vision::geometry::Anchor;
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
-use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
+use crate::workflow::language::kinds::Kind;
 
 const LINE: Property = Property::value(
     "line_segment",

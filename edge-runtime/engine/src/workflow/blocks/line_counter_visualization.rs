@@ -1,9 +1,12 @@
 //! Draws a line with its counts.
 
-use super::super::block::{Block, Call};
-use super::super::drawing::{self, Ink};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Property, SHARE, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Property, SHARE, Shape,
+};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::blocks::common::drawing::Ink;
+use crate::workflow::language::kinds::Kind;
 
 /// Names a property that is accepted, while lines look as the box draws them.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {

@@ -2,11 +2,12 @@
 
 use watchkeeper_contract::effect::{Effect, FileWrite};
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Property, Role, Shape};
-use super::super::sink::{self, Log, Sent};
-use super::super::stateful::{Stateful, remembering};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::sink;
+use crate::workflow::blocks::common::sink::{Log, Sent};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/local_file_sink@v1",

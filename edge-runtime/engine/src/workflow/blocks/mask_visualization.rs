@@ -1,9 +1,9 @@
 //! Fills masks with colour.
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Property};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Manifest, Property};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_visualization@v1",

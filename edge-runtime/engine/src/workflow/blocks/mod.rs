@@ -1,7 +1,7 @@
 //! The blocks, one file for each family. A block is added by adding a file here; `build.rs` finds it.
 //!
 //! Each file owns what its block is called, takes, gives and does; what several declare alike has one owner
-//! ([`manifest`](super::manifest), [`drawing`](super::drawing), [`sink`](super::sink), [`per_video`](super::per_video),
+//! ([`manifest`](crate::workflow::block_api::manifest), [`drawing`](crate::workflow::blocks::common::drawing), [`sink`](crate::workflow::blocks::common::sink), [`per_video`](crate::workflow::blocks::common::per_video),
 //! [`uql`](super::uql)). Invariant, of every block: its outputs follow from its properties, from what it remembers, and from
 //! the time and the answers that the program around it gives; it fails with one sentence, and remembers a bounded amount.
 //!
@@ -13,8 +13,8 @@
 //! 2. Properties stand in the order in which the block reads them: `call.arg(0)` is the first. `Property::data` takes a
 //!    selector only, `Property::value` a literal or a selector, `Property::literal` a literal only; `.or(…)` gives the
 //!    default, `.nullable()` takes null, `.inputs_only()` takes only `$inputs…`, `.deeper()` takes data one level deeper.
-//!    [`Shape`](super::manifest::Shape) says what a literal looks like; a grammar of its own is a
-//!    [`Grammar`](super::manifest::Grammar), such as [`OPERATIONS`](super::uql::OPERATIONS). Kinds are those that the
+//!    [`Shape`](crate::workflow::block_api::manifest::Shape) says what a literal looks like; a grammar of its own is a
+//!    [`Grammar`](crate::workflow::block_api::manifest::Grammar), such as [`OPERATIONS`](super::uql::OPERATIONS). Kinds are those that the
 //!    language gives the property: a selector that shares none of them is refused.
 //! 3. Outputs stand in the order in which the block writes them: `call.put(0, …)` is the first. Outputs that only a
 //!    definition names come from `own_outputs`, after those; the manifest says `*` for them.
@@ -22,24 +22,24 @@
 //!    input is one level deeper (`Reference`). `batch` and `mixed` name the properties that the language calls so; where
 //!    there are any, data that differs from picture to picture may flow into no others. A block that answers only after
 //!    the last element of a batch says `whole_batch` and reads `call.left`.
-//! 5. `build` makes one step from literals ([`Setup::parse`](super::block::Setup::parse)). A block that remembers nothing is
-//!    a [`Block`](super::block::Block). One that does is [`Stateful`](super::stateful::Stateful) and is made by
-//!    [`remembering`](super::stateful::remembering): what it keeps is its `State`, which outlives the process, so it is
-//!    serialisable; what is kept for each video goes into a [`PerVideo`](super::per_video::PerVideo), a value from a slot
-//!    is [`Kept`](super::kept::Kept), and what is learned from pictures within moments is
-//!    [`Fleeting`](super::stateful::Fleeting). A change of that type raises `FORM`. A block reads no clock (`call.now`, or
+//! 5. `build` makes one step from literals ([`Setup::parse`](crate::workflow::block_api::block::Setup::parse)). A block that remembers nothing is
+//!    a [`Block`](crate::workflow::block_api::block::Block). One that does is [`Stateful`](crate::workflow::block_api::stateful::Stateful) and is made by
+//!    [`remembering`](crate::workflow::block_api::stateful::remembering): what it keeps is its `State`, which outlives the process, so it is
+//!    serialisable; what is kept for each video goes into a [`PerVideo`](crate::workflow::blocks::common::per_video::PerVideo), a value from a slot
+//!    is [`StoredValue`](crate::workflow::values::stored_value::StoredValue), and what is learned from pictures within moments is
+//!    [`Fleeting`](crate::workflow::block_api::stateful::Fleeting). A change of that type raises `FORM`. A block reads no clock (`call.now`, or
 //!    [`VideoMeta::time_s`]), opens nothing and draws no random numbers; a model or anything else outside is asked for
 //!    through `call.host`. What is to be done outside (a message, a file) is an
-//!    [`Effect`](watchkeeper_contract::effect::Effect) handed to [`Host::emit`](super::block::Host::emit), through
-//!    [`sink`](super::sink), whose [`Sink`](super::sink::Sink) tells how it went; a secret is known by its name only. Maps
+//!    [`Effect`](watchkeeper_contract::effect::Effect) handed to [`Host::emit`](crate::workflow::block_api::block::Host::emit), through
+//!    [`sink`](crate::workflow::blocks::common::sink), whose [`Sink`](crate::workflow::blocks::common::sink::Sink) tells how it went; a secret is known by its name only. Maps
 //!    that grow have a bound.
 //! 6. Detections are shared: [`Detections::pick`] keeps some, [`Detection::moved`](watchkeeper_vision::detections::Detection::moved)
 //!    moves boxes with mask and keypoints, [`Detection::extra_mut`](watchkeeper_vision::detections::Detection::extra_mut) attaches
 //!    `data` under its serialised name. Keep `size`, and the ids of boxes that stay the same objects; a block that makes
-//!    boxes of which the peer knows no picture size says `[0, 0]`. [`ImageValue::crop`](super::image::ImageValue::crop)
+//!    boxes of which the peer knows no picture size says `[0, 0]`. [`ImageValue::crop`](crate::workflow::values::image::ImageValue::crop)
 //!    and `part` make pictures that know where they lie; pixels are `image.pixels.rgb()`; a block that draws hands
-//!    [`drawing`](super::drawing) something to paint, and one that changes pixels a way to do it
-//!    ([`lazy`](super::image::lazy)), so that nothing is done unless someone looks. Pixels are judged in
+//!    [`drawing`](crate::workflow::blocks::common::drawing) something to paint, and one that changes pixels a way to do it
+//!    ([`lazy`](crate::workflow::values::image::lazy)), so that nothing is done unless someone looks. Pixels are judged in
 //!    [`vision`](watchkeeper_vision::imaging).
 //! 7. Tests at the end of the file: one sentence for each promise, through `Bench` in `tests/bench.rs`, which runs one
 //!    step on one frame after the other. Where the peer has the block, cases in `tests/peer/cases.py` ask it for its answers,
@@ -52,10 +52,12 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::Detections;
 
-use super::image::VideoMeta;
-use super::manifest::Manifest;
-use super::types;
-use super::value::Value;
+use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::language::types;
+use crate::workflow::values::image::VideoMeta;
+use crate::workflow::values::value::Value;
+
+pub(crate) mod common;
 
 include!(concat!(env!("OUT_DIR"), "/families.rs"));
 

@@ -6,10 +6,12 @@ use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::mask::Bitmap;
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{ANY_DETECTIONS, Default as Or, Manifest, Property, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    ANY_DETECTIONS, Default as Or, Manifest, Property, Shape,
+};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/model_comparison_visualization@v1",

@@ -4,9 +4,11 @@ use watchkeeper_vision::imaging::filter::MAX_KERNEL;
 use watchkeeper_vision::imaging::morphology::{self, Kernel};
 use watchkeeper_vision::imaging::{self, Plane};
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
 
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
 const KERNEL_SIZE: Property = Property::value(

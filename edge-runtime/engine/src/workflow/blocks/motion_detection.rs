@@ -7,15 +7,15 @@ use watchkeeper_vision::imaging::morphology::{self, Kernel};
 use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{around, perimeter, simplified};
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::background_subtraction::{look, of_video};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
 };
-use super::super::per_video::PerVideo;
-use super::super::stateful::{Fleeting, Stateful, remembering};
-use super::super::value::Value;
-use super::background_subtraction::{look, of_video};
+use crate::workflow::block_api::stateful::{Fleeting, Stateful, remembering};
+use crate::workflow::blocks::common::per_video::PerVideo;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/motion_detection@v1",

@@ -2,11 +2,14 @@
 
 use watchkeeper_contract::effect::{Effect, MqttMessage, MqttQos};
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, POSITIVE, Property, Role, Shape};
-use super::super::sink::{self, Sent, sealed};
-use super::super::stateful::{Stateful, remembering};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, POSITIVE, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::sink;
+use crate::workflow::blocks::common::sink::{Sent, sealed};
+use crate::workflow::language::kinds::Kind;
 
 /// The port at which brokers speak TLS.
 const TLS_PORT: u16 = 8883;

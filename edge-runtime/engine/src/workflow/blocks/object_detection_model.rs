@@ -2,13 +2,13 @@
 
 use watchkeeper_vision::detections::Detections;
 
-use super::super::block::{Block, Call, DetectRequest, Task};
-use super::super::json::detection_id;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call, DetectRequest, Task};
+use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
 };
-use super::super::value::Value;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::json::detection_id;
+use crate::workflow::values::value::Value;
 
 pub(super) const MODEL: Property = Property::value(
     "model_id",

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use super::super::block::{Block, Call, Instance, Task, Writing};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call, Instance, Task, Writing};
+use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Known, Manifest, Output, Property, Role, Shape,
 };
+use crate::workflow::language::kinds::Kind;
 
 const SIZES: &[&str] = &["none", "tiny", "small", "medium"];
 const LANGUAGES: &[&str] = &[

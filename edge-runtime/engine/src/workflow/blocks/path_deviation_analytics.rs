@@ -8,12 +8,14 @@ use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
-use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
+use crate::workflow::language::kinds::Kind;
 
 const TRIGGERING_ANCHOR: Property = Property::value(
     "triggering_anchor",

@@ -1,11 +1,11 @@
 //! Keeps detections whose score is high enough for their class.
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
 };
-use super::super::value::Value;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/per_class_confidence_filter@v1",

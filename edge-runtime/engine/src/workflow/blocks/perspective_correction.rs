@@ -8,11 +8,13 @@ use watchkeeper_vision::imaging::warp::Perspective;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::around;
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
-use super::super::stateful::{Stateful, remembering};
-use super::super::value::Value;
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/perspective_correction@v1",

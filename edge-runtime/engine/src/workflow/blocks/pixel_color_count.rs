@@ -2,11 +2,13 @@
 
 use watchkeeper_vision::draw::Color;
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{COLOR, Default as Or, INTEGER, Manifest, Output, Property, Role};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    COLOR, Default as Or, INTEGER, Manifest, Output, Property, Role,
+};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixel_color_count@v1",

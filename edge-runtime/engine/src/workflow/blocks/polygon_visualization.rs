@@ -1,8 +1,8 @@
 //! Draws the outlines of masks.
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::manifest::Manifest;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::blocks::common::drawing;
 
 const V1: Manifest = Manifest {
     name: "roboflow_core/polygon_visualization@v1",

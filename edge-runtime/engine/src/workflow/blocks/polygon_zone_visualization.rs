@@ -1,10 +1,11 @@
 //! Draws a zone.
 
-use super::super::block::{Block, Call};
-use super::super::drawing::{self, Ink};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Property, SHARE, Shape};
-use super::super::plan::polygons;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, SHARE, Shape};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::blocks::common::drawing::Ink;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::plan::compiled::polygons;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/polygon_zone_visualization@v1",

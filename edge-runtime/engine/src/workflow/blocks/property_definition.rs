@@ -1,9 +1,9 @@
 //! Makes one value of another by a chain of operations.
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role};
 use super::super::uql::{Chain, OPERATIONS, apply_alone};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/property_definition@v1",

@@ -3,11 +3,13 @@
 use watchkeeper_vision::draw::Color;
 use watchkeeper_vision::imaging::codes::{Spare, qr_code};
 
-use super::super::block::{Block, Call, Setup};
-use super::super::drawing;
-use super::super::image::{ImageValue, RgbPixels, VideoMeta, lazy};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::{Block, Call, Setup};
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 
 /// How much may be lost, as the language names it.
 const SPARE: [(&str, Spare); 4] = [

@@ -1,10 +1,10 @@
 //! Lets steps go on at most so often.
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
-use super::super::stateful::{Stateful, remembering};
 use super::video_of;
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/rate_limiter@v1",

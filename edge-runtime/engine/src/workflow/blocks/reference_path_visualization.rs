@@ -2,10 +2,10 @@
 
 use watchkeeper_vision::draw::Canvas;
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, Default as Or, Manifest, Property, Shape};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{COUNT, Default as Or, Manifest, Property, Shape};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/reference_path_visualization@v1",

@@ -14,15 +14,15 @@ use serde_json::Value as Json;
 use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::shrink;
 
-use super::super::block::{Call, ClassScore, Instance, RunWanted, Setup, Task};
-use super::super::image::{ImageValue, RgbPixels};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::object_detection_model::MODEL;
+use crate::workflow::block_api::block::{Call, ClassScore, Instance, RunWanted, Setup, Task};
+use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
 };
-use super::super::stateful::{Fleeting, Stateful, remembering};
-use super::super::value::Value;
-use super::object_detection_model::MODEL;
+use crate::workflow::block_api::stateful::{Fleeting, Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::{ImageValue, RgbPixels};
+use crate::workflow::values::value::Value;
 
 /// Most actions of a video that are remembered; of more, those that ended first are forgotten.
 const MOST_ACTIONS: usize = 5000;

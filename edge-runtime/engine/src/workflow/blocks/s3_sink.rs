@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Effect, S3Write};
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
-use super::super::sink::{self, Log, Sent, sealed};
-use super::super::stateful::{Stateful, remembering};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::sink;
+use crate::workflow::blocks::common::sink::{Log, Sent, sealed};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/s3_sink@v1",

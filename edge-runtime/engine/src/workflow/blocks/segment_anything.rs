@@ -7,12 +7,12 @@ use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Mask;
 use watchkeeper_vision::outline::around;
 
-use super::super::block::{Block, Call, Task};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::clip::version;
+use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
 };
-use super::clip::version;
+use crate::workflow::language::kinds::Kind;
 
 const VERSIONS: &[&str] = &["hiera_large", "hiera_small", "hiera_tiny", "hiera_b_plus"];
 /// Most pixels of all masks of a picture: a mask has one byte for each pixel of the picture, and the masks of a picture are made together.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::block::{Block, Call, Task};
-use super::super::json::{RLE, detection_id};
-use super::super::kinds::Kind;
-use super::super::manifest::{IMAGES, Manifest, Output, Property, Role};
 use super::object_detection_model::{CUSTOM_CONFIDENCE, MODE, MODEL};
+use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::json::{RLE, detection_id};
 
 const BASE: Manifest = Manifest {
     category: "model",

@@ -1,9 +1,9 @@
 //! Finds points of a picture that are found again in another one.
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role};
-use super::super::points;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::blocks::common::sift_points;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/sift@v1",
@@ -25,10 +25,10 @@ struct Sift;
 impl Block for Sift {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
-        let found = points::of(image)?;
-        call.put(0, points::drawn(image, &found));
-        call.put(1, points::list(&found));
-        call.put(2, points::descriptors(&found));
+        let found = sift_points::of(image)?;
+        call.put(0, sift_points::drawn(image, &found));
+        call.put(1, sift_points::list(&found));
+        call.put(2, sift_points::descriptors(&found));
         Ok(())
     }
 }

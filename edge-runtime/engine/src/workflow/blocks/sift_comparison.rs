@@ -8,12 +8,15 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::sift::good_matches;
 
-use super::super::block::{Block, Call};
-use super::super::image::ImageValue;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, NUMBER, Output, Property, Role, Shape};
-use super::super::points::{self, Found};
-use super::super::value::{Array, Value};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+};
+use crate::workflow::blocks::common::sift_points;
+use crate::workflow::blocks::common::sift_points::Found;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::ImageValue;
+use crate::workflow::values::value::{Array, Value};
 
 const ENOUGH: Property = Property::value(
     "good_matches_threshold",
@@ -121,7 +124,7 @@ struct Side<'a> {
 impl<'a> Side<'a> {
     fn of(value: &'a Value) -> Result<Self, String> {
         let seen = match value {
-            Value::Image(image) => Some((image, points::of(image)?)),
+            Value::Image(image) => Some((image, sift_points::of(image)?)),
             Value::Array(_) | Value::Null => None,
             other => {
                 return Err(format!(
@@ -130,7 +133,9 @@ impl<'a> Side<'a> {
                 ));
             }
         };
-        let descriptors = seen.as_ref().map(|(_, found)| points::descriptors(found));
+        let descriptors = seen
+            .as_ref()
+            .map(|(_, found)| sift_points::descriptors(found));
         Ok(Self {
             descriptors: descriptors.unwrap_or_else(|| value.clone()),
             seen,
@@ -173,9 +178,9 @@ impl Block for Compare {
         let is_drawn = call.boolean(5, false)?;
         for (number, side) in sides.iter().enumerate() {
             if let Some((image, found)) = &side.seen {
-                call.put(2 + 2 * number, points::list(found));
+                call.put(2 + 2 * number, sift_points::list(found));
                 if is_drawn {
-                    call.put(6 + number, points::drawn(image, found));
+                    call.put(6 + number, sift_points::drawn(image, found));
                 }
             }
             call.put(3 + 2 * number, side.descriptors.clone());

@@ -4,10 +4,10 @@ use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Point, polygon_area};
 use watchkeeper_vision::outline::min_area_rect;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, NUMBER, Output, Property, Role, Shape};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Role, Shape};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/size_measurement@v1",

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::effect::{Effect, SlackMessage};
 
-use super::super::block::{Call, Instance, Setup};
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Property, Role, Shape};
-use super::super::message;
-use super::super::sink::{self, Sent, Session, Sink, attachments, sealed};
-use super::super::stateful::remembering;
 use super::super::uql::Chain;
+use crate::workflow::block_api::block::{Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
+use crate::workflow::block_api::stateful::remembering;
+use crate::workflow::blocks::common::sink;
+use crate::workflow::blocks::common::sink::{Sent, Session, Sink, attachments, sealed};
+use crate::workflow::blocks::common::template;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/slack_notification@v1",
@@ -65,7 +66,7 @@ impl Sink for Notify {
         if session.rests(call, call.number(8, 5.0)?) {
             return Ok(Sent::Resting);
         }
-        let text = message::fill(call.text(2)?, call.arg(3), &self.operations, call.ids)?;
+        let text = template::fill(call.text(2)?, call.arg(3), &self.operations, call.ids)?;
         let slack = SlackMessage {
             token: sealed(call.arg(0), "slack_token")?,
             channel: call.text(1)?.to_owned(),

@@ -7,12 +7,14 @@ use watchkeeper_contract::id::TrackId;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::{BBox, Point};
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
-use super::super::per_video::{BOXES, FRAME, PerVideo, TRACKED};
-use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::{BOXES, FRAME, PerVideo, TRACKED};
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stabilize_detections@v1",

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{COUNT, Manifest, Output, Property, Role, SHARE};
-use super::super::stateful::{Stateful, remembering};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{COUNT, Manifest, Output, Property, Role, SHARE};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::language::kinds::Kind;
 
 const IMAGES: Property =
     Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]);

@@ -8,11 +8,14 @@ use watchkeeper_vision::imaging::warp::Perspective;
 use watchkeeper_vision::imaging::{self, align, sift};
 use watchkeeper_vision::numbers::average;
 
-use super::super::block::{Block, Call};
-use super::super::image::{ImageValue, Pixels, VideoMeta, lazy};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role};
-use super::super::points::{self, Found};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+};
+use crate::workflow::blocks::common::sift_points;
+use crate::workflow::blocks::common::sift_points::Found;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::{ImageValue, Pixels, VideoMeta, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stitch_images@v1",
@@ -62,7 +65,7 @@ impl Block for Stitch {
                     .to_owned(),
             );
         }
-        let found = [points::of(one)?, points::of(other)?];
+        let found = [sift_points::of(one)?, sift_points::of(other)?];
         // With one point to look at there is no next nearest one.
         let enough = looked_at.unsigned_abs() > 1;
         let Some(pixels) = enough

@@ -6,11 +6,11 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::numbers::mean;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
+use crate::workflow::language::kinds::Kind;
 
 const PREDICTIONS: Property = Property::data(
     "predictions",

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::python_format;
 use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::python_format;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/string_template@v1",

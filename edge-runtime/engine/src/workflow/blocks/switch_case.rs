@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, Manifest, Property, Role, Shape};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/switch_case@v1",

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use watchkeeper_vision::draw::{Canvas, Color, TextBox};
 use watchkeeper_vision::geometry::Point;
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, SHARE, Shape};
-use super::super::message;
 use super::super::uql::{Chain, named_operations};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, Property, SHARE, Shape,
+};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::blocks::common::template;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/text_display@v1",
@@ -153,7 +155,7 @@ struct Draw {
 
 impl Block for Draw {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let words = message::fill(call.text(1)?, call.arg(2), &self.operations, call.ids)?;
+        let words = template::fill(call.text(1)?, call.arg(2), &self.operations, call.ids)?;
         let background = call.arg(5);
         let is_clear = background
             .as_str()

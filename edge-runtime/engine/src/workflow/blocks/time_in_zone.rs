@@ -5,13 +5,15 @@ use std::sync::Arc;
 use watchkeeper_vision::analytics::zone::TimeInZone;
 use watchkeeper_vision::geometry::Anchor;
 
-use super::super::block::{Call, Instance, Setup};
-use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape};
-use super::super::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
-use super::super::plan::polygons;
-use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
+use crate::workflow::block_api::block::{Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{
+    ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::plan::compiled::polygons;
 
 const ZONE: Property = Property::value(
     "zone",

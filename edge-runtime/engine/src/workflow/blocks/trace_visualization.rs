@@ -2,13 +2,14 @@
 
 use watchkeeper_vision::draw::Traces;
 
-use super::super::block::Call;
-use super::super::drawing::{self, Ink};
-use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, COUNT, Default as Or, Manifest, Property};
-use super::super::per_video::PerVideo;
-use super::super::stateful::{Stateful, remembering};
 use super::require_tracks;
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{ANCHORS, COUNT, Default as Or, Manifest, Property};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::blocks::common::drawing::Ink;
+use crate::workflow::blocks::common::per_video::PerVideo;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/trace_visualization@v1",

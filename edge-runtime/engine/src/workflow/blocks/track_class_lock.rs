@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 
-use super::super::block::{Call, Instance, Setup};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::{require_tracks, video_of};
+use crate::workflow::block_api::block::{Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{
     ANY_DETECTIONS, COUNT, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
 };
-use super::super::per_video::{FRAME, PerVideo};
-use super::super::stateful::{Stateful, remembering};
-use super::super::value::Value;
-use super::{require_tracks, video_of};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/track_class_lock@v1",

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
 
-use super::super::block::{Call, Instance, Setup};
-use super::super::instances::{self, Instances, Video};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::video_of;
+use crate::workflow::block_api::block::{Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
-use super::super::per_video::{FRAME, PerVideo};
-use super::super::sort_family::BUFFER;
-use super::super::stateful::{Stateful, remembering};
-use super::video_of;
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::instances;
+use crate::workflow::blocks::common::instances::{Instances, Video};
+use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
+use crate::workflow::blocks::common::sort_family::BUFFER;
+use crate::workflow::language::kinds::Kind;
 
 /// Frames a second that the lost track buffer is counted in.
 const BUFFER_FPS: f64 = 30.0;

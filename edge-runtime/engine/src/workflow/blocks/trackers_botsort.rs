@@ -2,14 +2,14 @@
 
 use watchkeeper_vision::track::sort::SortKind;
 
-use super::super::block::Call;
-use super::super::instances::CACHE_SIZE;
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
-use super::super::per_video::FRAME;
-use super::super::sort_family::{
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
+use crate::workflow::blocks::common::instances::CACHE_SIZE;
+use crate::workflow::blocks::common::per_video::FRAME;
+use crate::workflow::blocks::common::sort_family::{
     BOXES, BUFFER, activation, following, good, manifest, proof, share,
 };
+use crate::workflow::language::kinds::Kind;
 
 /// Frames with a box before a track is reported, unless the step says otherwise.
 const PROOF: i64 = 2;

@@ -2,11 +2,11 @@
 
 use watchkeeper_vision::track::sort::SortKind;
 
-use super::super::block::Call;
-use super::super::instances::CACHE_SIZE;
-use super::super::manifest::Manifest;
-use super::super::per_video::FRAME;
-use super::super::sort_family::{
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::blocks::common::instances::CACHE_SIZE;
+use crate::workflow::blocks::common::per_video::FRAME;
+use crate::workflow::blocks::common::sort_family::{
     BOXES, BUFFER, activation, following, good, manifest, overlap, proof,
 };
 

@@ -3,10 +3,10 @@
 use watchkeeper_vision::draw::Color;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
-use super::super::block::{Block, Call};
-use super::super::drawing;
-use super::super::kinds::Kind;
-use super::super::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::blocks::common::drawing;
+use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/triangle_visualization@v1",

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::effect::{Effect, Sms};
 
-use super::super::block::{Call, Instance, Setup};
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use super::super::uql::Chain;
+use crate::workflow::block_api::block::{Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
 };
-use super::super::message;
-use super::super::sink::{self, Rest, Sent, Session, Sink, sealed, texts};
-use super::super::stateful::remembering;
-use super::super::uql::Chain;
+use crate::workflow::block_api::stateful::remembering;
+use crate::workflow::blocks::common::sink;
+use crate::workflow::blocks::common::sink::{Rest, Sent, Session, Sink, sealed, texts};
+use crate::workflow::blocks::common::template;
+use crate::workflow::language::kinds::Kind;
 
 const TWILIO_ACCOUNT_SID: Property = Property::value(
     "twilio_account_sid",
@@ -142,13 +143,13 @@ impl Sink for First {
             return Ok(Sent::Resting);
         }
         let most = usize::try_from(call.integer(11, 160)?).unwrap_or(0);
-        let text = message::fill(call.text(4)?, call.arg(5), &self.operations, call.ids)?;
+        let text = template::fill(call.text(4)?, call.arg(5), &self.operations, call.ids)?;
         let sms = Sms {
             account: sealed(call.arg(0), "twilio_account_sid")?,
             token: sealed(call.arg(1), "twilio_auth_token")?,
             from: call.text(2)?.to_owned(),
             to: call.text(3)?.to_owned(),
-            text: message::cut(text, most),
+            text: template::cut(text, most),
             media: Vec::new(),
         };
         session.begin(call);
@@ -187,13 +188,13 @@ impl Sink for Second {
         let media = texts(call.arg(5), "media_url").map_err(|why| {
             format!("{why}; Twilio fetches pictures from the web, so that one of this box needs an address there")
         });
-        let text = message::fill(call.text(2)?, call.arg(3), &self.operations, call.ids)?;
+        let text = template::fill(call.text(2)?, call.arg(3), &self.operations, call.ids)?;
         let sms = Sms {
             account: sealed(call.arg(6), "twilio_account_sid")?,
             token: sealed(call.arg(7), "twilio_auth_token")?,
             from: call.text(8)?.to_owned(),
             to: call.text(1)?.to_owned(),
-            text: message::cut(text, MOST_TEXT),
+            text: template::cut(text, MOST_TEXT),
             media: media?,
         };
         rest.begin(call.now);

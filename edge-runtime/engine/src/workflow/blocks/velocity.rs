@@ -8,12 +8,14 @@ use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
 
-use super::super::block::Call;
-use super::super::kinds::Kind;
-use super::super::manifest::{DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role};
-use super::super::per_video::{FRAME, PerVideo};
-use super::super::stateful::{Stateful, remembering};
 use super::{require_tracks, video_of};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role,
+};
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
+use crate::workflow::language::kinds::Kind;
 
 /// Most tracks remembered for one video.
 const MAX_TRACKS: usize = 16_384;

@@ -6,16 +6,16 @@ use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
 use watchkeeper_vision::detections::{Detection, Detections};
 
-use super::super::block::Call;
-use super::super::codec;
-use super::super::json::detection_id;
-use super::super::kinds::Kind;
-use super::super::manifest::{
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
 };
-use super::super::sink::{DISABLE_SINK, FIRE_AND_FORGET, Rest, Sent};
-use super::super::stateful::{Stateful, remembering};
-use super::super::value::Value;
+use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::blocks::common::sink::{DISABLE_SINK, FIRE_AND_FORGET, Rest, Sent};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::codec;
+use crate::workflow::values::json::detection_id;
+use crate::workflow::values::value::Value;
 
 /// Largest event, in bytes before it is packed: what the service takes.
 const MOST_BYTES: usize = 25 << 20;

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::super::block::{Block, Call};
-use super::super::json::detection_id;
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape};
-use super::super::sink::texts;
-use super::super::value::Value;
-use super::super::vlm;
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::blocks::common::llm_json;
+use crate::workflow::blocks::common::sink::texts;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::json::detection_id;
+use crate::workflow::values::value::Value;
 
 const CLASSES: Property = Property::value(
     "classes",
@@ -21,7 +21,7 @@ const V1: Manifest = Manifest {
     category: "formatter",
     summary: "Reads one class or several, with scores, out of the JSON that a language model wrote about a picture.",
     role: Role::Other,
-    properties: &[vlm::IMAGE, vlm::VLM_OUTPUT, CLASSES],
+    properties: &[llm_json::IMAGE, llm_json::VLM_OUTPUT, CLASSES],
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),
         Output::new("predictions", &[Kind::Classification]),
@@ -50,7 +50,7 @@ impl Block for Read {
         let image = call.image(0)?;
         let classes = texts(call.arg(2), "classes")?;
         let id = detection_id(&call.new_id());
-        let said = vlm::payload(call.text(1)?).and_then(coerced);
+        let said = llm_json::payload(call.text(1)?).and_then(coerced);
         let predictions = said.and_then(|said| {
             if said.contains_key("class_name") && said.contains_key("confidence") {
                 one(&said, &classes)
@@ -115,7 +115,7 @@ fn row(class: &str, class_id: usize, confidence: f64) -> [(&'static str, Value);
 /// A result with one label: the class that was named, and no score for any other.
 fn one(said: &Map<String, Json>, classes: &[String]) -> Option<Entries> {
     let top = label(said.get("class_name")?)?;
-    let confidence = vlm::confidence(said.get("confidence")?)?;
+    let confidence = llm_json::confidence(said.get("confidence")?)?;
     let score = |class: &str| if class == top { confidence } else { 0.0 };
     let mut rows = Vec::new();
     if !classes.contains(&top) {
@@ -143,7 +143,7 @@ fn several(said: &Json, classes: &[String]) -> Option<Entries> {
     let mut named: Vec<(String, f64)> = Vec::new();
     for entry in said.as_array()? {
         let class = label(entry.get("class")?)?;
-        let confidence = vlm::confidence(entry.get("confidence")?)?;
+        let confidence = llm_json::confidence(entry.get("confidence")?)?;
         match named.iter_mut().find(|(c, _)| *c == class) {
             Some((_, best)) => *best = best.max(confidence),
             None => named.push((class, confidence)),

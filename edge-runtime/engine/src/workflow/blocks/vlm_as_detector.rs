@@ -5,13 +5,13 @@ use serde_json::Value as Json;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 
-use super::super::block::{Block, Call, Instance, Setup};
-use super::super::json::detection_id;
-use super::super::kinds::Kind;
-use super::super::manifest::{Manifest, Output, Property, Role, Shape};
-use super::super::sink::texts;
-use super::super::value::Value;
-use super::super::vlm;
+use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::blocks::common::llm_json;
+use crate::workflow::blocks::common::sink::texts;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::json::detection_id;
+use crate::workflow::values::value::Value;
 
 const CLASSES: Property = Property::value(
     "classes",
@@ -57,7 +57,13 @@ const V1: Manifest = Manifest {
     category: "formatter",
     summary: "Reads boxes out of the JSON that a vision-language model wrote about a picture, in the notation of that model.",
     role: Role::Other,
-    properties: &[vlm::IMAGE, vlm::VLM_OUTPUT, CLASSES, MODEL_TYPE, TASK_TYPE],
+    properties: &[
+        llm_json::IMAGE,
+        llm_json::VLM_OUTPUT,
+        CLASSES,
+        MODEL_TYPE,
+        TASK_TYPE,
+    ],
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),
         Output::new("predictions", &[Kind::ObjectDetection]),
@@ -71,8 +77,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/vlm_as_detector@v2",
         properties: &[
-            vlm::IMAGE,
-            vlm::VLM_OUTPUT,
+            llm_json::IMAGE,
+            llm_json::VLM_OUTPUT,
             CLASSES,
             MODEL_TYPE_V2,
             TASK_TYPE,
@@ -173,9 +179,9 @@ impl Block for Read {
         let classes = texts(call.arg(2), "classes")?;
         let text = call.text(1)?;
         let id = detection_id(&call.new_id());
-        let mut said = vlm::payload(text);
+        let mut said = llm_json::payload(text);
         if said.is_none() && self.notation == Notation::Muse {
-            let entries = vlm::entries_with(text, &SIDES);
+            let entries = llm_json::entries_with(text, &SIDES);
             said = (!entries.is_empty()).then_some(Json::Array(entries));
         }
         let found = said.and_then(|said| self.read(&said, image.size(), &classes));
@@ -232,7 +238,9 @@ impl Read {
             let place = classes.iter().rposition(|c| *c == class);
             let confidence = match self.notation {
                 Notation::Qwen | Notation::Muse => 1.0,
-                _ => entry.get("confidence").map_or(Some(1.0), vlm::confidence)?,
+                _ => entry
+                    .get("confidence")
+                    .map_or(Some(1.0), llm_json::confidence)?,
             };
             found.push(Found {
                 corners: corners.map(f64::round_ties_even),

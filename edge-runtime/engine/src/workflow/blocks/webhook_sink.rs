@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
 
-use super::super::block::{Call, Ids};
-use super::super::json::{Pictures, Writer};
-use super::super::kinds::Kind;
-use super::super::manifest::{Default as Or, INTEGER, Manifest, Property, Role, Shape};
-use super::super::sink::{self, Rest, Sent, Sink, attachments, sealed};
-use super::super::stateful::remembering;
 use super::super::uql::{Chain, apply_alone, named_operations};
-use super::super::value::Value;
+use crate::workflow::block_api::block::{Call, Ids};
+use crate::workflow::block_api::manifest::{
+    Default as Or, INTEGER, Manifest, Property, Role, Shape,
+};
+use crate::workflow::block_api::stateful::remembering;
+use crate::workflow::blocks::common::sink;
+use crate::workflow::blocks::common::sink::{Rest, Sent, Sink, attachments, sealed};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::json::{Pictures, Writer};
+use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/webhook_sink@v1",

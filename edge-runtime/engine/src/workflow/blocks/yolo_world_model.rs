@@ -1,13 +1,13 @@
 //! Finds objects that a step describes in words, by a model that the program around the workflow runs.
 
-use super::super::block::{Block, Call, DetectRequest, Task};
-use super::super::kinds::Kind;
-use super::super::manifest::{
-    Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
-};
-use super::super::value::Value;
 use super::clip::version;
 use super::object_detection_model::limit;
+use crate::workflow::block_api::block::{Block, Call, DetectRequest, Task};
+use crate::workflow::block_api::manifest::{
+    Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 const VERSIONS: &[&str] = &["v2-s", "v2-m", "v2-l", "v2-x", "s", "m", "l", "x"];
 /// Most objects that can be described: each makes every picture dearer.

@@ -10,13 +10,14 @@ use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
-use super::super::kinds::Kind;
 use super::super::{
     Anomaly, Array, ClassScore, DetectRequest, Execution, Features, Gaze, Host, ImageValue, Layer,
     Packed, Pictures, PromptedMask, RgbPixels, RunWanted, RuntimeInput, Value, VideoMeta, Writing,
-    compile, read,
+    compile,
 };
 use super::FixedBoxes;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::run::input;
 
 /// One step, whose properties refer to the inputs of the bench.
 pub(in super::super) struct Bench {
@@ -340,7 +341,7 @@ pub(in super::super) fn boxes(size: [u32; 2], rows: &[Json]) -> Value {
         })
         .collect();
     let json = json!({"image": {"width": size[0], "height": size[1]}, "predictions": rows});
-    read::detections("image", &json).unwrap().into()
+    input::detections("image", &json).unwrap().into()
 }
 
 /// Frame `number` of a recording at 30 frames a second, with the colour that `paint` gives each pixel by column and row.

@@ -1,8 +1,8 @@
 //! Blocks that exist only to test the engine: one that makes many of one, one that always fails.
 
-use super::super::block::{Block, Call};
-use super::super::kinds::Kind;
-use super::super::manifest::{Depth, Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::manifest::{Depth, Manifest, Output, Property, Role};
+use crate::workflow::language::kinds::Kind;
 
 const BASE: Manifest = Manifest {
     name: "",

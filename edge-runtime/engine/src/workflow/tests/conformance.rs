@@ -11,9 +11,11 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::super::{
     DetectRequest, Host, ImageValue, Packed, Pictures, RgbPixels, RuntimeInput, Value, VideoMeta,
-    blocks, codec, compile, types, validate,
+    blocks, compile, validate,
 };
 use super::{FixedBoxes, data, read};
+use crate::workflow::language::types;
+use crate::workflow::values::codec;
 
 /// Agreement below which the suite fails: raise it with every block that lands.
 const VERDICTS_AT_LEAST: usize = 149;
@@ -233,7 +235,7 @@ fn replay(boxes: &str) {
     let expected = read(&folder.join(format!("expected_core3_{boxes}.json")));
     let compiled = compile(&definition, &BTreeMap::new()).unwrap();
     let recording = serde_json::from_value(source).unwrap();
-    let replay = super::super::replay::replay(&compiled, &recording, false).unwrap();
+    let replay = crate::workflow::run::replay::replay(&compiled, &recording, false).unwrap();
     assert_eq!(replay.failures, []);
     let expected = expected.as_array().unwrap();
     assert!(!expected.is_empty());
@@ -352,7 +354,7 @@ fn inputs(params: &Json, picture: &Arc<RgbPixels>) -> BTreeMap<String, RuntimeIn
                 RuntimeInput::One(image.into())
             }
             Some(first) if first.get("__detections__").is_some() => {
-                let boxes = super::super::read::detections(name, &first["__detections__"]);
+                let boxes = crate::workflow::run::input::detections(name, &first["__detections__"]);
                 RuntimeInput::One(boxes.unwrap().into())
             }
             _ => RuntimeInput::One(Value::from(value.clone())),

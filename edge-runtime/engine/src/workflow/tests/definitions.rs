@@ -8,10 +8,12 @@ use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
 
 use super::super::{
-    Compiled, DetectRequest, Host, Overlay, Pictures, RuntimeInput, Value, blocks, catalogue,
-    compile, details, types, validate,
+    Compiled, DetectRequest, Host, Overlay, Pictures, RuntimeInput, Value, blocks, compile,
+    details, validate,
 };
 use super::{FixedBoxes, detection, frame};
+use crate::workflow::catalogue;
+use crate::workflow::language::types;
 
 const STREET: &str = include_str!("golden/street.json");
 

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
 
-use super::super::codec::{from_base64, to_base64};
 use super::super::{Compiled, Execution, compile};
 use super::read;
 use super::state::{play, prelude};
+use crate::workflow::values::codec::{from_base64, to_base64};
 
 /// Frames before a state was saved, and those that are compared afterwards.
 const SAVED_AFTER: u64 = 5;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use watchkeeper_vision::detections::Detections;
 
-use super::super::block::{Block, Call};
 use super::super::{DetectRequest, Execution, Host, RunReport, compile};
 use super::{FixedBoxes, detection, frame};
+use crate::workflow::block_api::block::{Block, Call};
 
 /// Stands for a block with a fault of ours.
 struct Faulty;

@@ -6,10 +6,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 
-use super::super::codec;
-use super::super::kinds::{Kind, KindSet};
-use super::super::{Value, read};
+use super::super::Value;
 use super::bench::{Bench, frame_of};
+use crate::workflow::language::kinds::{Kind, KindSet};
+use crate::workflow::run::input;
+use crate::workflow::values::codec;
 
 /// One step on one frame after the other.
 #[derive(Debug, Deserialize)]
@@ -53,7 +54,7 @@ fn value(name: &str, json: &Json, kind: Kind) -> Value {
             let pixels = codec::picture(png, &mut { u64::MAX }).unwrap();
             frame_of(json["number"].as_u64().unwrap_or(1), pixels)
         }
-        None => read::value(name, json, KindSet::of(&[kind]), &mut { u64::MAX }).unwrap(),
+        None => input::value(name, json, KindSet::of(&[kind]), &mut { u64::MAX }).unwrap(),
     }
 }
 

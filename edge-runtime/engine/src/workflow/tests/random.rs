@@ -6,12 +6,12 @@ use std::time::Duration;
 use proptest::prelude::*;
 use serde_json::{Map, Value as Json, json};
 
-use super::super::block::Ids;
-use super::super::kinds::{Kind, KindSet};
-use super::super::manifest::{Manifest, Property, Selects, Shape};
 use super::super::uql::{Budget, Chain, Env, apply};
 use super::super::{Value, blocks, compile, validate};
 use super::{FixedBoxes, frame};
+use crate::workflow::block_api::block::Ids;
+use crate::workflow::block_api::manifest::{Manifest, Property, Selects, Shape};
+use crate::workflow::language::kinds::{Kind, KindSet};
 
 /// Makes definitions from a seed.
 pub(super) struct Maker(pub(super) fastrand::Rng);

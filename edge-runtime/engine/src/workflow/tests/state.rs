@@ -9,13 +9,13 @@ use serde_json::{Value as Json, json};
 use watchkeeper_contract::effect::Effect;
 use watchkeeper_vision::detections::{DetectionId, Detections};
 
-use super::super::replay::{Player, Recording};
 use super::super::{
-    Anew, ClassScore, Compiled, DetectRequest, Execution, Host, ImageValue, MOST_STATE_BYTES,
+    ClassScore, Compiled, DetectRequest, Execution, Host, ImageValue, MOST_STATE_BYTES, Restart,
     RunReport, StateError, blocks, compile,
 };
 use super::random::Maker;
 use super::{data, detection, frame, read};
+use crate::workflow::run::replay::{Player, Recording};
 
 const SIZE: [u32; 2] = [64, 48];
 
@@ -93,7 +93,7 @@ pub(super) fn play(run: &mut Execution, from: u64, to: u64) -> Vec<Brought> {
 }
 
 /// What a workflow says from a frame on: as it went, and saved and restored in between; and what was left out.
-fn both(compiled: &Compiled, at: u64, to: u64) -> (Vec<Brought>, Vec<Brought>, Vec<Anew>) {
+fn both(compiled: &Compiled, at: u64, to: u64) -> (Vec<Brought>, Vec<Brought>, Vec<Restart>) {
     let mut run = compiled.instantiate();
     play(&mut run, 1, at);
     let saved = run.save();

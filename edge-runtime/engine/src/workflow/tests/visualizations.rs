@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::super::kinds::Kind;
 use super::super::{RuntimeInput, Value, compile};
 use super::FixedBoxes;
 use super::bench::{Bench, boxes, picture};
+use crate::workflow::language::kinds::Kind;
 
 const SIZE: [u32; 2] = [120, 80];
 

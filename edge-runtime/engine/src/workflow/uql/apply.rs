@@ -9,14 +9,14 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::BBox;
 
-use super::super::block::Ids;
-use super::super::codec;
-use super::super::python_json::python_json;
-use super::super::value::{Value, moment};
 use super::{
     Budget, Chain, ClassificationProperty, Env, FrameProperty, ImageProperty, NumberType,
     Operation, detections, numbers, shared,
 };
+use crate::workflow::block_api::block::Ids;
+use crate::workflow::values::codec;
+use crate::workflow::values::python_json::python_json;
+use crate::workflow::values::value::{Value, moment};
 
 /// Applies a chain of operations to a value.
 pub(crate) fn apply(chain: &Chain, value: Value, env: &Env<'_>) -> Result<Value, String> {

@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 
-use super::super::value::Value;
+use crate::workflow::values::value::Value;
 
 /// What an evaluation has left, in units of one step, one element or one byte of text.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use watchkeeper_vision::geometry::Point;
 
-use super::super::value::Value;
 use super::apply::truthy;
+use crate::workflow::values::value::Value;
 
 /// Comparator of two values.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -166,7 +166,7 @@ fn in_zone(left: &Value, zone: &Value) -> Result<bool, String> {
         .map(|d| d.bbox.center())
         .or_else(|| left.as_point())
         .ok_or_else(|| format!("a detection or a point expected, got {}", left.what()))?;
-    let polygons = super::super::plan::polygons(zone)?;
+    let polygons = crate::workflow::plan::compiled::polygons(zone)?;
     Ok(polygons.iter().any(|polygon| point.is_inside(polygon)))
 }
 

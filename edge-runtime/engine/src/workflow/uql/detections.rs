@@ -9,8 +9,8 @@ use serde::Deserialize;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::{BBox, Point};
 
-use super::super::value::Value;
 use super::{Env, StatementGroup, shared};
+use crate::workflow::values::value::Value;
 
 /// Property of one box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::block::Ids;
-use super::manifest::{Default as Or, Grammar, Property, Shape};
-use super::value::Value;
+use crate::workflow::block_api::block::Ids;
+use crate::workflow::block_api::manifest::{Default as Or, Grammar, Property, Shape};
+use crate::workflow::values::value::Value;
 
 pub(crate) use apply::{apply, apply_alone, apply_named};
 pub(crate) use budget::Budget;
@@ -146,7 +146,7 @@ const fn one() -> f64 {
 }
 
 const fn quality() -> u8 {
-    super::codec::QUALITY
+    crate::workflow::values::codec::QUALITY
 }
 
 fn percent<'de, D: serde::Deserializer<'de>>(d: D) -> Result<u8, D::Error> {

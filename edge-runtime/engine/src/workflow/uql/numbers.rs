@@ -5,9 +5,9 @@
 
 use std::cmp::Ordering;
 
-use super::super::value::Value;
 use super::compare::order;
 use super::{Aggregate, PickMode};
+use crate::workflow::values::value::Value;
 
 /// Smallest or largest of what has an order, or the sum of numbers; `neutral` for an empty list.
 pub(super) fn aggregate(

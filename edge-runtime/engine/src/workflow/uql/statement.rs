@@ -4,9 +4,9 @@
 
 use serde::Deserialize;
 
-use super::super::value::Value;
 use super::compare::{Binary, Unary};
 use super::{Chain, Env, apply};
+use crate::workflow::values::value::Value;
 
 /// Statements joined by one operator, evaluated from left to right without a short circuit.
 #[derive(Debug, Clone, Deserialize)]

@@ -1,0 +1,62 @@
+//! Rules about a line: a track crosses it. The line counter decides that; here it is told.
+//!
+//! Invariant: the event of a crossing ends when it begins, so that none is ever open.
+
+use super::boxes::Boxes;
+use super::check::CrossWatch;
+use super::life::{Life, Scene};
+use super::rule::{Subject, Teller, View};
+
+/// What a rule about a line watches.
+#[derive(Debug)]
+pub(super) struct Crossing {
+    watch: CrossWatch,
+}
+
+impl Crossing {
+    pub(super) fn new(watch: CrossWatch) -> Self {
+        Self { watch }
+    }
+
+    pub(super) fn observe(&self, teller: &mut Teller, scene: &mut Scene<'_>, view: &View<'_>) {
+        let history = &view.histories[self.watch.group];
+        for (need, direction) in self.watch.needs.iter().zip(["in", "out"]) {
+            let boxes = need.and_then(|n| view.boxes[n].as_ref());
+            for (track, d) in boxes.into_iter().flat_map(Boxes::tracked) {
+                let subject = Subject::new(track, history);
+                if teller.fits(d, subject.record) {
+                    self.tell(teller, scene, subject, direction);
+                }
+            }
+        }
+    }
+
+    fn tell(
+        &self,
+        teller: &mut Teller,
+        scene: &mut Scene<'_>,
+        subject: Subject<'_>,
+        direction: &str,
+    ) {
+        let line = &self.watch.line;
+        let reason = format!(
+            "{} crossed line {line}, counted as {direction}",
+            subject.name()
+        );
+        let mut event = teller.event(scene.at, "crosses", reason);
+        subject.describe(&mut event, scene.at);
+        event.line = Some(line.clone());
+        event.direction = Some(direction.to_owned());
+        let (chain, end) = (subject.chain(), event.clone());
+        let mut life = Life::candidate();
+        // A crossing is over when it is seen: there is nothing to wait for.
+        teller
+            .emitter
+            .try_begin(scene, Some(subject.track), (&chain, true), &mut life, event);
+        match life {
+            Life::Open(open) => teller.emitter.end(scene, *open, end, &chain),
+            Life::Candidate { held } => teller.emitter.give_up(held),
+            Life::Over => {}
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! From evidence to a decision: the weighted mean of the chain against the gates.
+//!
+//! `confidence = Σ weight · confidence / Σ weight`. At or above a gate its decision holds, the highest first: act 0.90,
+//! record 0.85, review 0.70, escalate 0.50 by default; below the last one the event is discarded, which is counted.
+//!
+//! Invariant: the confidence is in `0.0..=1.0`; an empty chain has confidence 0.
+
+use watchkeeper_contract::event::{Decision, Verdict};
+use watchkeeper_contract::rule::Gates;
+
+use super::evidence::{Link, round};
+
+/// The weighted confidence of a chain.
+#[must_use]
+pub fn confidence(chain: &[Link]) -> f64 {
+    let weight: f64 = chain.iter().map(Link::weight).sum();
+    if weight > 0.0 {
+        let sum: f64 = chain.iter().map(|l| l.weight() * l.confidence()).sum();
+        round((sum / weight).clamp(0.0, 1.0))
+    } else {
+        0.0
+    }
+}
+
+/// What holds at this confidence.
+#[must_use]
+pub fn verdict(confidence: f64, gates: &Gates) -> Verdict {
+    match confidence {
+        c if c >= gates.act => Verdict::Act,
+        c if c >= gates.record => Verdict::Record,
+        c if c >= gates.review => Verdict::Review,
+        c if c >= gates.escalate => Verdict::Escalate,
+        _ => Verdict::Discard,
+    }
+}
+
+/// The decision with its reason.
+#[must_use]
+pub fn decide(chain: &[Link], gates: &Gates) -> Decision {
+    let confidence = confidence(chain);
+    let verdict = verdict(confidence, gates);
+    let (word, gate) = match verdict {
+        Verdict::Act => ("act", gates.act),
+        Verdict::Record => ("record", gates.record),
+        Verdict::Review => ("review", gates.review),
+        Verdict::Escalate => ("escalate", gates.escalate),
+        Verdict::Discard => ("discard", gates.escalate),
+    };
+    let side = if verdict == Verdict::Discard {
+        "below"
+    } else {
+        "at or above"
+    };
+    let by = |a: &&Link, b: &&Link| a.confidence().total_cmp(&b.confidence());
+    let ends = chain.iter().min_by(by).zip(chain.iter().max_by(by));
+    let ends = ends.map_or_else(
+        || "; there is no evidence".to_owned(),
+        |(weakest, strongest)| {
+            format!(
+                "; strongest {} {:.2}, weakest {} {:.2}",
+                strongest.name(),
+                strongest.confidence(),
+                weakest.name(),
+                weakest.confidence()
+            )
+        },
+    );
+    Decision {
+        verdict,
+        confidence,
+        reason: format!("{word}: {confidence:.2} is {side} the gate of {gate:.2}{ends}"),
+        asks: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::evidence::{of_count, of_value};
+
+    #[test]
+    fn each_gate_is_included() {
+        let g = Gates::default();
+        for (c, v) in [
+            (1.0, Verdict::Act),
+            (0.90, Verdict::Act),
+            (0.8999, Verdict::Record),
+            (0.85, Verdict::Record),
+            (0.70, Verdict::Review),
+            (0.50, Verdict::Escalate),
+            (0.4999, Verdict::Discard),
+            (f64::NAN, Verdict::Discard),
+        ] {
+            assert_eq!(verdict(c, &g), v, "{c}");
+        }
+    }
+
+    #[test]
+    fn no_evidence_is_no_confidence() {
+        let d = decide(&[], &Gates::default());
+        assert_eq!((d.verdict, d.confidence), (Verdict::Discard, 0.0));
+    }
+
+    #[test]
+    fn the_reason_names_the_gate_and_both_ends_of_the_chain() {
+        let d = decide(&of_value(None, 10.0), &Gates::default());
+        assert_eq!(
+            d.reason,
+            "act: 1.00 is at or above the gate of 0.90; strongest workflow_value 1.00, weakest persistence 1.00"
+        );
+        let d = decide(&of_count(&[0.04; 2], 1.0, 0.0), &Gates::default());
+        assert!(
+            d.reason.contains("weakest persistence 0.00"),
+            "{}",
+            d.reason
+        );
+    }
+}

@@ -1,0 +1,294 @@
+//! The chain of evidence of an event: what was looked at, what it says, how much it counts.
+//!
+//! A link that has nothing to say is left out rather than guessed; the decision divides by the weights of those that are
+//! there. The weights, and why:
+//!
+//! | link | weight | why |
+//! |---|---|---|
+//! | `detector_score` | 0.30 | the only one that looked at pixels; but scores are ranks, not probabilities (see [`calibrate`]) |
+//! | `track_age` | 0.25 | noise does not come back at the same place: after a second of sights a false track is rare |
+//! | `continuity` | 0.10 | an object that is there is seen in most frames; partly covered by age, so it counts less |
+//! | `box_stability` | 0.15 | boxes of real objects change size slowly; those of noise, shadows and merged blobs jump |
+//! | `motion_agreement` | 0.10 | real things keep their velocity; weak, because people do turn |
+//! | `persistence` | 0.25 | for conditions without a track, what age is for a track |
+//! | `rule_margin` | 0.20 | how far the bound is passed: a count that is over by one hangs on a single box |
+//! | `workflow_value` | 0.50 | a boolean or number that the workflow computed: exact, but about what its steps saw |
+//!
+//! A well-established track of the motion detector (class `motion`, score about 0.5, seen for two seconds, steady) comes
+//! to about 0.88 and so stands by itself; one seen for three frames comes to about 0.66 and asks for a second opinion.
+//!
+//! Invariant: what a link says is in `0.0..=1.0`, whatever numbers it is made of.
+
+use watchkeeper_contract::event::Evidence;
+
+use super::history::Record;
+
+/// One link, cheap to make; [`Link::evidence`] puts it into words.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    source: Source,
+    confidence: f64,
+    weight: f64,
+    /// The numbers behind it, for the note.
+    numbers: [f64; 2],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    DetectorScore,
+    TrackAge,
+    Continuity,
+    BoxStability,
+    MotionAgreement,
+    Persistence,
+    RuleMargin,
+    WorkflowValue,
+}
+
+impl Link {
+    fn new(source: Source, weight: f64, confidence: f64, numbers: [f64; 2]) -> Self {
+        let confidence = if confidence.is_finite() {
+            confidence.clamp(0.0, 1.0)
+        } else {
+            0.0
+        };
+        Self {
+            source,
+            confidence,
+            weight,
+            numbers,
+        }
+    }
+
+    /// For a condition that has held for so many seconds.
+    fn persistence(held_s: f64) -> Self {
+        let confidence = saturate(held_s, 0.4);
+        Self::new(Source::Persistence, 0.25, confidence, [held_s, 0.0])
+    }
+
+    /// What it says, `0.0..=1.0`.
+    #[must_use]
+    pub fn confidence(&self) -> f64 {
+        self.confidence
+    }
+
+    /// How much it counts.
+    #[must_use]
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// Its name in the record.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self.source {
+            Source::DetectorScore => "detector_score",
+            Source::TrackAge => "track_age",
+            Source::Continuity => "continuity",
+            Source::BoxStability => "box_stability",
+            Source::MotionAgreement => "motion_agreement",
+            Source::Persistence => "persistence",
+            Source::RuleMargin => "rule_margin",
+            Source::WorkflowValue => "workflow_value",
+        }
+    }
+
+    /// The link as it is recorded.
+    #[must_use]
+    pub fn evidence(&self) -> Evidence {
+        let [a, b] = self.numbers;
+        let note = match self.source {
+            Source::DetectorScore => format!("best {a:.2}, mean {b:.2}"),
+            Source::TrackAge => format!("seen {a:.0} times over {b:.1} s"),
+            Source::Continuity => format!("seen in {:.0} % of its frames", a * 100.0),
+            Source::BoxStability => format!("size changes by {:.1} % a frame", a * 100.0),
+            Source::MotionAgreement => {
+                format!("off its course by {:.1} % of its size", a * 100.0)
+            }
+            Source::Persistence => format!("has held for {a:.1} s"),
+            Source::RuleMargin => format!("{} against a bound of {}", round(a), round(b)),
+            Source::WorkflowValue => "computed by the workflow".to_owned(),
+        };
+        Evidence {
+            source: self.name().to_owned(),
+            confidence: round(self.confidence),
+            weight: self.weight,
+            note,
+        }
+    }
+}
+
+/// A confidence or a weight as it is told: four digits are more than any of this deserves.
+#[must_use]
+pub fn round(v: f64) -> f64 {
+    (v * 1e4).round() / 1e4
+}
+
+/// A detector's score as a confidence.
+///
+/// Scores of one-stage detectors rank boxes; their scale is what training left. A box at 0.5 that survived the threshold
+/// and suppression is right far more often than half the time, one at 0.9 hardly more often than one at 0.8. The square
+/// root is the plainest curve of that shape: 0.25 → 0.50, 0.50 → 0.71, 0.80 → 0.89.
+#[must_use]
+pub fn calibrate(score: f64) -> f64 {
+    score.clamp(0.0, 1.0).sqrt()
+}
+
+/// Grows from 0 to 1, half of what is left every `half`.
+fn saturate(value: f64, half: f64) -> f64 {
+    1.0 - 0.5f64.powf(value.max(0.0) / half)
+}
+
+/// The chain of an event about one track.
+#[must_use]
+pub fn of_track(record: &Record) -> Vec<Link> {
+    let (best, mean) = (record.best_score, record.mean_score());
+    let age = record.age_s();
+    // Both many sights and some time are needed: thirty sights within a second are not independent.
+    let established = saturate(record.seen as f64, 3.0).min(saturate(age, 0.4));
+    let mut chain = vec![
+        Link::new(
+            Source::DetectorScore,
+            0.30,
+            calibrate(f64::midpoint(best, mean)),
+            [best, mean],
+        ),
+        Link::new(
+            Source::TrackAge,
+            0.25,
+            established,
+            [record.seen as f64, age],
+        ),
+    ];
+    // One sight says nothing about change.
+    if record.seen > 2 {
+        let (change, surprise) = (record.size_change, record.surprise);
+        chain.push(Link::new(
+            Source::Continuity,
+            0.10,
+            record.continuity(),
+            [record.continuity(), 0.0],
+        ));
+        chain.push(Link::new(
+            Source::BoxStability,
+            0.15,
+            (-3.0 * change).exp(),
+            [change, 0.0],
+        ));
+        chain.push(Link::new(
+            Source::MotionAgreement,
+            0.10,
+            (-4.0 * surprise).exp(),
+            [surprise, 0.0],
+        ));
+    }
+    chain
+}
+
+/// The chain of an event about a number of boxes with these scores, `bound` being what it was compared with.
+#[must_use]
+pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<Link> {
+    let n = scores.len() as f64;
+    let excess = (n - bound).abs();
+    let mut chain = vec![
+        Link::persistence(held_s),
+        Link::new(
+            Source::RuleMargin,
+            0.20,
+            excess / (excess + 0.25),
+            [n, bound],
+        ),
+    ];
+    if !scores.is_empty() {
+        let mean = scores.iter().sum::<f64>() / n;
+        let best = scores.iter().fold(0.0, |m: f64, &s| m.max(s));
+        chain.insert(
+            0,
+            Link::new(Source::DetectorScore, 0.30, calibrate(mean), [best, mean]),
+        );
+    }
+    chain
+}
+
+/// The chain of an event about a value of the workflow; a number comes with the bound it was compared with.
+#[must_use]
+pub fn of_value(number_and_bound: Option<[f64; 2]>, held_s: f64) -> Vec<Link> {
+    let mut chain = vec![
+        Link::new(Source::WorkflowValue, 0.50, 1.0, [0.0; 2]),
+        Link::persistence(held_s),
+    ];
+    if let Some([number, bound]) = number_and_bound {
+        let margin = (number - bound).abs() / bound.abs().max(number.abs()).max(1e-9);
+        let confidence = 0.6 + 0.4 * saturate(margin, 0.05);
+        chain.push(Link::new(
+            Source::RuleMargin,
+            0.20,
+            confidence,
+            [number, bound],
+        ));
+    }
+    chain
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+    use crate::rules::decide::decide;
+    use crate::rules::history::History;
+    use watchkeeper_contract::event::Verdict;
+    use watchkeeper_contract::id::TrackId;
+    use watchkeeper_contract::rule::Gates;
+    use watchkeeper_vision::detections::testing::tracked;
+    use watchkeeper_vision::geometry::BBox;
+
+    /// The verdict on a track seen `frames` times at 15 frames per second whose boxes wobble by a few percent.
+    fn verdict(frames: u32, score: f64) -> Verdict {
+        let mut h = History::default();
+        for i in 0..frames {
+            let (x, w) = (f64::from(i) * 4.0, 40.0 + f64::from(i % 3));
+            let mut d = tracked(&[(1, BBox::new(x, 0.0, x + w, 80.0 - f64::from(i % 2)))]);
+            d.boxes[0].confidence = score;
+            h.next_frame();
+            h.see(&d.boxes[0], f64::from(i) / 15.0);
+        }
+        decide(&of_track(h.get(TrackId(1)).unwrap()), &Gates::default()).verdict
+    }
+
+    #[test]
+    fn an_established_motion_track_stands_by_itself() {
+        assert!(verdict(30, 0.5) >= Verdict::Record);
+    }
+
+    #[test]
+    fn an_established_track_with_a_good_score_can_be_acted_upon() {
+        assert_eq!(verdict(45, 0.85), Verdict::Act);
+    }
+
+    #[test]
+    fn a_track_of_three_frames_needs_a_second_opinion_and_a_single_weak_box_is_discarded() {
+        assert_eq!(verdict(3, 0.5), Verdict::Escalate);
+        assert_eq!(verdict(1, 0.3), Verdict::Discard);
+    }
+
+    #[test]
+    fn a_count_that_has_held_is_surer_than_one_of_this_frame() {
+        let sure = |held| decide(&of_count(&[0.8; 6], 5.0, held), &Gates::default()).confidence;
+        assert!(sure(3.0) > 0.85);
+        assert!(sure(0.0) < 0.7);
+    }
+
+    #[test]
+    fn a_number_that_is_none_leaves_every_link_between_zero_and_one() {
+        for v in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let chain = of_value(Some([v, 1.0]), v)
+                .into_iter()
+                .chain(of_count(&[v], v, v));
+            assert!(
+                chain
+                    .into_iter()
+                    .all(|l| (0.0..=1.0).contains(&l.confidence()))
+            );
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Rules about the scene as a whole: a count or a value is beyond a bound for some time.
+//!
+//! Before an event begins, its condition has to hold without a break; once it has begun, a break no longer than the grace
+//! does not end it. A frame in which the step did not run says nothing until the grace is over; nor does a gap without
+//! frames, and what is true behind a longer one has not held through it.
+//!
+//! Invariant: at most one event at a time, which ends when the condition, the knowledge about it, the schedule or the
+//! source does.
+
+use watchkeeper_contract::event::RuleEvent;
+use watchkeeper_contract::id::TrackId;
+use watchkeeper_contract::rule::{CountBound, ValueTest};
+
+use super::boxes::{Boxes, in_zone};
+use super::check::{LevelWatch, Question};
+use super::evidence::{Link, of_count, of_value};
+use super::life::{Life, SETTLE_S, Scene, Suppressed};
+use super::moment::{Input, Moment};
+use super::rule::{Teller, View};
+
+/// Most tracks that an event about a count lists.
+const MAX_LISTED: usize = 32;
+
+/// What was read of the condition in one frame.
+#[derive(Debug, Default)]
+struct Reading {
+    holds: bool,
+    number: Option<f64>,
+    tracks: Vec<TrackId>,
+    scores: Vec<f64>,
+}
+
+/// A condition about the scene, since when it holds and what became of it.
+#[derive(Debug)]
+pub(super) struct Level {
+    watch: LevelWatch,
+    since_s: Option<f64>,
+    last_true_s: f64,
+    /// The latest reading that held, for the last words.
+    latest: Reading,
+    life: Life,
+}
+
+impl Level {
+    pub(super) fn new(watch: LevelWatch) -> Self {
+        Self {
+            watch,
+            since_s: None,
+            last_true_s: 0.0,
+            latest: Reading::default(),
+            life: Life::candidate(),
+        }
+    }
+
+    pub(super) fn observe(&mut self, teller: &mut Teller, scene: &mut Scene<'_>, view: &View<'_>) {
+        let reading = self.read(teller, view);
+        if scene.clock - self.last_true_s > scene.grace_s {
+            let is_over = reading.as_ref().is_some_and(|r| !r.holds);
+            let why = if is_over {
+                "it is over"
+            } else {
+                "nothing more is known"
+            };
+            self.over(teller, scene, why);
+        }
+        let open = matches!(self.life, Life::Open(_));
+        match reading {
+            // What is only held to be so goes on and becomes no surer by it.
+            Some(reading)
+                if reading.holds && self.since_s.is_some() && is_held(view, &self.watch) =>
+            {
+                self.last_true_s = scene.clock;
+                return self.unless_asleep(teller, scene);
+            }
+            Some(reading) if reading.holds => {
+                self.since_s.get_or_insert(scene.clock);
+                self.last_true_s = scene.clock;
+                self.latest = reading;
+            }
+            Some(_) if !open => return self.over(teller, scene, "it is over"),
+            // A break, or a step that did not run.
+            Some(_) | None => return self.unless_asleep(teller, scene),
+        }
+        self.unless_asleep(teller, scene);
+        let Some(since) = self.since_s else { return };
+        let held = scene.clock - since;
+        if matches!(self.life, Life::Candidate { .. }) && held >= self.watch.for_s {
+            let settled = held >= SETTLE_S.max(self.watch.for_s);
+            let event = self.tell(teller, scene.at, held, None);
+            let chain = self.chain(held);
+            teller
+                .emitter
+                .try_begin(scene, None, (&chain, settled), &mut self.life, event);
+        } else if let Some(mut open) = self.life.take_open() {
+            let at = scene.at;
+            let look = || (self.chain(held), self.tell(teller, at, held, None));
+            teller
+                .emitter
+                .review(scene, &mut open, look, self.further());
+            self.life = Life::Open(open);
+        }
+    }
+
+    /// The condition does not hold any more, or is not looked at any more.
+    pub(super) fn over(&mut self, teller: &mut Teller, scene: &mut Scene<'_>, why: &str) {
+        // Without a beginning there is nothing that could be over.
+        let Some(since) = self.since_s.take() else {
+            return;
+        };
+        let held = self.last_true_s - since;
+        let chain = self.chain(held);
+        // What was put off for more evidence is decided with what there is.
+        if let Life::Candidate {
+            held: Some(Suppressed::Settling),
+        } = self.life
+        {
+            let event = self.tell(teller, scene.at, held, None);
+            teller
+                .emitter
+                .try_begin(scene, None, (&chain, true), &mut self.life, event);
+        }
+        match std::mem::replace(&mut self.life, Life::candidate()) {
+            Life::Open(open) => {
+                let event = self.tell(teller, scene.at, held, Some(why));
+                teller.emitter.end(scene, *open, event, &chain);
+            }
+            Life::Candidate { held } => teller.emitter.give_up(held),
+            Life::Over => {}
+        }
+        self.latest = Reading::default();
+    }
+
+    /// A rule that fell asleep does not look any more.
+    fn unless_asleep(&mut self, teller: &mut Teller, scene: &mut Scene<'_>) {
+        if matches!(self.life, Life::Open(_)) && !teller.emitter.is_awake(scene.at) {
+            self.over(teller, scene, "the schedule ended");
+        }
+    }
+
+    /// What this frame says; nothing where the step did not run or gave no usable number.
+    fn read(&self, teller: &Teller, view: &View<'_>) -> Option<Reading> {
+        match &self.watch.question {
+            Question::Count {
+                bound,
+                keeps_outside,
+            } => {
+                let boxes = view.boxes[self.watch.need].as_ref()?;
+                Some(count(teller, boxes, *bound, *keeps_outside))
+            }
+            Question::Value { test } => {
+                let (holds, number) = match (test, view.inputs[self.watch.need]) {
+                    (ValueTest::Is(want), Input::Boolean(b)) => (b == *want, None),
+                    (ValueTest::Over(v), Input::Number(n)) if n.is_finite() => (n > *v, Some(n)),
+                    (ValueTest::Under(v), Input::Number(n)) if n.is_finite() => (n < *v, Some(n)),
+                    _ => return None,
+                };
+                Some(Reading {
+                    holds,
+                    number,
+                    ..Reading::default()
+                })
+            }
+        }
+    }
+
+    fn chain(&self, held: f64) -> Vec<Link> {
+        match &self.watch.question {
+            Question::Count {
+                bound: CountBound::Over(b) | CountBound::Under(b),
+                ..
+            } => of_count(&self.latest.scores, f64::from(*b), held),
+            Question::Value {
+                test: ValueTest::Over(b) | ValueTest::Under(b),
+            } => of_value(self.latest.number.map(|n| [n, *b]), held),
+            Question::Value {
+                test: ValueTest::Is(_),
+            } => of_value(None, held),
+        }
+    }
+
+    /// Whether the latest number is further beyond the bound than one that was told before.
+    fn further(&self) -> impl FnOnce(f64) -> bool + use<> {
+        let now = self.latest.number;
+        let up = match &self.watch.question {
+            Question::Count { bound, .. } => matches!(bound, CountBound::Over(_)),
+            Question::Value { test } => matches!(test, ValueTest::Over(_)),
+        };
+        move |told| now.is_some_and(|n| if up { n > told } else { n < told })
+    }
+
+    /// The event, in words; `over` says why it ends.
+    fn tell(&self, teller: &Teller, at: &Moment, held: f64, over: Option<&str>) -> RuleEvent {
+        let LevelWatch {
+            selector, for_s, ..
+        } = &self.watch;
+        let number = self.latest.number.unwrap_or(0.0);
+        let (condition, said) = match &self.watch.question {
+            Question::Count { bound, .. } => {
+                let bound = match bound {
+                    CountBound::Over(b) => format!("over the bound of {b}"),
+                    CountBound::Under(b) => format!("under the bound of {b}"),
+                };
+                (
+                    "count",
+                    format!("{number} {}{}, {bound}", teller.things(), place(selector)),
+                )
+            }
+            Question::Value { test } => {
+                let value = value(selector);
+                let said = match test {
+                    ValueTest::Is(b) => format!("{value} is {b}"),
+                    ValueTest::Over(b) => format!("{value} is {number}, over the bound of {b}"),
+                    ValueTest::Under(b) => format!("{value} is {number}, under the bound of {b}"),
+                };
+                ("value", said)
+            }
+        };
+        let reason = match over {
+            None => format!("{said}, for {held:.1} s ({for_s} s asked for)"),
+            Some(why) => format!("{said}, held for {held:.1} s; {why}"),
+        };
+        let mut event = teller.event(at, condition, reason);
+        event.number = self.latest.number;
+        event.tracks.clone_from(&self.latest.tracks);
+        event.score = self
+            .latest
+            .scores
+            .iter()
+            .copied()
+            .reduce(f64::max)
+            .filter(|s| s.is_finite());
+        event
+    }
+}
+
+/// The step and the output of a selector.
+fn parts(selector: &str) -> Option<(&str, &str)> {
+    selector.strip_prefix("$steps.")?.split_once('.')
+}
+
+/// Where things are counted, for a person: nothing where it is the whole picture.
+fn place(selector: &str) -> String {
+    match parts(selector) {
+        Some((_, "tracked_detections")) => String::new(),
+        Some((zone, "timed_detections")) => format!(" in {zone}"),
+        Some((step, output)) => format!(" among the {output} of {step}"),
+        None => format!(" in {selector}"),
+    }
+}
+
+/// A value, for a person.
+fn value(selector: &str) -> String {
+    match parts(selector) {
+        Some((step, output)) => format!("the {output} of {step}"),
+        None => selector.to_owned(),
+    }
+}
+
+/// Whether the watched boxes are there and none of them was looked at in this frame.
+fn is_held(view: &View<'_>, watch: &LevelWatch) -> bool {
+    let boxes = view.boxes[watch.need].as_ref();
+    boxes.is_some_and(|b| !b.all().is_empty() && b.is_held())
+}
+
+/// Counts the boxes that the rule is about.
+fn count(teller: &Teller, boxes: &Boxes<'_>, bound: CountBound, keeps_outside: bool) -> Reading {
+    let mut reading = Reading::default();
+    for d in boxes.all() {
+        if teller.fits(d, None) && in_zone(d, keeps_outside) {
+            reading.scores.push(d.confidence);
+            reading.tracks.extend(d.track);
+        }
+    }
+    let n = reading.scores.len();
+    reading.holds = match bound {
+        CountBound::Over(b) => n > b as usize,
+        CountBound::Under(b) => n < b as usize,
+    };
+    reading.number = Some(n as f64);
+    reading.tracks.sort_unstable();
+    reading.tracks.dedup();
+    reading.tracks.truncate(MAX_LISTED);
+    reading
+}

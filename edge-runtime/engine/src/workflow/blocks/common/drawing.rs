@@ -1,0 +1,469 @@
+//! What a visualization makes: a picture with something drawn on it, rendered when someone looks.
+//!
+//! Invariant: running a workflow touches no pixel. A [`Drawing`] keeps what it is about (shared, immutable) and is rendered
+//! at most once, with one copy of the frame for a whole chain of visualizations.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::draw::palette::color_of;
+use watchkeeper_vision::draw::{self, Canvas, Color, ColorBy, Traces};
+use watchkeeper_vision::geometry::{Anchor, Point};
+use watchkeeper_vision::mask::Bitmap;
+
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    ANY_DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, SHARE, Shape,
+};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::image::{Pixels, RgbPixels};
+use crate::workflow::values::value::Value;
+
+/// A picture with something drawn on it.
+pub(crate) struct Drawing {
+    base: Arc<dyn Pixels>,
+    ink: Box<dyn Paint>,
+    rendered: OnceLock<Arc<RgbPixels>>,
+}
+
+impl fmt::Debug for Drawing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Drawing on {:?}", self.base)
+    }
+}
+
+/// Something that can be drawn.
+pub(crate) trait Paint: Send + Sync {
+    /// Draws it.
+    fn paint(&self, canvas: &mut Canvas<'_>);
+}
+
+impl<F: Fn(&mut Canvas<'_>) + Send + Sync> Paint for F {
+    fn paint(&self, canvas: &mut Canvas<'_>) {
+        self(canvas);
+    }
+}
+
+/// What several blocks draw, or what blocks hand on to be drawn.
+#[derive(Debug)]
+pub(crate) enum Ink {
+    Boxes {
+        detections: Arc<Detections>,
+        by: ColorBy,
+        thickness: f64,
+    },
+    Labels {
+        detections: Arc<Detections>,
+        by: ColorBy,
+        text: LabelText,
+    },
+    Dots {
+        detections: Arc<Detections>,
+        by: ColorBy,
+        anchor: Anchor,
+        radius: f64,
+    },
+    Traces {
+        traces: Traces,
+        by: ColorBy,
+    },
+    Zones {
+        polygons: Vec<Vec<Point>>,
+        color: Color,
+        opacity: f64,
+    },
+    Line {
+        start: Point,
+        end: Point,
+        counts: (u64, u64),
+    },
+}
+
+/// What a label says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LabelText {
+    Class,
+    Confidence,
+    ClassAndConfidence,
+    Index,
+    Dimensions,
+    Area,
+    Track,
+    TimeInZone,
+    /// Ours: what it is, which one, how sure.
+    ClassTrackAndConfidence,
+}
+
+/// Names of [`LabelText`], as definitions write them.
+pub(crate) const LABEL_TEXTS: Shape = Shape::Choice(&[
+    "Class",
+    "Confidence",
+    "Class and Confidence",
+    "Index",
+    "Dimensions",
+    "Area",
+    "Area (mask)",
+    "Area (converted)",
+    "Tracker Id",
+    "Time In Zone",
+    "Class, Tracker Id and Confidence",
+]);
+
+impl LabelText {
+    /// Reads a name. Areas are those of boxes as long as there are no masks.
+    pub(crate) fn parse(name: &str) -> Result<Self, String> {
+        Ok(match name {
+            "Class" => Self::Class,
+            "Confidence" => Self::Confidence,
+            "Class and Confidence" => Self::ClassAndConfidence,
+            "Index" => Self::Index,
+            "Dimensions" => Self::Dimensions,
+            "Area" | "Area (mask)" | "Area (converted)" => Self::Area,
+            "Tracker Id" => Self::Track,
+            "Time In Zone" => Self::TimeInZone,
+            "Class, Tracker Id and Confidence" => Self::ClassTrackAndConfidence,
+            other => return Err(format!("{other:?} is no text of a label")),
+        })
+    }
+
+    fn of(self, index: usize, d: &Detection) -> String {
+        let b = &d.bbox;
+        match self {
+            Self::Class => d.class.to_string(),
+            Self::Confidence => format!("{:.2}", d.confidence),
+            Self::ClassAndConfidence => format!("{} {:.2}", d.class, d.confidence),
+            Self::Index => index.to_string(),
+            Self::Dimensions => format!("{:.0} x {:.0} px", b.width(), b.height()),
+            Self::Area => format!("{:.0}", b.area()),
+            Self::Track => d
+                .track
+                .map_or_else(|| "no track".to_owned(), |t| t.to_string()),
+            Self::ClassTrackAndConfidence => match d.track {
+                Some(track) => format!("{} #{track} {:.2}", d.class, d.confidence),
+                None => Self::ClassAndConfidence.of(index, d),
+            },
+            Self::TimeInZone => d
+                .time_in_zone
+                .map_or_else(|| "not in zone".to_owned(), |t| format!("{t:.2}s")),
+        }
+    }
+}
+
+impl Paint for Ink {
+    fn paint(&self, canvas: &mut Canvas<'_>) {
+        match self {
+            Self::Boxes {
+                detections,
+                by,
+                thickness,
+            } => draw::boxes(canvas, detections, *by, Some(*thickness)),
+            Self::Labels {
+                detections,
+                by,
+                text,
+            } => {
+                for (i, d) in detections.boxes.iter().enumerate() {
+                    draw::annotate::label(canvas, &d.bbox, &text.of(i, d), color_of(d, i, *by));
+                }
+            }
+            Self::Dots {
+                detections,
+                by,
+                anchor,
+                radius,
+            } => {
+                for (i, d) in detections.boxes.iter().enumerate() {
+                    canvas.disc(d.bbox.anchor(*anchor), *radius, color_of(d, i, *by));
+                }
+            }
+            Self::Traces { traces, by } => draw::traces(canvas, traces, *by),
+            Self::Zones {
+                polygons,
+                color,
+                opacity,
+            } => {
+                for polygon in polygons {
+                    canvas.fill_polygon(polygon, *color, *opacity);
+                    canvas.outline_polygon(polygon, *color, 2.0 * canvas.scale());
+                }
+            }
+            Self::Line { start, end, counts } => {
+                draw::line_counter(canvas, *start, *end, "", *counts);
+            }
+        }
+    }
+}
+
+impl Pixels for Drawing {
+    fn size(&self) -> [u32; 2] {
+        self.base.size()
+    }
+
+    fn rgb(&self) -> Arc<RgbPixels> {
+        Arc::clone(self.rendered.get_or_init(|| Arc::new(self.render())))
+    }
+
+    fn copy(&self) -> RgbPixels {
+        match self.rendered.get() {
+            Some(done) => RgbPixels::clone(done),
+            None => self.render(),
+        }
+    }
+}
+
+impl Drawing {
+    fn render(&self) -> RgbPixels {
+        let mut picture = self.base.copy();
+        let (width, height) = (picture.width, picture.height);
+        self.ink
+            .paint(&mut Canvas::new(&mut picture.data, width, height));
+        picture
+    }
+}
+
+/// Puts the picture in property 0 with `ink` on it into output 0.
+pub(crate) fn put(call: &mut Call<'_>, ink: impl Paint + 'static) -> Result<(), String> {
+    let image = call.image(0)?;
+    let drawing = Drawing {
+        base: Arc::clone(&image.pixels),
+        ink: Box::new(ink),
+        rendered: OnceLock::new(),
+    };
+    call.put(
+        0,
+        Value::Image(Arc::new(image.with_pixels(Arc::new(drawing)))),
+    );
+    Ok(())
+}
+
+/// Draws something for each detection in property [`PREDICTIONS_INDEX`], in its colour. The size is that of the picture in
+/// which they were found.
+pub(crate) fn each(
+    call: &mut Call<'_>,
+    draw: impl Fn(&mut Canvas<'_>, &Detection, [u32; 2], Color) + Send + Sync + 'static,
+) -> Result<(), String> {
+    let detections = Arc::clone(call.detections(PREDICTIONS_INDEX)?);
+    let by = color_by(call)?;
+    put(call, move |canvas: &mut Canvas<'_>| {
+        for (i, d) in detections.boxes.iter().enumerate() {
+            draw(canvas, d, detections.size, color_of(d, i, by));
+        }
+    })
+}
+
+/// Which pixels a detection covers: those of its mask, else those of its box.
+pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
+    match d.mask() {
+        Some(mask) => mask.bitmap(size),
+        None => {
+            let b = &d.bbox;
+            let corners = [(b.x1, b.y1), (b.x2, b.y1), (b.x2, b.y2), (b.x1, b.y2)];
+            Bitmap::fill(&corners.map(|(x, y)| Point::new(x, y)), size)
+        }
+    }
+}
+
+/// The properties that every visualization of detections begins with. Palettes are accepted and the box's own colours,
+/// which people with any colour vision can tell apart, are used.
+pub(crate) const IMAGE: Property =
+    Property::data("image", "the picture to draw on", &[Kind::Image]).alias(&["images"]);
+pub(crate) const COPY: Property = Property::value(
+    "copy_image",
+    "kept for compatibility: a picture is never drawn on in place",
+    Shape::Boolean,
+    &[Kind::Boolean],
+)
+.or(Or::Bool(true));
+pub(crate) const PREDICTIONS: Property =
+    Property::data("predictions", "what to draw", ANY_DETECTIONS);
+/// [`PREDICTIONS`] of those that draw outlines, which only masks have.
+pub(crate) const MASKS: Property = Property::data(
+    "predictions",
+    "what to draw",
+    &[Kind::InstanceSegmentation, Kind::RleInstanceSegmentation],
+);
+/// How much of a colour is seen of what is drawn.
+pub(crate) const OPACITY: Property = Property::value(
+    "opacity",
+    "how opaque the colour is, 0 to 1",
+    SHARE,
+    &[Kind::FloatZeroToOne],
+)
+.or(Or::Float(0.5));
+/// How wide lines are.
+pub(crate) const THICKNESS: Property = Property::value(
+    "thickness",
+    "width of the line in pixels",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(2));
+pub(crate) const PALETTE: Property = Property::value(
+    "color_palette",
+    "kept for compatibility: the colours are our own",
+    Shape::Choice(&[
+        "DEFAULT",
+        "CUSTOM",
+        "ROBOFLOW",
+        "Matplotlib Viridis",
+        "Matplotlib Plasma",
+        "Matplotlib Inferno",
+        "Matplotlib Magma",
+        "Matplotlib Cividis",
+        "Matplotlib Pastel1",
+        "Matplotlib Pastel2",
+        "Matplotlib Paired",
+        "Matplotlib Accent",
+        "Matplotlib Dark2",
+        "Matplotlib Set1",
+        "Matplotlib Set2",
+        "Matplotlib Set3",
+        "Matplotlib Tab10",
+        "Matplotlib Tab20",
+        "Matplotlib Tab20b",
+        "Matplotlib Tab20c",
+    ]),
+    &[Kind::Text],
+)
+.or(Or::Text("DEFAULT"));
+pub(crate) const PALETTE_SIZE: Property = Property::value(
+    "palette_size",
+    "kept for compatibility: the colours are our own",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(10));
+pub(crate) const CUSTOM_COLORS: Property = Property::value(
+    "custom_colors",
+    "kept for compatibility: the colours are our own",
+    Shape::Texts(0),
+    &[Kind::ListOfValues],
+)
+.or(Or::EmptyList);
+pub(crate) const COLOR_AXIS: Property = Property::value(
+    "color_axis",
+    "what has a colour of its own: a place in the list, a class or a track",
+    Shape::Choice(&["INDEX", "CLASS", "TRACK"]),
+    &[Kind::Text],
+)
+.or(Or::Text("CLASS"));
+pub(crate) const OUTPUTS: &[Output] = &[Output::new("image", &[Kind::Image])];
+/// Position of [`PREDICTIONS`] in the property lists.
+pub(crate) const PREDICTIONS_INDEX: usize = 2;
+/// Position of [`COLOR_AXIS`] in the property lists.
+pub(crate) const COLOR_AXIS_INDEX: usize = 6;
+
+/// What decides the colour of a box.
+pub(crate) fn color_by(call: &Call<'_>) -> Result<ColorBy, String> {
+    match call.text(COLOR_AXIS_INDEX)? {
+        "INDEX" => Ok(ColorBy::Index),
+        "CLASS" => Ok(ColorBy::Class),
+        "TRACK" => Ok(ColorBy::Track),
+        other => Err(format!(
+            "{other:?} is no axis of colours; use INDEX, CLASS or TRACK"
+        )),
+    }
+}
+
+/// A colour as definitions write it: `#5bb573`, `#5b7`, `rgb(91, 181, 115)` or one of a few names.
+pub(crate) fn color(text: &str) -> Result<Color, String> {
+    let wrong = || format!("{text:?} is no colour; write #rrggbb, rgb(r, g, b) or a name");
+    let hex = |digits: &str| u8::from_str_radix(digits, 16).map_err(|_| wrong());
+    let lower = text.trim().to_ascii_lowercase();
+    if let Some(digits) = lower.strip_prefix('#') {
+        // `from_str_radix` would take a sign for a digit.
+        if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(wrong());
+        }
+        return match digits.len() {
+            6 => Ok(Color::new(
+                hex(&digits[0..2])?,
+                hex(&digits[2..4])?,
+                hex(&digits[4..6])?,
+            )),
+            3 => Ok(Color::new(
+                hex(&digits[0..1])? * 17,
+                hex(&digits[1..2])? * 17,
+                hex(&digits[2..3])? * 17,
+            )),
+            _ => Err(wrong()),
+        };
+    }
+    if let Some(inner) = lower.strip_prefix("rgb(").and_then(|t| t.strip_suffix(')')) {
+        let parts: Vec<u8> = inner
+            .split(',')
+            .map(|p| p.trim().parse().map_err(|_| wrong()))
+            .collect::<Result<_, _>>()?;
+        return match parts.as_slice() {
+            [r, g, b] => Ok(Color::new(*r, *g, *b)),
+            _ => Err(wrong()),
+        };
+    }
+    Ok(match lower.as_str() {
+        "white" => Color::WHITE,
+        "black" => Color::new(0, 0, 0),
+        "grey" | "gray" => Color::new(128, 128, 128),
+        "red" => Color::new(255, 0, 0),
+        "green" => Color::new(0, 255, 0),
+        "blue" => Color::new(0, 0, 255),
+        "yellow" => Color::new(255, 255, 0),
+        "roboflow" => Color::new(163, 81, 251),
+        _ => return Err(wrong()),
+    })
+}
+
+/// A colour as text, or as a list of red, green and blue.
+pub(crate) fn color_of_value(value: &Value) -> Result<Color, String> {
+    if let Some(text) = value.as_str() {
+        return color(text);
+    }
+    let byte = |v: &Value| u8::try_from(v.as_i64()?).ok();
+    match value.as_list() {
+        Some([r, g, b]) => Some((byte(r), byte(g), byte(b))),
+        _ => None,
+    }
+    .and_then(|(r, g, b)| Some(Color::new(r?, g?, b?)))
+    .ok_or_else(|| "a colour is [red, green, blue], each from 0 to 255, or text".to_owned())
+}
+
+/// What all visualizations have in common.
+pub(crate) const BASE: Manifest = Manifest {
+    name: "",
+    category: "visualization",
+    summary: "",
+    role: Role::Visualization,
+    properties: &[],
+    outputs: OUTPUTS,
+    build: |_| Err("this manifest is only a base for others".to_owned()),
+    ..Manifest::BASE
+};
+
+#[cfg(test)]
+mod tests {
+    use super::{Color, color};
+
+    #[test]
+    fn colours_are_read_in_every_notation() {
+        let green = Ok(Color::new(0x5b, 0xb5, 0x73));
+        assert_eq!(color("#5bb573"), green);
+        assert_eq!(color("rgb(91, 181, 115)"), green);
+        assert_eq!(color("#fff"), Ok(Color::WHITE));
+        assert_eq!(color("WHITE"), Ok(Color::WHITE));
+    }
+
+    #[test]
+    fn what_is_no_colour_is_refused() {
+        for text in [
+            "",
+            "#12",
+            "#gggggg",
+            "rgb(1,2)",
+            "rgb(1,2,999)",
+            "#é1234",
+            "sky",
+        ] {
+            assert!(color(text).is_err(), "{text}");
+        }
+    }
+}

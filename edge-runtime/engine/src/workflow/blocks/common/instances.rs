@@ -1,0 +1,173 @@
+//! Which tracks a step has met before, so that it can tell new objects from known ones.
+//!
+//! Owns what a step that tracks keeps for each video beside its tracker, and how its outputs are told apart by it.
+//! Invariant: at most as many identities are remembered as the step says; the one that was met first goes first.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use watchkeeper_contract::id::TrackId;
+use watchkeeper_vision::detections::Detections;
+
+use crate::workflow::block_api::block::{Call, Setup};
+use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Property};
+
+/// Most identities remembered, unless the step says otherwise.
+const USUAL_SIZE: i64 = 16_384;
+
+/// By which a step says how many are remembered.
+pub(crate) const CACHE_SIZE: Property = Property::literal(
+    "instances_cache_size",
+    "how many identities are remembered to tell new ones from known ones",
+    INTEGER,
+)
+.or(Or::Int(USUAL_SIZE));
+
+/// How many identities a step remembers: none where it says a number below zero.
+pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
+    let size = setup.literals.get(CACHE_SIZE.name).and_then(Json::as_i64);
+    usize::try_from(size.unwrap_or(USUAL_SIZE)).unwrap_or(0)
+}
+
+/// A video as a step that tracks knows it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Video<T> {
+    /// What follows its objects.
+    pub(crate) tracker: T,
+    /// Which of them were met.
+    pub(crate) instances: Instances,
+}
+
+/// The latest identities.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(from = "Saved")]
+pub(crate) struct Instances {
+    size: usize,
+    /// As they were met.
+    order: VecDeque<TrackId>,
+    /// The same, sorted: trackers number upwards, so a new one goes to the end.
+    #[serde(skip_serializing)]
+    known: Vec<TrackId>,
+}
+
+/// What is saved of them.
+#[derive(Deserialize)]
+struct Saved {
+    size: usize,
+    order: VecDeque<TrackId>,
+}
+
+impl From<Saved> for Instances {
+    fn from(saved: Saved) -> Self {
+        let mut instances = Self::new(saved.size);
+        instances.known.extend(&saved.order);
+        instances.known.sort_unstable();
+        instances.order.extend(saved.order);
+        instances
+    }
+}
+
+impl Instances {
+    /// Remembers up to `size` identities.
+    pub(crate) fn new(size: usize) -> Self {
+        // Asked for at once, so that it doesn't grow while pictures come; what is never used costs no memory.
+        let room = size.min(usize::try_from(USUAL_SIZE).unwrap_or(0)) + 1;
+        Self {
+            size,
+            order: VecDeque::with_capacity(room),
+            known: Vec::with_capacity(room),
+        }
+    }
+
+    /// The boxes whose track is met for the first time, and the others: outputs 1 and 2 of every step that tracks, in the
+    /// memory that they had in the last frame.
+    pub(crate) fn told_apart(
+        &mut self,
+        tracked: &Detections,
+        call: &mut Call<'_>,
+    ) -> [Arc<Detections>; 2] {
+        let [mut fresh, mut known] = [1, 2].map(|output| call.blank(output));
+        self.split(
+            tracked,
+            Arc::make_mut(&mut fresh),
+            Arc::make_mut(&mut known),
+        );
+        [fresh, known]
+    }
+
+    /// Adds boxes whose track is met for the first time to `fresh`, and the others with a track to `known`.
+    fn split(&mut self, tracked: &Detections, fresh: &mut Detections, known: &mut Detections) {
+        (fresh.size, known.size) = (tracked.size, tracked.size);
+        for d in &tracked.boxes {
+            let new = d.track.is_some_and(|track| self.note(track));
+            let side = if new { &mut *fresh } else { &mut *known };
+            side.boxes.push(d.clone());
+        }
+    }
+
+    /// Notes a track; true when it was not known.
+    fn note(&mut self, track: TrackId) -> bool {
+        let Err(place) = self.known.binary_search(&track) else {
+            return false;
+        };
+        self.known.insert(place, track);
+        self.order.push_back(track);
+        while self.order.len() > self.size {
+            if let Some(oldest) = self.order.pop_front()
+                && let Ok(place) = self.known.binary_search(&oldest)
+            {
+                self.known.remove(place);
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use super::*;
+    use crate::workflow::block_api::stateful;
+    use watchkeeper_vision::detections::testing::tracked;
+    use watchkeeper_vision::geometry::BBox;
+
+    fn new_ones(instances: &mut Instances, tracks: &[i64]) -> Vec<i64> {
+        let boxes: Vec<_> = tracks.iter().map(|&t| (t, BBox::default())).collect();
+        let (mut fresh, mut known) = (Detections::default(), Detections::default());
+        instances.split(&tracked(&boxes), &mut fresh, &mut known);
+        assert_eq!(fresh.boxes.len() + known.boxes.len(), tracks.len());
+        fresh
+            .boxes
+            .iter()
+            .filter_map(|b| b.track)
+            .map(|t| t.0)
+            .collect()
+    }
+
+    #[test]
+    fn identities_that_were_saved_are_known_and_forgotten_in_the_same_order() {
+        let mut instances = Instances::new(3);
+        new_ones(&mut instances, &[5, 2, 9]);
+        let bytes = stateful::write(&instances, 1 << 10).unwrap();
+        let mut restored: Instances = stateful::read(&bytes).unwrap();
+        assert_eq!(restored.order.capacity(), instances.order.capacity());
+        assert_eq!(restored.known.capacity(), instances.known.capacity());
+        for restored in [&mut instances, &mut restored] {
+            assert_eq!(new_ones(restored, &[9, 5, 7]), [7]);
+            // 5 was met first and made room for 7.
+            assert_eq!(new_ones(restored, &[2, 5]), [5]);
+        }
+    }
+
+    #[test]
+    fn an_identity_is_new_once_until_it_is_forgotten() {
+        let mut instances = Instances::new(2);
+        assert_eq!(new_ones(&mut instances, &[1, 2]), [1, 2]);
+        assert!(new_ones(&mut instances, &[2, 1]).is_empty());
+        assert_eq!(new_ones(&mut instances, &[3]), [3]);
+        // 1 was met first and made room for 3.
+        assert_eq!(new_ones(&mut instances, &[1]), [1]);
+    }
+}

@@ -1,0 +1,181 @@
+//! JSON in what a language model said: in a fenced block, in the middle of prose, or as values one after the other.
+//!
+//! Invariant: nothing is made up: what is found is a document that stands in the text as it is.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value as Json;
+
+use crate::workflow::block_api::manifest::Property;
+use crate::workflow::language::kinds::Kind;
+
+/// The properties that every reader of what a model said begins with.
+pub(crate) const IMAGE: Property = Property::data(
+    "image",
+    "the picture that the model was asked about",
+    &[Kind::Image],
+);
+pub(crate) const VLM_OUTPUT: Property = Property::data(
+    "vlm_output",
+    "what the model said",
+    &[Kind::LanguageModelOutput],
+);
+
+#[expect(
+    clippy::expect_used,
+    reason = "the patterns are ours and are tested below"
+)]
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a valid pattern")
+}
+
+static JSON_FENCE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)```json([\s\S]*?)```"));
+static ANY_FENCE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"```[a-zA-Z0-9_+-]*[ \t]*\r?\n?([\s\S]*?)```"));
+static FENCE_LINE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(?m)^[ \t]*```[a-zA-Z0-9_+-]*[ \t]*$"));
+
+/// The first fenced block that says it is JSON, else the whole text.
+pub(crate) fn fenced(text: &str) -> &str {
+    let block = JSON_FENCE.captures(text).and_then(|c| c.get(1));
+    block.map_or(text, |m| m.as_str())
+}
+
+/// The dictionary or list in a text; none where there is none that can be told apart from what is around it.
+pub(crate) fn payload(text: &str) -> Option<Json> {
+    let bare = FENCE_LINE.replace_all(text, "");
+    let in_fence = |fence: &Regex| Some(fence.captures(text)?.get(1)?.as_str().to_owned());
+    let candidates = [
+        in_fence(&JSON_FENCE),
+        in_fence(&ANY_FENCE),
+        Some(text.to_owned()),
+        Some(bare.to_string()),
+    ];
+    candidates
+        .iter()
+        .flatten()
+        .find_map(|t| document(t))
+        .or_else(|| sequence(&bare))
+        .or_else(|| outermost(&bare, '[', ']'))
+        .or_else(|| outermost(&bare, '{', '}'))
+}
+
+/// The whole text as a dictionary or a list.
+fn document(text: &str) -> Option<Json> {
+    let json: Json = serde_json::from_str(text).ok()?;
+    (json.is_object() || json.is_array()).then_some(json)
+}
+
+/// From the first opening bracket to the last closing one.
+fn outermost(text: &str, open: char, close: char) -> Option<Json> {
+    document(text.get(text.find(open)?..=text.rfind(close)?)?)
+}
+
+/// Dictionaries and lists with nothing but commas and blanks between them, as one list.
+fn sequence(text: &str) -> Option<Json> {
+    let is_gap = |t: &str| t.chars().all(|c| c.is_whitespace() || c == ',');
+    let mut entries = Vec::new();
+    let mut rest = text;
+    let mut found = false;
+    while let Some(start) = rest.find(['{', '[']) {
+        if !is_gap(rest.get(..start)?) {
+            return None;
+        }
+        let from = rest.get(start..)?;
+        let (value, length) = first_value(from)?;
+        match value {
+            Json::Array(items) => entries.extend(items),
+            one => entries.push(one),
+        }
+        found = true;
+        rest = from.get(length..)?;
+    }
+    // One closing bracket too many is forgiven.
+    let tail = match rest.split_once(']') {
+        Some((before, after)) if is_gap(before) => after,
+        _ => rest,
+    };
+    (found && is_gap(tail)).then_some(Json::Array(entries))
+}
+
+/// The value at the beginning of a text, and its length in bytes.
+fn first_value(text: &str) -> Option<(Json, usize)> {
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Json>();
+    let value = stream.next()?.ok()?;
+    Some((value, stream.byte_offset()))
+}
+
+/// Every dictionary in a text that has all of these fields, for text that was cut off in the middle of a list.
+pub(crate) fn entries_with(text: &str, fields: &[&str]) -> Vec<Json> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('{') {
+        let Some(from) = rest.get(start..) else { break };
+        let step = match first_value(from) {
+            Some((value, length)) => {
+                if fields.iter().all(|field| value.get(field).is_some()) {
+                    found.push(value);
+                }
+                length
+            }
+            None => 1,
+        };
+        rest = from.get(step..).unwrap_or_default();
+    }
+    found
+}
+
+/// A number, also where it is written as text.
+pub(crate) fn number(json: &Json) -> Option<f64> {
+    match json {
+        Json::String(text) => text.trim().parse().ok(),
+        other => other.as_f64(),
+    }
+}
+
+/// A score, cut to `0.0..=1.0`.
+pub(crate) fn confidence(json: &Json) -> Option<f64> {
+    number(json).map(|n| n.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{entries_with, payload};
+
+    #[test]
+    fn json_is_found_wherever_a_model_puts_it() {
+        let wanted = Some(json!({"a": 1}));
+        for text in [
+            "{\"a\": 1}",
+            "Here you are:\n```json\n{\"a\": 1}\n```\nAnything else?",
+            "```\n{\"a\": 1}\n```",
+            "The answer is {\"a\": 1}, I think.",
+        ] {
+            assert_eq!(payload(text), wanted, "{text}");
+        }
+        assert_eq!(
+            payload("{\"a\": 1},\n{\"b\": 2}]"),
+            Some(json!([{"a": 1}, {"b": 2}]))
+        );
+        assert_eq!(payload("[1] [2, 3]"), Some(json!([1, 2, 3])));
+    }
+
+    #[test]
+    fn what_is_no_document_is_none() {
+        for text in ["", "7", "no idea", "{\"a\": ", "[1, {\"a\"", "```json\n```"] {
+            assert_eq!(payload(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn entries_are_saved_from_a_list_that_was_cut_off() {
+        let cut = "[{\"x\": 1, \"y\": 2}, {\"x\": 3}, {\"x\": 4, \"y\": 5}, {\"x\": 6, \"";
+        assert_eq!(
+            entries_with(cut, &["x", "y"]),
+            [json!({"x": 1, "y": 2}), json!({"x": 4, "y": 5})]
+        );
+    }
+}

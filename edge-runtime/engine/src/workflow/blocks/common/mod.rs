@@ -1,0 +1,11 @@
+//! What several blocks share: properties, state by video, drawing, effects, formats of text.
+
+pub(crate) mod barcodes;
+pub(crate) mod drawing;
+pub(crate) mod instances;
+pub(crate) mod llm_json;
+pub(crate) mod per_video;
+pub(crate) mod sift_points;
+pub(crate) mod sink;
+pub(crate) mod sort_family;
+pub(crate) mod template;

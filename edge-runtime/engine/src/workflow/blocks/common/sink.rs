@@ -1,0 +1,400 @@
+//! What all sinks have in common: they are switched off, rest between two messages, and hand over what is to be done.
+//!
+//! Invariant: a sink waits for nothing. What it wants done outside is an [`Effect`]; the program around the workflow takes it
+//! over or says why not, and both are told in the outputs of the step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use watchkeeper_contract::effect::{Attachment, Effect, Sealed};
+
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{
+    COUNT, Default as Or, INTEGER, Output, Property, Shape,
+};
+use crate::workflow::block_api::stateful::Stateful;
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::uql::named_operations;
+use crate::workflow::values::codec;
+use crate::workflow::values::value::Value;
+
+/// What most sinks put out.
+pub(crate) const OUTPUTS: &[Output] = &[
+    Output::new("error_status", &[Kind::Boolean]),
+    Output::new("throttling_status", &[Kind::Boolean]),
+    Output::new("message", &[Kind::Text]),
+];
+pub(crate) const FIRE_AND_FORGET: Property = Property::value(
+    "fire_and_forget",
+    "kept for compatibility: what is sent is handed over, and never waited for",
+    Shape::Boolean,
+    &[Kind::Boolean],
+)
+.or(Or::Bool(true));
+pub(crate) const DISABLE_SINK: Property = Property::value(
+    "disable_sink",
+    "whether nothing is sent",
+    Shape::Boolean,
+    &[Kind::Boolean],
+)
+.or(Or::Bool(false));
+pub(crate) const COOLDOWN: Property = Property::value(
+    "cooldown_seconds",
+    "seconds to rest between two messages",
+    INTEGER,
+    &[Kind::Integer],
+)
+.or(Or::Int(5));
+/// The same of sinks that may share their rest with others: a quarter of an hour at most.
+pub(crate) const SHARED_COOLDOWN: Property = Property {
+    shape: Shape::Integer(0, 15 * 60),
+    ..COOLDOWN
+};
+pub(crate) const COOLDOWN_SESSION_KEY: Property = Property::literal(
+    "cooldown_session_key",
+    "steps with the same key rest together",
+    Shape::Text,
+);
+/// What a message says, with holes for its parameters: see [`message`](crate::workflow::blocks::common::template).
+pub(crate) const MESSAGE: Property = Property::literal(
+    "message",
+    "what it says; {{ $parameters.name }} stands for a parameter",
+    Shape::Text,
+);
+pub(crate) const MESSAGE_PARAMETERS: Property = Property::value(
+    "message_parameters",
+    "the parameters, by name",
+    Shape::Dict,
+    &[Kind::Any],
+)
+.entries_only()
+.or(Or::EmptyDict);
+pub(crate) const MESSAGE_PARAMETERS_OPERATIONS: Property = named_operations(
+    "message_parameters_operations",
+    "operations to do on parameters first",
+);
+/// Files that go along with a message, of these kinds.
+pub(crate) const fn attached(kinds: &[Kind]) -> Property {
+    let about = "files that go along, by name";
+    Property::value("attachments", about, Shape::Dict, kinds)
+        .of_selectors()
+        .or(Or::EmptyDict)
+}
+pub(crate) const ATTACHMENTS: Property = attached(&[Kind::Text, Kind::Bytes]);
+
+/// What a sink that writes texts into files is told, whatever keeps the files.
+pub(crate) const CONTENT: Property = Property::data("content", "what to write", &[Kind::Text]);
+pub(crate) const FILE_TYPE: Property = Property::literal(
+    "file_type",
+    "what it is",
+    Shape::Choice(&["csv", "json", "txt"]),
+)
+.or(Or::Text("csv"));
+pub(crate) const OUTPUT_MODE: Property = Property::literal(
+    "output_mode",
+    "whether each content has a file of its own, or all go into one",
+    Shape::Choice(&["append_log", "separate_files"]),
+);
+pub(crate) const FILE_NAME_PREFIX: Property = Property::value(
+    "file_name_prefix",
+    "what the names of files begin with",
+    Shape::Text,
+    &[Kind::Text],
+)
+.or(Or::Text("workflow_output"));
+pub(crate) const MAX_ENTRIES: Property = Property::value(
+    "max_entries_per_file",
+    "contents after which a new file is begun",
+    COUNT,
+    &[Kind::Text],
+)
+.or(Or::Int(1024));
+/// What a sink puts out that never rests.
+pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
+    Output::new("error_status", &[Kind::Boolean]),
+    Output::new("message", &[Kind::Text]),
+];
+
+/// A block that sends something, and tells in [`OUTPUTS`] how it went.
+pub(crate) trait Sink: Send + Sync {
+    /// What it remembers.
+    type State: Serialize + DeserializeOwned + Default + Send;
+
+    /// Sends it.
+    ///
+    /// # Errors
+    /// Where a property is not what it has to be, so that there is nothing to send.
+    fn send(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String>;
+}
+
+impl<T: Sink> Stateful for T {
+    type State = T::State;
+
+    fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = self.send(state, call)?;
+        sent.put(call);
+        Ok(())
+    }
+}
+
+/// When a sink sent something last.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Rest(Option<Duration>);
+
+impl Rest {
+    /// Whether it is too early to send again.
+    pub(crate) fn applies(&self, now: Duration, cooldown_s: f64) -> bool {
+        self.0
+            .is_some_and(|last| now.saturating_sub(last).as_secs_f64() < cooldown_s)
+    }
+
+    /// Notes that something is sent now.
+    pub(crate) fn begin(&mut self, now: Duration) {
+        self.0 = Some(now);
+    }
+}
+
+/// A rest that several steps share, by the key of their session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    service: Arc<str>,
+    key: Arc<str>,
+}
+
+impl Session {
+    /// The session of this key with a service.
+    pub(crate) fn of(key: &str, service: &str) -> Self {
+        Self {
+            service: format!("cooldown of {service}").into(),
+            key: Arc::from(key),
+        }
+    }
+
+    /// Whether it is too early to send again.
+    pub(crate) fn rests(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
+        let last = call.shared.get(&self.service, &self.key);
+        last.and_then(Value::as_f64)
+            .is_some_and(|last| call.now.as_secs_f64() - last < cooldown_s)
+    }
+
+    /// Notes that something is sent now.
+    pub(crate) fn begin(&self, call: &mut Call<'_>) {
+        let now = Value::Float(call.now.as_secs_f64());
+        call.shared.set(&self.service, &self.key, now);
+    }
+}
+
+/// How it went.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// Nothing is to be sent at all.
+    Off,
+    /// It is too early to send again.
+    Resting,
+    /// What was to be done can't be: one sentence.
+    Refused(String),
+    /// Someone takes care of it.
+    HandedOver,
+}
+
+impl Sent {
+    /// Hands an effect over.
+    pub(crate) fn by(call: &mut Call<'_>, effect: Effect) -> Self {
+        match call.host.emit(call.step, effect) {
+            Ok(()) => Self::HandedOver,
+            Err(why) => Self::Refused(why),
+        }
+    }
+
+    /// One sentence about it.
+    pub(crate) fn message(self) -> String {
+        match self {
+            Self::Off => "the sink is switched off".to_owned(),
+            Self::Resting => "the sink rests until its cooldown is over".to_owned(),
+            Self::Refused(why) => why,
+            Self::HandedOver => "handed over to be sent".to_owned(),
+        }
+    }
+
+    /// Puts it into the outputs of [`OUTPUTS`].
+    pub(crate) fn put(self, call: &mut Call<'_>) {
+        call.put(0, matches!(self, Self::Refused(_)));
+        call.put(1, self == Self::Resting);
+        call.put(2, self.message());
+    }
+
+    /// Puts it into the outputs of [`PLAIN_OUTPUTS`].
+    pub(crate) fn put_plainly(self, call: &mut Call<'_>) {
+        call.put(0, matches!(self, Self::Refused(_)));
+        call.put(1, self.message());
+    }
+}
+
+/// Text that may be a secret.
+///
+/// # Errors
+/// Where it is neither text nor a secret.
+pub(crate) fn sealed(value: &Value, property: &str) -> Result<Sealed, String> {
+    match value {
+        Value::Text(text) => Ok(Sealed::Text(text.to_string())),
+        Value::Secret(name) => Ok(Sealed::Secret(name.to_string())),
+        other => Err(format!(
+            "{property} has to be text or a secret, not {}",
+            other.what()
+        )),
+    }
+}
+
+/// One text or a list of texts; none where it is null.
+///
+/// # Errors
+/// Where it is something else.
+pub(crate) fn texts(value: &Value, property: &str) -> Result<Vec<String>, String> {
+    let text = |v: &Value| {
+        let text = v.as_str().map(str::to_owned);
+        text.ok_or_else(|| format!("{property} has to be text, not {}", v.what()))
+    };
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::List(items) => items.iter().map(text).collect(),
+        one => text(one).map(|t| vec![t]),
+    }
+}
+
+/// A value as a file that goes along; a picture becomes a JPEG.
+///
+/// # Errors
+/// Where a picture can't be written.
+pub(crate) fn attachment(name: &str, value: &Value) -> Result<Attachment, String> {
+    let bytes = match value {
+        Value::Image(image) => codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
+        Value::Bytes(bytes) => bytes.to_vec(),
+        other => other.python_str().into_bytes(),
+    };
+    let ends_well = [".jpg", ".jpeg"]
+        .iter()
+        .any(|end| name.to_ascii_lowercase().ends_with(end));
+    let name = if matches!(value, Value::Image(_)) && !ends_well {
+        format!("{name}.jpg")
+    } else {
+        name.to_owned()
+    };
+    Ok(Attachment { name, bytes })
+}
+
+/// The entries of a dictionary as files that go along.
+///
+/// # Errors
+/// Where it is no dictionary, or a picture can't be written.
+pub(crate) fn attachments(files: &Value) -> Result<Vec<Attachment>, String> {
+    match files {
+        Value::Dict(map) => map.iter().map(|(name, v)| attachment(name, v)).collect(),
+        other => Err(format!(
+            "files are a dictionary by name, not {}",
+            other.what()
+        )),
+    }
+}
+
+/// Several texts in one file: how many there are already, and what of the next one is new.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Log {
+    entries: i64,
+}
+
+/// What to write next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The text, which ends in a line break.
+    pub(crate) content: String,
+    /// Whether it goes to the end of the file that was begun last.
+    pub(crate) append: bool,
+    /// Extension of the file.
+    pub(crate) extension: &'static str,
+}
+
+impl Log {
+    /// The next entry. In one file, JSON is written by lines, and the head of a CSV document only once.
+    ///
+    /// # Errors
+    /// Where text that should be JSON isn't.
+    pub(crate) fn next(
+        &mut self,
+        content: &str,
+        file_type: &str,
+        one_file: bool,
+        most: i64,
+    ) -> Result<Entry, String> {
+        let mut content = content.to_owned();
+        let extension = match (file_type, one_file) {
+            ("json", true) => "jsonl",
+            ("json", false) => "json",
+            ("csv", _) => "csv",
+            _ => "txt",
+        };
+        let append = one_file && self.entries > 0 && self.entries < most;
+        if extension == "jsonl" {
+            let document: serde_json::Value =
+                serde_json::from_str(&content).map_err(|e| format!("content is no JSON: {e}"))?;
+            content = document.to_string();
+        }
+        if append && extension == "csv" {
+            content = match content.split_once('\n') {
+                Some((_, rest)) => rest.to_owned(),
+                None => String::new(),
+            };
+        }
+        if !content.ends_with('\n') {
+            content.push('\n');
+        }
+        self.entries = if append { self.entries + 1 } else { 1 };
+        Ok(Entry {
+            content,
+            append,
+            extension,
+        })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Log, Rest};
+
+    #[test]
+    fn a_sink_rests_for_its_cooldown() {
+        let mut rest = Rest::default();
+        let at = Duration::from_secs_f64;
+        assert!(!rest.applies(at(0.0), 5.0));
+        rest.begin(at(1.0));
+        assert!(rest.applies(at(5.9), 5.0));
+        assert!(!rest.applies(at(6.0), 5.0));
+        assert!(!rest.applies(at(1.0), 0.0));
+    }
+
+    #[test]
+    fn a_log_writes_the_head_of_a_table_once_for_each_file() {
+        let mut log = Log::default();
+        let mut next = || {
+            let entry = log.next("a,b\n1,2", "csv", true, 2).unwrap();
+            (entry.content, entry.append)
+        };
+        assert_eq!(next(), ("a,b\n1,2\n".to_owned(), false));
+        assert_eq!(next(), ("1,2\n".to_owned(), true));
+        assert_eq!(next(), ("a,b\n1,2\n".to_owned(), false));
+    }
+
+    #[test]
+    fn json_is_written_by_lines_only_into_one_file() {
+        let mut log = Log::default();
+        let entry = log.next("{\n \"a\": 1}", "json", true, 9).unwrap();
+        assert_eq!((&*entry.content, entry.extension), ("{\"a\":1}\n", "jsonl"));
+        assert!(log.next("hello", "json", true, 9).is_err());
+        let entry = log.next("hello", "json", false, 9).unwrap();
+        assert_eq!((&*entry.content, entry.extension), ("hello\n", "json"));
+    }
+}

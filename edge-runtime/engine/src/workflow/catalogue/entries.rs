@@ -1,0 +1,318 @@
+//! The catalogue: what a person, a program or a model has to know to use a block, made from its manifest.
+//!
+//! Invariant: nothing is said here that the manifests and the table of types do not say.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value as Json, json};
+use watchkeeper_contract::workflow::{BlockDetails, BlockSummary};
+
+use crate::workflow::block_api::manifest::{Manifest, Property, Selects, Shape};
+use crate::workflow::blocks;
+use crate::workflow::language::subworkflow::INNER;
+use crate::workflow::language::types;
+use crate::workflow::language::types::Known;
+
+/// Every block, in the order of the families.
+#[must_use]
+pub fn catalogue() -> Vec<BlockSummary> {
+    blocks::all().map(summary).collect()
+}
+
+/// Everything about the block of this type, canonical or alias.
+#[must_use]
+pub fn details(r#type: &str) -> Option<BlockDetails> {
+    let manifest = blocks::find(r#type)?;
+    Some(BlockDetails {
+        summary: summary(manifest),
+        schema: schema(manifest),
+        outputs: manifest
+            .outputs
+            .iter()
+            .map(|o| (o.name.to_owned(), o.kinds.names()))
+            .collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// Likeness (Jaro and Winkler's, 0 to 1) from which a name may have been meant.
+const LIKE: f64 = 0.85;
+
+/// The block whose type is most like `wanted`, by its own name where no namespace or no version was written; of equals the latest.
+#[must_use]
+pub fn nearest_block(wanted: &str) -> Option<String> {
+    // The namespace would make every block of it look alike.
+    let own_name = |r#type: &str| r#type.rsplit('/').next().unwrap_or_default().to_owned();
+    // No type is longer, and likeness takes time by the square of the length.
+    let wanted: String = own_name(wanted).chars().take(200).collect();
+    blocks::all()
+        .map(|block| {
+            let shown = own_name(block.name);
+            let bare = shown.split('@').next().unwrap_or_default();
+            let likeness = if wanted.contains('@') {
+                strsim::jaro_winkler(&wanted, &shown)
+            } else {
+                strsim::jaro_winkler(&wanted, bare)
+            };
+            (likeness, block.name)
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness >= LIKE)
+        .map(|(_, name)| name.to_owned())
+}
+
+/// A family of the language that is not on this box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotHere {
+    /// Type without its version.
+    pub family: String,
+    /// Why, as a clause to follow "because it".
+    pub reason: String,
+    /// Family of the block that comes nearest to it.
+    pub nearest: Option<String>,
+}
+
+/// Families that run in somebody's cloud, or need a model or a driver that this box doesn't carry, each once.
+#[must_use]
+pub fn not_here() -> Vec<NotHere> {
+    let mut found: Vec<NotHere> = Vec::new();
+    for known in types::all() {
+        let family = types::family(known.name);
+        if !found.iter().any(|f| f.family == family) {
+            found.extend(why_not(known.name));
+        }
+    }
+    found
+}
+
+/// Why there is no block of this type here, where the language has it; a type without a version means its family.
+#[must_use]
+pub fn why_not(r#type: &str) -> Option<NotHere> {
+    let known = types::find(r#type).or_else(|| {
+        let of_family = |known: &&Known| types::family(known.name) == r#type;
+        types::all().iter().find(of_family)
+    })?;
+    let elsewhere = types::elsewhere(known)?;
+    Some(NotHere {
+        family: types::family(known.name).to_owned(),
+        reason: elsewhere.reason.to_owned(),
+        nearest: elsewhere
+            .nearest
+            .filter(|n| blocks::latest(n).is_some())
+            .map(str::to_owned),
+    })
+}
+
+/// What this box makes of a family of the language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// It has blocks of these versions.
+    Here(Vec<&'static str>),
+    /// Its steps are replaced by the steps of the definition that they name, so that it needs no block.
+    Inlined,
+    /// It is not for this box.
+    NotHere(NotHere),
+    /// It belongs here and has no block yet.
+    Missing,
+}
+
+/// Every family of the language and of this project, by name.
+#[must_use]
+pub fn families() -> BTreeMap<&'static str, State> {
+    let mut found = BTreeMap::new();
+    for manifest in blocks::all() {
+        let (name, version) = manifest.name.split_once('@').unwrap_or((manifest.name, ""));
+        let state = found.entry(name).or_insert(State::Here(Vec::new()));
+        if let State::Here(versions) = state {
+            versions.push(version);
+        }
+    }
+    for known in types::all() {
+        found
+            .entry(types::family(known.name))
+            .or_insert_with(|| match why_not(known.name) {
+                _ if known.name == INNER => State::Inlined,
+                Some(why) => State::NotHere(why),
+                None => State::Missing,
+            });
+    }
+    found
+}
+
+/// Types of the language that belong on this box and have no block yet.
+#[must_use]
+pub fn missing() -> Vec<&'static str> {
+    let is_known = |k: &Known| blocks::find(k.name).is_some() || k.name == INNER;
+    let is_missing = |k: &&Known| types::elsewhere(k).is_none() && !is_known(k);
+    types::all()
+        .iter()
+        .filter(is_missing)
+        .map(|k| k.name)
+        .collect()
+}
+
+fn summary(manifest: &Manifest) -> BlockSummary {
+    BlockSummary {
+        r#type: manifest.name.to_owned(),
+        aliases: types::aliases(manifest.name)
+            .iter()
+            .map(|t| (*t).to_owned())
+            .collect(),
+        category: manifest.category.to_owned(),
+        summary: manifest.summary.to_owned(),
+    }
+}
+
+/// JSON Schema (2020-12) of a step of this block.
+fn schema(manifest: &Manifest) -> Json {
+    let aliases = types::aliases(manifest.name);
+    let names: Vec<&str> = std::iter::once(manifest.name)
+        .chain(aliases.iter().copied())
+        .collect();
+    let mut properties = Map::new();
+    properties.insert("type".into(), json!({"enum": names}));
+    properties.insert("name".into(), json!({"type": "string", "minLength": 1}));
+    let mut required = vec!["type", "name"];
+    for property in manifest.properties {
+        properties.insert(property.name.to_owned(), property_schema(property));
+        if property.required() {
+            required.push(property.name);
+        }
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": manifest.name,
+        "description": manifest.summary,
+        "type": "object",
+        "properties": properties,
+        "required": required,
+    })
+}
+
+fn property_schema(property: &Property) -> Json {
+    let mut any = Vec::new();
+    match (literal_schema(property.shape), property.selects) {
+        (
+            Some(Json::Object(mut map)),
+            Selects::Entries | Selects::EveryEntry | Selects::WholeOrEveryEntry,
+        ) => {
+            let entries = json!({"kinds": property.kinds.names()});
+            let key = if property.shape.takes_dict() {
+                "additionalProperties"
+            } else {
+                "items"
+            };
+            map.insert(key.to_owned(), entries);
+            any.push(Json::Object(map));
+        }
+        (Some(Json::Object(mut map)), _) => match map.remove("anyOf") {
+            Some(Json::Array(ways)) => any.extend(ways),
+            _ => any.push(Json::Object(map)),
+        },
+        _ => {}
+    }
+    if property.nullable {
+        any.push(json!({"type": "null"}));
+    }
+    match property.selects {
+        Selects::Nothing | Selects::Entries | Selects::EveryEntry => {}
+        Selects::Outputs => any.push(json!({
+            "type": "string",
+            "pattern": r"^\$steps\.[A-Za-z_0-9-]+\.[A-Za-z_0-9-]+$",
+            "kinds": property.kinds.names(),
+        })),
+        Selects::Inputs => any.push(json!({
+            "type": "string",
+            "pattern": r"^\$inputs\.[A-Za-z_0-9-]+$",
+            "kinds": property.kinds.names(),
+        })),
+        Selects::Anything | Selects::WholeOrEveryEntry => any.push(json!({
+            "type": "string",
+            "pattern": r"^\$(inputs\.[A-Za-z_0-9-]+|steps\.[A-Za-z_0-9-]+\.[A-Za-z_0-9-]+)$",
+            "kinds": property.kinds.names(),
+        })),
+    }
+    let mut schema = match any.as_slice() {
+        [Json::Object(one)] => one.clone(),
+        _ => {
+            let mut map = Map::new();
+            map.insert("anyOf".into(), Json::Array(any));
+            map
+        }
+    };
+    schema.insert("description".into(), property.about.into());
+    if let Some(default) = property.default.to_json() {
+        schema.insert("default".into(), default);
+    }
+    if !property.aliases.is_empty() {
+        schema.insert("aliases".into(), json!(property.aliases));
+    }
+    Json::Object(schema)
+}
+
+fn literal_schema(shape: Shape) -> Option<Json> {
+    Some(match shape {
+        Shape::Selector => return None,
+        Shape::Any => json!({}),
+        Shape::Boolean => json!({"type": "boolean"}),
+        Shape::Integer(min, max) => {
+            let mut map = Map::new();
+            map.insert("type".into(), "integer".into());
+            if min > i64::MIN {
+                map.insert("minimum".into(), min.into());
+            }
+            if max < i64::MAX {
+                map.insert("maximum".into(), max.into());
+            }
+            Json::Object(map)
+        }
+        Shape::Number(min, max) => {
+            let mut map = Map::new();
+            map.insert("type".into(), "number".into());
+            if min == f64::MIN_POSITIVE {
+                map.insert("exclusiveMinimum".into(), 0.into());
+            } else if min.is_finite() {
+                map.insert("minimum".into(), min.into());
+            }
+            if max.is_finite() {
+                map.insert("maximum".into(), max.into());
+            }
+            Json::Object(map)
+        }
+        Shape::Text => json!({"type": "string"}),
+        Shape::Scalar => json!({"type": ["string", "number", "boolean"]}),
+        Shape::Choice(choices) => json!({"enum": choices}),
+        Shape::List => json!({"type": "array"}),
+        Shape::Texts(0) => json!({"type": "array", "items": {"type": "string"}}),
+        Shape::Texts(least) => {
+            json!({"type": "array", "items": {"type": "string"}, "minItems": least})
+        }
+        Shape::ListOf(item, least, most) => {
+            let mut map = Map::new();
+            map.insert("type".into(), "array".into());
+            map.extend(literal_schema(*item).map(|item| ("items".to_owned(), item)));
+            if least > 0 {
+                map.insert("minItems".into(), least.into());
+            }
+            if most < usize::MAX {
+                map.insert("maxItems".into(), most.into());
+            }
+            Json::Object(map)
+        }
+        Shape::DictOf(item) => {
+            json!({"type": "object", "additionalProperties": literal_schema(*item)})
+        }
+        Shape::Dict => json!({"type": "object"}),
+        Shape::Steps => json!({
+            "type": "array",
+            "items": {"type": "string", "pattern": r"^\$steps\.[A-Za-z_0-9-]+$"},
+        }),
+        Shape::StepCases => json!({
+            "type": "object",
+            "additionalProperties": {"type": "string", "pattern": r"^\$steps\.[A-Za-z_0-9-]+$"},
+        }),
+        Shape::OneOf(shapes) => {
+            json!({"anyOf": shapes.iter().filter_map(|s| literal_schema(*s)).collect::<Vec<_>>()})
+        }
+        Shape::Grammar(grammar) => json!({"type": grammar.json, "format": grammar.what}),
+    })
+}

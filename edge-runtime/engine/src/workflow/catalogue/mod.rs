@@ -1,0 +1,5 @@
+//! Descriptions of blocks for people, programs and models, made from the manifests.
+
+pub(crate) mod entries;
+pub(crate) mod property_schema;
+pub(crate) mod sinks_and_secrets;

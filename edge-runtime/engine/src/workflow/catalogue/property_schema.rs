@@ -1,0 +1,87 @@
+//! What may be written for a property of a step, read from its JSON Schema for people: the command line and the document of the blocks word it from here.
+//!
+//! Invariant: it says what [`details`](crate::workflow::details) says in its schema, and no more.
+
+use serde_json::Value as Json;
+
+/// One of the ways in which a property can be given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Takes {
+    /// A selector that carries one of these kinds.
+    Selector(Vec<String>),
+    /// One of these values, written as JSON.
+    OneOf(Vec<String>),
+    /// A value of a type, in words, with its bounds: `number 0 to 1`.
+    Literal(String),
+}
+
+/// The ways in which the property of this schema can be given, in the schema's order.
+#[must_use]
+pub fn takes(schema: &Json) -> Vec<Takes> {
+    match schema["anyOf"].as_array() {
+        Some(any) => any.iter().filter_map(way).collect(),
+        None => way(schema).into_iter().collect(),
+    }
+}
+
+fn way(schema: &Json) -> Option<Takes> {
+    if let Some(kinds) = schema["kinds"].as_array() {
+        let kinds = kinds.iter().filter_map(Json::as_str);
+        return Some(Takes::Selector(kinds.map(str::to_owned).collect()));
+    }
+    if let Some(choices) = schema["enum"].as_array() {
+        return Some(Takes::OneOf(
+            choices.iter().map(ToString::to_string).collect(),
+        ));
+    }
+    let r#type = schema["type"].as_str()?;
+    let bound = |key: &str| schema[key].as_f64();
+    let range = match (bound("minimum"), bound("maximum")) {
+        _ if bound("exclusiveMinimum").is_some() => " above 0".to_owned(),
+        (Some(low), Some(high)) => format!(" {low} to {high}"),
+        (Some(low), None) => format!(" from {low}"),
+        (None, Some(high)) => format!(" up to {high}"),
+        (None, None) => String::new(),
+    };
+    let format = schema["format"].as_str().map(|f| format!(" ({f})"));
+    Some(Takes::Literal(format!(
+        "{type}{range}{}",
+        format.unwrap_or_default()
+    )))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::workflow::catalogue;
+    use crate::workflow::details;
+
+    #[test]
+    fn bounds_values_and_selectors_are_told_apart() {
+        let schema = json!({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"kinds": ["float"], "type": "string"}, {"enum": ["a", null]}]});
+        let told = [
+            Takes::Literal("number 0 to 1".to_owned()),
+            Takes::Selector(vec!["float".to_owned()]),
+            Takes::OneOf(vec!["\"a\"".to_owned(), "null".to_owned()]),
+        ];
+        assert_eq!(takes(&schema), told);
+    }
+
+    #[test]
+    fn every_property_of_every_block_can_be_given() {
+        for block in catalogue() {
+            let details = details(&block.r#type).unwrap();
+            for (name, schema) in details.schema["properties"].as_object().unwrap() {
+                assert!(
+                    !takes(schema).is_empty(),
+                    "{} of {}: {schema}",
+                    name,
+                    block.r#type
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! The block types of the language, whether they are here or not: canonical names, other names, and why some are not on
+//! this box.
+//!
+//! Owns `types.tsv`, a table of facts about Roboflow's engine 1.17. Invariant: a type string has at most one canonical
+//! name; spelling traps (`relative_statoic_crop`, `camera-calibration`) stay as definitions write them.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use crate::workflow::language::definition::ENGINE_VERSION;
+
+/// What a block type needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// No model and no service.
+    Local,
+    /// A network.
+    Model,
+    /// Something outside to hand results to.
+    Sink,
+    /// A service in somebody's cloud.
+    Cloud,
+    /// A model too large for an ONNX back end.
+    Large,
+}
+
+/// One block type of the language.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// Canonical name.
+    pub(crate) name: &'static str,
+    /// What it needs.
+    pub(crate) class: Class,
+    /// First engine version that has it; the last one is below 2.0.
+    pub(crate) since: (u64, u64),
+    /// Other names for it.
+    pub(crate) aliases: Vec<&'static str>,
+}
+
+struct Table {
+    types: Vec<Known>,
+    by_name: BTreeMap<&'static str, usize>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let mut table = Table {
+        types: Vec::new(),
+        by_name: BTreeMap::new(),
+    };
+    for line in include_str!("types.tsv").lines() {
+        let mut fields = line.split('\t');
+        let (Some(name), Some(class), Some(since)) = (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let class = match class {
+            "local" => Class::Local,
+            "model" => Class::Model,
+            "sink" => Class::Sink,
+            "cloud" => Class::Cloud,
+            _ => Class::Large,
+        };
+        let mut since = since.split('.').map(|n| n.parse().unwrap_or(u64::MAX));
+        let since = (
+            since.next().unwrap_or(u64::MAX),
+            since.next().unwrap_or(u64::MAX),
+        );
+        let aliases: Vec<&str> = fields
+            .next()
+            .unwrap_or_default()
+            .split(',')
+            .filter(|a| !a.is_empty())
+            .collect();
+        let index = table.types.len();
+        for one in std::iter::once(&name).chain(&aliases) {
+            table.by_name.insert(one, index);
+        }
+        table.types.push(Known {
+            name,
+            class,
+            since,
+            aliases,
+        });
+    }
+    table
+});
+
+/// Every block type of the language, in the order of the table.
+pub(crate) fn all() -> &'static [Known] {
+    &TABLE.types
+}
+
+/// The block type of this name, canonical or not, as far as this engine's version has it.
+pub(crate) fn find(name: &str) -> Option<&'static Known> {
+    let table = &*TABLE;
+    let known = table.types.get(*table.by_name.get(name)?)?;
+    (known.since <= ENGINE_VERSION).then_some(known)
+}
+
+/// The canonical name for a name: itself, where the language doesn't know it.
+pub(crate) fn canonical(name: &str) -> &str {
+    find(name).map_or(name, |known| known.name)
+}
+
+/// Other names of a canonical one.
+pub(crate) fn aliases(canonical: &str) -> &'static [&'static str] {
+    find(canonical).map_or(&[], |known| &known.aliases)
+}
+
+/// Why a family is not on this box, and what comes nearest to it here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct UnsupportedBlock {
+    /// One clause, to follow "because it".
+    pub(crate) reason: &'static str,
+    /// Family of the nearest block that runs here.
+    pub(crate) nearest: Option<&'static str>,
+}
+
+const HOSTED: &str = "asks a vision-language model that a vendor hosts";
+const LARGE: &str = "needs a vision-language model that is no ONNX job and too large for this box";
+const SEGMENT: &str = "needs SAM 3, whose networks are no ONNX job";
+const PLATFORM: &str = "writes to a Roboflow account";
+const MACHINES: &str =
+    "speaks a protocol of machine controllers, for which this box carries no driver";
+const EVENTS: Option<&str> = Some("watchkeeper/event_sink");
+const STABILITY: &str = "has pictures made by Stability AI";
+
+/// Why a family is not here and what comes nearest to it. Families of class cloud or large without a word of their own are
+/// answered by their class.
+const FAMILIES: &[(&str, &str, Option<&str>)] = &[
+    (
+        "roboflow_core/visual_search",
+        "searches a Roboflow project",
+        Some("roboflow_core/clip_comparison"),
+    ),
+    (
+        "roboflow_core/visual_search_classifier",
+        "searches a Roboflow project",
+        Some("roboflow_core/clip_comparison"),
+    ),
+    (
+        "roboflow_core/google_vision_ocr",
+        "asks Google's OCR service",
+        Some("roboflow_core/ocr_model"),
+    ),
+    (
+        "roboflow_core/glm_ocr",
+        LARGE,
+        Some("roboflow_core/ocr_model"),
+    ),
+    (
+        "roboflow_core/lmm_for_classification",
+        HOSTED,
+        Some("roboflow_core/clip_comparison"),
+    ),
+    (
+        "roboflow_core/florence_2",
+        LARGE,
+        Some("roboflow_core/yolo_world_model"),
+    ),
+    (
+        "roboflow_core/seg-preview",
+        "asks Roboflow's hosted segmentation",
+        Some("roboflow_core/roboflow_instance_segmentation_model"),
+    ),
+    (
+        "roboflow_core/segment_anything_2_video",
+        "follows masks with the memory of SAM 2, which is no ONNX job",
+        Some("roboflow_core/byte_tracker"),
+    ),
+    (
+        "roboflow_core/sam3",
+        SEGMENT,
+        Some("roboflow_core/segment_anything"),
+    ),
+    (
+        "roboflow_core/sam3_interactive",
+        SEGMENT,
+        Some("roboflow_core/segment_anything"),
+    ),
+    (
+        "roboflow_core/sam3_video",
+        SEGMENT,
+        Some("roboflow_core/byte_tracker"),
+    ),
+    (
+        "roboflow_core/segment_anything3_3d_objects",
+        "makes a 3-D model with a network that is no ONNX job",
+        None,
+    ),
+    ("roboflow_core/stability_ai_image_gen", STABILITY, None),
+    (
+        "roboflow_core/stability_ai_inpainting",
+        STABILITY,
+        Some("roboflow_core/blur_visualization"),
+    ),
+    ("roboflow_core/stability_ai_outpainting", STABILITY, None),
+    ("roboflow_core/asset_library_attributes", PLATFORM, None),
+    (
+        "roboflow_core/roboflow_custom_metadata",
+        PLATFORM,
+        Some("roboflow_core/webhook_sink"),
+    ),
+    (
+        "roboflow_core/roboflow_dataset_upload",
+        PLATFORM,
+        Some("roboflow_core/local_file_sink"),
+    ),
+    (
+        "roboflow_core/model_monitoring_inference_aggregator",
+        PLATFORM,
+        Some("roboflow_core/data_aggregator"),
+    ),
+    (
+        "roboflow_core/roboflow_vision_events",
+        PLATFORM,
+        Some("roboflow_core/webhook_sink"),
+    ),
+    (
+        "roboflow_core/cog_vlm",
+        "was taken out of the language by its makers",
+        None,
+    ),
+    (
+        "roboflow_core/onvif_sink",
+        "moves cameras over ONVIF, for which this box carries no client",
+        EVENTS,
+    ),
+    (
+        "roboflow_enterprise/event_writer_sink",
+        "posts to Roboflow's own event service for enterprises",
+        Some("roboflow_core/vision_event_bundle"),
+    ),
+    ("roboflow_core/modbus_tcp", MACHINES, EVENTS),
+    ("roboflow_core/sinks", MACHINES, EVENTS),
+    ("roboflow_core/plc_reader", MACHINES, None),
+    ("roboflow_core/plc_writer", MACHINES, EVENTS),
+    ("roboflow_enterprise/opc_writer_sink", MACHINES, EVENTS),
+    (
+        "roboflow_core/microsoft_sql_server_sink",
+        "needs a driver for SQL Server, which this box does not carry",
+        Some("roboflow_core/webhook_sink"),
+    ),
+];
+
+/// A type without its version.
+pub(crate) fn family(name: &str) -> &str {
+    name.split('@').next().unwrap_or(name)
+}
+
+/// Why a type is not here; `None` where it belongs on this box.
+pub(crate) fn elsewhere(known: &Known) -> Option<UnsupportedBlock> {
+    let own = family(known.name);
+    if let Some((_, reason, nearest)) = FAMILIES.iter().find(|(name, ..)| *name == own) {
+        return Some(UnsupportedBlock {
+            reason,
+            nearest: *nearest,
+        });
+    }
+    let reason = match known.class {
+        Class::Cloud => HOSTED,
+        Class::Large => LARGE,
+        _ => return None,
+    };
+    Some(UnsupportedBlock {
+        reason,
+        nearest: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EVENTS, FAMILIES, all, canonical, elsewhere, family, find};
+
+    #[test]
+    fn every_name_of_a_type_leads_to_its_canonical_one() {
+        assert_eq!(all().len(), 259);
+        assert_eq!(all().iter().map(|k| k.aliases.len()).sum::<usize>(), 70);
+        for known in all() {
+            for name in std::iter::once(&known.name).chain(&known.aliases) {
+                assert_eq!(canonical(name), known.name);
+            }
+        }
+        assert_eq!(canonical("Crop"), "roboflow_core/dynamic_crop@v1");
+        assert_eq!(
+            canonical("RelativeStaticCrop"),
+            "roboflow_core/relative_statoic_crop@v1"
+        );
+        assert_eq!(canonical("TimeTravel"), "roboflow_core/frame_delay@v1");
+    }
+
+    #[test]
+    fn what_is_not_on_this_box_says_why_and_names_only_families_that_exist() {
+        let is_family = |name: &str| all().iter().any(|k| family(k.name) == name);
+        for (name, _, nearest) in FAMILIES {
+            assert!(is_family(name), "{name}");
+            assert!(
+                nearest.is_none_or(|n| is_family(n) || Some(n) == EVENTS),
+                "{nearest:?}"
+            );
+        }
+        let gone = find("roboflow_core/open_ai@v3").and_then(elsewhere);
+        assert!(gone.is_some());
+        let here = find("roboflow_core/byte_tracker@v3").and_then(elsewhere);
+        assert!(here.is_none());
+    }
+}

@@ -1,0 +1,387 @@
+//! The document against itself: names, references, kinds and cycles.
+//!
+//! Owns the order of the checks, which is that of the peer's compiler, so that the first problem has the class that the
+//! peer would report. Invariant: a [`Checked`] graph has unique names, no dangling selector and a topological order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value as Json;
+
+use crate::workflow::blocks;
+use crate::workflow::catalogue::entries::nearest_block;
+use crate::workflow::language::definition;
+use crate::workflow::language::definition::{Definition, Input, OutputDef, StepDef};
+use crate::workflow::language::error::{ErrorClass, Problem, Problems};
+use crate::workflow::language::kinds::KindSet;
+use crate::workflow::language::selector::Selector;
+use crate::workflow::language::subworkflow;
+use crate::workflow::language::types;
+use crate::workflow::plan::lineage;
+use crate::workflow::plan::lineage::Flow;
+use crate::workflow::plan::step;
+use crate::workflow::plan::step::{Arg, CheckedStep};
+
+use watchkeeper_contract::workflow::WorkflowError;
+
+/// A definition that makes sense.
+#[derive(Debug, Clone)]
+pub(crate) struct Checked {
+    pub(crate) inputs: Vec<Input>,
+    /// In topological order.
+    pub(crate) steps: Vec<CheckedStep>,
+    pub(crate) outputs: Vec<OutputDef>,
+    /// Depth and lineage of every step, in the same order.
+    pub(crate) flow: Vec<Flow>,
+}
+
+/// Checks a document.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(crate) fn check(document: &Json) -> Result<Checked, Vec<WorkflowError>> {
+    let mut problems = Problems::default();
+    let inlined = match subworkflow::inline(document, &mut problems) {
+        Ok(inlined) => inlined,
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    };
+    if !problems.is_empty() {
+        return Err(problems.into_vec());
+    }
+    let document = inlined.as_ref().unwrap_or(document);
+    let definition = definition::read(document, &mut problems);
+    let steps = check_steps(&definition, &mut problems);
+    check_names(&definition, &mut problems);
+    let names = Names::new(&definition, &steps);
+    for step in &steps {
+        if problems.is_full() {
+            break;
+        }
+        check_references(step, &names, &mut problems);
+    }
+    check_outputs(&definition, &names, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems.into_vec());
+    }
+    let steps = sort(steps).map_err(|problem| vec![problem.done()])?;
+    let flow = lineage::analyse(&definition.inputs, &steps).map_err(Problems::into_vec)?;
+    Ok(Checked {
+        inputs: definition.inputs,
+        steps,
+        outputs: definition.outputs,
+        flow,
+    })
+}
+
+fn check_steps(definition: &Definition, problems: &mut Problems) -> Vec<CheckedStep> {
+    let mut checked = Vec::with_capacity(definition.steps.len());
+    for def in &definition.steps {
+        if problems.is_full() {
+            break;
+        }
+        match blocks::find(&def.r#type) {
+            Some(manifest) => checked.extend(step::check(def, manifest, problems)),
+            None => problems.push(no_block(def, &definition.own_blocks)),
+        }
+    }
+    checked
+}
+
+/// The problem that a step is of a type that has no block here, with the reason where there is one.
+fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
+    let (name, r#type) = (&step.name, &step.r#type);
+    let problem = if own_blocks.contains(r#type) {
+        Problem::new(
+            ErrorClass::DynamicBlockError,
+            format!(
+                "step {name} is a block in Python, which does not run on this box; use property_definition, expression or the query language"
+            ),
+        )
+    } else if let Some(known) = types::find(r#type) {
+        match types::elsewhere(known) {
+            Some(elsewhere) => {
+                let mut problem = Problem::syntax(format!(
+                    "step {name} is of type {type:?}, which is not on this box because it {}",
+                    elsewhere.reason
+                ));
+                if let Some(nearest) = elsewhere.nearest.and_then(blocks::latest) {
+                    problem = problem.nearest_is(nearest);
+                }
+                problem
+            }
+            None => Problem::syntax(format!(
+                "step {name} is of type {type:?}, which this version has no block for; `watchkeeper blocks` lists those it has"
+            ))
+            .nearest_of(r#type, blocks::all().map(|m| m.name)),
+        }
+    } else {
+        let problem = Problem::syntax(format!(
+            "step {name} is of type {type:?}, which is no block here; `watchkeeper blocks` lists them"
+        ));
+        // Without a namespace it is like the own name of a block, and like no type as a whole.
+        let by_own_name = (!r#type.contains('/')).then(|| nearest_block(r#type));
+        match by_own_name.flatten() {
+            Some(nearest) => problem.nearest_is(nearest),
+            None => {
+                let known = types::all().iter().flat_map(|k| k.aliases.iter().copied());
+                problem.nearest_of(r#type, blocks::all().map(|m| m.name).chain(known))
+            }
+        }
+    };
+    problem.step(&**name).property("type")
+}
+
+fn check_names(definition: &Definition, problems: &mut Problems) {
+    let mut unique = |what: &str, place: Option<&str>, names: Vec<&str>| {
+        let mut seen = BTreeSet::new();
+        let mut told = BTreeSet::new();
+        for name in names {
+            if !seen.insert(name) && told.insert(name) {
+                let problem = Problem::new(
+                    ErrorClass::DuplicatedNameError,
+                    format!("two {what} are called {name}; names have to be unique"),
+                );
+                problems.push(match place {
+                    Some(place) => problem.step(place).property(name),
+                    None => problem.step(name),
+                });
+            }
+        }
+    };
+    let inputs = definition.inputs.iter().map(|i| i.name.as_str());
+    unique("inputs", Some("$inputs"), inputs.collect());
+    let steps = definition.steps.iter().map(|s| s.name.as_str());
+    unique("steps", None, steps.collect());
+    let outputs = definition.outputs.iter().map(|o| o.name.as_str());
+    unique("outputs", Some("$outputs"), outputs.collect());
+}
+
+/// What selectors may refer to.
+struct Names<'a> {
+    inputs: BTreeMap<&'a str, &'a Input>,
+    /// Every step by name; `None` for one that is itself wrong, so that nothing is said about references to it.
+    steps: BTreeMap<&'a str, Option<&'a CheckedStep>>,
+}
+
+impl<'a> Names<'a> {
+    fn new(definition: &'a Definition, checked: &'a [CheckedStep]) -> Self {
+        let mut steps: BTreeMap<&str, Option<&CheckedStep>> = definition
+            .steps
+            .iter()
+            .map(|s| (s.name.as_str(), None))
+            .collect();
+        for step in checked {
+            steps.insert(&step.name, Some(step));
+        }
+        Self {
+            inputs: definition
+                .inputs
+                .iter()
+                .map(|i| (i.name.as_str(), i))
+                .collect(),
+            steps,
+        }
+    }
+
+    /// Kinds of what a data selector refers to; `Ok(None)` when that is itself wrong. `star`: whether it is that of an output of the workflow, which
+    /// may ask for all outputs of a step.
+    fn kinds(&self, selector: &Selector, star: bool) -> Result<Option<KindSet>, Problem> {
+        let missing = |message: String, found: &str, known: Vec<&str>| {
+            Problem::new(ErrorClass::InvalidReferenceTargetError, message).allowed(found, known)
+        };
+        // A step that asks for an output that isn't there is a fault of the graph, an output of the workflow that does so is not.
+        let missing_output = |message: String, found: &str, known: Vec<&str>| {
+            let class = if star {
+                ErrorClass::InvalidReferenceTargetError
+            } else {
+                ErrorClass::ExecutionGraphStructureError
+            };
+            Problem::new(class, message).allowed(found, known)
+        };
+        match selector {
+            Selector::Input(name) => match self.inputs.get(name.as_str()) {
+                Some(input) => Ok(Some(input.kinds)),
+                None => Err(missing(
+                    format!("{selector} refers to an input that isn't there"),
+                    name,
+                    self.inputs.keys().copied().collect(),
+                )),
+            },
+            Selector::Step(step) | Selector::Output { step, .. } => {
+                let Some(known) = self.steps.get(step.as_str()) else {
+                    return Err(missing(
+                        format!("{selector} refers to a step that isn't there"),
+                        step,
+                        self.steps.keys().copied().collect(),
+                    ));
+                };
+                let (Some(known), Selector::Output { output, .. }) = (known, selector) else {
+                    return Ok(None);
+                };
+                let outputs = &known.outputs;
+                if star && output == "*" {
+                    return Ok(Some(
+                        outputs
+                            .iter()
+                            .fold(KindSet::default(), |all, o| all.union(o.kinds)),
+                    ));
+                }
+                match outputs.iter().find(|o| *o.name == **output) {
+                    Some(found) => Ok(Some(found.kinds)),
+                    None => Err(missing_output(
+                        format!("{selector} refers to an output that step {step} doesn't have"),
+                        output,
+                        outputs.iter().map(|o| &*o.name).collect(),
+                    )),
+                }
+            }
+        }
+    }
+}
+
+fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Problems) {
+    for (property, arg) in step.manifest.properties.iter().zip(&step.args) {
+        arg.each_ref(&mut |selector| {
+            // A list may hold more references than anybody wants to read about.
+            if problems.is_full() {
+                return;
+            }
+            match names.kinds(selector, false) {
+                Ok(Some(kinds)) if !kinds.fits(property.kinds) => problems.push(
+                    Problem::new(
+                        ErrorClass::ReferenceTypeError,
+                        format!(
+                            "{selector} carries {}, which {} of step {} doesn't take",
+                            kinds.names().join(" or "),
+                            property.name,
+                            step.name
+                        ),
+                    )
+                    .allowed("", property.kinds.names())
+                    .step(&*step.name)
+                    .property(property.name),
+                ),
+                Ok(_) => {}
+                Err(problem) => problems.push(problem.step(&*step.name).property(property.name)),
+            }
+        });
+    }
+    let mut targets = BTreeSet::new();
+    for (property, arg) in step.manifest.properties.iter().zip(&step.args) {
+        let branch_targets: Vec<&str> = match arg {
+            Arg::Steps(list) => list.iter().map(String::as_str).collect(),
+            Arg::Cases(cases) => cases.iter().map(|(_, name)| name.as_str()).collect(),
+            _ => continue,
+        };
+        for target in branch_targets {
+            if problems.is_full() {
+                return;
+            }
+            let problem = if !names.steps.contains_key(target) {
+                Problem::new(
+                    ErrorClass::InvalidReferenceTargetError,
+                    format!("$steps.{target} refers to a step that isn't there"),
+                )
+                .allowed(target, names.steps.keys().copied())
+            } else if !targets.insert(target) {
+                Problem::new(
+                    ErrorClass::ExecutionGraphStructureError,
+                    format!(
+                        "step {} lets step {target} go on by more than one branch",
+                        step.name
+                    ),
+                )
+            } else {
+                continue;
+            };
+            problems.push(problem.step(&*step.name).property(property.name));
+        }
+    }
+}
+
+fn check_outputs(definition: &Definition, names: &Names<'_>, problems: &mut Problems) {
+    for (name, written) in &definition.unselected {
+        if problems.is_full() {
+            return;
+        }
+        let problem = Problem::new(
+            ErrorClass::InvalidReferenceTargetError,
+            format!(
+                "{written:?} is no selector of an output; write $steps.name.output, $steps.name.* or $inputs.name"
+            ),
+        );
+        problems.push(problem.step("$outputs").property(&**name));
+    }
+    for output in &definition.outputs {
+        if problems.is_full() {
+            return;
+        }
+        if let Err(problem) = names.kinds(&output.selector, true) {
+            problems.push(problem.step("$outputs").property(&*output.name));
+        }
+    }
+}
+
+/// Steps in topological order, level by level: a step comes after all whose longest way from an input is shorter, which tells what a step finds
+/// that another one leaves behind elsewhere than in its outputs. Within a level they come as in the document.
+fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
+    let index: BTreeMap<&str, usize> = steps
+        .iter()
+        .enumerate()
+        .map(|(i, s)| (s.name.as_str(), i))
+        .collect();
+    let mut after: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); steps.len()];
+    for (i, step) in steps.iter().enumerate() {
+        for arg in &step.args {
+            arg.each_ref(&mut |selector| {
+                if let Selector::Output { step, .. } = selector
+                    && let Some(source) = index.get(step.as_str())
+                {
+                    after[*source].insert(i);
+                }
+            });
+        }
+        for target in step.branches().into_iter().flatten() {
+            if let Some(target) = index.get(target) {
+                after[i].insert(*target);
+            }
+        }
+    }
+    let mut waits = vec![0_usize; steps.len()];
+    for target in after.iter().flatten() {
+        waits[*target] += 1;
+    }
+    let mut level: BTreeSet<usize> = (0..steps.len()).filter(|i| waits[*i] == 0).collect();
+    let mut order = Vec::with_capacity(steps.len());
+    while !level.is_empty() {
+        let mut next = BTreeSet::new();
+        for target in level.iter().flat_map(|step| &after[*step]) {
+            waits[*target] -= 1;
+            if waits[*target] == 0 {
+                next.insert(*target);
+            }
+        }
+        order.extend(std::mem::replace(&mut level, next));
+    }
+    if order.len() < steps.len() {
+        let stuck: Vec<&str> = steps
+            .iter()
+            .zip(&waits)
+            .filter(|(_, w)| **w > 0)
+            .map(|(s, _)| s.name.as_str())
+            .collect();
+        let first = stuck.first().copied().unwrap_or_default().to_owned();
+        return Err(Problem::new(
+            ErrorClass::ExecutionGraphStructureError,
+            format!("steps {} wait for each other in a circle", stuck.join(", ")),
+        )
+        .step(first));
+    }
+    let mut steps: Vec<Option<CheckedStep>> = steps.into_iter().map(Some).collect();
+    Ok(order
+        .into_iter()
+        .filter_map(|i| steps.get_mut(i).and_then(Option::take))
+        .collect())
+}

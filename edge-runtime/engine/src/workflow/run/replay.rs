@@ -1,0 +1,401 @@
+//! A workflow on recorded detections: what its tracker, its line and its zone say frame by frame.
+//!
+//! Owns the form of the recording ([`FORM`]), boxes in pixels. Invariant: the same recording always gives the same answer; no clock is read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
+use watchkeeper_contract::workflow::WorkflowError;
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::geometry::BBox;
+
+use crate::workflow::block_api::block::{DetectRequest, Host};
+use crate::workflow::block_api::manifest::Role;
+use crate::workflow::language::definition::InputType;
+use crate::workflow::language::error::{ErrorClass, Problem};
+use crate::workflow::language::kinds::Kind;
+use crate::workflow::plan::compiled::{Compiled, PlanInput, SlotId};
+use crate::workflow::run::execution::{Execution, RunReport, StepFailure};
+use crate::workflow::values::image::{ImageValue, Pixels, RgbPixels, VideoMeta};
+use crate::workflow::values::json::{Pictures, detection_id};
+use crate::workflow::values::value::Value;
+
+/// How a recording is written; a box is left, top, right and bottom in pixels, its score from 0 to 1, and the place of its class in `class_names`, from 0.
+const FORM: &str = r#"{"width": 1280, "height": 720, "fps": 30, "class_names": ["person"], "frames": [[[x1, y1, x2, y2, score, class], …], …]}"#;
+
+/// Detections that were recorded, frame by frame.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(expecting = "an object with width, height, fps, class_names and frames")]
+pub struct Recording {
+    width: u32,
+    height: u32,
+    fps: f64,
+    class_names: Vec<Arc<str>>,
+    frames: Vec<Vec<[f64; 6]>>,
+}
+
+/// What a replay gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    /// One object for each frame: `frame` (from 1), and of the first line `count_in` and `count_out`, of the first tracker
+    /// `tracked` as pairs of track and detection, of the first zone `timed` as pairs of track and seconds. `outputs` are those of the
+    /// workflow, where they were asked for, pictures by their size.
+    pub frames: Vec<Json>,
+    /// Steps that failed, each with the frame.
+    pub failures: Vec<(u64, StepFailure)>,
+}
+
+/// A picture of which only the size is known: black.
+#[derive(Debug)]
+struct Black([u32; 2]);
+
+impl Pixels for Black {
+    fn size(&self) -> [u32; 2] {
+        self.0
+    }
+
+    fn rgb(&self) -> Arc<RgbPixels> {
+        let [width, height] = self.0;
+        let data = vec![0; width as usize * height as usize * 3];
+        Arc::new(RgbPixels {
+            width,
+            height,
+            data,
+        })
+    }
+}
+
+/// Answers every detection step with what was recorded for the frame.
+#[derive(Debug)]
+struct Recorded(Detections);
+
+impl Host for Recorded {
+    fn detect(&mut self, _: &DetectRequest<'_>) -> Result<Detections, String> {
+        Ok(self.0.clone())
+    }
+}
+
+impl Recording {
+    /// Reads a recording from JSON.
+    ///
+    /// # Errors
+    /// What is wrong with it, where, and what would be right.
+    pub fn read(json: &[u8]) -> Result<Self, String> {
+        let read: Self = serde_json::from_slice(json)
+            .map_err(|error| format!("it is no recording of detections: {error}; write {FORM}"))?;
+        match read.wrong() {
+            Some(wrong) => Err(wrong),
+            None => Ok(read),
+        }
+    }
+
+    /// The first thing that can't be what was meant.
+    fn wrong(&self) -> Option<String> {
+        for (side, pixels) in [("width", self.width), ("height", self.height)] {
+            if pixels == 0 {
+                return Some(format!("{side} is 0; give that of the pictures in pixels"));
+            }
+        }
+        let boxes = self.frames.iter().enumerate();
+        let mut boxes = boxes.flat_map(|(f, rows)| {
+            let rows = rows.iter().enumerate();
+            rows.map(move |(b, row)| (f, b, row))
+        });
+        let names = self.class_names.len();
+        boxes.find_map(|(f, b, [.., score, class])| {
+            if !(0.0..=1.0).contains(score) {
+                return Some(format!(
+                    "frames[{f}][{b}] has the score {score}; a score is from 0 to 1"
+                ));
+            }
+            if class.fract() != 0.0 || *class < 0.0 {
+                return Some(format!(
+                    "frames[{f}][{b}] has the class {class}; a class is a whole number from 0, its place in class_names"
+                ));
+            }
+            #[expect(clippy::cast_precision_loss, reason = "nobody names 2^53 classes")]
+            let is_named = names == 0 || *class < names as f64;
+            (!is_named).then(|| {
+                format!(
+                    "frames[{f}][{b}] has the class {class}, and class_names has {names}; use 0 to {}, or name more",
+                    names - 1
+                )
+            })
+        })
+    }
+
+    /// The boxes of one frame; their ids are `frame-box`, both from 0.
+    fn detections(&self, frame: usize) -> Detections {
+        let rows = self.frames.get(frame).map(Vec::as_slice);
+        let boxes = rows.unwrap_or_default().iter().enumerate();
+        let boxes = boxes.map(|(i, [x1, y1, x2, y2, score, class])| {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "class numbers are small; `as` saturates"
+            )]
+            let class_id = *class as i64;
+            let name = usize::try_from(class_id).ok();
+            let name = name.and_then(|n| self.class_names.get(n).cloned());
+            Detection::new(
+                BBox::new(*x1, *y1, *x2, *y2),
+                *score,
+                class_id,
+                name.unwrap_or_else(|| Arc::from(format!("class_{class_id}"))),
+                DetectionId::Given(Arc::from(format!("{frame}-{i}"))),
+            )
+        });
+        Detections {
+            boxes: boxes.collect(),
+            size: [self.width, self.height],
+        }
+    }
+}
+
+/// Runs a workflow on a recording. The boxes go to every batch input that takes detections, and answer every detection
+/// step.
+///
+/// # Errors
+/// What keeps the workflow from running at all.
+pub fn replay(
+    compiled: &Compiled,
+    recording: &Recording,
+    with_outputs: bool,
+) -> Result<Replay, WorkflowError> {
+    let mut player = Player::new(compiled, recording)?;
+    let mut replay = Replay {
+        frames: Vec::with_capacity(recording.frames.len()),
+        failures: Vec::new(),
+    };
+    for (frame, number) in (0..recording.frames.len()).zip(1..) {
+        let report = player.play(&mut player.frame(frame))?;
+        let failures = report.errors.into_iter();
+        replay.failures.extend(failures.map(|f| (number, f)));
+        let mut row = compiled.replay_row(&player.run, number);
+        if with_outputs {
+            let outputs = player.run.rows_json(Pictures::Size).into_iter().next();
+            row.insert("outputs".into(), outputs.unwrap_or_default());
+        }
+        replay.frames.push(Json::Object(row));
+    }
+    Ok(replay)
+}
+
+/// A workflow on its way through a recording.
+#[derive(Debug)]
+pub struct Player<'a> {
+    compiled: &'a Compiled,
+    recording: &'a Recording,
+    run: Execution,
+}
+
+/// A frame that is ready to be played.
+#[derive(Debug)]
+pub struct Frame {
+    image: ImageValue,
+    batches: Vec<(SlotId, Value)>,
+    host: Recorded,
+    now: Duration,
+}
+
+impl<'a> Player<'a> {
+    /// Before the first frame.
+    ///
+    /// # Errors
+    /// Where the recording has no frame rate.
+    pub fn new(compiled: &'a Compiled, recording: &'a Recording) -> Result<Self, WorkflowError> {
+        let fps = recording.fps;
+        if !(fps.is_finite() && fps > 0.0) {
+            let message = format!("fps of the recording is {fps}, which is no rate");
+            return Err(Problem::new(ErrorClass::RuntimeInputError, message).done());
+        }
+        Ok(Self {
+            compiled,
+            recording,
+            run: compiled.instantiate(),
+        })
+    }
+
+    /// How many frames there are.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.recording.frames.len()
+    }
+
+    /// A frame, from 0; one beyond the last has no boxes.
+    #[must_use]
+    pub fn frame(&self, frame: usize) -> Frame {
+        let number = frame as u64 + 1;
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "frame numbers stay far below 2^53"
+        )]
+        let seconds = number as f64 / self.recording.fps;
+        let size = [self.recording.width, self.recording.height];
+        let image = ImageValue::new(
+            Arc::new(Black(size)),
+            VideoMeta {
+                video_identifier: Arc::from("replay"),
+                frame_number: number,
+                frame_timestamp: seconds,
+                source_s: None,
+                fps: Some(self.recording.fps),
+                comes_from_video_file: true,
+            },
+        );
+        let boxes = self.recording.detections(frame);
+        Frame {
+            image,
+            batches: self.compiled.replay_batches(&boxes),
+            host: Recorded(boxes),
+            now: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        }
+    }
+
+    /// Plays a frame.
+    ///
+    /// # Errors
+    /// Where the workflow wants an input that a recording doesn't have.
+    pub fn play(&mut self, frame: &mut Frame) -> Result<RunReport, WorkflowError> {
+        let batches = &frame.batches;
+        let is_missing = |number: usize, what: &InputType| {
+            matches!(what, InputType::Batch { .. }) && batches.iter().all(|(s, _)| s.0 != number)
+        };
+        let mut inputs = self.compiled.plan.inputs.iter().enumerate();
+        if let Some((_, input)) = inputs.find(|(number, i)| is_missing(*number, &i.what)) {
+            let message = format!("input {} is missing", input.name);
+            let problem = Problem::new(ErrorClass::RuntimeInputError, message);
+            return Err(problem.step("$inputs").property(&*input.name).done());
+        }
+        let image = frame.image.clone();
+        Ok(self.run.run(image, batches, frame.now, &mut frame.host))
+    }
+
+    /// The workflow after the last frame that was played.
+    #[must_use]
+    pub fn execution(&self) -> &Execution {
+        &self.run
+    }
+
+    /// The same, to be restored.
+    pub fn execution_mut(&mut self) -> &mut Execution {
+        &mut self.run
+    }
+}
+
+impl Compiled {
+    /// The boxes for every batch input that takes some.
+    fn replay_batches(&self, boxes: &Detections) -> Vec<(SlotId, Value)> {
+        let takes_boxes = |input: &PlanInput| {
+            let kinds = [Kind::Any, Kind::ObjectDetection];
+            matches!(input.what, InputType::Batch { depth: 1 })
+                && kinds.iter().any(|kind| input.kinds.has(*kind))
+        };
+        let each = self.plan.inputs.iter().enumerate();
+        let slots = each.filter(|(_, i)| takes_boxes(i)).map(|(n, _)| SlotId(n));
+        slots.map(|slot| (slot, boxes.clone().into())).collect()
+    }
+
+    /// The output of this name of the first step of a role.
+    fn of_role<'a>(&self, run: &'a Execution, role: Role, output: &str) -> Option<&'a Value> {
+        let step = self.plan.steps.iter().find(|s| s.manifest.role == role)?;
+        run.value(step.slot(output)?)
+    }
+
+    fn replay_row(&self, run: &Execution, number: u64) -> Map<String, Json> {
+        let has = |role: Role| self.plan.steps.iter().any(|s| s.manifest.role == role);
+        let mut row = Map::new();
+        row.insert("frame".into(), json!(number));
+        if has(Role::Line) {
+            for name in ["count_in", "count_out"] {
+                let count = self.of_role(run, Role::Line, name);
+                row.insert(name.into(), count.map_or(Json::Null, Value::to_json));
+            }
+        }
+        if has(Role::Tracker) {
+            let tracked = self.of_role(run, Role::Tracker, "tracked_detections");
+            let pairs = pairs(tracked, &|d| json!([d.track, detection_id(&d.id)]));
+            row.insert("tracked".into(), pairs);
+        }
+        if has(Role::Zone) {
+            let timed = self.of_role(run, Role::Zone, "timed_detections");
+            let seconds = |d: &Detection| d.time_in_zone;
+            // In tenths of a millisecond, as the recorded answers are.
+            let rounded = |s: f64| (s * 10_000.0).round_ties_even() / 10_000.0;
+            let pairs = pairs(timed, &|d| json!([d.track, seconds(d).map(rounded)]));
+            row.insert("timed".into(), pairs);
+        }
+        row
+    }
+}
+
+/// Something of each tracked box, in the order of the tracks.
+fn pairs(value: Option<&Value>, of: &dyn Fn(&Detection) -> Json) -> Json {
+    let Some(Value::Detections(all)) = value else {
+        return Json::Null;
+    };
+    let mut boxes: Vec<&Detection> = all.boxes.iter().collect();
+    boxes.sort_by_key(|d| d.track);
+    boxes.into_iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(change: impl FnOnce(&mut Json)) -> Result<usize, String> {
+        let mut recording = json!({"width": 640, "height": 480, "fps": 10.0, "class_names": ["person", "car"],
+            "frames": [[], [[0, 0, 9, 9, 0.5, 0], [0, 0, 9, 9, 1, 1]]]});
+        change(&mut recording);
+        Recording::read(recording.to_string().as_bytes()).map(|read| read.frames.len())
+    }
+
+    #[test]
+    fn a_recording_is_read_and_one_without_names_may_have_any_class() {
+        assert_eq!(read(|_| ()), Ok(2));
+        let unnamed = read(|r| {
+            r["class_names"] = json!([]);
+            r["frames"][1][0][5] = json!(40);
+        });
+        assert_eq!(unnamed, Ok(2));
+    }
+
+    #[test]
+    fn what_can_not_be_meant_is_told_with_its_place_and_the_remedy() {
+        type Change = fn(&mut Json);
+        let cases: [(Change, &str, &str); 6] = [
+            (
+                |r| r["frames"][1][0][4] = json!(3.5),
+                "frames[1][0] has the score 3.5",
+                "from 0 to 1",
+            ),
+            (
+                |r| r["frames"][1][1][5] = json!(2),
+                "frames[1][1] has the class 2",
+                "use 0 to 1",
+            ),
+            (
+                |r| r["frames"][1][1][5] = json!(-1),
+                "the class -1",
+                "a whole number from 0",
+            ),
+            (
+                |r| r["frames"][1][1][5] = json!(0.5),
+                "the class 0.5",
+                "a whole number from 0",
+            ),
+            (|r| r["width"] = json!(0), "width is 0", "in pixels"),
+            (
+                |r| *r = json!([[1, 2]]),
+                "no recording of detections",
+                "\"class_names\": [\"person\"]",
+            ),
+        ];
+        for (change, what, remedy) in cases {
+            let told = read(change).err().unwrap_or_default();
+            assert!(told.contains(what) && told.contains(remedy), "{told}");
+            assert!(!told.contains("struct"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Values that flow between steps, and their forms: pictures, JSON, Python's text formats, saved bytes.
+
+pub mod codec;
+pub(crate) mod image;
+pub mod json;
+pub(crate) mod python_format;
+pub(crate) mod python_json;
+pub(crate) mod stored_value;
+pub(crate) mod tree;
+pub(crate) mod value;

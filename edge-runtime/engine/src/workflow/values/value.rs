@@ -1,0 +1,485 @@
+//! Values: what flows between steps.
+//!
+//! Invariant: a [`Value`] is cheap to clone (a number or a reference count) and never changes once it is in a slot.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::geometry::Point;
+
+use crate::workflow::values::image::{ImageValue, VideoMeta};
+
+/// One value in a slot.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "serde_json::Value")]
+pub enum Value {
+    /// Nothing.
+    #[default]
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other number.
+    Float(f64),
+    /// Text.
+    Text(Arc<str>),
+    /// A list.
+    List(Arc<Vec<Value>>),
+    /// A dictionary, ordered by key.
+    Dict(Arc<BTreeMap<Arc<str>, Value>>),
+    /// The boxes of one picture.
+    Detections(Arc<Detections>),
+    /// One box of them, inside the query language.
+    Detection(Arc<Detections>, usize),
+    /// A picture.
+    Image(Arc<ImageValue>),
+    /// Where a frame stands in its video.
+    Meta(Arc<VideoMeta>),
+    /// Bytes, such as a file in memory.
+    Bytes(Arc<[u8]>),
+    /// Numbers in rows and columns: an embedding, a depth map.
+    Array(Arc<Array>),
+    /// A moment.
+    Time(jiff::Timestamp),
+    /// A secret, by the name under which the host keeps it. What it is, nobody here knows.
+    Secret(Arc<str>),
+}
+
+/// Numbers in any number of dimensions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "(Vec<usize>, Vec<f32>)", into = "(Vec<usize>, Vec<f32>)")]
+pub struct Array {
+    /// Length of each dimension; their product is the length of the data.
+    shape: Vec<usize>,
+    data: Vec<f32>,
+}
+
+impl From<Array> for (Vec<usize>, Vec<f32>) {
+    fn from(array: Array) -> Self {
+        (array.shape, array.data)
+    }
+}
+
+impl TryFrom<(Vec<usize>, Vec<f32>)> for Array {
+    type Error = String;
+
+    fn try_from((shape, data): (Vec<usize>, Vec<f32>)) -> Result<Self, String> {
+        let count = data.len();
+        let wrong = format!("{count} numbers don't make an array of {shape:?}");
+        Self::new(shape, data).ok_or(wrong)
+    }
+}
+
+impl Array {
+    /// Numbers by rows, the last dimension running fastest; `None` where their count is not the product of `shape`.
+    #[must_use]
+    pub fn new(shape: Vec<usize>, data: Vec<f32>) -> Option<Self> {
+        let count = shape.iter().try_fold(1_usize, |n, d| n.checked_mul(*d))?;
+        (count == data.len()).then_some(Self { shape, data })
+    }
+
+    /// A single row of numbers.
+    #[must_use]
+    pub fn row(data: Vec<f32>) -> Self {
+        Self {
+            shape: vec![data.len()],
+            data,
+        }
+    }
+
+    /// Length of each dimension.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The numbers, the last dimension running fastest.
+    #[must_use]
+    pub fn data(&self) -> &[f32] {
+        &self.data
+    }
+}
+
+impl From<Json> for Value {
+    fn from(json: Json) -> Self {
+        match json {
+            Json::Null => Self::Null,
+            Json::Bool(b) => Self::Bool(b),
+            Json::Number(n) => n
+                .as_i64()
+                .map_or_else(|| Self::Float(n.as_f64().unwrap_or(f64::NAN)), Self::Int),
+            Json::String(s) => Self::Text(s.into()),
+            Json::Array(items) => Self::List(Arc::new(items.into_iter().map(Self::from).collect())),
+            Json::Object(map) => Self::Dict(Arc::new(
+                map.into_iter()
+                    .map(|(k, v)| (Arc::from(k), Self::from(v)))
+                    .collect(),
+            )),
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Self {
+        Self::Bool(flag)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Float(number)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Arc<str>> for Value {
+    fn from(text: Arc<str>) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(items: Vec<Value>) -> Self {
+        Self::list(items)
+    }
+}
+
+impl From<ImageValue> for Value {
+    fn from(image: ImageValue) -> Self {
+        Self::Image(Arc::new(image))
+    }
+}
+
+impl From<Array> for Value {
+    fn from(array: Array) -> Self {
+        Self::Array(Arc::new(array))
+    }
+}
+
+impl From<Arc<Detections>> for Value {
+    fn from(detections: Arc<Detections>) -> Self {
+        Self::Detections(detections)
+    }
+}
+
+impl From<Detections> for Value {
+    fn from(detections: Detections) -> Self {
+        Self::Detections(Arc::new(detections))
+    }
+}
+
+/// The moment so many seconds after the Unix epoch, to the microsecond; none in years that cannot be told.
+pub(crate) fn moment(seconds: f64) -> Option<jiff::Timestamp> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "`as` saturates, and the range is checked next"
+    )]
+    let micros = (seconds * 1e6).round() as i64;
+    jiff::Timestamp::from_microsecond(micros).ok()
+}
+
+impl Value {
+    /// A list of values.
+    #[must_use]
+    pub fn list(items: Vec<Self>) -> Self {
+        Self::List(Arc::new(items))
+    }
+
+    /// A dictionary.
+    #[must_use]
+    pub fn dict<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
+        let entries = entries.into_iter().map(|(key, value)| (key.into(), value));
+        Self::Dict(Arc::new(entries.collect()))
+    }
+
+    /// The entry of a dictionary.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Dict(map) => map.get(key),
+            _ => None,
+        }
+    }
+
+    /// Name of the variant, for messages.
+    #[must_use]
+    pub const fn what(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Bool(_) => "a boolean",
+            Self::Int(_) | Self::Float(_) => "a number",
+            Self::Text(_) => "a string",
+            Self::List(_) => "a list",
+            Self::Dict(_) => "a dictionary",
+            Self::Detections(_) => "detections",
+            Self::Detection(..) => "a detection",
+            Self::Image(_) => "an image",
+            Self::Meta(_) => "video metadata",
+            Self::Bytes(_) => "bytes",
+            Self::Array(_) => "an array",
+            Self::Time(_) => "a time",
+            Self::Secret(_) => "a secret",
+        }
+    }
+
+    /// Whether these are detections, or this is a picture, that is in more than one place.
+    #[must_use]
+    pub(crate) fn is_shared(&self) -> bool {
+        match self {
+            Self::Detections(all) => Arc::strong_count(all) > 1,
+            Self::Image(image) => Arc::strong_count(image) > 1,
+            _ => false,
+        }
+    }
+
+    /// Whether it is [`Value::Null`].
+    #[must_use]
+    pub const fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// The number, counting a boolean as 0 or 1 the way Python does.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "counts and pixels stay far below 2^53"
+            )]
+            Self::Int(i) => Some(*i as f64),
+            Self::Float(f) => Some(*f),
+            Self::Bool(b) => Some(f64::from(u8::from(*b))),
+            _ => None,
+        }
+    }
+
+    /// The whole number, also where it is written as `2.0`.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Int(i) => Some(*i),
+            Self::Bool(b) => Some(i64::from(*b)),
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "checked to be whole; `as` saturates"
+            )]
+            Self::Float(f) if f.fract() == 0.0 => Some(*f as i64),
+            _ => None,
+        }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items of a list.
+    #[must_use]
+    pub fn as_list(&self) -> Option<&[Self]> {
+        match self {
+            Self::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The numbers of a list of numbers, or of an array, in order.
+    #[must_use]
+    pub fn as_numbers(&self) -> Option<Vec<f64>> {
+        match self {
+            Self::List(items) => items.iter().map(Self::as_f64).collect(),
+            Self::Array(array) => Some(array.data().iter().copied().map(f64::from).collect()),
+            _ => None,
+        }
+    }
+
+    /// The one box, of a value that stands for one.
+    #[must_use]
+    pub fn as_detection(&self) -> Option<&Detection> {
+        match self {
+            Self::Detection(all, index) => all.boxes.get(*index),
+            _ => None,
+        }
+    }
+
+    /// The point written as `[x, y]`, in pixels.
+    #[must_use]
+    pub fn as_point(&self) -> Option<Point> {
+        match self.as_list()? {
+            [x, y] => Some(Point::new(x.as_f64()?, y.as_f64()?)),
+            _ => None,
+        }
+    }
+
+    /// The points written as `[[x, y], …]`, in pixels.
+    #[must_use]
+    pub fn as_points(&self) -> Option<Vec<Point>> {
+        self.as_list()?.iter().map(Self::as_point).collect()
+    }
+
+    /// Equality as Python has it: numbers by value whatever their type, everything else by content.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::List(a), Self::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| a.same(b))
+            }
+            (Self::Dict(a), Self::Dict(b)) => {
+                a.len() == b.len()
+                    && a.iter()
+                        .zip(b.iter())
+                        .all(|((ka, va), (kb, vb))| ka == kb && va.same(vb))
+            }
+            (Self::Detections(a), Self::Detections(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Self::Detection(a, i), Self::Detection(b, j)) => a.boxes.get(*i) == b.boxes.get(*j),
+            (Self::Image(a), Self::Image(b)) => Arc::ptr_eq(a, b),
+            (Self::Meta(a), Self::Meta(b)) => a == b,
+            (Self::Bytes(a), Self::Bytes(b)) => a == b,
+            (Self::Array(a), Self::Array(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Self::Time(a), Self::Time(b)) => a == b,
+            (Self::Secret(a), Self::Secret(b)) => a == b,
+            _ => match (self.as_f64(), other.as_f64()) {
+                (Some(a), Some(b)) => a == b,
+                _ => false,
+            },
+        }
+    }
+
+    /// The text that Python's `str()` gives for a plain value, as the switch compares it.
+    #[must_use]
+    pub fn python_str(&self) -> String {
+        match self {
+            Self::Null => "None".to_owned(),
+            Self::Bool(true) => "True".to_owned(),
+            Self::Bool(false) => "False".to_owned(),
+            Self::Int(i) => i.to_string(),
+            Self::Float(f) => python_float(*f),
+            Self::Text(text) => text.to_string(),
+            Self::List(items) => {
+                let items: Vec<String> = items.iter().map(Self::python_repr).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Self::Dict(map) => {
+                let entries = map.iter();
+                let entries: Vec<String> = entries
+                    .map(|(key, v)| format!("{}: {}", python_quoted(key), v.python_repr()))
+                    .collect();
+                format!("{{{}}}", entries.join(", "))
+            }
+            other => other.to_json().to_string(),
+        }
+    }
+
+    /// The text that Python's `repr()` gives, as it stands within a list.
+    pub(crate) fn python_repr(&self) -> String {
+        match self {
+            Self::Text(text) => python_quoted(text),
+            other => other.python_str(),
+        }
+    }
+
+    /// The value as it is serialised in results, pictures by their size; see [`crate::workflow::values::json`].
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        crate::workflow::values::json::Writer::default().value(self)
+    }
+}
+
+/// A number as Python writes it: an exponent has a sign and two digits, and is written below 1e-4 and from 1e16.
+pub(crate) fn python_float(f: f64) -> String {
+    if !f.is_finite() {
+        return f.to_string().to_lowercase();
+    }
+    let size = f.abs();
+    if size != 0.0 && !(1e-4..1e16).contains(&size) {
+        let text = format!("{f:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (sign, exponent) = match exponent.strip_prefix('-') {
+            Some(rest) => ('-', rest),
+            None => ('+', exponent),
+        };
+        return format!("{digits}e{sign}{exponent:0>2}");
+    }
+    if f.fract() == 0.0 {
+        format!("{f:.1}")
+    } else {
+        f.to_string()
+    }
+}
+
+/// Text in the quotes that Python chooses.
+fn python_quoted(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push(quote);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            c if c == quote => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out.push(quote);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Value;
+
+    #[test]
+    fn plain_values_print_as_python_prints_them() {
+        let text = |v: Value| v.python_str();
+        assert_eq!(text(Value::Bool(true)), "True");
+        assert_eq!(text(Value::Null), "None");
+        assert_eq!(text(Value::Float(1.0)), "1.0");
+        assert_eq!(text(Value::Int(1)), "1");
+        assert_eq!(text(Value::Float(0.1 + 0.2)), "0.30000000000000004");
+        assert_eq!(text(Value::Float(1e16)), "1e+16");
+        assert_eq!(text(Value::Float(-2.5e-7)), "-2.5e-07");
+        let list = vec![Value::from("it's"), Value::from("a\n"), Value::Null];
+        let map = Value::dict([("k", Value::list(list))]);
+        assert_eq!(text(map), r#"{'k': ["it's", 'a\n', None]}"#);
+    }
+
+    #[test]
+    fn numbers_are_equal_by_value() {
+        assert!(Value::Int(1).same(&Value::Float(1.0)));
+        assert!(Value::Bool(true).same(&Value::Int(1)));
+        assert!(!Value::from("1").same(&Value::Int(1)));
+        assert!(!Value::Null.same(&Value::Int(0)));
+    }
+}
