@@ -27,12 +27,12 @@ use watchkeeper_vision::jpeg;
 use crate::clock;
 use crate::dry_run;
 use crate::effects::Effects;
+use crate::image_run::{NotRun, Still};
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
 use crate::server::Runtime;
-use crate::still::{NotRun, Still};
 
 /// JPEG quality of frames that are looked at (0–100).
 const VIEW_QUALITY: u8 = 85;

@@ -17,6 +17,7 @@ use tokio::task::JoinError;
 use tracing_subscriber::EnvFilter;
 use watchkeeper_config::Config;
 use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::EventId;
 use watchkeeper_store::StoreError;
 
 use crate::api::Api;
@@ -24,19 +25,19 @@ use crate::capture;
 use crate::clock;
 use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
+use crate::image_run;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, JournalError, Limits, Stamp};
+use crate::metrics::Metrics;
+use crate::pipeline::checkpoint::CheckpointStore;
+use crate::pipeline::checkpoint::pauses::Pauses;
+use crate::pipeline::inference::models::Models;
 use crate::pipeline::manager::{Manager, Parts};
-use crate::pipeline::models::Models;
-use crate::pipeline::pauses::Pauses;
 use crate::pipeline::recorder::{DISK_FAILED, Flushed, Recorder};
-use crate::pipeline::recordings::{self, Recordings};
-use crate::pipeline::room::Room;
-use crate::pipeline::states::States;
-use crate::pipeline::worker::{STOPPING, new_id};
-use crate::server::metrics::Metrics;
+use crate::pipeline::retention::disk_space::DiskSpace;
+use crate::pipeline::retention::recordings::{self, Recordings};
+use crate::pipeline::worker::STOPPING;
 use crate::server::{self, Server};
-use crate::still;
 use crate::stop::Stop;
 
 /// Ends that are appended with one sync.
@@ -129,7 +130,7 @@ pub fn check_media() -> ExitCode {
     let missing = serde_json::to_string(&capture::check::missing_elements());
     let told = missing
         .map_err(io::Error::from)
-        .and_then(|json| still::put(&mut io::stdout(), &json));
+        .and_then(|json| image_run::put(&mut io::stdout(), &json));
     match told {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -206,7 +207,7 @@ fn live(
     };
     let room_for = |media: &Arc<MediaStore>| {
         let (recordings, media) = (Arc::clone(&recordings), Arc::clone(media));
-        Room::new(&config.state_dir, recordings, media)
+        DiskSpace::new(&config.state_dir, recordings, media)
     };
     let (journal, losses) = match Journal::open(&config.state_dir, limits) {
         Err(JournalError::Store(StoreError::Full { needed, .. }))
@@ -227,7 +228,7 @@ fn live(
         boot_id: boot_id.to_string(),
         mono_ms: 0,
         at: clock::wall(),
-        id: new_id(),
+        id: EventId::generate(),
     };
     for loss in &losses {
         tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
@@ -242,7 +243,7 @@ fn live(
     }
     settle(&journal, &recorder, told, ends)?;
 
-    let states = Arc::new(States::spawn(&config.state_dir)?);
+    let checkpoints = Arc::new(CheckpointStore::spawn(&config.state_dir)?);
     let limits = effects::Limits::default();
     let effects = Effects::open(&config.state_dir, &config.sinks, limits)
         .map(Arc::new)
@@ -255,7 +256,7 @@ fn live(
         models: Models::new(config),
         metrics: Arc::clone(&metrics),
         recordings,
-        states,
+        checkpoints,
         effects: Arc::clone(&effects),
         channels: config.channels.iter().map(|c| c.id.clone()).collect(),
         guard: Arc::clone(guard),
@@ -318,7 +319,7 @@ async fn serve(
     config: &Config,
     api: Arc<Api>,
     manager: Arc<Manager>,
-    room: Arc<Room>,
+    room: Arc<DiskSpace>,
     mut stop: Stop,
 ) -> anyhow::Result<()> {
     let (end, ended) = tokio::sync::oneshot::channel::<()>();

@@ -9,6 +9,7 @@
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::event::{Phase, Verdict};
+use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
@@ -16,12 +17,11 @@ use watchkeeper_engine::rules::Change;
 
 use crate::capture::mailbox::Recv;
 use crate::clock;
-use crate::pipeline::detectors::Detectors;
-use crate::pipeline::host::DetectHost;
+use crate::pipeline::inference::detectors::Detectors;
+use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::plan;
 use crate::pipeline::run::Run;
-use crate::pipeline::worker::new_id;
 
 /// Most seconds of a source.
 const MAX_SECONDS: f64 = 60.0;
@@ -78,7 +78,7 @@ pub fn run(
             Recv::Frame(frame) => {
                 number += 1;
                 let local = clock::local(frame.wall);
-                let outcome = run.process(&frame, local, &mut new_id);
+                let outcome = run.process(&frame, local, &mut EventId::generate);
                 take(&mut report, outcome.changes);
                 if outcome.is_last {
                     break None;
@@ -103,7 +103,7 @@ pub fn run(
         let detail = format!("source {:?} gives no frame: {why}", spec.source.as_str());
         return Err(Problem::new(503, ProblemCode::NotReady, detail));
     }
-    take(&mut report, run.finish(&mut new_id));
+    take(&mut report, run.finish(&mut EventId::generate));
     report.results = run.results();
     report.results.elapsed_s = began.elapsed().as_secs_f64();
     report.results.events = report.events.len() as u64 + report.more_events;

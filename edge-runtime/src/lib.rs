@@ -7,7 +7,7 @@
 //! - [`journal`]: events, durable before they are spoken of, and the pipelines to run after a restart;
 //! - [`effects`]: what workflows want done outside, kept until the agent has done it;
 //! - [`server`]: HTTP over the Unix socket, [`api`]: what it answers;
-//! - [`still`]: a workflow on still pictures, without the daemon;
+//! - [`image_run`]: a workflow on still pictures, without the daemon;
 //! - [`daemon`]: the order of start and stop, [`guard`]: what keeps a crash loop from bricking the box, [`clock`]: the wall clock, [`thread`]:
 //!   threads that are waited for, but not for ever.
 //!
@@ -23,10 +23,11 @@ pub mod effects;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod guard;
+pub mod image_run;
 pub mod journal;
 pub mod media;
+pub mod metrics;
 pub mod pipeline;
 pub mod server;
-pub mod still;
 pub mod stop;
 pub mod thread;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use watchkeeper_config::LoadRequest;
 use watchkeeper_runtime::media::window::{self, WindowSize};
-use watchkeeper_runtime::{capture, daemon, still};
+use watchkeeper_runtime::{capture, daemon, image_run};
 
 /// Watches: capture, inference, workflows, journal. Serves HTTP on a Unix socket and needs neither the network nor the agent.
 #[derive(Debug, Parser)]
@@ -35,7 +35,7 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run a workflow on still pictures and print the results as JSON; what `watchkeeper workflow run` calls.
-    WorkflowRun(still::Request),
+    WorkflowRun(image_run::Request),
     /// Open a model file as a pipeline would, with the manifest beside it; what `watchkeeper models add` calls.
     ModelCheck {
         /// The file.
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         tracing::warn!("{warning}");
     }
     match &args.command {
-        Some(Command::WorkflowRun(request)) => return still::main(request, &config),
+        Some(Command::WorkflowRun(request)) => return image_run::main(request, &config),
         Some(Command::ModelCheck { file }) => return daemon::check_model(file, &config),
         None => {}
     }

@@ -24,7 +24,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::watch;
 use watchkeeper_config::SinksConfig;
 use watchkeeper_contract::effect::Effect;
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{EventId, PipelineId};
 use watchkeeper_contract::spool::{EffectCounts, EffectNumber, EffectOutcome, WaitingEffect};
 
 pub use spool::EffectsError;
@@ -32,7 +32,6 @@ pub(crate) use spool::fuzzing;
 use spool::{Draft, Failures, Folder, Numbers};
 
 use crate::clock;
-use crate::pipeline::worker::new_id;
 use crate::thread::Thread;
 
 /// How long the thread waits before it tries again to write what the disk refused.
@@ -376,7 +375,7 @@ impl Outlet {
         let body = to_raw_value(effect).map_err(|e| format!("it can't be kept: {e}"))?;
         let taken = Taken {
             draft: Draft {
-                id: new_id().to_string(),
+                id: EventId::generate().to_string(),
                 at: clock::wall(),
                 pipeline: self.pipeline.clone(),
                 step: step.to_owned(),

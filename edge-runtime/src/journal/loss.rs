@@ -252,7 +252,7 @@ mod tests {
                 unix_ms: 0,
                 quality: TimeQuality::Synced,
             },
-            id: EventId(ulid::Ulid::new()),
+            id: EventId::generate(),
         }
     }
 

@@ -17,11 +17,11 @@
 pub(crate) mod chain;
 mod loss;
 pub mod media;
+mod open_events;
 pub(crate) mod record;
 mod reservation;
 mod retention;
 mod specs;
-mod unended;
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -43,9 +43,9 @@ pub(crate) use reservation::{Reservation, ReservationError};
 pub use retention::Limits;
 pub use specs::{Kept, Kind, LastWord, Loaded, Specs, Unreadable, Word};
 
+use open_events::OpenEvents;
 use record::HeadV1;
 use retention::{Item, Retention};
-use unended::Unended;
 
 const EVENTS: Keyspace = Keyspace::new("events");
 const META: Keyspace = Keyspace::new("journal");
@@ -138,7 +138,7 @@ pub struct Journal {
     head: watch::Sender<Head>,
     specs: Specs,
     /// What was open when the last run ended, until [`Journal::ends`] is asked.
-    unended: Mutex<Unended>,
+    unended: Mutex<OpenEvents>,
 }
 
 #[derive(Debug)]
@@ -511,7 +511,7 @@ struct Found {
     last: u64,
     /// Its hash.
     hash: Hash,
-    unended: Unended,
+    unended: OpenEvents,
 }
 
 /// Reads every record once: sizes and severities for retention, the end of the chain, and what was left open.
@@ -523,7 +523,7 @@ fn scan_index(
     let mut found = Found {
         last: 0,
         hash: Hash::ZERO,
-        unended: Unended::default(),
+        unended: OpenEvents::default(),
     };
     for page in pages(store, EVENTS, OPEN_PAGE) {
         let page = page?;

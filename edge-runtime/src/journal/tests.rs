@@ -16,7 +16,7 @@ use super::*;
 fn event(severity: Severity) -> Event {
     Event {
         schema: EVENT_SCHEMA,
-        id: EventId(ulid::Ulid::new()),
+        id: EventId::generate(),
         seq: EventSeq(0),
         boot_id: "boot".to_owned(),
         mono_ms: 12,
@@ -227,7 +227,7 @@ fn what_was_left_open_is_ended_once_and_is_known_from_opening_without_another_re
             unix_ms: 7,
             quality: TimeQuality::Synced,
         },
-        id: EventId(ulid::Ulid::new()),
+        id: EventId::generate(),
     };
     let (open, ended) = (event(Severity::Warning), event(Severity::Info));
     let hold = || Event {
@@ -277,7 +277,7 @@ fn a_clip_that_was_being_filmed_is_told_of_once_also_after_the_end_of_its_event(
         boot_id: "next".to_owned(),
         mono_ms: 0,
         at: event(Severity::Info).at,
-        id: EventId(ulid::Ulid::new()),
+        id: EventId::generate(),
     };
     let filmed = |id: &str| Event {
         clip: Some(Clip {
@@ -450,7 +450,7 @@ fn a_store_set_aside_is_told_and_no_number_is_given_twice() {
             unix_ms: 0,
             quality: TimeQuality::Unsynced,
         },
-        id: EventId(ulid::Ulid::new()),
+        id: EventId::generate(),
     };
     let events = losses.iter().flat_map(|loss| loss.events(&stamp));
     let told = journal.append_losses(events.collect()).unwrap();

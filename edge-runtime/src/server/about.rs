@@ -9,8 +9,9 @@ use watchkeeper_contract::health::Health;
 use watchkeeper_http::Refusal;
 
 use super::file::{self, Opened, Wanted};
-use super::{App, metrics, openapi};
+use super::{App, openapi};
 use crate::journal::media;
+use crate::metrics;
 
 /// A picture that changes with every request.
 pub(super) fn jpeg(bytes: Vec<u8>) -> Response {

@@ -18,7 +18,6 @@ mod catalogue;
 mod effects;
 mod events;
 mod file;
-pub mod metrics;
 mod openapi;
 mod pipelines;
 mod refusal;

@@ -145,7 +145,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// How the runtime is.
     fn health(&self) -> Health;
 
-    /// Every metric in the OpenMetrics text format, such as [`Metrics::encode`](super::metrics::Metrics::encode) gives.
+    /// Every metric in the OpenMetrics text format, such as [`Metrics::encode`](crate::metrics::Metrics::encode) gives.
     fn metrics(&self) -> String;
 
     /// The journal.

@@ -33,11 +33,11 @@ use watchkeeper_contract::workflow::{
     WorkflowRunResult,
 };
 
-use super::metrics::Metrics;
 use super::*;
 use crate::effects::{self as spool, Effects};
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, Limits};
+use crate::metrics::Metrics;
 
 const NOW: Wall = Wall {
     unix_ms: 1_700_000_000_000,
@@ -464,7 +464,7 @@ fn unchunk(mut body: &[u8]) -> Vec<u8> {
 fn event() -> Event {
     Event {
         schema: EVENT_SCHEMA,
-        id: EventId(ulid::Ulid::new()),
+        id: EventId::generate(),
         seq: EventSeq(0),
         boot_id: "b".to_owned(),
         mono_ms: 0,

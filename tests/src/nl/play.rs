@@ -18,6 +18,7 @@ use serde_json::Value;
 use watchkeeper_config::SinksConfig;
 use watchkeeper_config::sinks::{HostRule, SecretSource};
 use watchkeeper_contract::event::{Phase, Verdict};
+use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineWarning};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::spool::EffectNumber;
@@ -31,11 +32,10 @@ use watchkeeper_models::MOTION;
 use watchkeeper_models::manifest::Task as ModelTask;
 use watchkeeper_runtime::clock;
 use watchkeeper_runtime::effects::{Effects, Limits};
-use watchkeeper_runtime::pipeline::detectors::Detectors;
-use watchkeeper_runtime::pipeline::host::DetectHost;
+use watchkeeper_runtime::pipeline::inference::detectors::Detectors;
+use watchkeeper_runtime::pipeline::inference::host::DetectHost;
 use watchkeeper_runtime::pipeline::plan;
 use watchkeeper_runtime::pipeline::run::Run;
-use watchkeeper_runtime::pipeline::worker::new_id;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 use watchkeeper_vision::geometry::BBox;
 
@@ -246,7 +246,7 @@ impl Stage<'_> {
                 recorded: true,
                 picture: picture.clone(),
             };
-            let outcome = run.process(&frame, clock::local_time(&local), &mut new_id);
+            let outcome = run.process(&frame, clock::local_time(&local), &mut EventId::generate);
             begun.extend(
                 outcome
                     .changes

@@ -176,6 +176,14 @@ conversions!(DisplayName, InvalidDisplayName);
 #[cfg_attr(feature = "openapi", schema(value_type = String, example = "01JABCDEFGHJKMNPQRSTVWXYZ0"))]
 pub struct EventId(pub ulid::Ulid);
 
+impl EventId {
+    /// Draws a new identity: the current time and 80 random bits.
+    #[must_use]
+    pub fn generate() -> Self {
+        Self(ulid::Ulid::new())
+    }
+}
+
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

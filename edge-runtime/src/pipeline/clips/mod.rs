@@ -9,13 +9,13 @@
 //! Invariants: nothing is kept where no rule asks for clips; an event whose record `new` announces a clip gets one record `clip`, here or at the next start of
 //! the runtime; events that follow each other closely share a clip that has all that each asks for; at most [`MOST_AT_ONCE`] are being written. The thread that
 //! takes frames waits for no disk and for no encoder: where a live camera's encoder is too slow, pictures are left out and counted. Only a recording waits,
-//! which can. Memory: at most [`pre_roll::MOST_BYTES`] of what was a moment ago, and [`waiting::MOST_BYTES`] for each clip that is being written; a picture that
+//! which can. Memory: at most [`pre_roll::MOST_BYTES`] of what was a moment ago, and [`frame_queue::MOST_BYTES`] for each clip that is being written; a picture that
 //! waits in several places is in memory once.
 
-mod film;
+mod clip_file;
+mod clip_writer;
+mod frame_queue;
 mod pre_roll;
-mod reel;
-mod waiting;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,13 +26,13 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::frame::Frame;
 use watchkeeper_vision::{jpeg, shrink};
 
+use self::clip_writer::{ClipServices, ClipWriter};
 use self::pre_roll::{PreRoll, Shot};
-use self::reel::{Desk, Reel};
-use super::recorder::Recorder;
 use crate::clock;
 use crate::journal::media::MediaStore;
 use crate::media::video::FINISH_WITHIN;
-use crate::server::metrics::Metrics;
+use crate::metrics::Metrics;
+use crate::pipeline::recorder::Recorder;
 use crate::thread::Thread;
 
 /// Longest side of a clip's pictures, in pixels: a clip shows what happened, the pictures of the event who it was.
@@ -73,7 +73,7 @@ struct Filming {
     span: Span,
     /// When a live camera should long have shown all of it.
     overdue: Option<Instant>,
-    reel: Reel,
+    reel: ClipWriter,
     thread: Thread,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Clips {
     filming: Vec<Filming>,
     /// Threads that complete their clip.
     closing: Vec<Thread>,
-    desk: Desk,
+    services: ClipServices,
 }
 
 impl std::fmt::Debug for Clips {
@@ -107,13 +107,13 @@ impl Clips {
             pre_roll: PreRoll::new(seconds(pre_roll_s)),
             filming: Vec::new(),
             closing: Vec::new(),
-            desk: Desk {
+            services: ClipServices {
                 media,
                 recorder,
                 metrics,
                 started,
-                encoder: film::installed(),
-                most_bytes: waiting::MOST_BYTES,
+                encoder: clip_file::installed(),
+                most_bytes: frame_queue::MOST_BYTES,
             },
         }
     }
@@ -147,7 +147,7 @@ impl Clips {
     /// An event begins at the source time `at`, and its rule wants a clip of it. What is answered goes into its record.
     pub(super) fn begin(&mut self, wanted: ClipSpec, at: Duration, is_live: bool) -> Clip {
         let clip = self.begun(wanted, at, is_live);
-        self.desk.metrics.clip(&clip.state);
+        self.services.metrics.clip(&clip.state);
         clip
     }
 
@@ -200,11 +200,11 @@ impl Clips {
                 "{MOST_AT_ONCE} clips of this pipeline are being written already; give its rules a cooldown_s"
             ));
         }
-        let clip = self.desk.media.name_clip(start.unix_ms);
+        let clip = self.services.media.name_clip(start.unix_ms);
         let (id, path) = (clip.id.clone(), clip.path.clone());
-        let begun = Reel::begin(clip, first, self.desk.clone());
+        let begun = ClipWriter::begin(clip, first, self.services.clone());
         let (reel, thread) = begun.map_err(|error| {
-            self.desk.media.give_up_clip(&id, &path);
+            self.services.media.give_up_clip(&id, &path);
             format!("no thread for it: {error}")
         })?;
         self.filming.push(Filming {

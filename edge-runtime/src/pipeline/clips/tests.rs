@@ -13,14 +13,13 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_vision::frame::testing::rgb_frame;
 
-use super::film::Encode;
+use super::clip_file::Encode;
 use super::*;
 use crate::journal::Journal;
 use crate::journal::media::MediaLimits;
 use crate::media::video::tests::read_back;
 use crate::media::video::{VideoError, VideoWriter};
 use crate::pipeline::recorder::tests::recorder;
-use crate::pipeline::worker::new_id;
 
 /// An encoder that stands still for as long as it is told to.
 #[derive(Debug, Default)]
@@ -163,7 +162,7 @@ impl Bench {
         &mut self,
         before: impl Fn(VideoWriter) -> Box<dyn Encode> + Send + Sync + 'static,
     ) {
-        self.clips.desk.encoder = Arc::new(move |path: &Path, size: [u32; 2]| {
+        self.clips.services.encoder = Arc::new(move |path: &Path, size: [u32; 2]| {
             let writer = VideoWriter::create(path, size, f64::from(pre_roll::RATE))?;
             Ok(before(writer))
         });
@@ -177,7 +176,7 @@ impl Bench {
         };
         let mut bench = Self::with(5.0, limits);
         let encoder = Arc::clone(encoder);
-        bench.clips.desk.encoder = Arc::new(move |path: &Path, _| {
+        bench.clips.services.encoder = Arc::new(move |path: &Path, _| {
             Ok(Box::new(Large(Arc::clone(&encoder), 1000, path.to_owned())))
         });
         bench
@@ -243,7 +242,11 @@ impl Bench {
 
     /// Clips that were kept, clips that are lost, and pictures that they go without, as Prometheus reads them.
     fn counted(&self) -> [u64; 3] {
-        let text = self.clips.desk.metrics.encode(&self.journal, &self.media);
+        let text = self
+            .clips
+            .services
+            .metrics
+            .encode(&self.journal, &self.media);
         let names = [
             "watchkeeper_clips_total{state=\"kept\"} ",
             "watchkeeper_clips_total{state=\"lost\"} ",
@@ -263,7 +266,7 @@ impl Bench {
 fn event(clip: Clip) -> Event {
     Event {
         schema: EVENT_SCHEMA,
-        id: EventId(new_id().0),
+        id: EventId::generate(),
         seq: EventSeq(0),
         boot_id: "boot".to_owned(),
         mono_ms: 0,
@@ -493,9 +496,9 @@ fn nobody_waits_for_an_encoder_that_stands_still_and_what_is_left_out_is_told() 
     let encoder = Arc::new(Encoder::default());
     let mut bench = Bench::live_before(&encoder);
     // There is no place for a picture beside those that the clip begins with.
-    bench.clips.desk.most_bytes = 1;
+    bench.clips.services.most_bytes = 1;
     bench.show(6);
-    let events: Vec<Event> = (0..=waiting::MOST_EVENTS)
+    let events: Vec<Event> = (0..=frame_queue::MOST_EVENTS)
         .map(|_| bench.happens(5.0, 20.0))
         .collect();
     let ids: std::collections::BTreeSet<String> = events

@@ -1,5 +1,5 @@
 //! Pipelines that the guard against crash loops holds ([`crate::guard`]): asked at the start, told what runs, and let go by a person; and those that have
-//! failed by themselves ([`restarts`](crate::pipeline::restarts)).
+//! failed by themselves ([`restarts`](super::restarts)).
 //!
 //! Invariant: every hold is an event that begins when the pipeline is held and ends when it is let go; what has failed is begun anew here and never what is held.
 
@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use watchkeeper_contract::event::{EventBody, Phase};
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_contract::rule::Severity;
 
+use super::deployed::Idle;
+use super::restarts::{Health, Observed, Word};
 use super::{Deployed, Manager};
 use crate::capture::source::SourceHandle;
 use crate::guard::{Held, fingerprint};
-use crate::pipeline::deployed::Idle;
-use crate::pipeline::outage::{BoxRecord, box_event};
-use crate::pipeline::restarts::{Health, Observed, Word};
-use crate::pipeline::worker::{Worker, new_id};
+use crate::pipeline::box_event::{BoxRecord, box_event};
+use crate::pipeline::worker::Worker;
 
 /// How a pipeline is, for [`Manager::restart_failed`]. `is_blind`: a fault of ours ended its source.
 fn health_of(deployed: &Deployed, is_blind: bool) -> Health {
@@ -58,7 +58,7 @@ impl Manager {
             .values()
             .map(|s| (s.id.clone(), self.print(s)))
             .collect();
-        let (newly, released) = self.parts.guard.judge(&prints, &mut new_id);
+        let (newly, released) = self.parts.guard.judge(&prints, &mut EventId::generate);
         for id in newly {
             if let Some(held) = self.parts.guard.held(&id) {
                 tracing::error!(pipeline = %id, "{}", held.why);
@@ -128,7 +128,11 @@ impl Manager {
             (id, Observed { source, health })
         });
         let all = all.collect();
-        let actions = { self.restarts.lock().observe(now, all, &mut new_id) };
+        let actions = {
+            self.restarts
+                .lock()
+                .observe(now, all, &mut EventId::generate)
+        };
         self.tell_failed(actions.words);
         for id in actions.due {
             tracing::warn!(pipeline = %id, "it has failed and is begun anew");

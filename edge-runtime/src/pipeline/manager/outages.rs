@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
 
+use super::open_outages::{Notice, Outages};
 use super::sources::Sources;
 use super::{Deployed, Manager};
 use crate::capture::notices::{Inbox, Noticed, SourceNotice};
 use crate::capture::source::SourceHandle;
 use crate::clock;
-use crate::pipeline::outage::{BoxRecord, Notice, Outages, box_event};
+use crate::pipeline::box_event::{BoxRecord, box_event};
 use crate::pipeline::recorder::Recorder;
-use crate::pipeline::worker::new_id;
 
 impl Manager {
     /// Takes a source out of the table, or puts `next` in its place, and ends what was wrong with it. It is closed; dropping it waits for its thread.
@@ -39,7 +39,12 @@ impl Manager {
         if let Some(old) = &old {
             old.close();
         }
-        let record = outages.notice(Instant::now(), id, Notice::Forgotten, &mut new_id);
+        let record = outages.notice(
+            Instant::now(),
+            id,
+            Notice::Forgotten,
+            &mut EventId::generate,
+        );
         self.tell_outage(id, record);
         old
     }
@@ -51,7 +56,7 @@ impl Manager {
         };
         let source = deployed.spec().source.clone();
         let mut outages = self.outages.lock();
-        let record = outages.watched(Instant::now(), &source, &mut new_id);
+        let record = outages.watched(Instant::now(), &source, &mut EventId::generate);
         self.tell_outage(&source, record);
     }
 
@@ -104,9 +109,9 @@ impl OutageJournal {
             }
             let is_watched = self.is_watched(&source, told);
             let record = if is_watched {
-                outages.notice(told, &source, notice, &mut new_id)
+                outages.notice(told, &source, notice, &mut EventId::generate)
             } else {
-                outages.glimpse(told, &source, notice, &mut new_id)
+                outages.glimpse(told, &source, notice, &mut EventId::generate)
             };
             if let Some(record) = record {
                 let mut event = box_event(record, &self.boot_id, self.started);

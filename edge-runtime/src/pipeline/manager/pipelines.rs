@@ -21,11 +21,11 @@ use watchkeeper_engine::rules::check;
 use super::{Deployed, Idle, MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;
 use crate::journal::{LastWord, Word};
-use crate::pipeline::detectors::Detectors;
-use crate::pipeline::host::DetectHost;
+use crate::pipeline::checkpoint::Checkpoint;
+use crate::pipeline::inference::detectors::Detectors;
+use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::plan::{self, Plan};
 use crate::pipeline::run::Run;
-use crate::pipeline::states::Kept;
 use crate::pipeline::worker::{Services, Subscribe, Worker};
 
 /// How long the answer to a pause or resume waits for the pipeline to do it, so that it tells what is and not what was.
@@ -200,7 +200,7 @@ impl Manager {
 
     /// What a pipeline remembered is of no use any more; waits for the disk, so no lock may be held that others need.
     fn forget_state(&self, id: &PipelineId) {
-        if let Err(why) = self.parts.states.forget(id) {
+        if let Err(why) = self.parts.checkpoints.forget(id) {
             tracing::warn!(
                 pipeline = %id, why,
                 "what it remembered before is not off the disk yet; a crash now would bring it back"
@@ -220,7 +220,7 @@ impl Manager {
         &self,
         spec: PipelineSpec,
         prepared: Prepared,
-        kept: Option<Kept>,
+        kept: Option<Checkpoint>,
     ) -> Result<PipelineStatus, Problem> {
         let id = spec.id.clone();
         let (deployed, answer) = match self.start(spec.clone(), prepared, kept) {
@@ -361,7 +361,7 @@ impl Manager {
     fn begin_anew(
         &self,
         spec: PipelineSpec,
-        kept: Option<Kept>,
+        kept: Option<Checkpoint>,
     ) -> Result<PipelineStatus, Problem> {
         // A model may take minutes to load, which only changes of this pipeline wait for.
         let prepared = self.prepare(&spec)?;
@@ -486,8 +486,8 @@ impl Manager {
     }
 
     /// What an earlier process left of a pipeline that has not run in this one.
-    fn kept(&self, spec: &PipelineSpec) -> Option<Kept> {
-        let loaded = self.parts.states.load(&spec.id, &spec.source);
+    fn kept(&self, spec: &PipelineSpec) -> Option<Checkpoint> {
+        let loaded = self.parts.checkpoints.load(&spec.id, &spec.source);
         loaded.unwrap_or_else(|why| {
             tracing::warn!(pipeline = %spec.id, why, "what it remembered can't be used: it counts from nought");
             None
@@ -534,7 +534,7 @@ impl Manager {
         &self,
         spec: PipelineSpec,
         prepared: Prepared,
-        kept: Option<Kept>,
+        kept: Option<Checkpoint>,
     ) -> Result<Worker, Problem> {
         let host = DetectHost::new(prepared.detectors, fastrand::u64(..))
             .with_outlet(self.parts.effects.outlet(&spec.id));
@@ -549,8 +549,8 @@ impl Manager {
             started: self.parts.started,
             stopping: self.parts.stopping,
         };
-        let keeper = self.parts.states.keeper(&spec.id, &spec.source);
-        Worker::spawn(spec, run, kept, keeper, recording, services).map_err(|e| {
+        let checkpointer = self.parts.checkpoints.checkpointer(&spec.id, &spec.source);
+        Worker::spawn(spec, run, kept, checkpointer, recording, services).map_err(|e| {
             Problem::new(
                 500,
                 ProblemCode::Internal,

@@ -12,12 +12,12 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{STALL_S, SourceSpec, SourceStatus};
 
+use super::deployed::Idle;
 use super::{Deployed, MAX_SOURCES, Manager, limit, storage};
 use crate::capture::mailbox::FrameReceiver;
 use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::clock;
 use crate::journal::Word;
-use crate::pipeline::deployed::Idle;
 use crate::pipeline::worker::Subscribe;
 
 /// Sources by name; shared with the pipelines, which look themselves up here.

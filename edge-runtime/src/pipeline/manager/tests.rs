@@ -6,7 +6,7 @@ use std::path::Path;
 use watchkeeper_config::LoadRequest;
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{EventBody, Phase};
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::source::{LossCause, SourceSpec};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{Batch, MemoryStore, Op, OpenOutcome, Store};
@@ -19,16 +19,16 @@ use crate::clock;
 use crate::effects;
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
-use crate::pipeline::detectors::Detectors;
-use crate::pipeline::host::DetectHost;
-use crate::pipeline::outage::{BoxRecord, Notice};
+use crate::pipeline::box_event::BoxRecord;
+use crate::pipeline::checkpoint::{CheckpointStore, PipelineMemory};
+use crate::pipeline::inference::detectors::Detectors;
+use crate::pipeline::inference::host::DetectHost;
+use crate::pipeline::manager::open_outages::Notice;
 use crate::pipeline::recorder::QUEUE;
 use crate::pipeline::recorder::tests::BeforeWrites;
-use crate::pipeline::recordings;
-use crate::pipeline::room::Room;
+use crate::pipeline::retention::disk_space::DiskSpace;
+use crate::pipeline::retention::recordings;
 use crate::pipeline::run::{Memory, Run};
-use crate::pipeline::states::{PipelineMemory, States};
-use crate::pipeline::worker::new_id;
 
 /// How long the end of a pipeline is waited for here.
 const STOPPING: Duration = Duration::from_secs(4);
@@ -39,10 +39,10 @@ fn manager(state: &Path) -> Manager {
 }
 
 fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
-    manager_with(store, States::spawn(state).unwrap(), state)
+    manager_with(store, CheckpointStore::spawn(state).unwrap(), state)
 }
 
-fn manager_with(store: Arc<dyn Store>, states: States, state: &Path) -> Manager {
+fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Path) -> Manager {
     let file = state.join("watchkeeper.toml");
     std::fs::write(&file, format!("[runtime]\nstate_dir = {state:?}\n")).unwrap();
     let config = watchkeeper_config::load(&LoadRequest {
@@ -60,7 +60,7 @@ fn manager_with(store: Arc<dyn Store>, states: States, state: &Path) -> Manager 
         min_free_bytes: 0,
     };
     let recordings = Arc::new(Recordings::new(state, limits));
-    let room = Room::new(state, Arc::clone(&recordings), Arc::clone(&media));
+    let room = DiskSpace::new(state, Arc::clone(&recordings), Arc::clone(&media));
     let (recorder, _) =
         Recorder::spawn(Arc::clone(&journal), Arc::clone(&media), Arc::new(room)).unwrap();
     let config = config.unwrap();
@@ -75,7 +75,7 @@ fn manager_with(store: Arc<dyn Store>, states: States, state: &Path) -> Manager 
         models: Models::new(&config),
         metrics: Arc::new(Metrics::new()),
         recordings,
-        states: Arc::new(states),
+        checkpoints: Arc::new(checkpoints),
         guard: Arc::new(GuardFile::open(state, 0).unwrap()),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
@@ -170,7 +170,7 @@ fn a_late_word_of_a_source_that_was_replaced_is_nobodys() {
     // What nobody watches is only remembered, until somebody does.
     let begins = |source: &str| {
         let mut outages = manager.outages.lock();
-        let new_id = &mut crate::pipeline::worker::new_id;
+        let new_id = &mut EventId::generate;
         outages
             .watched(Instant::now(), &id(source), new_id)
             .is_some()
@@ -329,13 +329,13 @@ fn a_watch_whose_time_was_over_stays_over_in_the_next_process_until_it_is_resume
 
 /// What an earlier process left of `spec`: seven events.
 fn left_behind(spec: &PipelineSpec, state: &Path) {
-    let before = States::spawn(state).unwrap();
+    let before = CheckpointStore::spawn(state).unwrap();
     let memory = PipelineMemory {
         counting_since: None,
         events: 7,
         run: kept_by(spec),
     };
-    before.keeper(&spec.id, &spec.source).keep(memory);
+    before.checkpointer(&spec.id, &spec.source).keep(memory);
     before.end(Duration::from_secs(60));
 }
 
@@ -398,7 +398,7 @@ fn kept_by(spec: &PipelineSpec) -> Memory {
     let picture = Picture::rgb(64, 48, vec![0; 64 * 48 * 3]);
     let mut frame = Frame::still(seen, Instant::now(), clock::wall(), picture);
     frame.recorded = false;
-    run.process(&frame, clock::local(frame.wall), &mut new_id);
+    run.process(&frame, clock::local(frame.wall), &mut EventId::generate);
     run.save().unwrap()
 }
 
@@ -633,19 +633,24 @@ fn what_a_pipeline_was_not_allowed_is_no_trouble_once_it_is_deleted_or_replaced(
 #[test]
 fn whoever_deploys_a_pipeline_and_waits_for_the_disk_keeps_nobody_from_changing_something_else() {
     let state = tempfile::tempdir().unwrap();
-    let states = States::spawn_patient(state.path(), Duration::from_secs(600)).unwrap();
-    let manager = manager_with(Arc::new(MemoryStore::new()), states, state.path());
+    let checkpoints =
+        CheckpointStore::spawn_patient(state.path(), Duration::from_secs(600)).unwrap();
+    let manager = manager_with(Arc::new(MemoryStore::new()), checkpoints, state.path());
     manager.put_source(spec("gate", "demo:")).unwrap();
     // A pipe from which nobody reads, in the place of the file that is written first: whoever writes it hangs.
     let pipe = state.path().join("states/.slow.state.tmp");
     let modes = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, modes).unwrap();
-    let (states, deployed) = (&manager.parts.states, watching("motion"));
+    let (checkpoints, deployed) = (&manager.parts.checkpoints, watching("motion"));
     let slow = PipelineId::new("slow").unwrap();
-    states.keeper(&slow, &id("gate")).failed(Some(STOPPING));
+    checkpoints
+        .checkpointer(&slow, &id("gate"))
+        .failed(Some(STOPPING));
     std::thread::scope(|scope| {
         let deploying = scope.spawn(|| manager.create_pipeline(deployed.clone(), false));
-        until("the disk to be waited for", || states.is_owed(&deployed.id));
+        until("the disk to be waited for", || {
+            checkpoints.is_owed(&deployed.id)
+        });
         let is_free = manager
             .changes
             .try_lock_for(Duration::from_secs(60))
@@ -746,14 +751,14 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
     let filling = std::thread::spawn(move || {
         for _ in 0..3 * QUEUE {
             let record = BoxRecord {
-                id: new_id(),
+                id: EventId::generate(),
                 phase: Phase::New,
                 body: EventBody::PipelineHeld {
                     message: "on purpose".to_owned(),
                 },
             };
             recorder.record(
-                crate::pipeline::outage::box_event(record, "boot", Instant::now()),
+                crate::pipeline::box_event::box_event(record, "boot", Instant::now()),
                 None,
             );
         }
@@ -803,7 +808,7 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
     };
     let yard = id("yard");
     let mut outages = manager.outages.lock();
-    let begun = outages.notice(Instant::now(), &yard, lost, &mut new_id);
+    let begun = outages.notice(Instant::now(), &yard, lost, &mut EventId::generate);
     drop(outages);
     assert!(begun.is_some());
     meanwhile(&|| manager.delete_source(&yard).unwrap());

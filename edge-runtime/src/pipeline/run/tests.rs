@@ -14,7 +14,7 @@ use watchkeeper_vision::frame::testing::rgb_frame;
 use watchkeeper_vision::geometry::BBox;
 
 use super::*;
-use crate::pipeline::detectors::Detectors;
+use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::plan::plan;
 
 /// Sees one person at one place, in every frame it is asked about that is not black.

@@ -13,12 +13,12 @@ use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::journal::Journal;
 use crate::journal::media::MediaLimits;
 use crate::media::video::tests::read_back;
-use crate::pipeline::detectors::Detectors;
-use crate::pipeline::host::DetectHost;
+use crate::pipeline::checkpoint::CheckpointStore;
+use crate::pipeline::inference::detectors::Detectors;
+use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::plan::plan;
 use crate::pipeline::recorder::tests::recorder;
-use crate::pipeline::recordings::{Limits, Recordings};
-use crate::pipeline::states::States;
+use crate::pipeline::retention::recordings::{Limits, Recordings};
 
 struct OneSource(SourceHandle);
 
@@ -47,17 +47,17 @@ fn pipeline(
     sources: impl Subscribe + 'static,
     state: &Path,
 ) -> (Worker, Arc<Journal>) {
-    let states = States::spawn(state).unwrap();
+    let states = CheckpointStore::spawn(state).unwrap();
     pipeline_after(None, spec, sources, state, &states)
 }
 
 /// The same after what was `kept`.
 fn pipeline_after(
-    kept: Option<Kept>,
+    kept: Option<Checkpoint>,
     spec: Value,
     sources: impl Subscribe + 'static,
     state: &Path,
-    states: &States,
+    states: &CheckpointStore,
 ) -> (Worker, Arc<Journal>) {
     let mut whole = json!({"id": "p", "source": "cam"});
     whole
@@ -90,8 +90,8 @@ fn pipeline_after(
         stopping: STOPPING,
     };
     let recording = spec.record.then(|| recordings.of(&spec.id));
-    let keeper = states.keeper(&spec.id, &spec.source);
-    let worker = Worker::spawn(spec, run, kept, keeper, recording, services).unwrap();
+    let checkpointer = states.checkpointer(&spec.id, &spec.source);
+    let worker = Worker::spawn(spec, run, kept, checkpointer, recording, services).unwrap();
     (worker, journal)
 }
 
@@ -299,7 +299,7 @@ fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
 #[test]
 fn what_a_fault_ended_watches_the_rest_of_its_time_and_counts_from_nought() {
     let (state, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let states = States::spawn(state.path()).unwrap();
+    let states = CheckpointStore::spawn(state.path()).unwrap();
     let mut spec = watching();
     spec["stop_after_s"] = json!(3600.0);
     let camera = Arc::new(Camera::default());
@@ -333,8 +333,8 @@ fn what_a_fault_ended_watches_the_rest_of_its_time_and_counts_from_nought() {
     assert!(
         matches!(
             &kept,
-            Some(Kept {
-                left: Left::Elapsed(_),
+            Some(Checkpoint {
+                left: Resume::Elapsed(_),
                 ..
             })
         ),

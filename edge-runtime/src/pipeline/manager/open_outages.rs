@@ -6,18 +6,15 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use watchkeeper_contract::event::{
-    Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Phase, Verdict,
-};
-use watchkeeper_contract::id::{EventId, EventSeq, SourceId};
-use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::event::{EventBody, Phase};
+use watchkeeper_contract::id::{EventId, SourceId};
 use watchkeeper_contract::source::{Blindness, LossCause};
 
-use crate::clock;
+use crate::pipeline::box_event::BoxRecord;
 
 /// What happened to a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
+pub(crate) enum Notice {
     /// It stopped delivering.
     Lost {
         /// Why.
@@ -33,17 +30,6 @@ pub enum Notice {
     Forgotten,
 }
 
-/// One record to write about the box's own work.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BoxRecord {
-    /// Identity of what goes on.
-    pub id: EventId,
-    /// Begin, change of cause, or end.
-    pub phase: Phase,
-    /// What to say.
-    pub body: EventBody,
-}
-
 #[derive(Debug, Clone)]
 struct Open {
     id: EventId,
@@ -54,7 +40,7 @@ struct Open {
 
 /// The open outages.
 #[derive(Debug, Default)]
-pub struct Outages {
+pub(crate) struct Outages {
     open: BTreeMap<SourceId, Open>,
     /// What is wrong with sources at which somebody only looked; nobody asked to be told.
     glimpsed: BTreeMap<SourceId, Notice>,
@@ -62,7 +48,7 @@ pub struct Outages {
 
 impl Outages {
     /// Takes a notice about `source` at `now`.
-    pub fn notice(
+    pub(crate) fn notice(
         &mut self,
         now: Instant,
         source: &SourceId,
@@ -94,7 +80,7 @@ impl Outages {
     }
 
     /// Takes a notice about a source that no pipeline watches: it begins no outage, but ends the one that is open.
-    pub fn glimpse(
+    pub(crate) fn glimpse(
         &mut self,
         now: Instant,
         source: &SourceId,
@@ -113,7 +99,7 @@ impl Outages {
     }
 
     /// A pipeline begins to watch `source`: what was only glimpsed is an outage from now on.
-    pub fn watched(
+    pub(crate) fn watched(
         &mut self,
         now: Instant,
         source: &SourceId,
@@ -166,49 +152,6 @@ fn body(cause: Option<LossCause>, message: String, lasted: Option<Duration>) -> 
         message,
         lasted_s: lasted.map(|d| (d.as_secs_f64() * 1e3).round() / 1e3),
     }
-}
-
-/// An event about the box itself.
-pub(super) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> Event {
-    let (severity, decision, evidence) = decision();
-    Event {
-        schema: EVENT_SCHEMA,
-        id: record.id,
-        seq: EventSeq::default(),
-        boot_id: boot_id.to_owned(),
-        mono_ms: clock::millis(started.elapsed()),
-        at: clock::wall(),
-        phase: record.phase,
-        source: None,
-        pipeline: None,
-        severity,
-        body: record.body,
-        decision,
-        evidence,
-        media: Vec::new(),
-        clip: None,
-        hash: String::new(),
-    }
-}
-
-/// The decision about what the box knows of its own work for certain.
-#[must_use]
-fn decision() -> (Severity, Decision, Vec<Evidence>) {
-    (
-        Severity::Warning,
-        Decision {
-            verdict: Verdict::Act,
-            confidence: 1.0,
-            reason: "the runtime's own observation".to_owned(),
-            asks: None,
-        },
-        vec![Evidence {
-            source: "source_state".to_owned(),
-            confidence: 1.0,
-            weight: 1.0,
-            note: "observed, not inferred".to_owned(),
-        }],
-    )
 }
 
 #[cfg(test)]

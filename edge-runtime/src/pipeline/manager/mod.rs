@@ -9,9 +9,12 @@
 //!
 //! Locks, in the order in which they are taken: the turn of a pipeline, `changes`, `outages`, and last one of the tables or of the sections, or `restarts`.
 
+mod deployed;
 mod holds;
+mod open_outages;
 mod outages;
 mod pipelines;
+mod restarts;
 mod restore;
 mod sections;
 mod sources;
@@ -28,19 +31,13 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{SourceSpec, SourceState};
 use watchkeeper_vision::frame::Frame;
 
+use self::deployed::{Deployed, Idle};
+use self::open_outages::Outages;
 use self::outages::OutageJournal;
 use self::pipelines::Turns;
+use self::restarts::Restarts;
 use self::sections::Sections;
 use self::sources::Sources;
-use super::deployed::{Deployed, Idle};
-use super::models::Models;
-use super::outage::Outages;
-use super::pauses::Pauses;
-use super::recorder::Recorder;
-use super::recordings::Recordings;
-use super::restarts::Restarts;
-use super::states::States;
-use super::worker::Subscribe as _;
 use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, Teller};
 use crate::capture::source::SourceHandle;
@@ -48,7 +45,13 @@ use crate::effects::Effects;
 use crate::guard::GuardFile;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
-use crate::server::metrics::Metrics;
+use crate::metrics::Metrics;
+use crate::pipeline::checkpoint::CheckpointStore;
+use crate::pipeline::checkpoint::pauses::Pauses;
+use crate::pipeline::inference::models::Models;
+use crate::pipeline::recorder::Recorder;
+use crate::pipeline::retention::recordings::Recordings;
+use crate::pipeline::worker::Subscribe as _;
 
 /// Most sources of one box.
 pub const MAX_SOURCES: usize = 64;
@@ -77,7 +80,7 @@ pub struct Parts {
     /// Where annotated videos go, and how much of them is kept.
     pub recordings: Arc<Recordings>,
     /// What pipelines remember over a restart.
-    pub states: Arc<States>,
+    pub checkpoints: Arc<CheckpointStore>,
     /// What workflows want done outside.
     pub effects: Arc<Effects>,
     /// Channels that rules may name.
@@ -88,7 +91,7 @@ pub struct Parts {
     pub boot_id: Arc<str>,
     /// When it started.
     pub started: Instant,
-    /// How long whoever ends a pipeline waits for it; [`super::worker::STOPPING`].
+    /// How long whoever ends a pipeline waits for it; [`crate::pipeline::worker::STOPPING`].
     pub stopping: Duration,
 }
 
@@ -280,7 +283,7 @@ impl Manager {
         for worker in workers() {
             worker.stop_within(left());
         }
-        self.parts.states.end(left());
+        self.parts.checkpoints.end(left());
         let ids: Vec<SourceId> = self.sources.table.read().keys().cloned().collect();
         let sources: Vec<SourceHandle> = ids
             .iter()

@@ -49,7 +49,7 @@ impl Stage {
 
 /// Time spent by stage.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct StageTimes {
+pub(crate) struct StageTimes {
     frame: [Duration; Stage::ALL.len()],
     sums: [Duration; Stage::ALL.len()],
     frames: u64,
@@ -57,14 +57,14 @@ pub struct StageTimes {
 
 impl StageTimes {
     /// Adds time to a stage of the current frame.
-    pub fn add(&mut self, stage: Stage, spent: Duration) {
+    pub(crate) fn add(&mut self, stage: Stage, spent: Duration) {
         if let Some(sum) = self.frame.get_mut(stage as usize) {
             *sum += spent;
         }
     }
 
     /// Ends the current frame and answers what each stage of it cost.
-    pub fn frame_done(&mut self) -> impl Iterator<Item = (Stage, Duration)> {
+    pub(crate) fn frame_done(&mut self) -> impl Iterator<Item = (Stage, Duration)> {
         let frame = std::mem::take(&mut self.frame);
         for (sum, spent) in self.sums.iter_mut().zip(&frame) {
             *sum += *spent;
@@ -75,7 +75,7 @@ impl StageTimes {
 
     /// Mean milliseconds a frame of each stage; empty before the first frame.
     #[must_use]
-    pub fn means_ms(&self) -> BTreeMap<String, f64> {
+    pub(crate) fn means_ms(&self) -> BTreeMap<String, f64> {
         if self.frames == 0 {
             return BTreeMap::new();
         }

@@ -3,8 +3,10 @@
 //! Owns the queue between the pipelines and the journal. Invariants: events reach the journal in the order in which each pipeline
 //! made them; the queue holds at most [`QUEUE`] of them (each may hold a frame's memory) and *blocks* when it is full, so that a slow disk costs
 //! frames and never events; what the box tells of itself has [`TOLD`] places of its own, so that nobody who holds a lock waits behind pictures; an event whose pictures can't be kept is journaled without them; what becomes of an event that the
-//! journal refuses follows from the reason ([`super::refused`]); the time that [`Recorder::end_by`] sets ends all waiting; what is lost then is
+//! journal refuses follows from the reason ([`self::refused`]); the time that [`Recorder::end_by`] sets ends all waiting; what is lost then is
 //! counted in the log, and nobody is told that it is durable; a fault of ours in this thread is a broken store: the process ends.
+
+mod refused;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,17 +17,16 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{EventId, PipelineId};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
 use watchkeeper_vision::jpeg;
 
-use super::pixels::to_image;
-use super::refused::{Refusals, Remedy};
-use super::room::Room;
-use super::worker::new_id;
+use self::refused::{Refusals, Remedy};
 use crate::journal::media::MediaStore;
 use crate::journal::{Journal, JournalError, Loss, Stamp};
+use crate::pipeline::pixels::to_image;
+use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::thread::Thread;
 
 /// Events that may wait. Small, because each can hold the memory of a frame.
@@ -159,7 +160,7 @@ impl Recorder {
     pub fn spawn(
         journal: Arc<Journal>,
         media: Arc<MediaStore>,
-        room: Arc<Room>,
+        room: Arc<DiskSpace>,
     ) -> std::io::Result<(Self, Thread)> {
         // As many as there are places in both lanes, so that whoever has found one never waits here.
         let (queue, items) = mpsc::sync_channel(QUEUE + TOLD);
@@ -276,7 +277,7 @@ impl Recorder {
 struct Worker {
     journal: Arc<Journal>,
     media: Arc<MediaStore>,
-    room: Arc<Room>,
+    room: Arc<DiskSpace>,
     trouble: Arc<Mutex<Option<String>>>,
     end: Arc<OnceLock<Instant>>,
     broken: Arc<OnceLock<&'static str>>,
@@ -337,7 +338,7 @@ impl Worker {
         kept
     }
 
-    /// Stores `group` in this order, whatever that takes; see [`super::refused`].
+    /// Stores `group` in this order, whatever that takes; see [`self::refused`].
     fn store(&mut self, group: &[Event]) {
         if group.is_empty() {
             return;
@@ -418,7 +419,7 @@ fn loss_of(event: &Event, error: &JournalError) -> Vec<Event> {
         boot_id: event.boot_id.clone(),
         mono_ms: event.mono_ms,
         at: event.at,
-        id: new_id(),
+        id: EventId::generate(),
     };
     let mut records = loss.events(&stamp);
     for record in &mut records {
@@ -445,7 +446,7 @@ pub(super) mod tests {
     use super::*;
     use crate::journal::Limits;
     use crate::journal::media::MediaLimits;
-    use crate::pipeline::recordings::{self, Recordings};
+    use crate::pipeline::retention::recordings::{self, Recordings};
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -464,7 +465,7 @@ pub(super) mod tests {
             min_free_bytes: 0,
         };
         let recordings = Arc::new(Recordings::new(state, limits));
-        let room = Arc::new(Room::new(state, recordings, Arc::clone(&media)));
+        let room = Arc::new(DiskSpace::new(state, recordings, Arc::clone(&media)));
         let (recorder, _) = Recorder::spawn(Arc::clone(&journal), media, room).unwrap();
         (recorder, journal)
     }
@@ -477,7 +478,7 @@ pub(super) mod tests {
                 unix_ms: 0,
                 quality: TimeQuality::Unsynced,
             },
-            id: new_id(),
+            id: EventId::generate(),
         };
         let loss = Loss {
             from: String::new(),

@@ -3,8 +3,11 @@
 //! Owns the pipeline's state as the API shows it. Invariants: the thread holds a subscription only while it wants frames, so a paused pipeline
 //! costs its source nothing; `Ended` is said only after the last event is durable, and `Paused` too but for a process that stops, so whoever sees them
 //! can read everything: while the disk refuses, an end is waited for until somebody wants something else, and is then a failure;
-//! a panic in one pipeline that no step caught ends that pipeline and its events with a message and nothing else ([`super::restarts`] begins it anew); nobody who asks how a pipeline is waits for
+//! a panic in one pipeline that no step caught ends that pipeline and its events with a message and nothing else ([`crate::pipeline::manager::restarts`] begins it anew); nobody who asks how a pipeline is waits for
 //! its frame: the thread owns the [`Run`] and publishes what it has counted.
+
+mod preview_window;
+mod step_failures;
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,20 +28,20 @@ use watchkeeper_engine::rules::Change;
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 use watchkeeper_vision::frame::Frame;
 
-use super::clips::Clips;
-use super::failing::{Failed, Failing};
-use super::outage::{BoxRecord, box_event};
-use super::pixels::{fitted, to_image};
-use super::recorder::{Flushed, Pictures, Recorder};
-use super::recordings::Recording;
-use super::run::{FrameOutcome, Run};
-use super::screen::{self, Screen};
-use super::states::{Keeper, Kept, Left, PipelineMemory};
+use self::preview_window::PreviewWindow;
+use self::step_failures::{Failed, StepFailures};
 use crate::capture::mailbox::{FrameReceiver, Leave, Recv};
 use crate::clock;
 use crate::journal::media::MediaStore;
 use crate::media::video::VideoWriter;
-use crate::server::metrics::Metrics;
+use crate::metrics::Metrics;
+use crate::pipeline::box_event::{BoxRecord, box_event};
+use crate::pipeline::checkpoint::{Checkpoint, Checkpointer, PipelineMemory, Resume};
+use crate::pipeline::clips::Clips;
+use crate::pipeline::pixels::{fitted, to_image};
+use crate::pipeline::recorder::{Flushed, Pictures, Recorder};
+use crate::pipeline::retention::recordings::Recording;
+use crate::pipeline::run::{FrameOutcome, Run};
 use crate::thread::{Thread, said};
 
 /// How long the thread waits for a frame before it looks whether it should stop.
@@ -112,7 +115,7 @@ impl std::fmt::Debug for Services {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum DesiredState {
     Run,
     Pause,
     Stop,
@@ -193,12 +196,12 @@ impl Parts {
 
 struct Shared {
     recorded: Mutex<Parts>,
-    wish: Mutex<Wish>,
+    wish: Mutex<DesiredState>,
     wished: Condvar,
     status: Mutex<Status>,
     published: Mutex<Published>,
     latest: Mutex<Latest>,
-    window: screen::Seen,
+    window: preview_window::Seen,
     /// Whether it took frames of a recording, which begins anew with it; known at its end.
     in_recording: AtomicBool,
     /// When it learned that its source has failed.
@@ -236,8 +239,8 @@ impl Worker {
     pub fn spawn(
         spec: PipelineSpec,
         mut run: Run,
-        kept: Option<Kept>,
-        keeper: Keeper,
+        kept: Option<Checkpoint>,
+        checkpointer: Checkpointer,
         recording: Option<Recording>,
         services: Services,
     ) -> std::io::Result<Self> {
@@ -248,7 +251,11 @@ impl Worker {
         let rules = run.rule_names().to_vec();
         let shared = Arc::new(Shared {
             recorded: Mutex::default(),
-            wish: Mutex::new(if spec.paused { Wish::Pause } else { Wish::Run }),
+            wish: Mutex::new(if spec.paused {
+                DesiredState::Pause
+            } else {
+                DesiredState::Run
+            }),
             wished: Condvar::new(),
             in_recording: AtomicBool::new(false),
             lost_source: Mutex::default(),
@@ -268,7 +275,7 @@ impl Worker {
             }),
             published: Mutex::new(Published::of(&run, None)),
             latest: Mutex::default(),
-            window: screen::Seen::default(),
+            window: preview_window::Seen::default(),
         });
         let window = Arc::clone(&shared.window);
         let stopping = services.stopping;
@@ -277,20 +284,22 @@ impl Worker {
             let metrics = Arc::clone(&services.metrics);
             Clips::new(pre_roll_s, media, recorder, metrics, services.started)
         });
-        let body = Body {
+        let body = WorkerThread {
             spec: spec.clone(),
             shared: Arc::clone(&shared),
             run,
-            keeper,
+            checkpointer,
             published: None,
             services,
             video: None,
             clips,
-            screen: Screen::new(spec.id.clone(), spec.show, window),
-            failing: Failing::default(),
+            screen: PreviewWindow::new(spec.id.clone(), spec.show, window),
+            failing: StepFailures::default(),
             recording,
         };
-        let thread = Thread::spawn(format!("pipe-{}", spec.id), move || body.guarded())?;
+        let thread = Thread::spawn(format!("pipe-{}", spec.id), move || {
+            body.run_catching_panics()
+        })?;
         Ok(Self {
             rests: AtomicBool::new(spec.paused),
             spec,
@@ -411,7 +420,7 @@ impl Worker {
     /// Whether it takes frames, or would if there were any. No longer once it has ended or failed.
     #[must_use]
     pub fn wants_frames(&self) -> bool {
-        *self.shared.wish.lock() == Wish::Run
+        *self.shared.wish.lock() == DesiredState::Run
     }
 
     /// Whether it watched its source at that moment: it takes frames, or its source failed after it.
@@ -440,19 +449,22 @@ impl Worker {
     /// Whether it takes no frame any more, whatever is wanted of it: it has ended or failed, or was told to end. Its last events may not be durable yet.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        matches!(*self.shared.wish.lock(), Wish::Stop | Wish::Over)
+        matches!(
+            *self.shared.wish.lock(),
+            DesiredState::Stop | DesiredState::Over
+        )
     }
 
     /// Stops taking frames until [`Worker::resume`].
     pub fn pause(&self) {
         self.rests.store(true, Ordering::Relaxed);
-        self.wish(Wish::Pause);
+        self.wish(DesiredState::Pause);
     }
 
     /// Takes frames again.
     pub fn resume(&self) {
         self.rests.store(false, Ordering::Relaxed);
-        self.wish(Wish::Run);
+        self.wish(DesiredState::Run);
     }
 
     /// Waits until it rests, or no longer does, as was wished; not longer than a frame takes, as a rule, and at most for `patience`.
@@ -476,7 +488,7 @@ impl Worker {
 
     /// Tells the pipeline to end and does not wait, so that many can end at the same time.
     pub fn begin_stop(&self) {
-        self.wish(Wish::Stop);
+        self.wish(DesiredState::Stop);
         // One that hangs would keep a recording from everybody else who watches it.
         if let Some(leave) = self.shared.leave.lock().take() {
             leave.now();
@@ -494,12 +506,12 @@ impl Worker {
         self.thread.join(patience);
     }
 
-    fn wish(&self, wish: Wish) {
+    fn wish(&self, wish: DesiredState) {
         let mut now = self.shared.wish.lock();
         match *now {
-            Wish::Run | Wish::Pause => *now = wish,
-            Wish::Over if wish == Wish::Stop => *now = wish,
-            Wish::Over | Wish::Stop => {}
+            DesiredState::Run | DesiredState::Pause => *now = wish,
+            DesiredState::Over if wish == DesiredState::Stop => *now = wish,
+            DesiredState::Over | DesiredState::Stop => {}
         }
         self.shared.wished.notify_all();
     }
@@ -514,11 +526,11 @@ impl Drop for Worker {
 }
 
 /// Goes on with what was kept; answers when the counts began and how many events there were.
-fn go_on(spec: &PipelineSpec, run: &mut Run, kept: Kept) -> Option<(Option<Wall>, u64)> {
+fn go_on(spec: &PipelineSpec, run: &mut Run, kept: Checkpoint) -> Option<(Option<Wall>, u64)> {
     let pipeline = &spec.id;
     let memory = match kept.left {
-        Left::Memory(memory) => memory,
-        Left::Elapsed(elapsed) => {
+        Resume::Memory(memory) => memory,
+        Resume::Elapsed(elapsed) => {
             let elapsed_s = elapsed.as_secs();
             tracing::info!(%pipeline, elapsed_s, "it counts from nought, and its time goes on");
             run.go_on(elapsed, kept.away);
@@ -568,39 +580,39 @@ struct Moment<'f> {
     is_live: bool,
 }
 
-struct Body {
+struct WorkerThread {
     spec: PipelineSpec,
     shared: Arc<Shared>,
     run: Run,
-    keeper: Keeper,
+    checkpointer: Checkpointer,
     /// When results were last published.
     published: Option<Instant>,
     services: Services,
     video: Option<VideoWriter>,
     /// The clips of its events, where a rule wants them.
     clips: Option<Clips>,
-    screen: Screen,
+    screen: PreviewWindow,
     /// Its steps that do little else but fail.
-    failing: Failing,
+    failing: StepFailures,
     /// Where the parts of the annotated video go; each pause ends one.
     recording: Option<Recording>,
 }
 
-impl Body {
-    fn guarded(mut self) {
+impl WorkerThread {
+    fn run_catching_panics(mut self) {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.main())) else {
             return;
         };
         let why = format!("a fault of ours ended this pipeline ({})", said(&*panic));
-        self.over();
+        self.mark_finished();
         // What led to it may be in what it remembers, but not in how long it has watched.
-        self.keeper.failed(self.run.elapsed());
+        self.checkpointer.failed(self.run.elapsed());
         tracing::error!(pipeline = %self.spec.id, "a fault of ours ended the pipeline; the others go on");
         let message = format!("{why}; report the log");
         *self.shared.fault.lock() = Some(why);
         set_state(&self.shared, PipelineState::Failed { message });
         // What was left behind may be in any state. An event that is not ended now is ended at the next start.
-        if catch_unwind(AssertUnwindSafe(|| self.leave())).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| self.shut_down())).is_err() {
             tracing::error!(pipeline = %self.spec.id, "nor could its events be ended");
         }
     }
@@ -610,13 +622,13 @@ impl Body {
         match end {
             // Before visits and events end: in the next process they may go on.
             End::Stopped => self.remember(),
-            End::TimeOver => self.keeper.over(&self.spec),
-            End::SourceEnded => self.keeper.forget(),
+            End::TimeOver => self.checkpointer.over(&self.spec),
+            End::SourceEnded => self.checkpointer.forget(),
             // It has seen nothing: what was there before holds until it does.
             End::SourceFailed(_) if !self.run.has_seen() => {}
-            End::SourceFailed(_) => self.keeper.failed(self.run.elapsed()),
+            End::SourceFailed(_) => self.checkpointer.failed(self.run.elapsed()),
         }
-        let is_stored = self.leave();
+        let is_stored = self.shut_down();
         let state = match end {
             End::SourceFailed(message) => PipelineState::Failed { message },
             End::SourceEnded | End::TimeOver | End::Stopped if is_stored => PipelineState::Ended,
@@ -629,20 +641,20 @@ impl Body {
     }
 
     /// Nobody waits for frames any more, and nobody can wish for them.
-    fn over(&self) {
+    fn mark_finished(&self) {
         let in_recording = self.run.plays_recording();
         let shared = &self.shared;
         shared.in_recording.store(in_recording, Ordering::Relaxed);
         let mut wish = self.shared.wish.lock();
-        if *wish != Wish::Stop {
-            *wish = Wish::Over;
+        if *wish != DesiredState::Stop {
+            *wish = DesiredState::Over;
         }
     }
 
     /// Ends the events and the video. False when the last events could not be stored.
-    fn leave(&mut self) -> bool {
-        self.over();
-        let changes = self.run.finish(&mut new_id);
+    fn shut_down(&mut self) -> bool {
+        self.mark_finished();
+        let changes = self.run.finish(&mut EventId::generate);
         self.hand_over(changes, None);
         self.end_of_failures();
         if let Some(recording) = &mut self.recording {
@@ -658,12 +670,12 @@ impl Body {
         let mut gone_since = None;
         loop {
             match self.next_wish() {
-                Wish::Run => {}
-                Wish::Pause => {
+                DesiredState::Run => {}
+                DesiredState::Pause => {
                     gone_since = None;
                     continue;
                 }
-                Wish::Stop | Wish::Over => return End::Stopped,
+                DesiredState::Stop | DesiredState::Over => return End::Stopped,
             }
             let Some(receiver) = self.services.sources.subscribe(&self.spec.source) else {
                 // The manager deletes no source that is watched; a replacement is on its way.
@@ -684,7 +696,7 @@ impl Body {
             self.remember();
             self.end_of_failures();
             self.end_of_films();
-            if *self.shared.wish.lock() == Wish::Pause && !self.flush() {
+            if *self.shared.wish.lock() == DesiredState::Pause && !self.flush() {
                 tracing::warn!(pipeline = %self.spec.id, "paused with events that are not durable");
             }
         }
@@ -709,11 +721,11 @@ impl Body {
             }
             let now = *self.shared.wish.lock();
             let is_enough = match now {
-                Wish::Stop => {
+                DesiredState::Stop => {
                     let since = told_to_stop.get_or_insert_with(Instant::now);
                     since.elapsed() >= LAST_FLUSH
                 }
-                Wish::Run | Wish::Pause | Wish::Over => now != wish,
+                DesiredState::Run | DesiredState::Pause | DesiredState::Over => now != wish,
             };
             if is_enough {
                 return false;
@@ -729,7 +741,7 @@ impl Body {
         let status = self.shared.status.lock();
         let (counting_since, events) = (status.counting_since, status.events);
         drop(status);
-        self.keeper.keep(PipelineMemory {
+        self.checkpointer.keep(PipelineMemory {
             counting_since,
             events,
             run,
@@ -751,17 +763,17 @@ impl Body {
     }
 
     /// Waits while paused; answers what to do now.
-    fn next_wish(&mut self) -> Wish {
+    fn next_wish(&mut self) -> DesiredState {
         let shared = Arc::clone(&self.shared);
         let mut wish = shared.wish.lock();
-        if *wish == Wish::Pause {
+        if *wish == DesiredState::Pause {
             self.publish();
             set_state(&self.shared, PipelineState::Paused);
             self.shared
                 .wished
-                .wait_while(&mut wish, |w| *w == Wish::Pause);
+                .wait_while(&mut wish, |w| *w == DesiredState::Pause);
         }
-        if *wish == Wish::Run {
+        if *wish == DesiredState::Run {
             let fresh = self.shared.status.lock().first_frame.is_none();
             let state = if fresh {
                 PipelineState::Starting
@@ -775,10 +787,10 @@ impl Body {
 
     /// Takes frames until something else is wanted; `Some` ends the pipeline.
     fn take_from(&mut self, receiver: &FrameReceiver) -> Option<End> {
-        while *self.shared.wish.lock() == Wish::Run {
+        while *self.shared.wish.lock() == DesiredState::Run {
             match receiver.recv(PATIENCE) {
                 Recv::Frame(frame) => {
-                    if self.one(&frame) {
+                    if self.process_frame(&frame) {
                         return Some(End::TimeOver);
                     }
                 }
@@ -799,11 +811,11 @@ impl Body {
     }
 
     /// Takes one frame; whether it was the last that is wanted.
-    fn one(&mut self, frame: &Frame) -> bool {
+    fn process_frame(&mut self, frame: &Frame) -> bool {
         let began = Instant::now();
         let outcome = self
             .run
-            .process(frame, clock::local(frame.wall), &mut new_id);
+            .process(frame, clock::local(frame.wall), &mut EventId::generate);
         let (is_last, at) = (outcome.is_last, outcome.at);
         let handing = Instant::now();
         if let Some(clips) = &mut self.clips {
@@ -855,10 +867,10 @@ impl Body {
             .collect();
         let records = self
             .failing
-            .observe(at, &failed, &skipped_steps, &mut new_id);
+            .observe(at, &failed, &skipped_steps, &mut EventId::generate);
         self.tell(records);
         self.publish_when_due();
-        if self.keeper.is_due(Instant::now()) {
+        if self.checkpointer.is_due(Instant::now()) {
             self.remember();
         }
         let done = Instant::now();
@@ -1037,12 +1049,6 @@ fn set_state(shared: &Shared, state: PipelineState) {
         status.state = state;
         status.since = clock::wall();
     }
-}
-
-/// A fresh identity for an event.
-#[must_use]
-pub fn new_id() -> EventId {
-    EventId(ulid::Ulid::new())
 }
 
 #[cfg(test)]

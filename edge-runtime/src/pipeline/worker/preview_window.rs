@@ -10,22 +10,22 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::WindowState;
 use watchkeeper_engine::workflow::RgbPixels;
 
-use super::pixels::to_image;
 use crate::media::window::{Window, WindowEnd};
+use crate::pipeline::pixels::to_image;
 
 /// What a pipeline's status says about its window; `None` while there is none.
 pub(super) type Seen = Arc<Mutex<Option<WindowState>>>;
 
 /// The window of a pipeline that asked for one, or nothing.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(super) struct PreviewWindow {
     pipeline: PipelineId,
     is_wanted: bool,
     window: Option<Window>,
     seen: Seen,
 }
 
-impl Screen {
+impl PreviewWindow {
     /// The screen of `pipeline`, which wants a window or does not; `seen` is kept up to date.
     pub(super) fn new(pipeline: PipelineId, is_wanted: bool, seen: Seen) -> Self {
         Self {

@@ -28,14 +28,14 @@ struct Life {
 
 /// What began and has not ended yet, of the records seen so far.
 #[derive(Debug, Default)]
-pub(super) struct Unended {
+pub(super) struct OpenEvents {
     /// The last record of each.
     open: BTreeMap<EventId, StoredEvent>,
     /// The first record of each whose clip was being filmed.
     filming: BTreeMap<EventId, StoredEvent>,
 }
 
-impl Unended {
+impl OpenEvents {
     /// Looks at the next record of the journal.
     pub(super) fn see(&mut self, stored: StoredEvent) {
         let Ok(life) = serde_json::from_str::<Life>(stored.canonical()) else {

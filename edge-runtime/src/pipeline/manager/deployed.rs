@@ -10,8 +10,8 @@ use watchkeeper_contract::pipeline::{
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::time::Wall;
 
-use super::worker::Worker;
 use crate::clock;
+use crate::pipeline::worker::Worker;
 
 /// Why nothing runs although something is deployed.
 #[derive(Debug, Clone, PartialEq, Eq)]

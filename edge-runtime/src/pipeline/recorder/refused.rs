@@ -4,7 +4,7 @@
 //!
 //! | class | which errors | what is done |
 //! |---|---|---|
-//! | no room | the disk is full | old recordings and pictures give way ([`super::room`]); then it is waited for, for as long as it takes: a person frees the disk, and nothing is lost meanwhile |
+//! | no room | the disk is full | old recordings and pictures give way ([`crate::pipeline::retention::disk_space`]); then it is waited for, for as long as it takes: a person frees the disk, and nothing is lost meanwhile |
 //! | may pass | the system refused, and the store still takes writes | tried again for [`PATIENCE`], then as below |
 //! | the store is broken | poisoned, damaged or newer than this build | the process ends, to be started again: opening checks, mends or sets aside |
 //! | hopeless | this very event can't be stored, now or ever (too large) | a [`Loss`](crate::journal::Loss) takes its place, and nothing behind it waits |

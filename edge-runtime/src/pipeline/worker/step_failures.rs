@@ -14,7 +14,7 @@ use std::time::Duration;
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::EventId;
 
-use super::outage::BoxRecord;
+use crate::pipeline::box_event::BoxRecord;
 
 /// Runs with a failure, more than without, after which a step is told of.
 const ENOUGH: u32 = 10;
@@ -31,7 +31,7 @@ const MOST_WORDS: usize = 300;
 
 /// A step that failed on a frame.
 #[derive(Debug, Clone, Copy)]
-pub struct Failed<'f> {
+pub(crate) struct Failed<'f> {
     /// Its name.
     pub step: &'f str,
     /// One sentence.
@@ -49,7 +49,7 @@ fn has_failed(step: &str, failed: &[Failed<'_>]) -> bool {
 
 /// The steps of a pipeline that fail.
 #[derive(Debug, Default)]
-pub struct Failing {
+pub(crate) struct StepFailures {
     steps: BTreeMap<String, Step>,
 }
 
@@ -67,9 +67,9 @@ struct Step {
     told: Option<EventId>,
 }
 
-impl Failing {
+impl StepFailures {
     /// Takes what came of one frame at source time `at`: the steps that failed, and those that did not run.
-    pub fn observe(
+    pub(crate) fn observe(
         &mut self,
         at: Duration,
         failed: &[Failed<'_>],
@@ -128,7 +128,7 @@ impl Failing {
     }
 
     /// The pipeline takes no more frames: what is open ends, though nobody saw it work.
-    pub fn rest(&mut self) -> Vec<BoxRecord> {
+    pub(crate) fn rest(&mut self) -> Vec<BoxRecord> {
         let steps = std::mem::take(&mut self.steps);
         let ended = steps.into_iter();
         ended
@@ -177,7 +177,7 @@ mod tests {
     use Ran::{Badly, Not, Well};
 
     struct Bench {
-        failing: Failing,
+        failing: StepFailures,
         at: Duration,
         ids: u128,
         /// Phase and failures of what was told.
@@ -187,7 +187,7 @@ mod tests {
     impl Bench {
         fn new() -> Self {
             Self {
-                failing: Failing::default(),
+                failing: StepFailures::default(),
                 at: Duration::ZERO,
                 ids: 0,
                 told: Vec::new(),
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn a_step_that_fails_on_some_crops_of_each_picture_is_told_where_they_are_most() {
         for (failures, is_told) in [(1, false), (5, false), (6, true), (10, true)] {
-            let mut failing = Failing::default();
+            let mut failing = StepFailures::default();
             let one = Failed {
                 step: "read",
                 message: "no text",
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn of_a_hundred_failing_steps_eight_are_told_and_the_next_when_one_of_them_works_again() {
         let names: Vec<String> = (0..100).map(|n| format!("step-{n:02}")).collect();
-        let mut failing = Failing::default();
+        let mut failing = StepFailures::default();
         let (mut ids, mut told) = (0, 0);
         let mut new_id = || {
             ids += 1;

@@ -13,11 +13,11 @@ use watchkeeper_contract::event::{Clip, ClipState};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::rgb::RgbPixels;
 
-use super::super::pixels::fitted;
 use super::pre_roll::{INTERVAL, RATE, Shot};
 use crate::clock;
 use crate::journal::media::{MediaStore, NewClip};
 use crate::media::video::{VideoError, VideoWriter};
+use crate::pipeline::pixels::fitted;
 
 /// Pictures between two looks at the size of the file and at the disk.
 const LOOK_EVERY: u32 = 16;
@@ -72,7 +72,7 @@ enum Stop {
 }
 
 /// See above.
-pub(super) struct Film<'m> {
+pub(super) struct ClipFile<'m> {
     media: &'m MediaStore,
     encoder: &'m NewEncoder,
     clip: NewClip,
@@ -83,7 +83,7 @@ pub(super) struct Film<'m> {
     last: Option<(Duration, Wall)>,
 }
 
-impl<'m> Film<'m> {
+impl<'m> ClipFile<'m> {
     pub(super) fn new(clip: NewClip, media: &'m MediaStore, encoder: &'m NewEncoder) -> Self {
         Self {
             media,

@@ -33,7 +33,7 @@ const LEARNING: f32 = 0.05;
 
 /// Decides whether the detector runs.
 #[derive(Debug, Clone)]
-pub struct MotionGate {
+pub(crate) struct MotionFilter {
     refresh_s: f64,
     mean: Vec<f32>,
     now: Vec<f32>,
@@ -45,10 +45,10 @@ pub struct MotionGate {
 /// Seconds for which the gate stays open after the last motion.
 const LINGER_S: f64 = 1.0;
 
-impl MotionGate {
+impl MotionFilter {
     /// A gate that opens at least every `refresh_s` seconds.
     #[must_use]
-    pub fn new(refresh_s: f64) -> Self {
+    pub(crate) fn new(refresh_s: f64) -> Self {
         Self {
             refresh_s: if refresh_s.is_finite() {
                 refresh_s.max(0.0)
@@ -63,7 +63,7 @@ impl MotionGate {
     }
 
     /// Whether the frame with this picture at `time_s` (seconds of source time) should be examined.
-    pub fn admit(&mut self, picture: &Picture, time_s: f64) -> bool {
+    pub(crate) fn admit(&mut self, picture: &Picture, time_s: f64) -> bool {
         coarse_luma(picture, &mut self.now);
         let moved = if self.mean.len() == self.now.len() {
             let cells = self.now.len().max(1) as f32;
@@ -190,12 +190,12 @@ mod tests {
 
     #[test]
     fn the_first_frame_is_always_examined() {
-        assert!(MotionGate::new(5.0).admit(&grey(100, None), 0.0));
+        assert!(MotionFilter::new(5.0).admit(&grey(100, None), 0.0));
     }
 
     #[test]
     fn a_still_picture_is_examined_only_at_the_refresh() {
-        let mut gate = MotionGate::new(5.0);
+        let mut gate = MotionFilter::new(5.0);
         let picture = grey(100, None);
         let runs: Vec<u32> = (0..150u32)
             .filter(|n| gate.admit(&picture, f64::from(*n) / 10.0))
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_thing_that_comes_in_opens_the_gate() {
-        let mut gate = MotionGate::new(60.0);
+        let mut gate = MotionFilter::new(60.0);
         for n in 0..30 {
             gate.admit(&grey(100, None), f64::from(n) / 10.0);
         }
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_change_of_the_light_alone_does_not_hold_it_open() {
-        let mut gate = MotionGate::new(60.0);
+        let mut gate = MotionFilter::new(60.0);
         for n in 0..30 {
             gate.admit(&grey(100, None), f64::from(n) / 10.0);
         }
@@ -258,8 +258,8 @@ mod tests {
     }
 
     /// A gate that has seen the empty street for long enough to be closed.
-    fn closed() -> MotionGate {
-        let mut gate = MotionGate::new(60.0);
+    fn closed() -> MotionFilter {
+        let mut gate = MotionFilter::new(60.0);
         for n in 0..30 {
             gate.admit(&street(|level| level, None), f64::from(n) / 10.0);
         }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_picture_without_pixels_is_harmless() {
-        let mut gate = MotionGate::new(1.0);
+        let mut gate = MotionFilter::new(1.0);
         let mut picture = grey(0, None);
         picture.width = 0;
         picture.height = 0;

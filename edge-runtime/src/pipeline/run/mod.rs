@@ -5,6 +5,13 @@
 //! same counts and events (identities apart), whatever the machine's speed and whatever the wall clock shows; every step, visit and
 //! rule measures with one [`SourceClock`].
 
+mod bounds_check;
+#[cfg(test)]
+mod motion_counts;
+mod motion_filter;
+mod source_clock;
+mod stages;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,13 +30,12 @@ use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::frame::Frame;
 
-use super::gate::MotionGate;
-use super::host::DetectHost;
-use super::pixels::FramePixels;
-use super::plan::Plan;
-use super::reach;
-use super::source_clock::SourceClock;
-use super::stages::{Stage, StageTimes};
+use self::motion_filter::MotionFilter;
+use self::source_clock::SourceClock;
+use self::stages::{Stage, StageTimes};
+use crate::pipeline::inference::host::DetectHost;
+use crate::pipeline::pixels::FramePixels;
+use crate::pipeline::plan::Plan;
 
 /// Tracks of each tracker that are remembered for counting different ones; those not seen for longest are forgotten.
 const TRACKS_REMEMBERED: usize = 4096;
@@ -69,7 +75,7 @@ pub struct Run {
     zones: Vec<(String, SlotId, Visits)>,
     /// Outputs of the trackers, each with the tracks it has given out: every tracker counts from 1.
     tracked: Vec<(SlotId, Recent<()>)>,
-    gate: Option<MotionGate>,
+    gate: Option<MotionFilter>,
     every_s: Option<f64>,
     stop_after_s: Option<f64>,
     last_run_s: Option<f64>,
@@ -134,7 +140,7 @@ impl Run {
         let execution = plan.compiled.instantiate();
         let (gate, every_s) = match spec.detect {
             DetectMode::Always => (None, None),
-            DetectMode::OnMotion { refresh_s } => (Some(MotionGate::new(refresh_s)), None),
+            DetectMode::OnMotion { refresh_s } => (Some(MotionFilter::new(refresh_s)), None),
             DetectMode::Periodic { every_s } => (None, Some(every_s)),
         };
         let mut results = PipelineResults::default();
@@ -305,7 +311,8 @@ impl Run {
         if self.first.is_none() {
             self.first = Some(now);
             let size = [frame.picture.width, frame.picture.height];
-            self.warnings.extend(reach::outside(&self.overlays, size));
+            self.warnings
+                .extend(bounds_check::outside(&self.overlays, size));
         }
         self.results.frames += 1;
         self.results.source_s = since_first;

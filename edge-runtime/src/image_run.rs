@@ -31,9 +31,9 @@ use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 use watchkeeper_vision::geometry::BBox;
 
 use crate::clock;
-use crate::pipeline::detectors::{Detectors, facts_of};
-use crate::pipeline::host::DetectHost;
-use crate::pipeline::models::Models;
+use crate::pipeline::inference::detectors::{Detectors, facts_of};
+use crate::pipeline::inference::host::DetectHost;
+use crate::pipeline::inference::models::Models;
 
 /// Largest definition or picture that is read, in bytes.
 const MAX_FILE: u64 = 64 << 20;

@@ -1,6 +1,6 @@
 //! One clip on its way to the disk, on a thread of its own.
 //!
-//! Invariants: whoever hands pictures over waits for the encoder only where that is said ([`Reel::push`]), and whoever tells of an event never does; every
+//! Invariants: whoever hands pictures over waits for the encoder only where that is said ([`ClipWriter::push`]), and whoever tells of an event never does; every
 //! event that was told of here is told what became of its clip exactly once, also when the encoder, the disk or we fail. An encoder that hangs keeps its thread:
 //! what became of its clip is told by the next start of the runtime.
 
@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::event::{ClipState, Event, Phase};
 use watchkeeper_contract::id::EventSeq;
 
-use super::super::recorder::Recorder;
-use super::film::{Film, NewEncoder};
+use super::clip_file::{ClipFile, NewEncoder};
+use super::frame_queue::FrameQueue;
 use super::pre_roll::Shot;
-use super::waiting::Waiting;
 use crate::clock;
 use crate::journal::media::{MediaStore, NewClip};
-use crate::server::metrics::Metrics;
+use crate::metrics::Metrics;
+use crate::pipeline::recorder::Recorder;
 use crate::thread::Thread;
 
 /// How long a recording waits for the encoder to take a picture.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a reel needs from the rest.
 #[derive(Clone)]
-pub(super) struct Desk {
+pub(super) struct ClipServices {
     pub(super) media: Arc<MediaStore>,
     pub(super) recorder: Recorder,
     pub(super) metrics: Arc<Metrics>,
@@ -38,11 +38,11 @@ pub(super) struct Desk {
 
 /// The way to the thread. The clip is complete when it is dropped.
 #[derive(Debug)]
-pub(super) struct Reel {
-    waiting: Arc<Waiting>,
+pub(super) struct ClipWriter {
+    waiting: Arc<FrameQueue>,
 }
 
-impl Reel {
+impl ClipWriter {
     /// Starts the thread of a clip that begins with these pictures.
     ///
     /// # Errors
@@ -50,11 +50,11 @@ impl Reel {
     pub(super) fn begin(
         clip: NewClip,
         first: Vec<Arc<Shot>>,
-        desk: Desk,
+        services: ClipServices,
     ) -> std::io::Result<(Self, Thread)> {
-        let waiting = Arc::new(Waiting::new(first, desk.most_bytes));
+        let waiting = Arc::new(FrameQueue::new(first, services.most_bytes));
         let taken = Arc::clone(&waiting);
-        let thread = Thread::spawn("clip".to_owned(), move || film(clip, &taken, &desk))?;
+        let thread = Thread::spawn("clip".to_owned(), move || film(clip, &taken, &services))?;
         Ok((Self { waiting }, thread))
     }
 
@@ -79,14 +79,14 @@ impl Reel {
     }
 }
 
-impl Drop for Reel {
+impl Drop for ClipWriter {
     fn drop(&mut self) {
         self.waiting.close();
     }
 }
 
-fn film(clip: NewClip, waiting: &Waiting, desk: &Desk) {
-    let mut film = Film::new(clip, &desk.media, &desk.encoder);
+fn film(clip: NewClip, waiting: &FrameQueue, services: &ClipServices) {
+    let mut film = ClipFile::new(clip, &services.media, &services.encoder);
     let filmed = catch_unwind(AssertUnwindSafe(|| {
         // Here and not where it was named: the disk may take its time.
         film.place();
@@ -114,7 +114,7 @@ fn film(clip: NewClip, waiting: &Waiting, desk: &Desk) {
     }
     let (told, left_out) = waiting.take_told();
     if left_out > 0 {
-        desk.metrics.clip_pictures_left_out(left_out);
+        services.metrics.clip_pictures_left_out(left_out);
         tracing::warn!(
             clip = film.id(),
             pictures = left_out,
@@ -123,14 +123,14 @@ fn film(clip: NewClip, waiting: &Waiting, desk: &Desk) {
     }
     for (mut event, at) in told {
         let clip = film.of(at, event.clip.take(), &state, left_out);
-        desk.metrics.clip(&clip.state);
+        services.metrics.clip(&clip.state);
         event.clip = Some(clip);
         event.phase = Phase::Clip;
         event.seq = EventSeq::default();
         event.at = clock::wall();
-        event.mono_ms = clock::millis(desk.started.elapsed());
+        event.mono_ms = clock::millis(services.started.elapsed());
         event.media = Vec::new();
-        if !desk.recorder.record(event, None) {
+        if !services.recorder.record(event, None) {
             tracing::error!("the recorder has stopped; what became of a clip is not told");
         }
     }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
 
-use super::outage::BoxRecord;
 use crate::guard::EARLY;
+use crate::pipeline::box_event::BoxRecord;
 
 /// How often a pipeline is begun anew.
 const MOST_TRIES: u32 = 5;
@@ -27,7 +27,7 @@ const FORGIVEN: Duration = Duration::from_secs(3600);
 
 /// How a pipeline is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Health {
+pub(crate) enum Health {
     /// It takes frames.
     Well,
     /// It should and can't.
@@ -43,7 +43,7 @@ pub enum Health {
 
 /// A pipeline as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Observed {
+pub(crate) struct Observed {
     /// What it watches.
     pub source: SourceId,
     /// How it is.
@@ -52,7 +52,7 @@ pub struct Observed {
 
 /// What to tell of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Word {
+pub(crate) struct Word {
     /// Which.
     pub pipeline: PipelineId,
     /// What it watches.
@@ -63,7 +63,7 @@ pub struct Word {
 
 /// What came of a look.
 #[derive(Debug, Default, PartialEq)]
-pub struct Actions {
+pub(crate) struct Actions {
     /// To be told, in this order.
     pub words: Vec<Word>,
     /// To be begun anew, before the next look.
@@ -72,26 +72,26 @@ pub struct Actions {
 
 /// The pipelines that have failed, or did not long ago.
 #[derive(Debug, Default)]
-pub struct Restarts {
+pub(crate) struct Restarts {
     cases: BTreeMap<PipelineId, Case>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stand {
+enum RestartState {
     /// It is begun anew then.
-    Waits { until: Instant },
+    Backoff { until: Instant },
     /// It was begun anew at the last look.
-    Tried,
+    Restarting,
     /// It runs again.
-    Lives { since: Instant },
+    Running { since: Instant },
     /// It is not begun anew by itself.
-    GivenUp,
+    GaveUp,
 }
 
 #[derive(Debug)]
 struct Case {
     source: SourceId,
-    stand: Stand,
+    state: RestartState,
     tries: u32,
     message: String,
     /// The event that is open, and when it began.
@@ -100,7 +100,7 @@ struct Case {
 
 impl Restarts {
     /// Takes how all pipelines are `now`.
-    pub fn observe(
+    pub(crate) fn observe(
         &mut self,
         now: Instant,
         all: BTreeMap<PipelineId, Observed>,
@@ -115,7 +115,7 @@ impl Restarts {
             let case = match health {
                 Health::Failed { .. } => Some(self.cases.entry(id.clone()).or_insert(Case {
                     source,
-                    stand: Stand::Tried,
+                    state: RestartState::Restarting,
                     tries: 0,
                     message: String::new(),
                     told: None,
@@ -126,25 +126,25 @@ impl Restarts {
                 continue;
             };
             match health {
-                Health::Failed { why, again } => match case.stand {
-                    Stand::Tried | Stand::Lives { .. } => {
+                Health::Failed { why, again } => match case.state {
+                    RestartState::Restarting | RestartState::Running { .. } => {
                         actions.words.push(case.fail(&id, now, &why, again, new_id));
                     }
-                    Stand::Waits { until } if again && now >= until => {
+                    RestartState::Backoff { until } if again && now >= until => {
                         case.tries += 1;
-                        case.stand = Stand::Tried;
+                        case.state = RestartState::Restarting;
                         actions.due.push(id);
                     }
-                    Stand::Waits { .. } | Stand::GivenUp => {}
+                    RestartState::Backoff { .. } | RestartState::GaveUp => {}
                 },
-                Health::Well => match case.stand {
-                    Stand::Tried => case.stand = Stand::Lives { since: now },
+                Health::Well => match case.state {
+                    RestartState::Restarting => case.state = RestartState::Running { since: now },
                     // Not by us: a person looks after it.
-                    Stand::Waits { .. } | Stand::GivenUp => {
+                    RestartState::Backoff { .. } | RestartState::GaveUp => {
                         case.tries = 0;
-                        case.stand = Stand::Lives { since: now };
+                        case.state = RestartState::Running { since: now };
                     }
-                    Stand::Lives { since } => {
+                    RestartState::Running { since } => {
                         let lives = now.saturating_duration_since(since);
                         if lives >= WELL {
                             actions.words.extend(case.end(&id, Some(since)));
@@ -164,7 +164,7 @@ impl Restarts {
     }
 
     /// Nobody looks any more: what is open ends.
-    pub fn end(&mut self) -> Vec<Word> {
+    pub(crate) fn end(&mut self) -> Vec<Word> {
         let cases = std::mem::take(&mut self.cases).into_iter();
         cases
             .filter_map(|(id, mut case)| case.end(&id, None))
@@ -183,14 +183,14 @@ impl Case {
     ) -> Word {
         let what_next = if again && self.tries < MOST_TRIES {
             let pause = FIRST_PAUSE * 3_u32.pow(self.tries);
-            self.stand = Stand::Waits { until: now + pause };
+            self.state = RestartState::Backoff { until: now + pause };
             format!(
                 "it is begun anew in {} s, try {} of {MOST_TRIES}",
                 pause.as_secs(),
                 self.tries + 1
             )
         } else {
-            self.stand = Stand::GivenUp;
+            self.state = RestartState::GaveUp;
             format!("it is not begun anew by itself; `watchkeeper pipelines resume {id}` begins it")
         };
         self.message = format!("it watches nothing: {why}; {what_next}");

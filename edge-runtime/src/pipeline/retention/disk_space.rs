@@ -1,4 +1,4 @@
-//! Room on the disk for events: recordings and pictures give way to the journal, oldest first.
+//! DiskSpace on the disk for events: recordings and pictures give way to the journal, oldest first.
 //!
 //! What is kept free, in bytes of the disk that the state folder lies on:
 //!
@@ -31,14 +31,14 @@ pub const ENOUGH: u64 = 32 << 20;
 
 /// Who gives way, and to what.
 #[derive(Debug)]
-pub struct Room {
+pub struct DiskSpace {
     state: PathBuf,
     recordings: Arc<Recordings>,
     media: Arc<MediaStore>,
 }
 
-impl Room {
-    /// Room on the disk of the state folder `state`.
+impl DiskSpace {
+    /// DiskSpace on the disk of the state folder `state`.
     #[must_use]
     pub fn new(state: &Path, recordings: Arc<Recordings>, media: Arc<MediaStore>) -> Self {
         Self {
@@ -103,10 +103,10 @@ mod tests {
 
     use super::*;
     use crate::journal::media::MediaLimits;
-    use crate::pipeline::recordings::Limits;
+    use crate::pipeline::retention::recordings::Limits;
 
     /// Two parts of 1000 bytes and three pictures of 100.
-    fn filled(state: &Path) -> (Room, Vec<String>) {
+    fn filled(state: &Path) -> (DiskSpace, Vec<String>) {
         let recordings = Recordings::new(
             state,
             Limits {
@@ -126,10 +126,13 @@ mod tests {
         let media = MediaStore::open(state, limits).unwrap();
         let ids = (0..3).map(|_| media.put(MediaKind::Clean, 0, &[1; 100]).unwrap().id);
         let ids = ids.collect();
-        (Room::new(state, Arc::new(recordings), Arc::new(media)), ids)
+        (
+            DiskSpace::new(state, Arc::new(recordings), Arc::new(media)),
+            ids,
+        )
     }
 
-    fn left(room: &Room, ids: &[String]) -> (Vec<bool>, Vec<bool>) {
+    fn left(room: &DiskSpace, ids: &[String]) -> (Vec<bool>, Vec<bool>) {
         let part = |name: &str| room.recordings.folder().join(name).exists();
         (
             vec![part("p.1.mp4"), part("q.2.mp4")],

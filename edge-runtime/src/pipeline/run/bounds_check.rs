@@ -9,7 +9,7 @@ use watchkeeper_vision::geometry::Point;
 
 /// Looks at each line and zone of a workflow whose picture has this size in pixels.
 #[must_use]
-pub fn outside(overlays: &[Overlay], size: [u32; 2]) -> Vec<PipelineWarning> {
+pub(crate) fn outside(overlays: &[Overlay], size: [u32; 2]) -> Vec<PipelineWarning> {
     overlays
         .iter()
         .filter_map(|overlay| judge(overlay, size))

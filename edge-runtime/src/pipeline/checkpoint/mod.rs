@@ -10,6 +10,8 @@
 //! Files and not the journal's store: what is written anew every few seconds would make the store grow by what was there before, at the
 //! expense of events.
 
+pub mod pauses;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
@@ -25,9 +27,9 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::durable::{replace, sync_folder};
 
-use super::run::Memory;
 use crate::clock;
 use crate::guard::{fingerprint, is_of_another_version, machine_boot};
+use crate::pipeline::run::Memory;
 use crate::thread::Thread;
 
 /// Name of the folder within the state folder.
@@ -67,7 +69,7 @@ pub struct PipelineMemory {
 
 /// What a run left to the one that comes after it.
 #[derive(Debug)]
-pub enum Left {
+pub enum Resume {
     /// All that it remembered.
     Memory(PipelineMemory),
     /// It failed: how much of the time that it was to watch had passed. What led to the failure may be in the rest.
@@ -76,9 +78,9 @@ pub enum Left {
 
 /// A state that was taken back.
 #[derive(Debug)]
-pub struct Kept {
+pub struct Checkpoint {
     /// What was left.
-    pub left: Left,
+    pub left: Resume,
     /// How long it is ago that it was kept; `None` where no clock tells.
     pub away: Option<Duration>,
 }
@@ -89,7 +91,7 @@ struct Document {
     at: Stamp,
     /// None of one that failed or whose time is over.
     memory: Option<PipelineMemory>,
-    /// Of one that failed, as [`Left::Elapsed`] has it.
+    /// Of one that failed, as [`Resume::Elapsed`] has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     elapsed: Option<Duration>,
     /// The seconds that it was to watch and has watched.
@@ -257,7 +259,7 @@ struct Shared {
 
 /// The folder, and the thread that writes there.
 #[derive(Debug)]
-pub struct States {
+pub struct CheckpointStore {
     folder: PathBuf,
     shared: Arc<Shared>,
     patience: Duration,
@@ -266,7 +268,7 @@ pub struct States {
 
 /// What one run of a pipeline keeps its state with.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Checkpointer {
     id: PipelineId,
     run: u64,
     source: SourceId,
@@ -274,7 +276,7 @@ pub struct Keeper {
     due: Instant,
 }
 
-impl States {
+impl CheckpointStore {
     /// Makes the folder and starts the thread.
     ///
     /// # Errors
@@ -302,14 +304,14 @@ impl States {
     ///
     /// # Errors
     /// A phrase that says why the state that is there is none.
-    pub fn load(&self, id: &PipelineId, source: &SourceId) -> Result<Option<Kept>, String> {
+    pub fn load(&self, id: &PipelineId, source: &SourceId) -> Result<Option<Checkpoint>, String> {
         let Some(document) = self.read(id, source)? else {
             return Ok(None);
         };
         let away = document.at.until(&Stamp::now());
-        let elapsed = document.elapsed.map(Left::Elapsed);
-        let left = document.memory.map(Left::Memory).or(elapsed);
-        Ok(left.map(|left| Kept { left, away }))
+        let elapsed = document.elapsed.map(Resume::Elapsed);
+        let left = document.memory.map(Resume::Memory).or(elapsed);
+        Ok(left.map(|left| Checkpoint { left, away }))
     }
 
     /// When the time of `spec` was over, if an earlier process saw its end. A specification that was edited since is another one; where an earlier version or
@@ -347,9 +349,9 @@ impl States {
 
     /// For a run of `id` that begins now and watches `source`; no other run of `id` writes any more.
     #[must_use]
-    pub fn keeper(&self, id: &PipelineId, source: &SourceId) -> Keeper {
+    pub fn checkpointer(&self, id: &PipelineId, source: &SourceId) -> Checkpointer {
         let run = self.shared.slots.lock().begin(id);
-        Keeper {
+        Checkpointer {
             id: id.clone(),
             run,
             source: source.clone(),
@@ -421,14 +423,14 @@ impl States {
     }
 }
 
-impl Drop for States {
+impl Drop for CheckpointStore {
     fn drop(&mut self) {
         self.shared.slots.lock().is_over = true;
         self.shared.changed.notify_all();
     }
 }
 
-impl Keeper {
+impl Checkpointer {
     /// Whether the state should be kept again.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
@@ -623,18 +625,20 @@ mod tests {
 
     /// What a process that starts now would find.
     fn found(dir: &Path, name: &str) -> Result<Option<u64>, String> {
-        let states = States::spawn(dir).unwrap();
+        let states = CheckpointStore::spawn(dir).unwrap();
         let kept = states.load(&id(name), &camera())?;
         Ok(kept.and_then(|kept| match kept.left {
-            Left::Memory(memory) => Some(memory.events),
-            Left::Elapsed(_) => None,
+            Resume::Memory(memory) => Some(memory.events),
+            Resume::Elapsed(_) => None,
         }))
     }
 
     fn keep(dir: &Path, all: &[(&str, u64)]) {
-        let states = States::spawn(dir).unwrap();
+        let states = CheckpointStore::spawn(dir).unwrap();
         for (name, events) in all {
-            states.keeper(&id(name), &camera()).keep(memory(*events));
+            states
+                .checkpointer(&id(name), &camera())
+                .keep(memory(*events));
         }
         states.end(Duration::from_secs(60));
     }
@@ -651,10 +655,10 @@ mod tests {
     #[test]
     fn a_run_that_was_replaced_or_forgotten_writes_nothing_any_more() {
         let dir = tempfile::tempdir().unwrap();
-        let states = States::spawn(dir.path()).unwrap();
-        let mut old = states.keeper(&id("gate"), &camera());
-        let mut new = states.keeper(&id("gate"), &camera());
-        let mut gone = states.keeper(&id("yard"), &camera());
+        let states = CheckpointStore::spawn(dir.path()).unwrap();
+        let mut old = states.checkpointer(&id("gate"), &camera());
+        let mut new = states.checkpointer(&id("gate"), &camera());
+        let mut gone = states.checkpointer(&id("yard"), &camera());
         new.keep(memory(2));
         old.keep(memory(1));
         old.forget();
@@ -678,12 +682,12 @@ mod tests {
     fn that_a_time_is_over_outlasts_the_process_until_it_is_forgotten_or_another_watch() {
         let dir = tempfile::tempdir().unwrap();
         keep(dir.path(), &[("gate", 1)]);
-        let states = States::spawn(dir.path()).unwrap();
+        let states = CheckpointStore::spawn(dir.path()).unwrap();
         let watched = watch("camera", 60.0);
-        states.keeper(&id("gate"), &camera()).over(&watched);
+        states.checkpointer(&id("gate"), &camera()).over(&watched);
         states.end(Duration::from_secs(60));
         assert_eq!(found(dir.path(), "gate"), Ok(None));
-        let states = States::spawn(dir.path()).unwrap();
+        let states = CheckpointStore::spawn(dir.path()).unwrap();
         let over = |spec: &PipelineSpec| states.over(spec).is_some();
         assert!(over(&watched));
         let paused = PipelineSpec {
@@ -708,12 +712,12 @@ mod tests {
     {
         for over in [None, Some("1:of another version".to_owned())] {
             let dir = tempfile::tempdir().unwrap();
-            let states = States::spawn(dir.path()).unwrap();
-            let keeper = states.keeper(&id("gate"), &camera());
+            let states = CheckpointStore::spawn(dir.path()).unwrap();
+            let checkpointer = states.checkpointer(&id("gate"), &camera());
             let document = Document {
                 over_after_s: Some(60.0),
                 over,
-                ..keeper.document()
+                ..checkpointer.document()
             };
             let path = dir.path().join(FOLDER).join("gate.state");
             fs::write(path, encode(&document).unwrap()).unwrap();
@@ -727,13 +731,15 @@ mod tests {
     fn of_what_failed_only_the_time_that_had_passed_is_left() {
         let dir = tempfile::tempdir().unwrap();
         keep(dir.path(), &[("gate", 1), ("yard", 2)]);
-        let states = States::spawn(dir.path()).unwrap();
+        let states = CheckpointStore::spawn(dir.path()).unwrap();
         let minute = Duration::from_secs(60);
-        states.keeper(&id("gate"), &camera()).failed(Some(minute));
-        states.keeper(&id("yard"), &camera()).failed(None);
+        states
+            .checkpointer(&id("gate"), &camera())
+            .failed(Some(minute));
+        states.checkpointer(&id("yard"), &camera()).failed(None);
         // Whoever reads waits for what is being written.
         let kept = states.load(&id("gate"), &camera()).unwrap().unwrap();
-        assert!(matches!(kept.left, Left::Elapsed(elapsed) if elapsed == minute));
+        assert!(matches!(kept.left, Resume::Elapsed(elapsed) if elapsed == minute));
         assert!(states.load(&id("yard"), &camera()).unwrap().is_none());
     }
 
@@ -741,7 +747,7 @@ mod tests {
     fn a_removal_that_failed_is_told_tried_again_and_nothing_is_read_until_it_is_done() {
         let dir = tempfile::tempdir().unwrap();
         keep(dir.path(), &[("gate", 1)]);
-        let states = States::spawn(dir.path()).unwrap();
+        let states = CheckpointStore::spawn(dir.path()).unwrap();
         let path = dir.path().join(FOLDER).join("gate.state");
         let whole = fs::read(&path).unwrap();
         // A folder in its place is not removed as a file.
@@ -795,8 +801,8 @@ mod tests {
     fn what_ended_by_itself_leaves_nothing() {
         let dir = tempfile::tempdir().unwrap();
         keep(dir.path(), &[("gate", 1)]);
-        let states = States::spawn(dir.path()).unwrap();
-        states.keeper(&id("gate"), &camera()).forget();
+        let states = CheckpointStore::spawn(dir.path()).unwrap();
+        states.checkpointer(&id("gate"), &camera()).forget();
         states.end(Duration::from_secs(60));
         assert_eq!(found(dir.path(), "gate"), Ok(None));
     }
@@ -805,7 +811,7 @@ mod tests {
     fn nothing_is_left_of_pipelines_that_are_there_no_more() {
         let dir = tempfile::tempdir().unwrap();
         keep(dir.path(), &[("gate", 1), ("yard", 2)]);
-        let states = States::spawn(dir.path()).unwrap();
+        let states = CheckpointStore::spawn(dir.path()).unwrap();
         states.keep_only(&BTreeSet::from([&id("yard")]));
         drop(states);
         assert_eq!(found(dir.path(), "gate"), Ok(None));
@@ -827,7 +833,7 @@ mod tests {
             found(dir.path(), "gate").unwrap_err();
         }
         fs::write(&path, &whole).unwrap();
-        let states = States::spawn(dir.path()).unwrap();
+        let states = CheckpointStore::spawn(dir.path()).unwrap();
         let why = states
             .load(&id("gate"), &SourceId::new("other").unwrap())
             .unwrap_err();

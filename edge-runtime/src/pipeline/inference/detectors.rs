@@ -11,7 +11,7 @@ use watchkeeper_detect::{Detector, DetectorInfo};
 use watchkeeper_engine::deploy::{ModelFacts, fit};
 use watchkeeper_engine::workflow::DetectRequest;
 
-use super::plan::{self, Plan};
+use crate::pipeline::plan::{self, Plan};
 
 /// Opens the detector of a model by its name.
 pub type Open<'a> = &'a dyn Fn(&str) -> Result<Box<dyn Detector>, Problem>;

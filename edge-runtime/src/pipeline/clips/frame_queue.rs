@@ -28,7 +28,7 @@ pub(super) type Told = (Event, Duration);
 
 /// See above.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct FrameQueue {
     parts: Mutex<Parts>,
     moved: Condvar,
     most_bytes: usize,
@@ -58,7 +58,7 @@ impl Parts {
     }
 }
 
-impl Waiting {
+impl FrameQueue {
     /// These pictures wait from the beginning.
     pub(super) fn new(first: Vec<Arc<Shot>>, most_bytes: usize) -> Self {
         let parts = Parts {
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_recording_waits_for_a_place_and_nothing_of_it_is_left_out() {
-        let waiting = Arc::new(Waiting::new(vec![shot(0, 10)], 100_000));
+        let waiting = Arc::new(FrameQueue::new(vec![shot(0, 10)], 100_000));
         let taken = Arc::clone(&waiting);
         let pushing = std::thread::spawn(move || {
             for n in 1..1000 {
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn an_encoder_that_hangs_is_waited_for_once() {
-        let waiting = Waiting::new(vec![shot(0, 10), shot(1, 10)], 25);
+        let waiting = FrameQueue::new(vec![shot(0, 10), shot(1, 10)], 25);
         waiting.push(&shot(2, 10), Some(Duration::ZERO));
         assert_eq!(waiting.take_told().1, 3, "those that waited, and this one");
         // It would wait for a minute.
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn whoever_waits_for_a_place_goes_on_when_no_more_is_taken() {
-        let waiting = Arc::new(Waiting::new(vec![shot(0, 10)], 15));
+        let waiting = Arc::new(FrameQueue::new(vec![shot(0, 10)], 15));
         let waits = Arc::clone(&waiting);
         let pushing = std::thread::spawn(move || waits.push(&shot(1, 10), Some(LONG)));
         waiting.refuse();
@@ -224,7 +224,7 @@ mod tests {
             let held: usize = first.iter().sum();
             let first: Vec<_> = (0_u64..).zip(first).map(|(n, bytes)| shot(n, bytes)).collect();
             let mut handed = first.len();
-            let waiting = Waiting::new(first, most);
+            let waiting = FrameQueue::new(first, most);
             let mut came = Vec::new();
             for step in steps {
                 match step {

@@ -1,0 +1,65 @@
+//! Events in which the runtime reports on its own work: lost sources, failing steps, restarts.
+
+use std::time::Instant;
+
+use watchkeeper_contract::event::{
+    Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Phase, Verdict,
+};
+use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::rule::Severity;
+
+use crate::clock;
+
+/// One record to write about the box's own work.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct BoxRecord {
+    /// Identity of what goes on.
+    pub id: EventId,
+    /// Begin, change of cause, or end.
+    pub phase: Phase,
+    /// What to say.
+    pub body: EventBody,
+}
+
+/// An event about the box itself.
+pub(super) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> Event {
+    let (severity, decision, evidence) = decision();
+    Event {
+        schema: EVENT_SCHEMA,
+        id: record.id,
+        seq: EventSeq::default(),
+        boot_id: boot_id.to_owned(),
+        mono_ms: clock::millis(started.elapsed()),
+        at: clock::wall(),
+        phase: record.phase,
+        source: None,
+        pipeline: None,
+        severity,
+        body: record.body,
+        decision,
+        evidence,
+        media: Vec::new(),
+        clip: None,
+        hash: String::new(),
+    }
+}
+
+/// The decision about what the box knows of its own work for certain.
+#[must_use]
+fn decision() -> (Severity, Decision, Vec<Evidence>) {
+    (
+        Severity::Warning,
+        Decision {
+            verdict: Verdict::Act,
+            confidence: 1.0,
+            reason: "the runtime's own observation".to_owned(),
+            asks: None,
+        },
+        vec![Evidence {
+            source: "source_state".to_owned(),
+            confidence: 1.0,
+            weight: 1.0,
+            note: "observed, not inferred".to_owned(),
+        }],
+    )
+}
