@@ -98,9 +98,9 @@ fn open(
     let settings = Settings {
         base_url: config.base_url.clone(),
         small: config.model.clone(),
-        medium: config.larger_model.clone(),
-        silence: config.silence,
-        patience: config.patience,
+        medium: config.large_model.clone(),
+        silence: config.idle_timeout,
+        patience: config.timeout_factor,
         ..Settings::new(&config.provider)
     };
     let parts = Parts {
@@ -139,13 +139,13 @@ mod tests {
             key: Some("sk-secret-0123456789".to_owned().into()),
             key_file: None,
             model: None,
-            larger_model: None,
+            large_model: None,
             models_file: None,
             second_opinion: false,
             calls_per_hour: 7,
             tokens_per_call: 8_000,
-            silence: Duration::from_secs(90),
-            patience: 1,
+            idle_timeout: Duration::from_secs(90),
+            timeout_factor: 1,
             day_usd: 0.5,
             month_usd: 3.0,
         }

@@ -166,7 +166,7 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     if let Some(another) = watchkeeper_store::in_use(&Journal::folder(&config.state_dir)) {
         return Err(another.into());
     }
-    let guard = Arc::new(GuardFile::open(&config.state_dir, config.hold_after)?);
+    let guard = Arc::new(GuardFile::open(&config.state_dir, config.crash_loop_limit)?);
     // At once, not at the end of the start: a model that takes long to load must not make a stop look like a crash.
     let told = Arc::clone(&guard);
     stop.when_told(runtime.handle(), move || told.stopped());

@@ -256,7 +256,7 @@ impl Bench {
     /// When it can't be written.
     pub fn configure(&self, extra: &str) -> anyhow::Result<()> {
         let text = format!(
-            "[box]\nsite = \"test\"\nid = \"bench\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\nhold_after = 0\n\n{extra}",
+            "[box]\nsite = \"test\"\nid = \"bench\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\ncrash_loop_limit = 0\n\n{extra}",
             self.path("state"),
             self.socket()
         );

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_config::{
-    AgentApiConfig, ChannelConfig, Config, LlmConfig, MemoryConfig, PolicyConfig, SinksConfig,
+    AgentApiConfig, ChannelConfig, Config, LlmConfig, MemoryConfig, PermissionsConfig, SinksConfig,
 };
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{BoxId, SiteId};
@@ -114,7 +114,7 @@ pub struct ApiSetup {
     /// Model of the box that the configuration prefers.
     pub preferred: Option<String>,
     /// What is confirmed without asking.
-    pub policy: PolicyConfig,
+    pub policy: PermissionsConfig,
 }
 
 /// Who is asked for second opinions.
@@ -171,7 +171,7 @@ impl Setup {
                 }),
             api: Some(ApiSetup {
                 config: config.agent_api.clone(),
-                policy: config.policy.clone(),
+                policy: config.permissions.clone(),
                 llm: config.llm.clone(),
                 preferred: config.models.default.clone(),
             }),
@@ -358,7 +358,7 @@ impl Agent {
             telling: None,
             channel_troubles: Vec::new(),
             sink_limits: sinks::queue::Limits {
-                age: setup.sinks.give_up_after,
+                age: setup.sinks.max_age,
                 ..sinks::queue::Limits::default()
             },
             riders: Vec::new(),

@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, watch};
 use ulid::Ulid;
-use watchkeeper_config::{PolicyConfig, redact};
+use watchkeeper_config::{PermissionsConfig, redact};
 use watchkeeper_http::closed;
 
 use super::feed::{END, Feed};
@@ -78,7 +78,7 @@ pub struct Shop {
     /// Who serves it.
     pub provider: Option<String>,
     /// What the owner confirmed beforehand.
-    pub policy: PolicyConfig,
+    pub policy: PermissionsConfig,
     /// Folder of what is kept.
     pub home: PathBuf,
     /// The notes.

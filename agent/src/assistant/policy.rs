@@ -1,4 +1,4 @@
-//! Whether an offer is carried out without a person's yes, because the owner of the box said so beforehand: `[agent.policy]`.
+//! Whether an offer is carried out without a person's yes, because the owner of the box said so beforehand: `[agent.auto_approve]`.
 //!
 //! A policy stands for a yes to words, not for a yes to a model. Whatever a model proposed or put into other words came of a conversation in which names of
 //! cameras, pictures, events or notes stood, and any of them may be somebody else's words; so there is nothing that a policy could say of it.
@@ -8,7 +8,7 @@
 //! - there is none for what a model had a word in, for part of a request, for more than one pipeline, for what something speaks against, and for a kind that is not named;
 //! - a channel without a list of its own has none at all. Pure.
 
-use watchkeeper_config::{ChangeKind, PolicyConfig};
+use watchkeeper_config::{ChangeKind, PermissionsConfig};
 use watchkeeper_plain::Change;
 
 use super::offer::Offer;
@@ -72,7 +72,7 @@ impl Permit {
 impl Policy {
     /// That of a channel.
     #[must_use]
-    pub fn of(config: &PolicyConfig, channel: Channel) -> Self {
+    pub fn of(config: &PermissionsConfig, channel: Channel) -> Self {
         let kinds = match channel {
             Channel::Ask => &config.ask,
             Channel::Chat => &config.chat,
@@ -80,7 +80,7 @@ impl Policy {
             Channel::Remote => &config.remote,
         };
         Self {
-            key: format!("agent.policy.{}", channel.name()),
+            key: format!("agent.auto_approve.{}", channel.name()),
             kinds: kinds.clone(),
             gate: Gate::of(config, channel),
         }
@@ -176,21 +176,21 @@ mod tests {
 
     const WATCH: &str = "tell me when a person crosses the vertical line at 50% on camera gate";
 
-    fn widest() -> PolicyConfig {
+    fn widest() -> PermissionsConfig {
         let all = ChangeKind::ALL.to_vec();
-        PolicyConfig {
+        PermissionsConfig {
             ask: all.clone(),
             chat: all.clone(),
             local: all.clone(),
             remote: all,
-            ..PolicyConfig::default()
+            ..PermissionsConfig::default()
         }
     }
 
     fn only(kinds: &[ChangeKind]) -> Policy {
-        let config = PolicyConfig {
+        let config = PermissionsConfig {
             chat: kinds.to_vec(),
-            ..PolicyConfig::default()
+            ..PermissionsConfig::default()
         };
         Policy::of(&config, Channel::Chat)
     }
@@ -237,7 +237,10 @@ mod tests {
             let Decision::Confirmed(permit) = only(&[kind]).decide(&offer, Whose::Persons) else {
                 panic!("{text}: {:?}", only(&[kind]).decide(&offer, Whose::Persons));
             };
-            assert_eq!((permit.key(), permit.kind()), ("agent.policy.chat", kind));
+            assert_eq!(
+                (permit.key(), permit.kind()),
+                ("agent.auto_approve.chat", kind)
+            );
             assert_eq!(permit.mark(), offer.mark());
             let others: Vec<ChangeKind> =
                 ChangeKind::ALL.into_iter().filter(|k| *k != kind).collect();
@@ -249,10 +252,10 @@ mod tests {
     #[test]
     fn nothing_is_named_unless_it_is_written() {
         let offer = heard("pause watch-0", &runs(1));
-        let none = Policy::of(&PolicyConfig::default(), Channel::Chat);
+        let none = Policy::of(&PermissionsConfig::default(), Channel::Chat);
         assert_eq!(
             why(none.decide(&offer, Whose::Persons)),
-            "agent.policy.chat names nothing"
+            "agent.auto_approve.chat names nothing"
         );
     }
 

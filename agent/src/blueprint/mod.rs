@@ -43,7 +43,7 @@ pub const MAX_WHEN: usize = 300;
 pub enum Size {
     /// `llm.model`.
     Small,
-    /// `llm.larger_model`.
+    /// `llm.large_model`.
     Large,
 }
 

@@ -239,7 +239,7 @@ impl Reader {
             None | Some(Some("small")) => Size::Small,
             Some(Some("large")) => Size::Large,
             Some(other) => {
-                let remedy = "write \"small\" (llm.model) or \"large\" (llm.larger_model)";
+                let remedy = "write \"small\" (llm.model) or \"large\" (llm.large_model)";
                 let found = other.unwrap_or("no text");
                 let flaw = Flaw::new(
                     "model",
@@ -368,7 +368,7 @@ mod tests {
             ("limits = 3", "[limits]"),
             ("when = \"\"", "one line"),
             ("instructions = 2001 bytes", "at most 2000"),
-            ("model = \"huge\"", "llm.larger_model"),
+            ("model = \"huge\"", "llm.large_model"),
         ] {
             let found = all.iter().find(|flaw| flaw.starts_with(field));
             assert!(

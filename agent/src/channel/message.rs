@@ -123,7 +123,10 @@ impl Own {
 /// Whether `channel` tells this of the box itself: it is grave enough for it, or the rule whose event it is about names it.
 #[must_use]
 pub fn concerns(channel: &ChannelConfig, own: &Own) -> bool {
-    own.notify.contains(&channel.id) || channel.at_least.is_some_and(|least| own.severity >= least)
+    own.notify.contains(&channel.id)
+        || channel
+            .min_severity
+            .is_some_and(|least| own.severity >= least)
 }
 
 /// What `channel` of the box called `name` tells of it, if anything.
@@ -171,7 +174,7 @@ pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> 
         Phase::Update => false,
         // Who was told that it began is told what there is to see of it.
         Phase::Clip => event.clip.is_some(),
-        Phase::End => channel.ends && has_lasted(event),
+        Phase::End => channel.notify_end && has_lasted(event),
     };
     let is_named = match &event.body {
         EventBody::Rule(rule) => rule.notify.contains(&channel.id),
@@ -182,7 +185,7 @@ pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> 
         | EventBody::Loss { .. } => false,
     };
     let is_grave = channel
-        .at_least
+        .min_severity
         .is_some_and(|least| event.severity >= least);
     if !is_wanted || !(is_named || is_grave) {
         return None;
@@ -367,13 +370,17 @@ mod tests {
     use super::*;
     use crate::mqtt::docs::example_event;
 
-    fn channel(kind: ChannelKind, at_least: Option<Severity>, ends: bool) -> ChannelConfig {
+    fn channel(
+        kind: ChannelKind,
+        min_severity: Option<Severity>,
+        notify_end: bool,
+    ) -> ChannelConfig {
         ChannelConfig {
             id: ChannelId::new("security").unwrap(),
             kind,
             url: SecretSource::Value(SecretString::from("https://a.example/T0K3N")),
-            at_least,
-            ends,
+            min_severity,
+            notify_end,
             pictures: true,
         }
     }

@@ -186,7 +186,7 @@ fn manner(kind: ChannelKind, sinks: &SinksConfig) -> Manner {
     Manner {
         together,
         spacing,
-        too_old: sinks.give_up_after,
+        too_old: sinks.max_age,
     }
 }
 

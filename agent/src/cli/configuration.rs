@@ -170,7 +170,7 @@ fn shown(config: &Config) -> Value {
             "media_bytes": config.media.max_bytes,
             "recording_bytes": config.recordings.max_bytes,
             "recording_days": config.recordings.max_age.as_secs_f64() / 86_400.0,
-            "hold_after": config.hold_after,
+            "crash_loop_limit": config.crash_loop_limit,
             "journal_events": config.journal.max_events,
             "journal_bytes": config.journal.max_bytes,
             "inference": inference,
@@ -185,13 +185,13 @@ fn shown(config: &Config) -> Value {
     for channel in &config.channels {
         shown["channels"][channel.id.as_str()] = channel_section(channel);
     }
-    for (channel, kinds) in config.policy.lists() {
+    for (channel, kinds) in config.permissions.lists() {
         if !kinds.is_empty() {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
             shown["agent"]["policy"][channel] = json!(names);
         }
     }
-    for (channel, effects) in config.policy.tools.lists() {
+    for (channel, effects) in config.permissions.tools.lists() {
         let names: Vec<&str> = effects.iter().map(|effect| effect.name()).collect();
         shown["agent"]["tools"][channel] = json!(names);
     }
@@ -279,15 +279,15 @@ fn channel_section(channel: &ChannelConfig) -> Value {
             ChannelKind::Webhook => "webhook",
             ChannelKind::Slack => "slack",
         },
-        "ends": channel.ends, "pictures": channel.pictures,
+        "notify_end": channel.notify_end, "pictures": channel.pictures,
     });
     match &channel.url {
         SecretSource::Value(_) => section["url"] = json!(redact::MASK),
         SecretSource::File(file) => section["url_file"] = json!(absolute(file)),
         SecretSource::Credential(name) => section["url_credential"] = json!(name),
-        SecretSource::Variable(name) => section["url_variable"] = json!(name),
+        SecretSource::Variable(name) => section["url_env"] = json!(name),
     }
-    set(&mut section, "at_least", channel.at_least);
+    set(&mut section, "min_severity", channel.min_severity);
     section
 }
 
@@ -295,7 +295,7 @@ fn channel_section(channel: &ChannelConfig) -> Value {
 fn llm_section(llm: &LlmConfig) -> Value {
     let mut section = json!({
         "provider": llm.provider, "calls_per_hour": llm.calls_per_hour, "tokens_per_call": llm.tokens_per_call,
-        "silence_s": llm.silence.as_secs_f64(), "patience": llm.patience, "day_usd": llm.day_usd, "month_usd": llm.month_usd, "second_opinion": llm.second_opinion,
+        "idle_timeout_s": llm.idle_timeout.as_secs_f64(), "timeout_factor": llm.timeout_factor, "day_usd": llm.day_usd, "month_usd": llm.month_usd, "second_opinion": llm.second_opinion,
     });
     set(
         &mut section,
@@ -309,7 +309,7 @@ fn llm_section(llm: &LlmConfig) -> Value {
         llm.key_file.as_deref().map(absolute),
     );
     set(&mut section, "model", llm.model.as_ref());
-    set(&mut section, "larger_model", llm.larger_model.as_ref());
+    set(&mut section, "large_model", llm.large_model.as_ref());
     set(
         &mut section,
         "models_file",
@@ -330,7 +330,7 @@ pub(super) fn sinks_section(
     }
     let hosts: Vec<String> = sinks.hosts.iter().map(ToString::to_string).collect();
     let mut section = json!({
-        "hosts": hosts, "folders": sinks.folders, "give_up_after_s": sinks.give_up_after.as_secs_f64(),
+        "hosts": hosts, "folders": sinks.folders, "max_age_s": sinks.max_age.as_secs_f64(),
     });
     set(
         &mut section,
@@ -348,7 +348,7 @@ pub(super) fn sinks_section(
         section["secrets"][name] = match source {
             SecretSource::Value(value) => secret(name, value),
             SecretSource::File(path) => json!({"file": absolute(path)}),
-            SecretSource::Variable(variable) => json!({"variable": variable}),
+            SecretSource::Variable(variable) => json!({"env": variable}),
             SecretSource::Credential(credential) => json!({"credential": credential}),
         };
     }
@@ -397,7 +397,7 @@ mod tests {
     fn what_is_shown_holds_no_secret_and_loads_again() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("wk.toml");
-        let text = "[agent.heartbeat]\nminutes = 20\n[agent.memory]\nmodel = \"/srv/sentences\"\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n[channels.office]\nurl_variable = \"HOOK\"\nat_least = \"warning\"\n[channels.phone]\nkind = \"slack\"\nurl_file = \"/run/hook\"\n[agent.tools]\nremote = [\"read\"]\n";
+        let text = "[agent.heartbeat]\ninterval_min = 20\n[agent.memory]\nmodel = \"/srv/sentences\"\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n[channels.office]\nurl_env = \"HOOK\"\nmin_severity = \"warning\"\n[channels.phone]\nkind = \"slack\"\nurl_file = \"/run/hook\"\n[agent.tools]\nremote = [\"read\"]\n";
         std::fs::write(&file, text).unwrap();
         let request = LoadRequest {
             file: Some(file.clone()),
@@ -420,8 +420,8 @@ mod tests {
         let [office, phone] = again.channels.as_slice() else {
             panic!("{:?}", again.channels);
         };
-        assert!(office.at_least.is_some() && matches!(office.url, SecretSource::Variable(_)));
+        assert!(office.min_severity.is_some() && matches!(office.url, SecretSource::Variable(_)));
         assert_eq!(phone.kind, ChannelKind::Slack);
-        assert_eq!(again.policy.tools.lists().count(), 1);
+        assert_eq!(again.permissions.tools.lists().count(), 1);
     }
 }

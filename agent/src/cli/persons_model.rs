@@ -65,7 +65,7 @@ pub(super) fn parts(
             .ok()
             .map(|home| Notes::of(home, &config.memory)),
         home,
-        policy: Policy::of(&config.policy, channel),
+        policy: Policy::of(&config.permissions, channel),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         channel,
         out: Arc::new(out.clone()),

@@ -36,7 +36,7 @@ impl Brief {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use watchkeeper_config::PolicyConfig;
+    use watchkeeper_config::PermissionsConfig;
 
     use super::super::gate::{Channel, Effect};
     use super::*;
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(brief.tools.names(), ["look_around", "memory_note"]);
         assert_eq!(brief.system.len(), 2);
         assert!(brief.system[1].ends_with("Keep to the dock."));
-        let mut config = PolicyConfig::default();
+        let mut config = PermissionsConfig::default();
         config.tools.chat = Some(vec![Effect::Read]);
         let looking = Brief::new(own, Gate::of(&config, Channel::Chat));
         assert_eq!(looking.tools.names(), ["look_around"]);

@@ -3,7 +3,7 @@
 //! Invariant: there is no effect that changes what the box does, so no channel can allow it. A change is put up for a person's yes.
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_config::PolicyConfig;
+use watchkeeper_config::PermissionsConfig;
 pub use watchkeeper_config::ToolEffect as Effect;
 
 /// Which way a request came in.
@@ -66,7 +66,7 @@ pub struct Gate {
 impl Gate {
     /// The gate of a channel, as the owner has it.
     #[must_use]
-    pub fn of(config: &PolicyConfig, channel: Channel) -> Self {
+    pub fn of(config: &PermissionsConfig, channel: Channel) -> Self {
         let tools = &config.tools;
         let list = match channel {
             Channel::Ask => &tools.ask,
@@ -82,7 +82,7 @@ impl Gate {
     /// The gate of a channel of which the owner has said nothing.
     #[must_use]
     pub fn open(channel: Channel) -> Self {
-        Self::of(&PolicyConfig::default(), channel)
+        Self::of(&PermissionsConfig::default(), channel)
     }
 
     /// Whether a tool with this effect may be used. The error is a sentence for the model.
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_list_allows_what_it_names_on_its_channel_and_nothing_else() {
-        let mut config = PolicyConfig::default();
+        let mut config = PermissionsConfig::default();
         config.tools.remote = Some(vec![Effect::Read]);
         config.tools.chat = Some(Vec::new());
         for effect in Effect::ALL {

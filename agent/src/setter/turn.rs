@@ -650,7 +650,7 @@ pub(crate) mod testing {
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
-    use watchkeeper_config::PolicyConfig;
+    use watchkeeper_config::PermissionsConfig;
     use watchkeeper_contract::id::PipelineId;
 
     use super::super::facts::ModelWords;
@@ -801,7 +801,7 @@ mod tests {
         }
         let per_turn = tools.find("update_plan").unwrap().per_turn;
         assert_eq!(vain, 2 * per_turn);
-        let mut config = PolicyConfig::default();
+        let mut config = PermissionsConfig::default();
         config.tools.chat = Some(vec![Effect::Read]);
         let looking = Gate::of(&config, Channel::Chat);
         assert!(turn.permit(&call("update_plan"), &tools, &looking).is_err());

@@ -159,8 +159,8 @@ async fn what_a_channel_could_not_tell_is_told_after_a_restart_without_broker_an
                 id: ChannelId::new("ops").expect("name"),
                 kind: ChannelKind::Webhook,
                 url: SecretSource::Value(format!("http://{receiver}/").into()),
-                at_least: Some(Severity::Critical),
-                ends: false,
+                min_severity: Some(Severity::Critical),
+                notify_end: false,
                 pictures: false,
             }];
         })

@@ -131,8 +131,8 @@ async fn without_broker(
             id: ChannelId::new("ops").expect("name"),
             kind: ChannelKind::Webhook,
             url: SecretSource::Value(format!("http://{address}/").into()),
-            at_least: Some(Severity::Warning),
-            ends: false,
+            min_severity: Some(Severity::Warning),
+            notify_end: false,
             pictures: false,
         }];
     });

@@ -66,7 +66,7 @@ fn check(config: &Config, input: &[u8]) {
     assert!(config.agent_api.socket != config.runtime_socket);
     let tcp = config.agent_api.tcp.as_ref();
     assert!(tcp.is_none_or(|tcp| tcp.listen.ip().is_loopback()));
-    let lists = config.policy.lists();
+    let lists = config.permissions.lists();
     assert!(lists.iter().all(|(_, kinds)| kinds.is_sorted()));
     assert!(config.sources.windows(2).all(|w| w[0].id < w[1].id));
     assert!(config.pipelines.windows(2).all(|w| w[0].id < w[1].id));
@@ -76,7 +76,7 @@ fn check(config: &Config, input: &[u8]) {
     }
     if let Some(llm) = &config.llm {
         assert!(llm.calls_per_hour >= 1 && llm.tokens_per_call >= 1);
-        assert!(!llm.silence.is_zero());
+        assert!(!llm.idle_timeout.is_zero());
         assert!(llm.day_usd >= 0.0 && llm.month_usd >= 0.0);
     }
     let mqtt = config.mqtt.as_ref();

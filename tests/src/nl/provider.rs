@@ -77,11 +77,11 @@ impl Agent {
                 url, model, wire, ..
             } => {
                 let mut section = format!(
-                    "[llm]\nprovider = {:?}\nbase_url = {url:?}\ncalls_per_hour = 10000\nsilence_s = 3600\npatience = {PATIENCE}\nday_usd = 1000\nmonth_usd = 10000\n",
+                    "[llm]\nprovider = {:?}\nbase_url = {url:?}\ncalls_per_hour = 10000\nidle_timeout_s = 3600\ntimeout_factor = {PATIENCE}\nday_usd = 1000\nmonth_usd = 10000\n",
                     wire.provider()
                 );
                 if let Some(model) = model {
-                    section.push_str(&format!("model = {model:?}\nlarger_model = {model:?}\n"));
+                    section.push_str(&format!("model = {model:?}\nlarge_model = {model:?}\n"));
                 }
                 section
             }

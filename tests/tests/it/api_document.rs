@@ -48,7 +48,7 @@ agent -X POST http://agent/v1/proposals/k7m2q/confirm             # only now som
 agent http://agent/v1/cost
 ```
 
-Nothing changes what the box does but a yes: the message `yes` in the conversation, or `confirm`. What `[agent.policy]` names for `local` (this socket) or `remote` (TCP) needs none
+Nothing changes what the box does but a yes: the message `yes` in the conversation, or `confirm`. What `[agent.auto_approve]` names for `local` (this socket) or `remote` (TCP) needs none
 where the words are a person's own and no model had a word in them: the proposal is followed by `confirmed`, with the key in `by`. What was shown is compared with what runs then; where it
 would do something else by now, it is shown anew. A proposal waits for an hour, also over a restart of the agent; its conversation is there again when
 somebody speaks in it. On the box every proposal may be confirmed, since who can open this socket can open the runtime's too. Over TCP only what was asked for

@@ -121,7 +121,7 @@ fn a_receiver_that_is_down_holds_up_nobody_else_and_slack_hears_of_what_is_grave
     let nobody = Hooks::nobody()?;
     let bench = Bench::new("")?;
     let dead = section(&bench, "dead", &format!("http://{nobody}/"), "")?;
-    let slack = "kind = \"slack\"\nat_least = \"critical\"";
+    let slack = "kind = \"slack\"\nmin_severity = \"critical\"";
     let slack = section(&bench, "ops", &server.url("/services/x"), slack)?;
     bench.configure(&format!("{dead}{slack}"))?;
     let runtime = bench.runtime()?;

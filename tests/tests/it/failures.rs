@@ -78,7 +78,7 @@ fn table() -> Vec<(String, Wrong)> {
         row("a model that nobody knows", &["gpt-9"], |model| {
             Ok(section(
                 model.base_url(),
-                &format!("{}model = \"gpt-9\"\nlarger_model = \"gpt-9\"\n", key()),
+                &format!("{}model = \"gpt-9\"\nlarge_model = \"gpt-9\"\n", key()),
             ))
         }),
         row(

@@ -116,7 +116,7 @@ fn table() -> Vec<(String, Row)> {
 }
 
 /// More of the section `[llm]`: a provider that falls silent is soon given up.
-const SOON: &str = "silence_s = 6\n";
+const SOON: &str = "idle_timeout_s = 6\n";
 
 /// Entries of a trace with this name.
 fn count(trace: &[Value], what: &str) -> usize {

@@ -78,7 +78,8 @@ fn a_runtime_that_dies_three_times_holds_its_pipeline_until_a_person_resumes_it(
 -> anyhow::Result<()> {
     let bench = bench("")?;
     // As a box has it: the bench's own file switches the guard off, because other tests kill for a living.
-    let file = fs::read_to_string(bench.config())?.replace("hold_after = 0", "hold_after = 3");
+    let file =
+        fs::read_to_string(bench.config())?.replace("crash_loop_limit = 0", "crash_loop_limit = 3");
     fs::write(bench.config(), format!("{file}\n{}", configured(5)))?;
     for _ in 0..3 {
         bench.runtime()?.kill()?;
@@ -197,7 +198,8 @@ fn a_pipeline_that_can_not_run_is_told_and_runs_again_by_itself() -> anyhow::Res
 #[test]
 fn being_told_to_stop_while_starting_is_no_death() -> anyhow::Result<()> {
     let bench = bench("")?;
-    let file = fs::read_to_string(bench.config())?.replace("hold_after = 0", "hold_after = 3");
+    let file =
+        fs::read_to_string(bench.config())?.replace("crash_loop_limit = 0", "crash_loop_limit = 3");
     fs::write(bench.config(), format!("{file}\n{}", configured(5)))?;
     let guard = bench.path("state/starts.json");
     fs::create_dir_all(bench.path("state"))?;
@@ -527,7 +529,10 @@ fn the_socket_has_the_permission_that_is_configured() -> anyhow::Result<()> {
     let file = fs::read_to_string(bench.config())?;
     fs::write(
         bench.config(),
-        file.replace("hold_after", "socket_mode = \"0600\"\nhold_after"),
+        file.replace(
+            "crash_loop_limit",
+            "socket_mode = \"0600\"\ncrash_loop_limit",
+        ),
     )?;
     let _runtime = bench.runtime()?;
     let mode = fs::metadata(bench.socket())?.permissions().mode();

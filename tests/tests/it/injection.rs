@@ -509,7 +509,7 @@ fn a_model_that_says_yes_in_the_persons_place_confirms_nothing() -> anyhow::Resu
 }
 
 /// The widest policy that can be written.
-const WIDEST: &str = "[agent.policy]\nask = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\nchat = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\n";
+const WIDEST: &str = "[agent.auto_approve]\nask = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\nchat = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\n";
 
 /// Every decision of the policy was to ask, because a model had a word in it.
 fn only_asked(site: &Site, times: usize) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! What the owner confirmed beforehand (`[agent.policy]`) on the real programs: it is done at once, told and traced; everything else waits for a yes.
+//! What the owner confirmed beforehand (`[agent.auto_approve]`) on the real programs: it is done at once, told and traced; everything else waits for a yes.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use watchkeeper_tests::scene::{STREET, deploy};
 /// A box with one pipeline, `watch`, and this policy.
 fn house(policy: &str) -> anyhow::Result<(Bench, Process)> {
     let bench = Bench::new(&format!(
-        "[sources.street]\nuri = {STREET:?}\n[agent.policy]\n{policy}"
+        "[sources.street]\nuri = {STREET:?}\n[agent.auto_approve]\n{policy}"
     ))?;
     let runtime = bench.runtime()?;
     deploy(&bench)?;
@@ -50,7 +50,7 @@ fn what_the_list_of_the_chat_names_is_done_at_once_and_the_rest_waits() -> anyho
         "{said:#?}"
     );
     ensure!(
-        said[1] == json!({"type": "confirmed", "by": "agent.policy.chat", "change": "pause"}),
+        said[1] == json!({"type": "confirmed", "by": "agent.auto_approve.chat", "change": "pause"}),
         "{}",
         said[1]
     );
@@ -61,7 +61,7 @@ fn what_the_list_of_the_chat_names_is_done_at_once_and_the_rest_waits() -> anyho
         "{said:#?}"
     );
     ensure!(runs(&bench)? == (name.clone(), false), "the stop waits");
-    let told = |decision: &str| ("agent.policy.chat".to_owned(), decision.to_owned());
+    let told = |decision: &str| ("agent.auto_approve.chat".to_owned(), decision.to_owned());
     ensure!(
         decisions(&bench)? == [told("confirmed"), told("confirmed"), told("asked")],
         "{:?}",
@@ -111,7 +111,7 @@ fn a_request_over_the_api_goes_by_the_list_of_its_own_way_in() -> anyhow::Result
     let trace = trace.as_array().context("entries")?;
     let by_policy = trace.iter().any(|entry| {
         entry["what"] == "policy"
-            && entry["of"]["by"] == "agent.policy.local"
+            && entry["of"]["by"] == "agent.auto_approve.local"
             && entry["of"]["decision"] == "confirmed"
     });
     ensure!(by_policy, "{trace:#?}");
@@ -120,13 +120,13 @@ fn a_request_over_the_api_goes_by_the_list_of_its_own_way_in() -> anyhow::Result
 
 #[test]
 fn a_list_that_names_something_else_is_refused_with_what_it_may_name() -> anyhow::Result<()> {
-    let bench = Bench::new("[agent.policy]\nchat = [\"everything\"]\n")?;
+    let bench = Bench::new("[agent.auto_approve]\nchat = [\"everything\"]\n")?;
     let out = command(&bench)?.args(["config", "check"]).output()?;
     let told =
         String::from_utf8_lossy(&out.stderr).into_owned() + &String::from_utf8_lossy(&out.stdout);
     ensure!(!out.status.success(), "{told}");
     for part in [
-        "agent.policy.chat = [\"everything\"]",
+        "agent.auto_approve.chat = [\"everything\"]",
         "a list of pause, resume, deploy, replace, stop",
     ] {
         ensure!(told.contains(part), "no {part}: {told}");

@@ -311,7 +311,7 @@ pub(super) struct StreamQuery {
 
 /// What happens in a conversation after a number, as server-sent events: `id` is the number, `data` an object with its `type`, `seq` and `turn`. The types:
 /// `heard` (the words), `busy` (what is waited for), `note`, `step` (a model thinks, uses a tool, fails, plans; long arguments are cut), `cost` (of the
-/// model so far), `question` (waits for an answer), `proposal` (with the difference to what runs, what was seen when it was `tried`, and its `id`; waits for a yes), `confirmed` (it does not: `[agent.policy]` says so, by the key in `by`), `said` and `answer`,
+/// model so far), `question` (waits for an answer), `proposal` (with the difference to what runs, what was seen when it was `tried`, and its `id`; waits for a yes), `confirmed` (it does not: `[agent.auto_approve]` says so, by the key in `by`), `said` and `answer`,
 /// `cameras`, `pipelines`, `status`, `events`, `event`, `notes`, `costs`, `trace`, `remembered`, `dropped`, `done` (a change was made), `failure`, and `end` of a message with what is
 /// waited for now. The stream ends with the conversation.
 #[utoipa::path(get, path = "/conversations/{id}/events/stream", tag = "conversations",

@@ -66,14 +66,14 @@ fn watched() -> Situation {
 
 #[test]
 fn a_permit_is_for_the_offer_that_it_was_given_for_and_what_runs_is_compared_as_on_a_yes() {
-    use watchkeeper_config::{ChangeKind, PolicyConfig};
+    use watchkeeper_config::{ChangeKind, PermissionsConfig};
 
     use super::super::policy::{Decision, Policy, Whose};
     use crate::setter::gate::Channel;
 
-    let config = PolicyConfig {
+    let config = PermissionsConfig {
         chat: ChangeKind::ALL.to_vec(),
-        ..PolicyConfig::default()
+        ..PermissionsConfig::default()
     };
     let policy = Policy::of(&config, Channel::Chat);
     let permit = |offer: &Offer| match policy.decide(offer, Whose::Persons) {

@@ -76,8 +76,8 @@ mod tests {
             id: "office".parse().expect("a name"),
             kind: ChannelKind::Slack,
             url,
-            at_least: None,
-            ends: false,
+            min_severity: None,
+            notify_end: false,
             pictures: false,
         }
     }

@@ -43,7 +43,7 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
         title: "What the heartbeat found",
         topic: topics.at(&kind),
         how: "QoS 1 through the outbox; `heartbeat/<kind>` without `cam/…` for what is about the box",
-        about: "With `agent.heartbeat.minutes` (docs/ref/configuration.md) the agent looks at the box every so often, and tells what deserves a word once, until it \
+        about: "With `agent.heartbeat.interval_min` (docs/ref/configuration.md) the agent looks at the box every so often, and tells what deserves a word once, until it \
                 changes or was gone in between. The last level is the kind: `camera_out`, `pipeline_failed`, `piling_up`, `silence`, `runtime_away`, `not_delivered`, \
                 `channel_silent`, `budget_nearly_spent` or `opinions_given_up`. It is found by numbers, and told with or without a model. After a crash it may be told twice, \
                 with another `id`.",

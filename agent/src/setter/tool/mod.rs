@@ -235,7 +235,7 @@ fn text(about: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use watchkeeper_config::PolicyConfig;
+    use watchkeeper_config::PermissionsConfig;
 
     use super::super::gate::Channel;
     use super::*;
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn where_only_looking_is_allowed_there_is_nothing_to_put_up() {
         let names: Vec<&str> = ALL.iter().map(|tool| tool.name).collect();
-        let mut config = PolicyConfig::default();
+        let mut config = PermissionsConfig::default();
         config.tools.remote = Some(vec![Effect::Read]);
         let tools = Registered::of(&Gate::of(&config, Channel::Remote), &names);
         for tool in ALL {

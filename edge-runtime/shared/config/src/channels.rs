@@ -23,9 +23,9 @@ pub struct ChannelConfig {
     /// Where it is. In an address of a webhook is what allows to post there, so all of it is a secret.
     pub url: SecretSource,
     /// Severity from which it is told of every event; absent: only of those whose rule names it.
-    pub at_least: Option<Severity>,
+    pub min_severity: Option<Severity>,
     /// Whether it is told when an event ends, too.
-    pub ends: bool,
+    pub notify_end: bool,
     /// Whether pictures go along, where the kind can take them.
     pub pictures: bool,
 }

@@ -24,7 +24,7 @@ use crate::raw::{Found, Read, parse_mode};
 use crate::{
     AgentApiConfig, AgentConfig, Backend, ChangeKind, ClientCert, Config, InferenceConfig,
     JournalConfig, LeftOut, LlmConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig,
-    MqttConfig, PipelineDraft, PolicyConfig, RecordingsConfig, SecretSource, TcpApiConfig,
+    MqttConfig, PermissionsConfig, PipelineDraft, RecordingsConfig, SecretSource, TcpApiConfig,
     ToolEffect, ToolsConfig,
 };
 
@@ -121,8 +121,8 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
             max_bytes: values.whole("runtime.recording_bytes").unwrap_or_default(),
             max_age: values.seconds("runtime.recording_days") * 86_400,
         },
-        hold_after: values
-            .whole("runtime.hold_after")
+        crash_loop_limit: values
+            .whole("runtime.crash_loop_limit")
             .and_then(|n| u32::try_from(n).ok())
             .unwrap_or_default(),
         sources,
@@ -133,12 +133,12 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
             outbox_bytes: values.whole("agent.outbox_bytes").unwrap_or_default(),
             telemetry: values.seconds("agent.telemetry_s"),
             heartbeat: values
-                .whole("agent.heartbeat.minutes")
+                .whole("agent.heartbeat.interval_min")
                 .map(|minutes| Duration::from_secs(60 * minutes)),
         },
         memory,
         agent_api,
-        policy: policy(&values),
+        permissions: permissions(&values),
         models,
         llm,
         sinks,
@@ -586,13 +586,13 @@ fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> 
         key,
         key_file,
         model: values.text("llm.model"),
-        larger_model: values.text("llm.larger_model"),
+        large_model: values.text("llm.large_model"),
         models_file: values.path("llm.models_file"),
         second_opinion: values.switch("llm.second_opinion"),
         calls_per_hour: u32::try_from(whole("llm.calls_per_hour")).unwrap_or_default(),
         tokens_per_call: whole("llm.tokens_per_call"),
-        silence: values.seconds("llm.silence_s"),
-        patience: u32::try_from(whole("llm.patience")).unwrap_or(1),
+        idle_timeout: values.seconds("llm.idle_timeout_s"),
+        timeout_factor: u32::try_from(whole("llm.timeout_factor")).unwrap_or(1),
         day_usd: number("llm.day_usd"),
         month_usd: number("llm.month_usd"),
     })
@@ -602,9 +602,9 @@ fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> 
 const AGENT_SOCKET: &str = "agent.sock";
 
 /// What is confirmed without asking. The words were checked with their keys; one that is written twice counts once.
-fn policy(values: &Values<'_>) -> PolicyConfig {
+fn permissions(values: &Values<'_>) -> PermissionsConfig {
     let list = |channel: &str| {
-        let key = format!("agent.policy.{channel}");
+        let key = format!("agent.auto_approve.{channel}");
         let items = values.found(&key).and_then(|found| found.value.as_array());
         let mut kinds: Vec<ChangeKind> = items
             .into_iter()
@@ -615,7 +615,7 @@ fn policy(values: &Values<'_>) -> PolicyConfig {
         kinds.dedup();
         kinds
     };
-    PolicyConfig {
+    PermissionsConfig {
         ask: list("ask"),
         chat: list("chat"),
         local: list("local"),

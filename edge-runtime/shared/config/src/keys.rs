@@ -5,7 +5,7 @@
 
 use watchkeeper_contract::source::STALL_S;
 
-use crate::policy::{ChangeKind, ToolEffect};
+use crate::permissions::{ChangeKind, ToolEffect};
 
 /// What a key holds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -112,7 +112,7 @@ pub const SECTIONS: &[Section] = &[
                  there, one that was made on the box only on the box.",
     },
     Section {
-        path: "agent.policy",
+        path: "agent.auto_approve",
         effect: "What is done without asking, for each way in which a request comes: nothing, unless a list here names it. There is no word for everything. It holds only \
                  for what the rules read in a person's own words, as a whole, about one pipeline, and where nothing speaks against it: no warning of the engine, \
                  nothing left out, nothing that was seen when it was tried. Whatever a model of language proposed or put into other words waits for a person's yes, \
@@ -131,7 +131,7 @@ pub const SECTIONS: &[Section] = &[
         path: "agent.heartbeat",
         effect: "A look every so many minutes at cameras, recent events, what could not be told and what was spent ([blueprints.md](blueprints.md)). What \
                  is worth a word is decided on the box: a camera that is out, events far above or below what that hour of the day usually has, messages \
-                 that wait, a budget that is nearly spent. It is told once, over MQTT, over channels whose `at_least` it reaches, and among the notes; where \
+                 that wait, a budget that is nearly spent. It is told once, over MQTT, over channels whose `min_severity` it reaches, and among the notes; where \
                  `[llm]` names a provider and the budget allows, a model is asked once to add what helps.",
     },
     Section {
@@ -173,7 +173,7 @@ pub const SECTIONS: &[Section] = &[
         path: "channels.*",
         effect: "One for each channel by which people are told of events; rules name it in `notify` (docs/ref/rules.md), and so do requests in plain \
                  words (\"… and tell #NAME\"). The agent follows the journal for each channel by itself, so it needs no broker, a channel that \
-                 does not answer holds up no other, and what happened while it was away is told when it is back, for `sinks.give_up_after_s`; \
+                 does not answer holds up no other, and what happened while it was away is told when it is back, for `sinks.max_age_s`; \
                  after a crash something may be told twice, with the same `Idempotency-Key` where it is told with the same others. Told are events that begin (at most one message \
                  every two seconds; what happens faster is told together) and where the address leads needs no permission in `sinks.hosts`. A \
                  new channel begins with the events after its first start. Exactly one of the keys that begin with `url` says where it is.",
@@ -273,7 +273,7 @@ pub const KEYS: &[Key] = &[
         "Age after which a part of an annotated video is deleted, while the clock shows a date that is possible.",
     ),
     key(
-        "runtime.hold_after",
+        "runtime.crash_loop_limit",
         Kind::Integer(0, 1000),
         Some("3"),
         "deaths",
@@ -570,28 +570,28 @@ pub const KEYS: &[Key] = &[
         "Name of a systemd credential of the agent's service that holds the token, in place of `token_file`.",
     ),
     key(
-        "agent.policy.ask",
+        "agent.auto_approve.ask",
         Kind::Words(ChangeKind::NAMES),
         None,
         "",
         "Changes that `watchkeeper ask` does at once, such as `[\"resume\"]`. Left out: none, and `--yes` or `--confirm` does it.",
     ),
     key(
-        "agent.policy.chat",
+        "agent.auto_approve.chat",
         Kind::Words(ChangeKind::NAMES),
         None,
         "",
         "The same in `watchkeeper chat`. Left out: none.",
     ),
     key(
-        "agent.policy.local",
+        "agent.auto_approve.local",
         Kind::Words(ChangeKind::NAMES),
         None,
         "",
         "The same for conversations over the socket of the agent's API. Left out: none.",
     ),
     key(
-        "agent.policy.remote",
+        "agent.auto_approve.remote",
         Kind::Words(ChangeKind::NAMES),
         None,
         "",
@@ -626,7 +626,7 @@ pub const KEYS: &[Key] = &[
         "The same for conversations over TCP, for whoever shows the token. Left out: everything.",
     ),
     key(
-        "agent.heartbeat.minutes",
+        "agent.heartbeat.interval_min",
         Kind::Integer(15, 60),
         None,
         "min",
@@ -700,7 +700,7 @@ pub const KEYS: &[Key] = &[
         "Another model than the provider's small one, by the provider's id.",
     ),
     key(
-        "llm.larger_model",
+        "llm.large_model",
         Kind::Text,
         None,
         "",
@@ -739,14 +739,14 @@ pub const KEYS: &[Key] = &[
         "Most tokens of one call, prompt and answer together. Setting up a watch takes some 20000 with the room for the answer.",
     ),
     key(
-        "llm.silence_s",
+        "llm.idle_timeout_s",
         Kind::Number(1.0, 3_600.0),
         Some("90"),
         "s",
         "Longest silence before and within an answer; after it the call has failed and is made again. A large model on a slow machine of one's own may need more.",
     ),
     key(
-        "llm.patience",
+        "llm.timeout_factor",
         Kind::Integer(1, 100),
         Some("1"),
         "times",
@@ -813,7 +813,7 @@ pub const KEYS: &[Key] = &[
         "Address of a store of one's own that speaks S3, such as MinIO. Left out: Amazon's.",
     ),
     key(
-        "sinks.give_up_after_s",
+        "sinks.max_age_s",
         Kind::Number(10.0, 2_592_000.0),
         Some("86400"),
         "s",
@@ -834,7 +834,7 @@ pub const KEYS: &[Key] = &[
         "Name of a systemd credential of the agent's service (`LoadCredential=`, `systemd-creds`).",
     ),
     key(
-        "sinks.secrets.*.variable",
+        "sinks.secrets.*.env",
         Kind::Text,
         None,
         "",
@@ -877,21 +877,21 @@ pub const KEYS: &[Key] = &[
         "Name of a systemd credential of the agent's service that holds it.",
     ),
     key(
-        "channels.*.url_variable",
+        "channels.*.url_env",
         Kind::Text,
         None,
         "",
         "Name of a variable of the agent's environment that holds it.",
     ),
     key(
-        "channels.*.at_least",
+        "channels.*.min_severity",
         Kind::Choice(&["info", "warning", "critical"]),
         None,
         "",
         "Severity from which every event is told there, outages of cameras among them. Left out: only events whose rule names the channel.",
     ),
     key(
-        "channels.*.ends",
+        "channels.*.notify_end",
         Kind::Switch,
         Some("false"),
         "",

@@ -19,7 +19,7 @@ mod error;
 pub mod keys;
 mod layers;
 mod lines;
-pub mod policy;
+pub mod permissions;
 mod raw;
 pub mod redact;
 pub mod sinks;
@@ -36,7 +36,7 @@ use watchkeeper_contract::source::SourceSpec;
 pub use channels::{ChannelConfig, ChannelKind};
 pub use error::{ConfigError, Origin};
 pub use layers::{BrokerLayers, ENV_PREFIX, LoadRequest, Override};
-pub use policy::{ChangeKind, PolicyConfig, ToolEffect, ToolsConfig};
+pub use permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
 pub use sinks::{HostRule, SecretSource, SinksConfig};
 
 /// Where the configuration is read from when nothing else is said.
@@ -73,7 +73,7 @@ pub struct Config {
     /// Bounds of annotated videos.
     pub recordings: RecordingsConfig,
     /// Early deaths of the runtime after which suspects are held; 0 is never.
-    pub hold_after: u32,
+    pub crash_loop_limit: u32,
     /// Sources that are declared well, in the order of their names.
     pub sources: Vec<SourceSpec>,
     /// Pipelines that are declared well and whose source is too, in the order of their names.
@@ -87,7 +87,7 @@ pub struct Config {
     /// Where the agent serves its API.
     pub agent_api: AgentApiConfig,
     /// What is confirmed without asking a person.
-    pub policy: PolicyConfig,
+    pub permissions: PermissionsConfig,
     /// Where models are found.
     pub models: ModelsConfig,
     /// The model of language; absent when no provider is named.
@@ -237,7 +237,7 @@ pub struct LlmConfig {
     /// Another model than the provider's small one.
     pub model: Option<String>,
     /// Another model than the provider's medium one.
-    pub larger_model: Option<String>,
+    pub large_model: Option<String>,
     /// A model file of the owner's, which adds to the one that is built in.
     pub models_file: Option<PathBuf>,
     /// Whether a model looks at the pictures of doubtful events.
@@ -247,9 +247,9 @@ pub struct LlmConfig {
     /// Most tokens of one call.
     pub tokens_per_call: u64,
     /// Longest silence before and within an answer.
-    pub silence: Duration,
+    pub idle_timeout: Duration,
     /// How many times as long as usual a whole job may take.
-    pub patience: u32,
+    pub timeout_factor: u32,
     /// Most money a day, in US dollars.
     pub day_usd: f64,
     /// Most money a month, in US dollars.

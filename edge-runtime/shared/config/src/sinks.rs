@@ -44,7 +44,7 @@ pub struct SinksConfig {
     /// A store that speaks S3; absent: that of Amazon.
     pub s3_url: Option<Url>,
     /// Age at which an effect that did not succeed is given up.
-    pub give_up_after: Duration,
+    pub max_age: Duration,
 }
 
 impl Default for SinksConfig {
@@ -58,7 +58,7 @@ impl Default for SinksConfig {
             slack_url: None,
             twilio_url: None,
             s3_url: None,
-            give_up_after: Duration::from_secs(86_400),
+            max_age: Duration::from_secs(86_400),
         }
     }
 }

@@ -94,7 +94,7 @@ fn every_mistake_is_reported_at_once_with_key_value_allowed_and_place() {
         format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models, llm, sinks, channels; did you mean mqtt? ({file}:6)"),
         format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort ({file}:5)"),
         format!("runtime.journal_events = 5: is not allowed; allowed: a whole number from 1000 to 100000000 ({file}:2)"),
-        format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, journal_events, journal_bytes, recording_bytes, recording_days, hold_after, inference; did you mean socket? ({file}:3)"),
+        format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, journal_events, journal_bytes, recording_bytes, recording_days, crash_loop_limit, inference; did you mean socket? ({file}:3)"),
     ];
     assert_eq!(printed, expected);
 }
@@ -121,27 +121,30 @@ fn the_agents_socket_stands_beside_the_runtimes() {
 #[test]
 fn nothing_is_confirmed_without_asking_but_what_a_list_names() {
     use watchkeeper_config::ChangeKind::{Pause, Resume, Stop};
-    assert_eq!(Case::new("").load().unwrap().policy, Default::default());
-    let case = Case::new("[agent.policy]\nchat = [\"resume\", \"pause\", \"resume\"]\n");
-    let policy = case.load().unwrap().policy;
+    assert_eq!(
+        Case::new("").load().unwrap().permissions,
+        Default::default()
+    );
+    let case = Case::new("[agent.auto_approve]\nchat = [\"resume\", \"pause\", \"resume\"]\n");
+    let policy = case.load().unwrap().permissions;
     assert_eq!(policy.chat, [Pause, Resume]);
     assert!(policy.ask.is_empty() && policy.local.is_empty() && policy.remote.is_empty());
-    let variable = Case::new("").env("WATCHKEEPER_AGENT__POLICY__LOCAL", "[\"stop\"]");
-    assert_eq!(variable.load().unwrap().policy.local, [Stop]);
+    let variable = Case::new("").env("WATCHKEEPER_AGENT__AUTO_APPROVE__LOCAL", "[\"stop\"]");
+    assert_eq!(variable.load().unwrap().permissions.local, [Stop]);
     let words = "allowed: a list of pause, resume, deploy, replace, stop";
     for (line, value, problem) in [
         ("ask = [\"all\"]", "[\"all\"]", "names something else"),
         ("ask = \"pause\"", "\"pause\"", "must be a list"),
         ("ask = [\"Pause\"]", "[\"Pause\"]", "names something else"),
     ] {
-        let errors = Case::new(&format!("[agent.policy]\n{line}\n"))
+        let errors = Case::new(&format!("[agent.auto_approve]\n{line}\n"))
             .load()
             .unwrap_err();
         let told = errors[0].to_string();
-        let expected = format!("agent.policy.ask = {value}: {problem}; {words} (");
+        let expected = format!("agent.auto_approve.ask = {value}: {problem}; {words} (");
         assert!(told.starts_with(&expected), "{told}");
     }
-    let errors = Case::new("[agent.policy]\nmqtt = [\"pause\"]\n")
+    let errors = Case::new("[agent.auto_approve]\nmqtt = [\"pause\"]\n")
         .load()
         .unwrap_err();
     assert!(
@@ -452,8 +455,8 @@ fn what_workflows_may_have_done_is_named_and_nothing_is_by_default() {
     let none = Case::new("").load().unwrap().sinks;
     assert!(none.hosts.is_empty() && none.folders.is_empty() && none.secrets.is_empty());
     let text = "[sinks]\nhosts = [\"hooks.example.org\", \"10.0.0.7:8080\"]\nfolders = [\"out\", \"/srv//logs/./\"]\n\
-                s3_url = \"http://minio:9000\"\ngive_up_after_s = 600\n\
-                [sinks.secrets]\nHOOK = { file = \"hook.txt\" }\nSLACK = { credential = \"slack\" }\nSMS = { variable = \"SMS\" }\n\
+                s3_url = \"http://minio:9000\"\nmax_age_s = 600\n\
+                [sinks.secrets]\nHOOK = { file = \"hook.txt\" }\nSLACK = { credential = \"slack\" }\nSMS = { env = \"SMS\" }\n\
                 MAIL = { value = \"hunter2\" }\n";
     let case = Case::new(text);
     let config = case.load().unwrap();
@@ -464,7 +467,7 @@ fn what_workflows_may_have_done_is_named_and_nothing_is_by_default() {
     let out = case.dir.path().join("out");
     assert_eq!(sinks.folders, [out, "/srv/logs".into()]);
     assert_eq!(sinks.s3_url.unwrap().as_str(), "http://minio:9000/");
-    assert_eq!(sinks.give_up_after.as_secs(), 600);
+    assert_eq!(sinks.max_age.as_secs(), 600);
     let file = case.dir.path().join("hook.txt");
     assert!(matches!(&sinks.secrets["HOOK"], SecretSource::File(path) if *path == file));
     assert_eq!(sinks.secrets.len(), 4);
@@ -473,7 +476,7 @@ fn what_workflows_may_have_done_is_named_and_nothing_is_by_default() {
 #[test]
 fn a_channel_has_one_address_which_is_never_shown() {
     let text = "[channels.security]\nkind = \"slack\"\nurl = \"https://hooks.example.org/T0K3N\"\n\
-                [channels.yard]\nurl_file = \"yard.txt\"\nat_least = \"warning\"\nends = true\npictures = false\n";
+                [channels.yard]\nurl_file = \"yard.txt\"\nmin_severity = \"warning\"\nnotify_end = true\npictures = false\n";
     let case = Case::new(text);
     let config = case.load().unwrap();
     assert!(!format!("{config:?}").contains("T0K3N"));
@@ -481,15 +484,15 @@ fn a_channel_has_one_address_which_is_never_shown() {
         panic!("{:?}", config.channels);
     };
     assert_eq!(
-        (security.kind, security.at_least),
+        (security.kind, security.min_severity),
         (ChannelKind::Slack, None)
     );
-    assert!(security.pictures && !security.ends);
+    assert!(security.pictures && !security.notify_end);
     assert_eq!(
-        (yard.kind, yard.at_least),
+        (yard.kind, yard.min_severity),
         (ChannelKind::Webhook, Some(Severity::Warning))
     );
-    assert!(yard.ends && !yard.pictures);
+    assert!(yard.notify_end && !yard.pictures);
     let file = case.dir.path().join("yard.txt");
     assert!(matches!(&yard.url, SecretSource::File(path) if *path == file));
 }
@@ -497,7 +500,7 @@ fn a_channel_has_one_address_which_is_never_shown() {
 #[test]
 fn a_channel_without_an_address_and_one_with_two_are_told_and_so_is_a_name_that_is_none() {
     let text = "[channels.none]\nkind = \"slack\"\n\
-                [channels.two]\nurl = \"https://a.example/\"\nurl_variable = \"A\"\n\
+                [channels.two]\nurl = \"https://a.example/\"\nurl_env = \"A\"\n\
                 [channels.ftp]\nurl = \"ftp://a.example/T0K3N\"\n\
                 [channels.\"Bad Name\"]\nurl = \"https://a.example/\"\n";
     let errors = Case::new(text).load().unwrap_err();

@@ -59,13 +59,13 @@ pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Sinks
         slack_url,
         twilio_url,
         s3_url,
-        give_up_after: values.seconds("sinks.give_up_after_s"),
+        max_age: values.seconds("sinks.max_age_s"),
     }
 }
 
 /// Where each secret of workflows is: each is at one place.
 fn secrets(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> BTreeMap<String, SecretSource> {
-    const KEYS: [&str; 4] = ["file", "credential", "variable", "value"];
+    const KEYS: [&str; 4] = ["file", "credential", "env", "value"];
     let mut secrets = BTreeMap::new();
     for name in values.names("sinks.secrets") {
         let section = format!("sinks.secrets.{name}");
@@ -114,7 +114,7 @@ fn secret(
 
 /// The channels by which people are told, in the order of their names.
 pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Vec<ChannelConfig> {
-    const KEYS: [&str; 4] = ["url_file", "url_credential", "url_variable", "url"];
+    const KEYS: [&str; 4] = ["url_file", "url_credential", "url_env", "url"];
     let mut channels = Vec::new();
     for name in values.names("channels") {
         let section = format!("channels.{name}");
@@ -138,7 +138,7 @@ pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Ve
             Some("slack") => ChannelKind::Slack,
             _ => ChannelKind::Webhook,
         };
-        let at_least = match values.text(&key("at_least")).as_deref() {
+        let min_severity = match values.text(&key("min_severity")).as_deref() {
             Some("info") => Some(Severity::Info),
             Some("warning") => Some(Severity::Warning),
             Some("critical") => Some(Severity::Critical),
@@ -149,8 +149,8 @@ pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Ve
             id,
             kind,
             url,
-            at_least,
-            ends: values.switch(&key("ends")),
+            min_severity,
+            notify_end: values.switch(&key("notify_end")),
             pictures: values.switch(&key("pictures")),
         });
     }

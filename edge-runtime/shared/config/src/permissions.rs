@@ -1,4 +1,4 @@
-//! What is confirmed without asking a person, `[agent.policy]`, and what tools of a model may do, `[agent.tools]`: each by the way in which a request came.
+//! What is confirmed without asking a person, `[agent.auto_approve]`, and what tools of a model may do, `[agent.tools]`: each by the way in which a request came.
 //!
 //! Invariants: nothing is confirmed where nothing is written, and there is no word for "everything"; there is no tool that acts, so none can be allowed.
 
@@ -117,7 +117,7 @@ impl ToolsConfig {
 
 /// What is confirmed without asking, for each way in which a request comes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PolicyConfig {
+pub struct PermissionsConfig {
     /// `watchkeeper ask`.
     pub ask: Vec<ChangeKind>,
     /// `watchkeeper chat`.
@@ -130,7 +130,7 @@ pub struct PolicyConfig {
     pub tools: ToolsConfig,
 }
 
-impl PolicyConfig {
+impl PermissionsConfig {
     /// The lists, each with the last part of its key.
     #[must_use]
     pub fn lists(&self) -> [(&'static str, &[ChangeKind]); 4] {
