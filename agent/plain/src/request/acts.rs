@@ -198,12 +198,12 @@ fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
     } else {
         return Ok(None);
     };
-    let (most_before, most) = (ClipSpec::MOST_BEFORE_S, ClipSpec::MOST_S);
-    if clip.before_s > most_before || !(ClipSpec::LEAST_S..=most).contains(&clip.length_s()) {
+    let (most_before, most) = (ClipSpec::MAX_PRE_ROLL_S, ClipSpec::MAX_CLIP_S);
+    if clip.before_s > most_before || !(ClipSpec::MIN_CLIP_S..=most).contains(&clip.length_s()) {
         let text = format!(
             "A clip begins {} before the event at most, and is {} to {} long. Please ask again with a shorter one.",
             seconds(most_before),
-            seconds(ClipSpec::LEAST_S),
+            seconds(ClipSpec::MIN_CLIP_S),
             seconds(most)
         );
         return Err(Need::new(Missing::Meaning, text));

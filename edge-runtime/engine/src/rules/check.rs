@@ -321,7 +321,7 @@ impl Compiler<'_> {
 
     fn clip(&mut self, clip: ClipSpec) {
         let (most_before, least, most) =
-            (ClipSpec::MOST_BEFORE_S, ClipSpec::LEAST_S, ClipSpec::MOST_S);
+            (ClipSpec::MAX_PRE_ROLL_S, ClipSpec::MIN_CLIP_S, ClipSpec::MAX_CLIP_S);
         let is_before = (0.0..=most_before).contains(&clip.before_s);
         if !is_before {
             let message = format!(

@@ -1,31 +1,33 @@
-//! Commands: what the outside may ask a box to do, and the life cycle of one.
+//! Commands over MQTT: what a box can be asked to do, and the life cycle of a command.
 //!
 //! `received → accepted (persisted) → executing → successful | failed | rejected | expired`.
-//! Invariant: exactly one terminal status; a known command (its operation and its id) is answered again, never run again.
+//!
+//!  - A command gets exactly one terminal status.
+//! - A known command (its operation and its id) is answered again and never executed again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{PipelineId, SourceId};
 use crate::pipeline::PipelineSpec;
 
-/// What may be asked.
+/// Operation that a command requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Operation {
     /// Takes a picture of a source now; the answer carries its media id and checksum.
     Snapshot {
-        /// Which source.
+        /// Source to take it of.
         source: SourceId,
     },
     /// Creates a pipeline, or replaces the one of the same name.
     Deploy {
-        /// What to deploy.
+        /// Pipeline to deploy.
         pipeline: Box<PipelineSpec>,
     },
     /// Deletes a pipeline.
     Stop {
-        /// Which pipeline.
+        /// Name of the pipeline.
         pipeline: PipelineId,
     },
 }
@@ -34,46 +36,44 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CommandRequest {
-    /// What to do.
+    /// Operation to carry out.
     #[serde(flatten)]
     pub operation: Operation,
-    /// After this instant (UTC, RFC 3339) the command must not start any more.
+    /// Instant (UTC, RFC 3339) after which the command is not started any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub expires_at: Option<jiff::Timestamp>,
 }
 
-/// Where a command stands.
+/// Status of a command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum CommandStatus {
-    /// Checked and stored; it will be tried even if the box restarts now.
+    /// Checked and stored; it is executed even if the box restarts now.
     Accepted,
-    /// Being carried out.
     Executing,
-    /// Done.
     Successful {
-        /// What the operation answers.
+        /// Answer of the operation.
         #[cfg_attr(feature = "openapi", schema(value_type = Object))]
         result: serde_json::Value,
     },
-    /// Tried and not done.
+    /// Executed without success.
     Failed {
-        /// Why, in one sentence.
+        /// Reason in one sentence.
         reason: String,
     },
-    /// Not tried: malformed, unknown or not allowed.
+    /// Not executed: malformed, unknown or not allowed.
     Rejected {
-        /// Why, in one sentence.
+        /// Reason in one sentence.
         reason: String,
     },
-    /// Not tried: its time was over.
+    /// Not executed: it had expired.
     Expired,
 }
 
 impl CommandStatus {
-    /// Whether nothing follows any more.
+    /// Returns whether no status follows this one.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         match self {
@@ -90,9 +90,8 @@ impl CommandStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CommandReport {
-    /// Id the requester chose.
+    /// Id that the requester chose.
     pub id: String,
-    /// Where it stands.
     #[serde(flatten)]
     pub status: CommandStatus,
     /// Counts the status changes of this command from 1.

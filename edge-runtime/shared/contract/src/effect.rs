@@ -1,9 +1,10 @@
 //! Effects: what a workflow wants done outside, as data.
 //!
-//! A step that sends an e-mail or writes a file does neither: it hands an [`Effect`] to the program around the workflow, which
-//! performs it later, in its own time and with its own rights. Invariants: everything that is sent is in the effect, so that
-//! it can be kept over a restart and tried again; a secret is in it by name only, and no text that may be a password is shown
-//! by `Debug`.
+//! A step that sends an e-mail or writes a file hands an [`Effect`] to the program around the
+//! workflow. That program executes it later, with its own rights.
+//!
+//!  - An effect holds everything that is sent, so it can be kept over a restart and retried.
+//! - A secret is in it by name only. `Debug` shows no text that may be a password.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,31 +12,31 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-/// Something to be done outside.
+/// Something to be done outside the workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Effect {
-    /// Send an e-mail.
+    /// Sends an e-mail.
     Email(Email),
-    /// Make an HTTP request and throw its answer away.
+    /// Makes an HTTP request and ignores the answer.
     Http(HttpCall),
-    /// Write to a file on the box.
+    /// Writes to a file on the box.
     File(FileWrite),
-    /// Pack several files into one on the box.
+    /// Packs several files into one on the box.
     Bundle(FileBundle),
-    /// Write to an object in a store that speaks S3.
+    /// Writes an object to a store that speaks S3.
     S3(S3Write),
-    /// Post a message in a Slack channel.
+    /// Posts a message in a Slack channel.
     Slack(SlackMessage),
-    /// Send a text message by Twilio.
+    /// Sends a text message by Twilio.
     Sms(Sms),
-    /// Publish a message at an MQTT broker.
+    /// Publishes a message at an MQTT broker.
     Mqtt(MqttMessage),
 }
 
 impl Effect {
-    /// What it is, in few words, for messages.
+    /// Returns a short name of the effect for messages.
     #[must_use]
     pub const fn what(&self) -> &'static str {
         match self {
@@ -50,7 +51,7 @@ impl Effect {
         }
     }
 
-    /// What in it may be a secret.
+    /// Returns every part that may be a secret.
     pub fn sealed(&self) -> impl Iterator<Item = &Sealed> {
         let (some, headers): (Vec<&Sealed>, _) = match self {
             Self::Email(email) => (vec![&email.password], None),
@@ -68,14 +69,14 @@ impl Effect {
     }
 }
 
-/// Text that may be a secret: as it is, or the name under which the host keeps it.
+/// Text that may be a secret: the text itself, or the name of a secret that the host keeps.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Sealed {
-    /// As it is.
+    /// The text itself.
     Text(String),
-    /// The name of a secret.
+    /// Name of a secret.
     Secret(String),
 }
 
@@ -88,13 +89,13 @@ impl fmt::Debug for Sealed {
     }
 }
 
-/// A file that goes along.
+/// A file sent along with a message.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Attachment {
-    /// Name of the file, or of the field of a form; in a packed file, its path there.
+    /// Name of the file, or of the form field; in an archive, its path there.
     pub name: String,
-    /// What is in it, in base64.
+    /// Contents of the file, in base64.
     #[serde(with = "as_base64")]
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub bytes: Vec<u8>,
@@ -112,60 +113,52 @@ impl fmt::Debug for Attachment {
 pub struct Email {
     /// Host name of the server.
     pub server: String,
-    /// Its port.
+    /// Port of the server.
     pub port: u16,
-    /// Who sends it, who is also the user of the server.
+    /// Sender, who is also the user of the server.
     pub from: String,
     /// Password of that user.
     pub password: Sealed,
-    /// Who gets it.
     pub to: Vec<String>,
-    /// Who gets a copy.
+    /// Recipients of a copy.
     pub cc: Vec<String>,
-    /// Who gets a copy that the others don't know of.
+    /// Recipients of a blind copy.
     pub bcc: Vec<String>,
-    /// Its subject.
     pub subject: String,
-    /// What it says.
+    /// Text of the e-mail.
     pub body: EmailBody,
-    /// Files that go along.
+    /// Files sent along.
     pub attachments: Vec<Attachment>,
 }
 
-/// What an e-mail says.
+/// Text of an e-mail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "format", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum EmailBody {
-    /// Plain text.
     Plain {
-        /// The text.
         text: String,
     },
-    /// HTML, whose pictures go along as parts of their own.
+    /// HTML, with pictures as parts of their own.
     Html {
-        /// The document.
+        /// The HTML document.
         html: String,
-        /// JPEG pictures, each under the content id by which the document calls it.
+        /// JPEG pictures, each under the content id that the document names.
         images: Vec<Attachment>,
     },
 }
 
-/// An HTTP request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct HttpCall {
-    /// Address, without the query that follows.
+    /// Address without the query.
     pub url: String,
-    /// Method.
     pub method: HttpMethod,
     /// Pairs of the query, in order.
     pub query: Vec<(String, String)>,
-    /// Headers.
     pub headers: BTreeMap<String, Sealed>,
-    /// What is sent.
     pub body: HttpBody,
-    /// Seconds after which it has failed.
+    /// Seconds after which the request has failed.
     pub timeout_s: f64,
 }
 
@@ -180,16 +173,13 @@ pub enum HttpMethod {
     Put,
 }
 
-/// What an HTTP request sends.
+/// Body of an HTTP request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "format", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum HttpBody {
-    /// Nothing.
     Empty,
-    /// A JSON document.
     Json {
-        /// The document.
         #[cfg_attr(feature = "openapi", schema(value_type = Object))]
         document: Json,
     },
@@ -202,31 +192,32 @@ pub enum HttpBody {
     },
 }
 
-/// Text for a file, whose name the host makes of the prefix, the moment and the extension.
+/// Text for a file. The host names it by prefix, time and extension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileWrite {
-    /// Folder; the host says in which folders it writes at all.
+    /// Folder; the host decides which folders are allowed.
     pub directory: String,
-    /// What the name begins with.
+    /// Beginning of the file's name.
     pub prefix: String,
-    /// What the name ends with, without the dot.
+    /// End of the file's name, without the dot.
     pub extension: String,
-    /// The text, which ends in a line break.
+    /// The text; it ends in a line break.
     pub content: String,
-    /// Whether it goes to the end of the file that this step began last, rather than into a new one.
+    /// Whether the text is appended to the file that this step started last.
     pub append: bool,
 }
 
-/// Files that are packed into one, a `tar` archive compressed by `gzip`. It gets its name when all of it is on the disk.
+/// Files packed into a `tar` archive compressed by `gzip`. It gets its name once all of it is on
+/// disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FileBundle {
-    /// Folder; the host says in which folders it writes at all.
+    /// Folder; the host decides which folders are allowed.
     pub directory: String,
     /// Name of the archive.
     pub name: String,
-    /// The files in it, by their paths there.
+    /// Files in it, by their paths there.
     pub members: Vec<Attachment>,
 }
 
@@ -236,19 +227,19 @@ pub struct FileBundle {
 pub struct S3Write {
     /// Name of the bucket.
     pub bucket: String,
-    /// What the key begins with; the host adds the moment and the extension.
+    /// Beginning of the key; the host adds time and extension.
     pub prefix: String,
-    /// What the key ends with, without the dot.
+    /// End of the key, without the dot.
     pub extension: String,
-    /// The whole text of the object, which ends in a line break.
+    /// The whole text of the object; it ends in a line break.
     pub content: String,
-    /// Whether it replaces the object that this step wrote last, rather than being a new one.
+    /// Whether it replaces the object that this step wrote last.
     pub replace: bool,
     /// Region of the bucket.
     pub region: Option<String>,
-    /// Id of the access key; absent: as the host finds it.
+    /// Id of the access key; absent: the host's own credentials.
     pub access_key_id: Option<Sealed>,
-    /// The access key; absent: as the host finds it.
+    /// The access key; absent: the host's own credentials.
     pub secret_access_key: Option<Sealed>,
 }
 
@@ -260,9 +251,8 @@ pub struct SlackMessage {
     pub token: Sealed,
     /// Name or id of the channel.
     pub channel: String,
-    /// What it says.
     pub text: String,
-    /// Files that go along.
+    /// Files sent along.
     pub files: Vec<Attachment>,
 }
 
@@ -278,15 +268,14 @@ pub struct Sms {
     pub from: String,
     /// Number it is sent to.
     pub to: String,
-    /// What it says.
     pub text: String,
-    /// Addresses of pictures that go along.
+    /// Addresses of pictures sent along.
     pub media: Vec<String>,
 }
 
-/// Longest [`MqttMessage::payload`] that is sent, in bytes.
+/// Longest [`MqttMessage::payload`] in bytes.
 pub const MAX_MQTT_PAYLOAD: usize = 256 * 1024;
-/// Longest [`MqttMessage::topic`], in bytes.
+/// Longest [`MqttMessage::topic`] in bytes.
 pub const MAX_MQTT_TOPIC: usize = 1024;
 
 /// A message for an MQTT broker that the workflow names, over a session of its own.
@@ -295,38 +284,37 @@ pub const MAX_MQTT_TOPIC: usize = 1024;
 pub struct MqttMessage {
     /// Host name or address of the broker.
     pub host: String,
-    /// Its port.
+    /// Port of the broker.
     pub port: u16,
     /// Whether the connection is TLS.
     pub tls: bool,
-    /// User of the broker; absent: nobody logs in.
+    /// User of the broker; absent: no login.
     pub username: Option<String>,
     /// Password of that user.
     pub password: Option<Sealed>,
     /// Topic, without wildcards.
     pub topic: String,
-    /// What it says.
     pub payload: String,
-    /// How sure its delivery is to be.
+    /// Quality of service.
     pub qos: MqttQos,
-    /// Whether the broker keeps it for those who subscribe later.
+    /// Whether the broker keeps it for later subscribers.
     pub retain: bool,
     /// Seconds that the broker has to answer.
     pub timeout_s: f64,
 }
 
 impl MqttMessage {
-    /// Refuses what no broker would take, so that it is said before anything is kept or sent.
+    /// Refuses what no broker would take, before anything is kept or sent.
     ///
     /// # Errors
-    /// One sentence that names the property and what it has to be.
+    /// One sentence that names the property and its bounds.
     pub fn check(&self) -> Result<(), String> {
         let topic = &self.topic;
         let is_topic =
             !topic.is_empty() && topic.len() <= MAX_MQTT_TOPIC && !topic.contains(['#', '+', '\0']);
         if !is_topic {
             return Err(format!(
-                "topic is no topic to publish to; it has 1 to {MAX_MQTT_TOPIC} bytes without + and #"
+                "topic {topic:?} can't be published to; use 1 to {MAX_MQTT_TOPIC} bytes without + and #"
             ));
         }
         if topic.starts_with('$') {
@@ -347,21 +335,22 @@ impl MqttMessage {
     }
 }
 
-/// How sure the delivery of an MQTT message is to be.
+/// Quality of service of an MQTT message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MqttQos {
-    /// QoS 0: it is done when it was handed to the network.
+    /// QoS 0: done when handed to the network.
     AtMostOnce,
-    /// QoS 1: it is done when the broker acknowledged it.
+    /// QoS 1: done when the broker acknowledged it.
     AtLeastOnce,
-    /// QoS 2: it is done when the broker completed it; over a crash of ours it may come twice all the same.
+    /// QoS 2: done when the broker completed it. After a crash of the agent it may still come
+    /// twice.
     ExactlyOnce,
 }
 
 impl MqttQos {
-    /// The one with this number; `None` where there is none.
+    /// Returns the level with this number, if there is one.
     #[must_use]
     pub const fn of(number: i64) -> Option<Self> {
         match number {

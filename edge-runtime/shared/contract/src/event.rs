@@ -1,4 +1,4 @@
-//! Events: what the box decided is worth telling, with the evidence and the reason.
+//! Events: what the box decided is worth reporting, with the evidence and the reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,124 +10,130 @@ use crate::time::Wall;
 /// Version of [`Event`] as written by this build.
 pub const EVENT_SCHEMA: u16 = 1;
 
-/// Most records of the journal that one request answers or checks.
+/// Most records of the journal that one request returns or checks.
 pub const MAX_PAGE: u32 = 1000;
 
-/// One record of the journal. An event has one `new`, any number of `update` and one `end`, all with the same id; where its `new` announces a clip,
-/// also one `clip`.
+/// One record of the journal.
+///
+/// All records of an event have the same id: one `new`, any number of `update`, one `end`, and one
+/// `clip` where `new` announces a clip.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Event {
     /// [`EVENT_SCHEMA`] of the writer.
     pub schema: u16,
-    /// Identity over the event's life.
+    /// Id of the event, the same in all its records.
     pub id: EventId,
-    /// Position in the journal; set when it is appended.
+    /// Position in the journal; set when the record is appended.
     pub seq: EventSeq,
-    /// Identity of the run of the runtime that wrote it.
+    /// Id of the run of the runtime that wrote it.
     pub boot_id: String,
     /// Milliseconds since the runtime started, monotonic.
     pub mono_ms: u64,
     /// Wall clock, UTC.
     pub at: Wall,
-    /// Which part of its life this record is.
+    /// Which part of the event this record holds.
     pub phase: Phase,
-    /// Which source it is about; absent for events about the box.
+    /// Source of the event; absent for events about the box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceId>,
-    /// Which pipeline made it.
+    /// Pipeline that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineId>,
     /// How much it matters.
     pub severity: Severity,
-    /// What happened.
     pub body: EventBody,
-    /// What the box decided and why.
+    /// What the box decided, and why.
     pub decision: Decision,
-    /// The chain that the decision was computed from.
+    /// Observations that the decision was computed from.
     pub evidence: Vec<Evidence>,
     /// Pictures that were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Media>,
-    /// The clip that its rule keeps: announced by `new`, complete or lost by `clip`.
+    /// Clip that its rule keeps: announced by `new`, complete or lost by `clip`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<Clip>,
-    /// SHA-256 (hex) over this record without this field and the hash of its predecessor; set when it is appended.
+    /// SHA-256 (hex) over this record without this field, and over the hash of its predecessor. Set
+    /// when the record is appended.
     pub hash: String,
 }
 
-/// Part of an event's life.
+/// Part of an event that a record holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Phase {
-    /// It began.
+    /// The event began.
     New,
-    /// It goes on and something about it changed.
+    /// It continues, and something about it changed.
     Update,
-    /// It is over. An event without duration (a crossing) is one `new` followed at once by its `end`.
+    /// It ended. An event without duration (a crossing) is `new` followed at once by `end`.
     End,
-    /// Its clip is complete, or lost. It says nothing new about the event itself, and may come after its `end`.
+    /// Its clip is complete, or lost. It may come after `end` and changes nothing about the event.
     Clip,
 }
 
-/// What happened.
+/// What an event is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum EventBody {
     /// A rule of a pipeline fired.
     Rule(Box<RuleEvent>),
-    /// A source stopped delivering, or delivers nothing useful. Ends when frames come again.
+    /// A source delivers nothing, or nothing useful. Ends when frames come again.
     SourceOutage {
-        /// Why; absent when frames come but show nothing.
+        /// Cause; absent when frames come but show nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cause: Option<LossCause>,
         /// One sentence, free of credentials.
         message: String,
-        /// Seconds it lasted, at the end.
+        /// Duration in seconds; set at the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
-    /// A pipeline is held back, because the runtime died several times soon after its start. Ends when a person lifts it.
+    /// A pipeline is held, because the runtime died several times soon after its start. Ends when a
+    /// user resumes it.
     PipelineHeld {
-        /// One sentence: why, and what lifts it.
+        /// One sentence: the reason, and how to resume it.
         message: String,
     },
-    /// A pipeline has failed or can't run, and watches nothing. Ends when it has run well again for a minute, or nobody wants it any more.
+    /// A pipeline has failed or can't run, and watches nothing. Ends when it has run for a minute
+    /// without failure, or was deleted.
     PipelineFailed {
-        /// One sentence: why, and whether it is begun anew.
+        /// One sentence: the reason, and whether it is restarted.
         message: String,
-        /// How often it was begun anew since it failed first.
+        /// Restarts since the first failure.
         tries: u32,
-        /// Seconds from the first failure until it ran again, at the end; absent where it did not.
+        /// Seconds from the first failure until it ran again; set at the end, absent where it did
+        /// not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
-    /// A step of a pipeline does little else but fail. Ends when it works again, or the pipeline takes no more frames.
+    /// A step of a pipeline fails in most runs. Ends when it works again, or the pipeline takes no
+    /// more frames.
     StepFailing {
         /// Name of the step.
         step: String,
         /// Runs in which it failed so far.
         failures: u64,
-        /// One sentence: the step, and what it last failed of.
+        /// One sentence: the step, and its last failure.
         message: String,
-        /// Seconds of source time until it worked again, at the end; absent where nobody saw that.
+        /// Seconds of source time until it worked again; set at the end, absent where that was not
+        /// observed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
-    /// Something was lost although we promise to keep it: the record of the hole.
+    /// Something that should have been kept was lost.
     Loss {
-        /// Which queue or store.
+        /// Queue or store that lost it.
         from: String,
-        /// How many entries.
+        /// Number of entries.
         count: u64,
-        /// One sentence.
         message: String,
     },
 }
 
-/// A rule fired.
+/// Details of an event that a rule made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RuleEvent {
@@ -135,9 +141,9 @@ pub struct RuleEvent {
     pub rule: String,
     /// Kind of its condition: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value`.
     pub condition: String,
-    /// One sentence: what happened and which bound was passed.
+    /// One sentence: what happened, and which bound was passed.
     pub reason: String,
-    /// Class of the object where the event is about one.
+    /// Class of the object, where the event is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Tracks it is about.
@@ -154,23 +160,24 @@ pub struct RuleEvent {
     /// Number that was compared, for counts and values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
-    /// Seconds in the zone so far (or in all, at the end).
+    /// Seconds in the zone so far; in all, at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dwell_s: Option<f64>,
     /// Best score of the object so far, `0.0..=1.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Box of the object, normalised `[x_min, y_min, x_max, y_max]`.
+    /// Bounding box of the object, normalised `[x_min, y_min, x_max, y_max]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bbox: Option<[f64; 4]>,
     /// Number of the frame in its source, from 1.
     pub frame: u64,
     /// Presentation time of that frame in seconds since the source began.
     pub pts_s: f64,
-    /// Events that the cool-down held back since the last one.
+    /// Events that the cool-down suppressed since the last one.
     #[serde(default)]
     pub held_back: u32,
-    /// Channels that the rule names. They stand in the event because the rule may be another one when it is told.
+    /// Channels that the rule names. Kept in the event, because the rule may have changed when it
+    /// is sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<ChannelId>,
 }
@@ -184,41 +191,44 @@ pub enum Verdict {
     Discard,
     /// Ask for a second opinion.
     Escalate,
-    /// A person should look.
+    /// A person should look at it.
     Review,
-    /// Good enough to stand by itself.
+    /// Certain enough to be recorded without review.
     Record,
     /// Certain enough to act upon.
     Act,
 }
 
-/// What a check of part of the journal's hash chain found. A chain that holds shows that no record was changed, removed or put in since; somebody
-/// who can write the journal can make a new chain, so what proves more is a hash that was seen before, such as in a message over MQTT.
+/// Result of checking a part of the journal's hash chain.
+///
+/// A chain that holds shows that no record was changed, removed or inserted. Who can write the
+/// journal can make a new chain; a hash seen earlier, such as in an MQTT message, proves more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChainReport {
-    /// Number from which on nothing is missing: what is older was dropped to make room, and is not checked.
+    /// Number from which on nothing is missing. Older records were dropped to make room and are not
+    /// checked.
     pub first: EventSeq,
     /// Last number of the journal.
     pub last: EventSeq,
-    /// Records that were looked at.
+    /// Records that were checked.
     pub checked: u64,
-    /// Cursor to go on from; `last` when everything was looked at.
+    /// Cursor to continue from; `last` when everything was checked.
     pub next_after: EventSeq,
-    /// The first record that does not follow from the one before it, where there is one.
+    /// First record that does not follow from the one before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<ChainBreak>,
 }
 
-/// A record that does not follow from its predecessor: it was changed, or the one before it is another or gone.
+/// A record that does not follow from its predecessor: one of the two was changed or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChainBreak {
-    /// Its number.
+    /// Number of the record.
     pub seq: EventSeq,
     /// Hash that follows from its content and its predecessor.
     pub expected: String,
-    /// Hash it carries.
+    /// Hash that it carries.
     pub found: String,
 }
 
@@ -232,32 +242,33 @@ pub struct Decision {
     pub confidence: f64,
     /// One sentence that names the gate and the weakest and strongest evidence.
     pub reason: String,
-    /// With the verdict `escalate`: what a second opinion may make of it.
+    /// With the verdict `escalate`: what a second opinion may change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asks: Option<Asks>,
 }
 
-/// What a second opinion may make of an event. It stands in the event because the rule may be another one when the opinion comes.
+/// What a second opinion may change about an event. Kept in the event, because the rule may have
+/// changed when the opinion comes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Asks {
-    /// The gates that the decision was made with.
+    /// Confidence gates of the decision.
     pub gates: Gates,
-    /// Whether it may also lower what the event is taken for.
+    /// Whether the opinion may also lower the verdict.
     pub may_lower: bool,
 }
 
-/// One link of the evidence chain.
+/// One observation that a confidence is computed from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Evidence {
-    /// What was looked at, such as `detector_score`, `track_age`, `box_stability`, `rule_margin`.
+    /// What was observed, such as `detector_score`, `track_age`, `box_stability`, `rule_margin`.
     pub source: String,
-    /// What it says, `0.0..=1.0`.
+    /// Confidence of the observation, `0.0..=1.0`.
     pub confidence: f64,
-    /// How much it counts.
+    /// Weight in the sum.
     pub weight: f64,
-    /// One phrase.
+    /// The observation in words.
     pub note: String,
 }
 
@@ -269,7 +280,6 @@ pub struct Media {
     pub id: String,
     /// What it shows.
     pub kind: MediaKind,
-    /// MIME type.
     pub content_type: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -284,39 +294,40 @@ pub struct Media {
 pub enum MediaKind {
     /// The frame as it came.
     Clean,
-    /// The frame with boxes, lines and zones drawn.
+    /// The frame with bounding boxes, lines and zones drawn.
     Annotated,
 }
 
-/// The clip of an event: what the camera showed from some seconds before it until some seconds after it began. Events that follow each other closely may
-/// share one.
+/// The clip of an event: the camera from some seconds before its begin until some seconds after.
+/// Events that follow each other closely may share one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Clip {
-    /// Id under `/v1/media/{id}`, which has it once it is kept.
+    /// Id under `/v1/media/{id}`; available once the clip is kept.
     pub id: String,
-    /// When its first picture arrived.
+    /// Arrival of its first picture.
     pub start: Wall,
-    /// When its last picture arrived; absent while it is filmed, and where nobody is left who knows.
+    /// Arrival of its last picture; absent while it is being recorded, and where it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Wall>,
-    /// Seconds of it before the event, by the source's time: those that there were, which can be fewer than the rule asks for.
+    /// Seconds of it before the event, in source time. Can be fewer than the rule asks for.
     pub before_s: f64,
-    /// Seconds of it after the event began: those that the rule asks for while it is filmed, then those that it has.
+    /// Seconds of it after the event began: those that the rule asks for while it is being
+    /// recorded, then those that it has.
     pub after_s: f64,
-    /// Pictures that are not in it because the box could not write them as fast as they came; known when it is complete.
+    /// Pictures missing because the box could not write them as fast as they came; set when it is
+    /// complete.
     #[serde(default)]
     pub left_out: u32,
-    /// How far it is.
     pub state: ClipState,
 }
 
-/// How far a clip is.
+/// State of a clip.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ClipState {
-    /// It is being filmed; a record `clip` of the same event tells what became of it.
+    /// It is being recorded; a record `clip` of the same event says whether it was kept.
     Filming,
     /// It can be fetched.
     Kept {
@@ -329,7 +340,7 @@ pub enum ClipState {
     },
     /// There is none.
     Lost {
-        /// One sentence: why.
+        /// Reason in one sentence.
         message: String,
     },
 }

@@ -2,14 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Overall state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum HealthState {
-    /// Everything that was asked for runs.
+    /// Everything configured runs.
     Up,
-    /// Something does not; the rest runs. `reasons` says what.
+    /// Something does not run; the rest does. `reasons` says what.
     Degraded,
 }
 
@@ -17,21 +16,19 @@ pub enum HealthState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Health {
-    /// Overall state.
     pub state: HealthState,
-    /// One sentence for each thing that is wrong.
+    /// One sentence for each problem.
     pub reasons: Vec<String>,
     /// Version of the runtime.
     pub version: String,
-    /// Identity of this run of the runtime, new at every start.
+    /// Id of this run of the runtime, new at every start.
     pub boot_id: String,
     /// Seconds since the runtime started.
     pub uptime_s: f64,
-    /// Process id.
     pub pid: u32,
     /// Last event number in the journal; zero when it is empty.
     pub last_seq: crate::id::EventSeq,
-    /// What workflows want done outside. A runtime that is older than this tells nothing of it.
+    /// Effects of workflows. A runtime that is older than this field does not send it.
     #[serde(default)]
     pub effects: crate::spool::EffectCounts,
     /// Channels that rules may name in `notify`.

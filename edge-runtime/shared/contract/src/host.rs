@@ -1,9 +1,11 @@
-//! What the name of a host says by itself, without a question to anybody.
+//! What the name of a host says by itself, without a resolver.
 
 use core::net::IpAddr;
 
-/// Whether `host`, a name or an address as URLs write it (IPv6 with or without brackets), is the machine itself, so that nothing of what is said to it passes
-/// a network. A name that only a resolver knows to be this machine is none.
+/// Returns whether `host` is this machine, so that what is sent to it passes no network.
+///
+/// `host` is a name or an address as URLs write it, IPv6 with or without brackets. A name that only
+/// a resolver knows to be this machine is not.
 #[must_use]
 pub fn is_this_machine(host: &str) -> bool {
     let address = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));

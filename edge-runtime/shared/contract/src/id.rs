@@ -1,6 +1,6 @@
-//! Identifiers: parsed once at the edge, then impossible to get wrong.
+//! Identifiers, parsed once at the edge.
 //!
-//! Invariant: a value of any type here has passed its own check, also when it came through serde.
+//! A value of any type here has passed its own check, also when it came through serde.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ pub const MAX_NAME_LEN: usize = 40;
     "{what} {value:?} is not a valid name; use 1 to 40 of a-z, 0-9, '-' and '_', beginning with a letter or digit"
 )]
 pub struct InvalidName {
-    /// What the name was for, such as `source`.
+    /// Kind of the name, such as `source`.
     pub what: &'static str,
     /// The rejected text.
     pub value: String,
@@ -39,7 +39,7 @@ fn check_name(what: &'static str, value: &str) -> Result<(), InvalidName> {
     }
 }
 
-/// Text as it comes and goes, for a type with `new` that checks it and fails with `$error`.
+/// Conversions between text and a type whose `new` checks it and fails with `$error`.
 macro_rules! conversions {
     ($name:ident, $error:ident) => {
         impl fmt::Display for $name {
@@ -90,7 +90,7 @@ macro_rules! name_type {
                 Ok(Self(value))
             }
 
-            /// The name as text.
+            /// Returns the name as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -122,7 +122,7 @@ name_type!(
     "box"
 );
 name_type!(
-    /// Name of a channel by which people are told of events, such as a Slack channel.
+    /// Name of a channel where people are notified, such as a Slack channel.
     ChannelId,
     "channel"
 );
@@ -130,15 +130,17 @@ name_type!(
 /// Most characters of a [`DisplayName`].
 pub const MAX_DISPLAY_NAME: usize = 60;
 
-/// A text that is no name for people.
+/// A text that can't be a display name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "name {0:?} is not what people can call it; use 1 to 60 characters of one line, with a letter or digit among them and no blank at its ends"
+    "name {0:?} is not allowed; use 1 to 60 characters on one line, with a letter or digit among them and no blank at either end"
 )]
 pub struct InvalidDisplayName(pub String);
 
-/// What people call a camera or a watch, such as `Loading dock`: one line of any characters, compared without case. Nothing is found by it but in what people
-/// say; two things may be called the same.
+/// Name that users gave to a camera or a pipeline, such as `Loading dock`.
+///
+/// One line of any characters, compared without case. It is used only to understand requests; two
+/// things may have the same one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -149,7 +151,8 @@ impl DisplayName {
     /// Checks `value` and wraps it.
     ///
     /// # Errors
-    /// [`InvalidDisplayName`] when `value` is empty, too long, of more than one line, or has no letter or digit.
+    /// [`InvalidDisplayName`] when `value` is empty, too long, of more than one line, or has no
+    /// letter or digit.
     pub fn new(value: impl Into<String>) -> Result<Self, InvalidDisplayName> {
         let value = value.into();
         let is_long = value.chars().count() > MAX_DISPLAY_NAME;
@@ -160,7 +163,7 @@ impl DisplayName {
         Ok(Self(value))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -169,7 +172,7 @@ impl DisplayName {
 
 conversions!(DisplayName, InvalidDisplayName);
 
-/// Identity of one event over its whole life (`new`, `update`, `end`), unique across boots and boxes.
+/// Id of one event in all its records (`new`, `update`, `end`), unique across boots and boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -177,7 +180,7 @@ conversions!(DisplayName, InvalidDisplayName);
 pub struct EventId(pub ulid::Ulid);
 
 impl EventId {
-    /// Draws a new identity: the current time and 80 random bits.
+    /// Makes a new id: the current time and 80 random bits.
     #[must_use]
     pub fn generate() -> Self {
         Self(ulid::Ulid::new())
@@ -197,7 +200,7 @@ impl FromStr for EventId {
     }
 }
 
-/// Position of an event record in the journal: strictly increasing by one, over restarts too.
+/// Position of a record in the journal: it rises by exactly one, over restarts too.
 ///
 /// Subscribers use it as their cursor: a gap proves a loss.
 #[derive(
@@ -213,7 +216,7 @@ impl fmt::Display for EventSeq {
     }
 }
 
-/// Identity a tracker gives to one object over time; unique within one pipeline run.
+/// Id that a tracker gives to one object over time; unique within one run of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -1,14 +1,11 @@
-//! The words both processes speak.
+//! Types of the runtime's API and of MQTT payloads, shared by both daemons and their clients.
 //!
-//! Owns every type that crosses the Unix socket between `watchkeeper-runtime` and its clients, and the
-//! payloads that leave the box over MQTT. Plain data: public fields, enums and serde.
-//!
-//! Invariant: nothing here reads a clock, opens anything or decides anything. The only logic is parsing
-//! an identifier into a type that cannot be wrong.
-//!
-//! Conventions, everywhere: boxes in *pixels* are `[x_min, y_min, x_max, y_max]` of the source picture with
-//! the origin at the top left; boxes that leave the box are *normalised* to `0.0..=1.0` of width and height.
-//! Durations end in `_s` (seconds, `f64`) or `_ms` (milliseconds, integer).
+//!  - Plain data: public fields, enums and serde.
+//! - Nothing reads a clock, opens anything or decides anything. The only logic parses an identifier
+//!   into a type that cannot be wrong.
+//! - Bounding boxes in *pixels* are `[x_min, y_min, x_max, y_max]` of the source picture, origin at
+//!   the top left. Those that leave the box are *normalised* to `0.0..=1.0` of width and height.
+//! - Durations end in `_s` (seconds, `f64`) or `_ms` (milliseconds, integer).
 
 pub mod command;
 pub mod effect;

@@ -2,34 +2,32 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a model's file is here.
+/// Whether a model's file is on this box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ModelState {
     /// Part of the program; no file needed.
     Builtin,
-    /// The file is here. Its checksum was right if `pull` or `add` put it here; what is there now is read in full by
-    /// `watchkeeper models verify` alone.
+    /// The file is here. Its checksum was checked by `pull` or `add`; only `watchkeeper models
+    /// verify` reads it again.
     Present {
-        /// Where it is.
+        /// Path of the file.
         path: String,
     },
     /// Known, but not here; `watchkeeper models pull NAME` fetches it.
     Absent,
 }
 
-/// One model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ModelInfo {
-    /// Name in the zoo, or that of its manifest.
+    /// Name in the zoo, or of its manifest.
     pub name: String,
-    /// What it does, such as `object-detection`.
+    /// Task, such as `object-detection`.
     pub task: String,
-    /// Whether it is here.
     pub state: ModelState,
-    /// Licence (SPDX) where known.
+    /// Licence (SPDX), where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub licence: Option<String>,
     /// Input width and height in pixels; absent for models that take any size.
@@ -37,7 +35,7 @@ pub struct ModelInfo {
     pub input: Option<[u32; 2]>,
     /// Class names, in the order of class ids.
     pub labels: Vec<String>,
-    /// Names under which steps ask for it besides its own, such as `clip/ViT-B-32`.
+    /// Other names under which steps ask for it, such as `clip/ViT-B-32`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stands_for: Vec<String>,
     /// Back end that runs it, once loaded.

@@ -1,6 +1,8 @@
 //! Pipelines: a workflow deployed on a source, as both daemons and the HTTP API v1 write it.
 //!
-//! Invariant: only data. What is added has a default and is not written while it has it, so that neither side and no stored record breaks over it.
+//!  - Plain data only.
+//! - A new field has a default and is not written while it has it, so no older client and no stored
+//!   record breaks.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +13,7 @@ use crate::id::{DisplayName, PipelineId, SourceId, TrackId};
 use crate::rule::RuleSpec;
 use crate::time::Wall;
 
-/// What a person writes to deploy a workflow.
+/// Specification of a pipeline, as a user writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -30,29 +32,35 @@ pub struct PipelineSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub parameters: BTreeMap<String, serde_json::Value>,
-    /// Model that takes the place of the one named in every detection step: a name from the zoo or `motion`.
+    /// Model used instead of the one named in every detection step: a name from the zoo, or
+    /// `motion`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What to make events of. Absent: what follows from the workflow (crossings of each line counter, entries and stays of
-    /// each zone, else whatever appears). An empty list means none: no events.
+    /// Rules that make events. Absent: rules that follow from the workflow (crossings of each line
+    /// counter, entries and stays of each zone, else any appearance). An empty list: no events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<RuleSpec>>,
     /// When the detector runs.
     #[serde(default)]
     pub detect: DetectMode,
-    /// Writes every annotated frame to a video under the state folder, in parts: `GET …/recording` answers them. A part ends with a pause, when it is
-    /// long enough, and when a camera changes the size of its picture; pictures of another size in a file or folder are fitted into the first one's.
+    /// Writes every annotated frame to a video in the state folder, in parts; `GET …/recording`
+    /// lists them.
+    ///
+    /// A part ends with a pause, when it is long enough, and when a camera changes its picture
+    /// size. In a file or folder, pictures of another size are scaled to the first one's.
     #[serde(default)]
     pub record: bool,
     /// Shows every annotated frame in a window on this machine's screen.
     #[serde(default)]
     pub show: bool,
-    /// Ends the pipeline after this many seconds of its source's presentation time, counted from the first frame it
-    /// takes; the frame that lies exactly there is the last one. Replacing the pipeline counts them anew. A restart of the runtime changes nothing about that: what a camera showed meanwhile counts
-    /// where a clock tells how long it was, and what has ended stays so until it is resumed. Absent: it goes on as long as its source does.
+    /// Ends the pipeline after this many seconds of source time, counted from its first frame; the
+    /// frame exactly there is the last one. Replacing the pipeline counts from zero.
+    ///
+    /// The count survives restarts of the runtime, including the time between, where the clock
+    /// tells how long it was. A pipeline that has ended stays so until it is resumed. Absent: it
+    /// runs as long as its source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_after_s: Option<f64>,
-    /// Created paused.
     #[serde(default)]
     pub paused: bool,
 }
@@ -65,8 +73,8 @@ pub enum DetectMode {
     /// On every frame that is taken.
     #[default]
     Always,
-    /// Only while something moves, and once every `refresh_s` seconds all the same. In between the last detections of
-    /// things that stand still are repeated, so that tracks go on.
+    /// Only while something moves, and every `refresh_s` seconds. In between, the last detections
+    /// of still objects are repeated, so that their tracks continue.
     OnMotion {
         /// Seconds after which the detector runs although nothing moved.
         #[serde(default = "default_refresh_s")]
@@ -83,22 +91,20 @@ fn default_refresh_s() -> f64 {
     5.0
 }
 
-/// What a pipeline is doing.
+/// State of a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum PipelineState {
     /// Loading its model or waiting for the first frame.
     Starting,
-    /// Frames go through.
     Running,
     /// Paused by request; every event until then is durable.
     Paused,
-    /// Its source came to a regular end, or `stop_after_s` passed; every event of it is durable.
+    /// Its source ended, or `stop_after_s` passed; every event of it is durable.
     Ended,
-    /// It can't run; the message says why and what to do.
+    /// It can't run; the message has the reason and the remedy.
     Failed {
-        /// One sentence.
         message: String,
     },
 }
@@ -107,67 +113,64 @@ pub enum PipelineState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PipelineStatus {
-    /// What was deployed.
+    /// Specification that was deployed.
     pub spec: PipelineSpec,
-    /// What it is doing.
     pub state: PipelineState,
-    /// Since when.
+    /// When it entered this state.
     pub since: Wall,
-    /// When it goes on by itself, where it is paused and somebody said until when.
+    /// When it resumes by itself, where it is paused until a given time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub paused_until: Option<Timestamp>,
     /// Model and back end in use, such as `yolox-nano on rten`, once loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detector: Option<String>,
-    /// Names of the rules in force: those that were written, else those that follow from the workflow, and those of its event sinks.
+    /// Names of the rules in force: those that were written, else those that follow from the
+    /// workflow, and those of its event sinks.
     #[serde(default)]
     pub rules: Vec<String>,
-    /// What a person should know although nothing failed, such as `no rules: no events`.
+    /// A remark although nothing failed, such as `no rules: no events`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What was asked for and can't happen as it was meant. What depends on the picture is known from the first frame on.
+    /// Settings that can't take effect as meant. Those that depend on the picture are known from
+    /// the first frame on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<PipelineWarning>,
-    /// The window of a pipeline with `show`; absent before its first picture.
+    /// Window of a pipeline with `show`; absent before its first picture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowState>,
-    /// Numbers so far.
     pub results: PipelineResults,
 }
 
-/// How a pipeline is to be paused.
+/// Request to pause a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PauseRequest {
-    /// When it goes on by itself: a moment of RFC 3339, such as `2026-03-29T08:00:00+02:00`. Absent: when somebody resumes it.
+    /// When it resumes by itself, in RFC 3339, such as `2026-03-29T08:00:00+02:00`. Absent: when a
+    /// user resumes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub until: Option<Timestamp>,
 }
 
-/// What became of the window of a pipeline with `show`. The pipeline goes on without it.
+/// State of the window of a pipeline with `show`. The pipeline runs without it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum WindowState {
     /// It shows pictures.
     Open,
-    /// A person closed it. It stays closed until the pipeline is deployed again.
+    /// A user closed it. It stays closed until the pipeline is deployed again.
     Closed,
     /// It could not be opened, or its screen went away.
-    Failed {
-        /// One sentence.
-        message: String,
-    },
+    Failed { message: String },
 }
 
-/// Something in a pipeline that runs but can't do what it was meant to.
+/// A part of a running pipeline that can't do what it was meant to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PipelineWarning {
-    /// What it is.
     pub kind: WarningKind,
     /// One sentence with the name and the remedy.
     pub message: String,
@@ -178,35 +181,39 @@ pub struct PipelineWarning {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum WarningKind {
-    /// A line or zone that shares no point with the picture: it counts nothing. Part of the runtime's health.
+    /// A line or zone lies outside the picture: it counts nothing. Part of the runtime's health.
     OutsidePicture,
-    /// A line or zone that reaches out of the picture: it counts where it lies inside.
+    /// A line or zone reaches out of the picture: it counts where it lies inside.
     PartlyOutsidePicture,
-    /// A filter on classes that the model does not know: it keeps nothing of them, or has no effect.
+    /// A filter names classes that the model does not have: it keeps nothing of them, or has no
+    /// effect.
     ClassFilter,
-    /// The annotated video can't be written now; it is tried again. Part of the runtime's health.
+    /// The annotated video can't be written now; this is retried. Part of the runtime's health.
     NotRecording,
     /// A step sends a password over a network without TLS.
     LoginInClear,
-    /// A zone without an inside (fewer than three different corners, or no more than a pixel), or a line without a length.
+    /// A zone without area (fewer than three different corners, or at most a pixel), or a line
+    /// without length.
     EmptyZone,
 }
 
-/// What a pipeline has seen so far.
+/// Counts and measurements of a pipeline.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PipelineResults {
-    /// Frames processed.
+    /// Frames processed so far.
     pub frames: u64,
     /// Source time from the first processed frame to the last, in seconds.
     pub source_s: f64,
-    /// Wall time spent since the first frame, in seconds.
+    /// Wall time since the first frame, in seconds.
     pub elapsed_s: f64,
-    /// Seconds of source time that were left of `stop_after_s` at the last frame; absent where nothing ends it.
+    /// Seconds of source time left of `stop_after_s` at the last frame; absent where nothing ends
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_s: Option<f64>,
-    /// When tracks, lines, zones and events began to be counted: with the first frame. A camera's counts outlast restarts of the runtime, so this may be long
-    /// before the time that `frames` and `elapsed_s` are about. Replacing the pipeline begins anew.
+    /// When tracks, lines, zones and events began to be counted: at the first frame. A camera's
+    /// counts survive restarts of the runtime, so this may be long before the time that `frames`
+    /// and `elapsed_s` are about. Replacing the pipeline counts from zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_since: Option<Wall>,
     /// Different confirmed tracks.
@@ -215,11 +222,11 @@ pub struct PipelineResults {
     pub lines: BTreeMap<String, LineCount>,
     /// Zones by step name.
     pub zones: BTreeMap<String, ZoneVisits>,
-    /// Events journaled.
+    /// Events in the journal.
     pub events: u64,
-    /// Events that were too weak to journal.
+    /// Events too weak for the journal.
     pub discarded: u64,
-    /// How often a rule had no place for another track, because it watches as many at once as it can.
+    /// How often a rule could not watch another track, because it watched as many as it can.
     #[serde(default)]
     pub unwatched: u64,
     /// Step failures by step name.
@@ -246,9 +253,9 @@ pub struct LineCount {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ZoneVisits {
-    /// How many there were.
+    /// Number of visits.
     pub count: u64,
-    /// How many are in the zone now.
+    /// Tracks in the zone now.
     pub present: u32,
     /// The visits, oldest first.
     pub visits: Vec<Visit>,
@@ -258,7 +265,6 @@ pub struct ZoneVisits {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Visit {
-    /// Which track.
     pub track: TrackId,
     /// Source time at which it was first seen in the zone, in seconds.
     pub enter_s: f64,
@@ -270,8 +276,7 @@ pub struct Visit {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct StepError {
-    /// How often it failed.
+    /// Number of failures.
     pub count: u64,
-    /// The last message.
     pub message: String,
 }

@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 pub struct Problem {
     /// HTTP status code.
     pub status: u16,
-    /// Stable machine-readable name of the kind of problem.
+    /// Stable machine-readable kind of the problem.
     pub code: ProblemCode,
-    /// One sentence: what is wrong, where, and what to do about it.
+    /// One sentence: what is wrong, where, and the remedy.
     pub detail: String,
-    /// The field that is wrong, as a path such as `rules[0].zone`.
+    /// Field that is wrong, as a path such as `rules[0].zone`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// The value that was found there.
+    /// Value that was found there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// What would be accepted.
+    /// Values that would be accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
-    /// The errors of a workflow that does not compile.
+    /// Errors of a workflow that does not compile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflow_errors: Vec<crate::workflow::WorkflowError>,
 }
@@ -30,7 +30,7 @@ pub struct Problem {
 /// Most values that [`with_allowed`] lists.
 const ALLOWED_SHOWN: usize = 20;
 
-/// What was wrong and, in the same line, what is allowed there: the first few of it where it is much, nothing where nothing is listed.
+/// Appends what is allowed to a sentence: the first few values, nothing where none are given.
 #[must_use]
 pub fn with_allowed(wrong: String, allowed: &[String]) -> String {
     let shown: Vec<&str> = allowed
@@ -45,35 +45,35 @@ pub fn with_allowed(wrong: String, allowed: &[String]) -> String {
     }
 }
 
-/// Kinds of problem.
+/// Kind of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ProblemCode {
     /// The body or a parameter could not be read.
     InvalidRequest,
-    /// Who asks did not show that they may.
+    /// The request carries no valid token.
     Unauthorized,
     /// No such source, pipeline, event, model, block or media.
     NotFound,
-    /// The name is taken by something else, or something still depends on it.
+    /// The name is taken, or something still depends on it.
     Conflict,
     /// The workflow does not compile.
     InvalidWorkflow,
     /// A model is unknown, missing, damaged or can't be run here.
     Model,
-    /// There is nothing to answer with yet, such as a frame before the first came.
+    /// Nothing to answer with yet, such as a frame before the first came.
     NotReady,
     /// The state folder can't be written.
     Storage,
     /// Too many sources, pipelines or subscribers.
     Limit,
-    /// A fault of ours.
+    /// An error inside the program.
     Internal,
 }
 
 impl Problem {
-    /// A problem with nothing but its kind and sentence.
+    /// Makes a problem of a kind and a sentence.
     #[must_use]
     pub fn new(status: u16, code: ProblemCode, detail: impl Into<String>) -> Self {
         Self {

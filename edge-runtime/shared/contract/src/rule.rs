@@ -1,36 +1,36 @@
-//! Rules: what a person wants to be told about, in terms of a workflow's steps.
+//! Rules: the conditions on a workflow's outputs that make events.
 //!
-//! A rule never repeats geometry. It names a step of the workflow (a line counter, a time-in-zone) or one of
-//! its outputs, so that a count on the screen, a number in a result and an event can't disagree.
+//! A rule never repeats geometry. It names a step of the workflow (a line counter, a time-in-zone)
+//! or one of its outputs, so a count on the screen, a number in a result and an event can't
+//! disagree.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::ChannelId;
 
-/// One rule.
+/// A condition on workflow outputs that makes events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RuleSpec {
     /// Name of the rule, unique in its pipeline.
     pub name: String,
-    /// What has to happen.
+    /// Condition that starts an event.
     pub when: Condition,
-    /// Only objects of these classes; empty means every class.
+    /// Only objects of these classes; empty: every class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<String>,
     /// Only objects whose score lies in this band, both ends included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Band>,
-    /// Only at these times; absent means always.
+    /// Only at these times; absent: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// Seconds after an event began during which this rule begins no other one (for the same track where the
-    /// condition is about tracks). What was held back is counted in the next event.
+    /// Seconds after the start of an event in which the rule starts no other one (per track, where
+    /// the condition is about tracks). The next event counts what was suppressed.
     #[serde(default)]
     pub cooldown_s: f64,
-    /// Whether the cool-down is one for all of them, also where the condition is about tracks: at most one event in `cooldown_s`,
-    /// whoever comes.
+    /// Whether all tracks share the cool-down: at most one event in `cooldown_s`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared_cooldown: bool,
     /// How much it matters.
@@ -39,38 +39,40 @@ pub struct RuleSpec {
     /// Confidence gates of the decision; absent fields keep the defaults.
     #[serde(default)]
     pub gates: Gates,
-    /// Whether a second opinion may also lower what an event of this rule is taken for. Without it it may
-    /// only raise it. Not for the severity `critical`, which is never silenced.
+    /// Whether a second opinion may also lower the verdict of this rule's events. By default it may
+    /// only raise it. Without effect for the severity `critical`, which is never lowered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub second_opinion_may_lower: bool,
-    /// Channels of the configuration (`[channels.NAME]`) by which people are told of its events, whatever their severity.
+    /// Channels (`[channels.NAME]` of the configuration) that are notified of its events, whatever
+    /// their severity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<ChannelId>,
-    /// The clip that its events keep beside their pictures; absent means none.
+    /// Clip that its events keep beside their pictures; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<ClipSpec>,
 }
 
-/// From when to when a clip goes, around the moment at which an event begins, by the source's time. Both together are 1 to 120 seconds.
+/// Extent of a clip around the start of its event, in source time. Both together are 1 to 120
+/// seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClipSpec {
     /// Seconds before the event, 0 to 30. Default 5.
     pub before_s: f64,
-    /// Seconds after it began, whether it goes on or not. Default 10.
+    /// Seconds after its start, whether it continues or not. Default 10.
     pub after_s: f64,
 }
 
 impl ClipSpec {
-    /// Most seconds before the event.
-    pub const MOST_BEFORE_S: f64 = 30.0;
-    /// Least seconds of a clip.
-    pub const LEAST_S: f64 = 1.0;
-    /// Most seconds of a clip.
-    pub const MOST_S: f64 = 120.0;
+    /// Longest [`ClipSpec::before_s`] in seconds.
+    pub const MAX_PRE_ROLL_S: f64 = 30.0;
+    /// Shortest clip in seconds.
+    pub const MIN_CLIP_S: f64 = 1.0;
+    /// Longest clip in seconds.
+    pub const MAX_CLIP_S: f64 = 120.0;
 
-    /// Its length in seconds.
+    /// Returns the length in seconds.
     #[must_use]
     pub fn length_s(&self) -> f64 {
         self.before_s + self.after_s
@@ -86,7 +88,7 @@ impl Default for ClipSpec {
     }
 }
 
-/// What has to happen.
+/// Condition that starts an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -96,12 +98,13 @@ pub enum Condition {
         /// Selector of tracked detections, such as `$steps.tracker.tracked_detections`.
         detections: String,
     },
-    /// A track enters a zone. One event, which begins and ends at once.
+    /// A track enters a zone. The event ends at once.
     Enters {
         /// Name of a time-in-zone step.
         zone: String,
     },
-    /// A track leaves a zone it had entered. One event, which begins and ends at once and carries the dwell time.
+    /// A track leaves a zone that it had entered. The event ends at once and carries the dwell
+    /// time.
     Leaves {
         /// Name of a time-in-zone step.
         zone: String,
@@ -110,14 +113,14 @@ pub enum Condition {
     Stays {
         /// Name of a time-in-zone step.
         zone: String,
-        /// Seconds.
+        /// Seconds in the zone.
         for_s: f64,
     },
-    /// A track crosses a line. One event, which begins and ends at once.
+    /// A track crosses a line. The event ends at once.
     Crosses {
         /// Name of a line-counter step.
         line: String,
-        /// Which way counts.
+        /// Direction that counts.
         #[serde(default)]
         direction: CrossDirection,
     },
@@ -125,17 +128,17 @@ pub enum Condition {
     Count {
         /// Selector of detections to count: tracked detections, or those of a zone.
         detections: String,
-        /// The bound.
         bound: CountBound,
         /// Seconds for which it must hold without a break.
         #[serde(default)]
         for_s: f64,
     },
-    /// A workflow output becomes true (or a number passes a bound) for some time. The event ends when that is over.
+    /// A workflow output is true, or a number passes a bound, for some time. The event ends when
+    /// that is over.
     Value {
         /// Selector of a boolean or a number.
         value: String,
-        /// What is expected of it.
+        /// Test that it must pass.
         test: ValueTest,
         /// Seconds for which it must hold without a break.
         #[serde(default)]
@@ -148,11 +151,10 @@ pub enum Condition {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum CrossDirection {
-    /// From the right of the line to its left hand, looking from its start to its end: `count_in`.
+    /// From the right of the line to its left, looking from its start to its end: `count_in`.
     In,
-    /// The other way: `count_out`.
+    /// From left to right: `count_out`.
     Out,
-    /// Both.
     #[default]
     Any,
 }
@@ -198,21 +200,23 @@ fn one() -> f64 {
     1.0
 }
 
-/// When a rule is awake, in the box's local time. A track that is there when its hours begin has neither appeared nor entered then: `stays` and `count` tell of it.
+/// When a rule is active, in the box's local time.
+///
+/// A track that is already there when the hours begin has neither appeared nor entered: use `stays`
+/// or `count` for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Schedule {
-    /// Days on which a span begins; empty means every day.
+    /// Days on which a span begins; empty: every day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub days: Vec<Weekday>,
-    /// `HH:MM`, included.
+    /// Start as `HH:MM`, included.
     pub from: String,
-    /// `HH:MM`, excluded; at or before `from` it means the next day.
+    /// End as `HH:MM`, excluded; at or before `from` it means the next day.
     pub to: String,
 }
 
-/// Day of the week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -241,14 +245,15 @@ pub enum Severity {
     Critical,
 }
 
-/// Confidence gates: at or above a gate its decision holds, the highest first; below the last one the event is discarded.
+/// Confidence gates. The highest gate that a confidence reaches decides; below the last one the
+/// event is discarded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Gates {
     /// Act without asking. Default 0.90.
     pub act: f64,
-    /// Record it and let it stand, flagged. Default 0.85.
+    /// Record it, without review. Default 0.85.
     pub record: f64,
     /// Put it up for review. Default 0.70.
     pub review: f64,
@@ -257,7 +262,7 @@ pub struct Gates {
 }
 
 impl Default for Gates {
-    /// The gates of the weighted evidence chain.
+    /// Returns the default gates.
     fn default() -> Self {
         Self {
             act: 0.90,

@@ -1,13 +1,16 @@
-//! Sources: where frames come from, and how each one is doing, as both daemons and the HTTP API v1 write it.
+//! Sources: where frames come from and how each one is doing, as both daemons and the HTTP API v1
+//! write it.
 //!
-//! Invariant: only data, and no answer carries a credential. What is added has a default and is not written while it has it.
+//!  - Plain data only.
+//! - No answer carries a credential.
+//! - A new field has a default and is not written while it has it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{DisplayName, SourceId};
 use crate::time::Wall;
 
-/// What a person writes to add a source.
+/// Specification of a source, as a user writes it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -17,48 +20,53 @@ pub struct SourceSpec {
     /// What people call it, such as `Loading dock`. Absent: its id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<DisplayName>,
-    /// Where the pictures come from: `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG or a file), `/dev/videoN` or `v4l2:/dev/videoN`,
-    /// a video file, a folder of images, or `demo:[?option=value&…]`.
+    /// Address: `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG or a file), `/dev/videoN` or
+    /// `v4l2:/dev/videoN`, a video file, a folder of images, or `demo:[?option=value&…]`.
     ///
-    /// A credential in the address is accepted here and never shown again: every answer carries it as `***`.
+    /// A credential in it is never shown again: every answer carries `***` instead.
     pub uri: String,
     /// Pace of sources that could go faster than real time (files, image folders, the demo scene).
     #[serde(default)]
     pub pace: Pace,
-    /// Upper bound on delivered frames per second; the rest is dropped before decoding results are copied. Absent: all.
+    /// Most frames delivered a second; the rest is dropped before decoded pictures are copied.
+    /// Absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_fps: Option<f64>,
     /// Transport for RTSP.
     #[serde(default)]
     pub rtsp_transport: RtspTransport,
-    /// Whether the certificate of an `rtsps` or `https` source must be made out to its address by an authority that the
-    /// system trusts. `false` is for cameras that signed their own: what they send is encrypted, but anybody in between can
-    /// stand in for them and is told the password.
+    /// Whether the certificate of an `rtsps` or `https` source must be issued for its address by an
+    /// authority that the system trusts.
+    ///
+    /// `false` is for cameras with a self-signed certificate: the connection is encrypted, but
+    /// anyone in between can impersonate the camera and learn the password.
     #[serde(default = "verified")]
     pub tls_verify: bool,
-    /// Longest time between two pictures of a camera, in seconds (1 to 1800): after it the camera counts as lost and is connected anew. Absent:
-    /// 5. Recordings may leave out as much as an hour, whatever this says.
+    /// Longest time between two pictures of a camera in seconds (1 to 1800). After it the camera
+    /// counts as lost and is reconnected. Absent: 5 seconds. Recordings may have gaps of an hour in
+    /// any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_s: Option<f64>,
 }
 
-/// Bounds of [`SourceSpec::stall_s`] in seconds. Network elements take an hour at most and must wait longer than the camera may be silent.
+/// Bounds of [`SourceSpec::stall_s`] in seconds. Network elements wait an hour at most, and must
+/// wait longer than this.
 pub const STALL_S: std::ops::RangeInclusive<f64> = 1.0..=1800.0;
 
 fn verified() -> bool {
     true
 }
 
-/// Pace of a source that is not live by itself.
+/// Pace of a source that is not live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Pace {
-    /// As fast as the pipeline takes them; nothing is dropped. A pipeline that comes to a recording that another one is watching goes on
-    /// from where that one is.
+    /// As fast as the pipeline takes frames; none are dropped. A pipeline added to a recording that
+    /// is already playing joins it where it is.
     #[default]
     Fast,
-    /// At the speed at which it was recorded; treated as live, so late frames are dropped and counted.
+    /// At the recorded speed. Treated as live: late frames are dropped and counted.
     Native,
 }
 
@@ -79,9 +87,9 @@ pub enum RtspTransport {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum LossCause {
-    /// The other side refused the connection.
+    /// The host refused the connection.
     Refused,
-    /// The name did not resolve or the host is not reachable.
+    /// The name did not resolve, or the host is not reachable.
     Unreachable,
     /// No answer within the stage's deadline.
     Timeout,
@@ -93,48 +101,47 @@ pub enum LossCause {
     NotFound,
     /// This process may not open it.
     Permission,
-    /// What arrives can't be decoded (not a video, or no decoder for it).
+    /// The data can't be decoded (not a video, or no decoder for it).
     Codec,
-    /// Connected, but no picture that can be decoded from arrived within the deadline.
+    /// Connected, but no picture that decoding can start from arrived within the deadline.
     NoKeyframe,
     /// Frames came, then none within the deadline.
     Stalled,
     /// The other side ended the stream.
     EndOfStream,
-    /// Anything else; the message says what.
+    /// Anything else; the message has the details.
     Other,
 }
 
-/// What a source is doing now.
+/// State of a source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum SourceState {
-    /// Opening, with no failed attempt since it was wanted or frames last came; after one it is `lost` until frames come.
+    /// Opening, without a failed attempt since frames last came; after a failed attempt it is
+    /// `lost`.
     Connecting {
         /// Number of this attempt since frames last came.
         attempt: u32,
     },
     /// Frames are coming.
     Live {
-        /// Set while the picture is useless although frames come.
+        /// Set while frames come but show nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blind: Option<Blindness>,
     },
     /// Not delivering; the next attempt is scheduled or under way.
     Lost {
-        /// Why.
         cause: LossCause,
         /// One sentence for a person, free of credentials.
         message: String,
-        /// Seconds until the next attempt, from the moment of this answer; 0 while one is under way.
+        /// Seconds until the next attempt, at the time of this answer; 0 while one is under way.
         retry_in_s: f64,
     },
-    /// The source came to its regular end (a file that was played through).
+    /// The source ended (a file that was played through).
     Ended,
-    /// A source that can't come back by itself (a file that is not a video).
+    /// A source that can't recover by itself (a file that is not a video).
     Failed {
-        /// Why.
         cause: LossCause,
         /// One sentence for a person, free of credentials.
         message: String,
@@ -143,7 +150,7 @@ pub enum SourceState {
     Idle,
 }
 
-/// Frames come, but they show nothing.
+/// Why frames that come show nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -160,13 +167,13 @@ pub enum Blindness {
 pub struct SourceCounters {
     /// Frames that came out of the decoder.
     pub frames: u64,
-    /// Frames overwritten by a newer one before anybody took them (live sources).
+    /// Frames replaced by a newer one before they were taken (live sources).
     pub dropped: u64,
-    /// Successful connects.
+    /// Number of successful connections.
     pub connects: u64,
     /// Times the source was lost.
     pub losses: u64,
-    /// Times the source's own timestamps jumped and were replaced by what is plausible.
+    /// Times the source's own timestamps jumped and were replaced by plausible ones.
     #[serde(default)]
     pub time_jumps: u64,
     /// Frames per second over the last few seconds.
@@ -177,21 +184,19 @@ pub struct SourceCounters {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SourceStatus {
-    /// What was asked for, credentials replaced by `***`.
+    /// Its specification, credentials replaced by `***`.
     pub spec: SourceSpec,
-    /// What it is doing.
     pub state: SourceState,
-    /// Since when it is doing that; of one that is lost, since the loss, over all attempts.
+    /// When it entered this state; when it is lost, since the loss, over all attempts.
     pub since: Wall,
-    /// Picture size in pixels once known.
+    /// Picture size in pixels, once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<[u32; 2]>,
-    /// Nominal frame rate once known.
+    /// Nominal frame rate, once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominal_fps: Option<f64>,
-    /// What a person should know about where the specification comes from: that it stands over a section of the configuration file.
+    /// Set where the specification overrides a section of the configuration file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Counters.
     pub counters: SourceCounters,
 }

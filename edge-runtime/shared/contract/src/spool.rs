@@ -1,7 +1,10 @@
-//! Effects on their way: what the runtime keeps until the agent has performed it.
+//! Effects in the spool: what the runtime keeps until the agent has executed it.
 //!
-//! The runtime numbers what its workflows want done outside and keeps it on disk; the agent reads what waits, performs it and says what came
-//! of it. Invariant: a number is given once, over restarts too, and an effect waits until one [`EffectOutcome`] was told of it.
+//! The runtime numbers the effects of its workflows and keeps them on disk. The agent fetches,
+//! executes and reports them.
+//!
+//!  - A number is given once, over restarts too.
+//! - An effect stays until one [`EffectOutcome`] was reported.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,16 +15,16 @@ use crate::effect::Effect;
 use crate::id::PipelineId;
 use crate::time::Wall;
 
-/// Most effects of one answer of `GET /v1/effects`.
+/// Most effects in one answer of `GET /v1/effects`.
 pub const MAX_EFFECTS_PAGE: u64 = 256;
 
 /// Longest that `GET /v1/effects` waits for an effect, in seconds.
 pub const MAX_EFFECTS_WAIT_S: u64 = 30;
 
-/// Most failures that [`EffectCounts::last_failed`] shows.
+/// Most entries of [`EffectCounts::last_failed`].
 pub const MAX_FAILURES_SHOWN: usize = 16;
 
-/// Number of an effect: rising, over restarts too, not without gaps.
+/// Number of an effect: rising over restarts too, not without gaps.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -42,54 +45,51 @@ impl FromStr for EffectNumber {
     }
 }
 
-/// An effect that waits, without what is in it.
+/// An effect in the spool, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WaitingEffect {
-    /// Its number.
     pub number: EffectNumber,
-    /// Its identity over all boxes, a ULID. A receiver that sees it twice was told twice.
+    /// Idempotency key over all boxes, a ULID: the same id is the same effect sent again.
     pub id: String,
-    /// When the step wanted it.
+    /// When the step made it.
     pub at: Wall,
     /// Pipeline of that step.
     pub pipeline: PipelineId,
-    /// The step. What one step wants is done one after the other, in the order of the numbers.
+    /// Step that made it. The effects of one step are executed one after the other, in the order of
+    /// their numbers.
     pub step: String,
-    /// What it is, in few words.
+    /// Short name of the effect.
     pub what: String,
-    /// Bytes that it takes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// An effect that waits, with everything that is in it.
+/// An effect in the spool, with its contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SpooledEffect {
-    /// Its number.
     pub number: EffectNumber,
-    /// Its identity over all boxes, a ULID.
+    /// Idempotency key over all boxes, a ULID.
     pub id: String,
-    /// When the step wanted it.
+    /// When the step made it.
     pub at: Wall,
     /// Pipeline of that step.
     pub pipeline: PipelineId,
-    /// The step.
+    /// Step that made it.
     pub step: String,
-    /// What is to be done.
     pub effect: Effect,
 }
 
-/// What came of an effect.
+/// Result of an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum EffectOutcome {
-    /// It was done.
     Done,
     /// It was given up.
     Failed {
-        /// Why, one sentence.
+        /// Reason in one sentence.
         why: String,
     },
 }
@@ -98,35 +98,35 @@ pub enum EffectOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FailedEffect {
-    /// Its number.
     pub number: EffectNumber,
-    /// When the step wanted it.
+    /// When the step made it.
     pub at: Wall,
     /// Pipeline of that step.
     pub pipeline: PipelineId,
-    /// The step.
+    /// Step that made it.
     pub step: String,
-    /// What it was, in few words.
+    /// Short name of the effect.
     pub what: String,
-    /// Why it was given up, one sentence.
+    /// Reason in one sentence.
     pub why: String,
 }
 
-/// How the effects of this box fare.
+/// Counts of the effects of this box.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EffectCounts {
-    /// That wait for the agent.
+    /// Effects that wait for the agent.
     pub waiting: u64,
     /// Bytes that these take.
     pub waiting_bytes: u64,
-    /// That were taken over from steps since the runtime started.
+    /// Effects accepted from steps since the runtime started.
     pub taken: u64,
-    /// That were not, since the runtime started: not allowed, or too many waited. The step's `error_status` says so too.
+    /// Effects refused since the runtime started: not allowed, or too many waited. The step's
+    /// `error_status` reports it too.
     pub refused: u64,
-    /// That were done since the runtime started.
+    /// Effects executed since the runtime started.
     pub done: u64,
-    /// That were given up, ever.
+    /// Effects given up, ever.
     pub failed: u64,
     /// The last of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum TimeQuality {
-    /// The kernel says that the clock is disciplined by a time source.
+    /// The kernel reports that a time source disciplines the clock.
     Synced,
-    /// The clock was set once (by a person or a battery-backed clock) and runs free.
+    /// The clock was set once, by a person or a battery-backed clock, and runs free.
     Estimated,
     /// The clock is known to be wrong, such as 1970 after a cold boot without a battery.
     Unsynced,

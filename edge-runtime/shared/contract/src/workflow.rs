@@ -1,4 +1,4 @@
-//! What validation says about a workflow definition, and what a run on still pictures and a dry run on moving ones ask and answer.
+//! Requests and reports about workflows: validation, a run on pictures, a dry run, the catalogue.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::rule::Severity;
 pub struct ValidateReport {
     /// True when the definition compiles.
     pub ok: bool,
-    /// Everything that is wrong, not only the first thing.
+    /// Everything that is wrong, not only the first problem.
     pub errors: Vec<WorkflowError>,
     /// Batch dimensionality of every step, when it compiles.
     pub steps: BTreeMap<String, StepDims>,
     /// Dimensionality and kinds of every output, when it compiles.
     pub outputs: BTreeMap<String, OutputInfo>,
-    /// What it says without effect, or to no purpose, when it compiles.
+    /// Properties without effect, when it compiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<WorkflowWarning>,
 }
 
-/// A property of a step that can't do what was meant: one that its block doesn't have, so that the step runs as if it weren't there, or a zone in
-/// which nobody can be.
+/// A property of a step that has no effect: one that its block doesn't have, or a zone without
+/// area.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkflowWarning {
@@ -34,7 +34,7 @@ pub struct WorkflowWarning {
     pub step: String,
     /// Name of the property, as written.
     pub property: String,
-    /// One sentence: what was found and what it means.
+    /// One sentence: what was found, and what it means.
     pub message: String,
     /// The property that was probably meant.
     pub nearest: Option<String>,
@@ -52,9 +52,9 @@ pub struct WorkflowError {
     /// Property (or input or output name) it is about; null where it is about the whole step.
     #[serde(default)]
     pub property: Option<String>,
-    /// One sentence: what was found and what to write instead.
+    /// One sentence: what was found, and what to write instead.
     pub message: String,
-    /// What is allowed there.
+    /// Values that are allowed there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
     /// The nearest valid spelling.
@@ -72,28 +72,26 @@ pub struct StepDims {
     pub out_dim: u32,
 }
 
-/// What an output carries.
+/// Dimensionality and kinds of an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OutputInfo {
-    /// Batch dimensionality.
     pub dim: u32,
-    /// Kinds, by name.
     pub kind: OutputKinds,
 }
 
-/// Kinds of what an output carries: it may be of any of them.
+/// Kinds of an output: it may be of any of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum OutputKinds {
-    /// Those of one value.
+    /// Kinds of one value.
     One(Vec<String>),
-    /// Those of each output of a step, where the selector is `$steps.NAME.*`.
+    /// Kinds of each output of a step, where the selector is `$steps.NAME.*`.
     All(BTreeMap<String, Vec<String>>),
 }
 
-/// A workflow to be run once on still pictures.
+/// A workflow to be run once on pictures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -108,12 +106,12 @@ pub struct WorkflowRun {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub parameters: BTreeMap<String, serde_json::Value>,
-    /// Model that takes the place of every detection model: a name in the zoo, or a file.
+    /// Model used instead of every detection model: a name in the zoo, or a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// What a run on still pictures gave.
+/// Result of a run on pictures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkflowRunResult {
@@ -122,23 +120,24 @@ pub struct WorkflowRunResult {
     pub results: Vec<serde_json::Value>,
     /// Steps that failed; what depends on them is null in the results.
     pub failed: Vec<FailedStep>,
-    /// What can't do what was meant, such as a filter on a class that the model does not know, each as a sentence.
+    /// Sentences about settings without effect, such as a filter on a class that the model does not
+    /// have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// A pipeline to be tried on moving pictures, of which nothing is kept.
+/// A pipeline to be tried on some seconds of video; nothing of it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DryRun {
-    /// What would be deployed. `record`, `show`, `paused` and `stop_after_s` have no effect.
+    /// Pipeline to try. `record`, `show`, `paused` and `stop_after_s` have no effect.
     pub pipeline: PipelineSpec,
-    /// Seconds of the source's presentation time to look at, over 0 and at most 60.
+    /// Seconds of source time to process, over 0 and at most 60.
     pub seconds: f64,
 }
 
-/// What a pipeline would have counted and told.
+/// What a pipeline would have counted and reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DryRunReport {
@@ -147,13 +146,13 @@ pub struct DryRunReport {
     pub detector: Option<String>,
     /// Names of the rules that were in force.
     pub rules: Vec<String>,
-    /// What it counted. Its `events` are those below and those that were left out.
+    /// Counts. `events` is the sum of the events below and those left out.
     pub results: PipelineResults,
     /// The events that would have been journaled, the first 200.
     pub events: Vec<DryRunEvent>,
-    /// How many more there were.
+    /// Number of events left out.
     pub more_events: u64,
-    /// What was asked for and can't happen as it was meant.
+    /// Settings that can't take effect as meant.
     pub warnings: Vec<PipelineWarning>,
     /// Why it ended before the seconds were over, such as the end of a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,19 +165,18 @@ pub struct DryRunReport {
 pub struct DryRunEvent {
     /// How much it would have mattered.
     pub severity: Severity,
-    /// What would have been decided.
+    /// The decision about it.
     pub decision: Decision,
-    /// What would have been told.
+    /// Details of the event.
     pub event: RuleEvent,
 }
 
-/// A step that failed in a run on still pictures.
+/// A step that failed in a run on pictures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FailedStep {
-    /// Its name.
     pub step: String,
-    /// Why, as a sentence.
+    /// The error in one sentence.
     pub message: String,
 }
 
@@ -192,7 +190,7 @@ pub struct BlockSummary {
     pub aliases: Vec<String>,
     /// Group in the catalogue.
     pub category: String,
-    /// One sentence.
+    /// The block in one sentence.
     pub summary: String,
 }
 

@@ -61,7 +61,7 @@ impl Span {
     /// Whether a clip of this span can be made to hold `wanted` too.
     fn can_hold(self, wanted: Self) -> bool {
         let until = self.until.max(wanted.until);
-        let most = Duration::from_secs_f64(ClipSpec::MOST_S);
+        let most = Duration::from_secs_f64(ClipSpec::MAX_CLIP_S);
         self.from <= wanted.from && until.saturating_sub(self.from) <= most
     }
 }
