@@ -9,8 +9,8 @@ use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing_subscriber::EnvFilter;
-use watchkeeper_agent::agent::{Agent, Setup};
-use watchkeeper_agent::one_line::one_line;
+use watchkeeper_agent::run::{Agent, Setup};
+use watchkeeper_client::error_chain::one_line;
 use watchkeeper_config::{Config, ConfigError, LoadRequest};
 
 /// Exit code for a configuration that is not valid; the runtime's is the same.

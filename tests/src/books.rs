@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::ensure;
 use serde_json::Value;
-use watchkeeper_agent::clock::wall_now;
+use watchkeeper_client::clock::wall_now;
 use watchkeeper_llm::budget::Limits;
 use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::ledger::{Ledger, Outcome, Report};

@@ -25,17 +25,17 @@ use watchkeeper_config::{PermissionsConfig, redact};
 use watchkeeper_http::closed;
 
 use super::feed::{END, Feed};
-use crate::assistant::conversation::Conversation;
-use crate::assistant::policy::Policy;
-use crate::assistant::slash::Slash;
-use crate::assistant::waiting::{By, Kept, Waiting, WaitingError};
-use crate::cli::exit::{Exit, Failure};
-use crate::dialogue::assist::{Assist, Keeping, Parts, ToModel};
-use crate::dialogue::short::Came;
-use crate::dialogue::told::{Teller, Told};
-use crate::notes::Notes;
-use crate::runtime_client::RuntimeClient;
-use crate::setter::gate::{Channel, may_answer};
+use watchkeeper_assistant::failure::{Failure, FailureKind};
+use watchkeeper_assistant::notes::Notes;
+use watchkeeper_assistant::permissions::{Channel, may_answer};
+use watchkeeper_assistant::proposal::auto_approval::Policy;
+use watchkeeper_assistant::proposal::chat_command::Slash;
+use watchkeeper_assistant::proposal::conversation::Conversation;
+use watchkeeper_assistant::proposal::pending::{By, Kept, Waiting, WaitingError};
+use watchkeeper_assistant::session::progress::{Teller, Told};
+use watchkeeper_assistant::session::short_command::Came;
+use watchkeeper_assistant::session::user_session::{Assist, Keeping, Parts, ToModel};
+use watchkeeper_client::RuntimeClient;
 
 /// How many, how long.
 #[derive(Debug, Clone, Copy)]
@@ -640,7 +640,7 @@ async fn understand(
 
 fn given_up(why: &str) -> Failure {
     Failure::new(
-        Exit::Failed,
+        FailureKind::Failed,
         format!(
             "{why}; the request was given up and nothing was changed. The same words within an hour go on where a model was"
         ),

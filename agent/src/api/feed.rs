@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::dialogue::told::{Step, Teller, Told};
-use crate::wording::cut;
+use watchkeeper_assistant::session::progress::{Step, Teller, Told};
+use watchkeeper_assistant::wording::cut;
 
 /// Most events of one conversation that are kept.
 pub const MAX_EVENTS: usize = 512;

@@ -4,9 +4,9 @@
 //! [`service`] the thread that serves. Bodies, refusals and sockets are those of the runtime (`watchkeeper_http`).
 //!
 //! Invariants:
-//! - nothing changes what the box does but a yes to an offer, a person's or the policy's of that channel, by the same way as in `watchkeeper chat` ([`crate::dialogue`]);
+//! - nothing changes what the box does but a yes to an offer, a person's or the policy's of that channel, by the same way as in `watchkeeper chat` ([`watchkeeper_assistant::session`]);
 //! - the socket's permission is the authority on the box, the token over TCP; who came with the token sees and answers what came over TCP, and none of
-//!   the conversations and proposals of the box ([`may_answer`](crate::setter::gate::may_answer)). Notes are everybody's;
+//!   the conversations and proposals of the box ([`may_answer`](watchkeeper_assistant::permissions::may_answer)). Notes are everybody's;
 //! - everything is bounded: conversations, their messages, events and idle life, bodies, followers;
 //! - nothing here holds up the agent's loop: the API has a thread of its own, and whatever is wrong with it keeps no event from being told.
 
@@ -25,11 +25,11 @@ use axum::extract::DefaultBodyLimit;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use watchkeeper_http::{MAX_BODY, Refusal, refusal};
 
-use crate::agent::Standing;
-use crate::setter::gate::Channel;
+use crate::status::Standing;
 use conversations::Conversations;
 pub use openapi::document;
 use token::Token;
+use watchkeeper_assistant::permissions::Channel;
 
 /// Readers of outside data that are no part of any interface, open to the fuzz targets in `tests` only.
 #[doc(hidden)]

@@ -17,9 +17,9 @@ use watchkeeper_http::{Server, closed, socket};
 use super::conversations::{Bounds, Conversations, Shop};
 use super::token::Token;
 use super::{Asks, Shared, router};
-use crate::active::keep_at_start;
-use crate::notes::Notes;
-use crate::setter::gate::Channel;
+use watchkeeper_assistant::active::keep_at_start;
+use watchkeeper_assistant::notes::Notes;
+use watchkeeper_assistant::permissions::Channel;
 
 /// How long a way in that could not be opened is left alone.
 const RETRY: Duration = Duration::from_secs(10);

@@ -8,11 +8,11 @@ use tokio::sync::watch;
 use watchkeeper_http::closed;
 
 use super::conversations::{Bounds, Conversations, Handle, Message, NotTaken, Shop};
-use crate::assistant::conversation::Shown;
-use crate::assistant::waiting::By;
-use crate::notes::Notes;
-use crate::runtime_client::RuntimeClient;
-use crate::setter::gate::Channel;
+use watchkeeper_assistant::notes::Notes;
+use watchkeeper_assistant::permissions::Channel;
+use watchkeeper_assistant::proposal::conversation::Shown;
+use watchkeeper_assistant::proposal::pending::By;
+use watchkeeper_client::RuntimeClient;
 
 struct Here {
     dir: tempfile::TempDir,

@@ -19,8 +19,8 @@ use watchkeeper_config::SecretSource;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 
-use crate::seldom::Seldom;
-use crate::sinks::secrets;
+use crate::connectors::secrets;
+use crate::log_limiter::Seldom;
 
 /// Least length of a token, in characters: 128 bits as hexadecimal digits.
 const MIN_LENGTH: usize = 32;

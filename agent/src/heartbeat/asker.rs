@@ -15,10 +15,10 @@ use watchkeeper_store::Store;
 use super::finding::Finding;
 use super::look::{Budget, Look};
 use super::talk;
-use crate::assistant::trace::Trace;
-use crate::clock::wall_now;
-use crate::language::Way;
-use crate::notes::Notes;
+use watchkeeper_assistant::llm::Way;
+use watchkeeper_assistant::notes::Notes;
+use watchkeeper_assistant::trace::Trace;
+use watchkeeper_client::clock::wall_now;
 
 /// Time for the one call: nobody waits for it but the word itself.
 const TIME: Duration = Duration::from_secs(60);

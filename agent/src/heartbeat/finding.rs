@@ -8,7 +8,7 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::Blindness;
 
 use super::look::CameraState;
-use crate::wording::counted;
+use watchkeeper_assistant::wording::counted;
 
 /// Something that deserves a word.
 #[derive(Debug, Clone, PartialEq, Serialize)]

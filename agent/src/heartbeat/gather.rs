@@ -9,7 +9,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::time::TimeQuality;
 
 use super::look::{Camera, FailedPipeline, Hour, House, Moment};
-use crate::runtime_client::{ClientError, JournalRecord, RuntimeClient};
+use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
 
 /// Records of one page.
 const PAGE: u32 = 500;

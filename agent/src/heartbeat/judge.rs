@@ -11,7 +11,7 @@ use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use super::finding::Finding;
 use super::look::{Budget, Camera, CameraState, Hour, House, Look};
 use super::rhythm::{Closed, Rhythm};
-use crate::clock::age;
+use watchkeeper_client::clock::age;
 
 /// How long a camera may be out before it is worth a word: one that comes back is no news.
 const OUT_FOR: Duration = Duration::from_secs(300);

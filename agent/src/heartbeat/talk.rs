@@ -16,7 +16,7 @@ use watchkeeper_llm::{Ask, Conversation};
 
 use super::finding::Finding;
 use super::look::{CameraState, Look};
-use crate::wording::cut;
+use watchkeeper_assistant::wording::cut;
 
 /// Most tokens of the answer.
 const MAX_OUTPUT: u32 = 600;
@@ -106,7 +106,7 @@ pub fn ask() -> Ask {
 pub fn read(answer: &str) -> Result<Option<String>, String> {
     let added = object_in(answer).and_then(|json| serde_json::from_str::<Added>(json).ok());
     let added = added.ok_or("the model did not answer in the form it was asked for")?;
-    let line = crate::assistant::made::words(&added.words);
+    let line = watchkeeper_assistant::proposal::llm_proposal::words(&added.words);
     let line = cut(line.trim().to_owned(), MAX_WORDS);
     Ok((!line.is_empty()).then_some(line))
 }

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::Severity;
 
-use crate::support::agent::{AgentProcess, EmbeddedAgent};
+use crate::support::agent::AgentProcess;
+use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::{
     Memory, Mosquitto, Subscriber, mosquitto_or_skip, publish, publish_to_all,
 };
@@ -198,7 +199,7 @@ async fn a_rejected_command_is_not_carried_out_after_a_restart_either() {
     desk.runtime.deploy_takes(Duration::from_secs(60));
     desk.request("deploy", "first", &pipeline());
     desk.status("deploy", "first", "executing");
-    for n in 1..watchkeeper_agent::command::MAX_OPEN {
+    for n in 1..watchkeeper_agent::fleet::command::MAX_OPEN {
         desk.request("stop", &n.to_string(), &json!({"pipeline": "door"}));
     }
     desk.status("stop", "31", "accepted");

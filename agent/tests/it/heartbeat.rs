@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use watchkeeper_agent::agent::HeartbeatSetup;
+use watchkeeper_agent::run::HeartbeatSetup;
 use watchkeeper_config::{ChannelConfig, ChannelKind, LlmConfig, SecretSource};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_scripted_model::{Fault, Server, Step};
 
-use crate::support::agent::EmbeddedAgent;
+use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
 use crate::support::hook::receiver;

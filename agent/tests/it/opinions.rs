@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 
 use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
-use watchkeeper_agent::agent::OpinionSetup;
-use watchkeeper_agent::clock::wall_now;
+use watchkeeper_agent::run::OpinionSetup;
+use watchkeeper_client::clock::wall_now;
 use watchkeeper_config::{ChannelConfig, ChannelKind, SecretSource};
 use watchkeeper_contract::event::{Asks, Decision, Event, EventBody, Media, MediaKind, Verdict};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{Gates, Severity};
 use watchkeeper_scripted_model::{Fault, Server, Step};
 
-use crate::support::agent::{AgentProcess, EmbeddedAgent};
+use crate::support::agent::AgentProcess;
+use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::{Memory, Mosquitto, PATIENCE, Subscriber, mosquitto_or_skip};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
 use crate::support::hook::receiver;

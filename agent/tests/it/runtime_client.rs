@@ -2,9 +2,7 @@
 
 use futures_util::StreamExt;
 use serde_json::json;
-use watchkeeper_agent::runtime_client::{
-    ClientError, EventFeed, FeedItem, JournalRecord, RuntimeClient,
-};
+use watchkeeper_client::{ClientError, EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::problem::{Problem, ProblemCode};

@@ -3,7 +3,7 @@
 //! Property: one that is accepted is below the ceiling of its job in all that it may use and spend; one that is refused is refused with flaws of one
 //! line each, which name a field and a remedy.
 
-use watchkeeper_agent::blueprint::{MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN, Name, read};
+use watchkeeper_assistant::blueprint::{MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN, Name, read};
 
 pub(super) fn blueprint(input: &[u8]) {
     let text = String::from_utf8_lossy(input);

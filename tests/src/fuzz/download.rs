@@ -7,7 +7,7 @@ use std::fs;
 
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderValue};
-use watchkeeper_agent::cli::fuzzing::begin;
+use watchkeeper_cli::fuzzing::begin;
 use watchkeeper_models::{Download, PullPlan, Start, Trust};
 
 use super::hostile::{Choices, text_and_choices};

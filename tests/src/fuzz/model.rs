@@ -3,8 +3,8 @@
 //! Property: what is made of a stream does not depend on how it was cut; a call that may be run has an object for its arguments; a refusal is one short
 //! line; what is wrong with a model file is told with its place and changes nothing; an opinion or a rewording is of its form or none.
 
-use watchkeeper_agent::assistant::reword;
-use watchkeeper_agent::opinion::verdict;
+use watchkeeper_agent::second_opinion::verdict;
+use watchkeeper_assistant::proposal::reword;
 use watchkeeper_llm::Reply;
 use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::fault::{Fault, FaultKind};

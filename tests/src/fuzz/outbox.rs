@@ -4,8 +4,8 @@
 //! rise, lie apart, are bounded) also after more was lost; a cut entry gives an error that says why, or less payload,
 //! never another topic.
 
-use watchkeeper_agent::outbox::on_disk::{decode, encode};
-use watchkeeper_agent::outbox::{Content, Loss, MAX_RANGES};
+use watchkeeper_agent::fleet::outbox::on_disk::{decode, encode};
+use watchkeeper_agent::fleet::outbox::{Content, Loss, MAX_RANGES};
 
 use super::hostile::Choices;
 

@@ -4,8 +4,8 @@
 //! Property: a shape that is accepted is finite, encloses something and prints to what it was read from; whatever set of
 //! them is accepted makes a workflow that compiles, with a step for each line and zone of its own name.
 
-use watchkeeper_agent::cli::fuzzing::workflow_of;
-use watchkeeper_agent::cli::run::shape::{NamedLine, NamedZone};
+use watchkeeper_cli::fuzzing::workflow_of;
+use watchkeeper_cli::run::shape::{NamedLine, NamedZone};
 use watchkeeper_engine::workflow::{Overlay, compile};
 
 pub(super) fn shapes(input: &[u8]) {

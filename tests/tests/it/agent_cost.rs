@@ -7,14 +7,15 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_agent::blueprint::{Blueprint, Job, MAX_INSTRUCTIONS, Shelf, built_in};
 use watchkeeper_agent::heartbeat::look::Look;
-use watchkeeper_agent::opinion::Case;
-use watchkeeper_agent::runtime_client::RuntimeClient;
-use watchkeeper_agent::setter::brief::Brief;
-use watchkeeper_agent::setter::gate::{Channel, Gate};
-use watchkeeper_agent::setter::prompt::MAX_TOKENS;
-use watchkeeper_agent::{assistant, coordinator, heartbeat, opinion, setter};
+use watchkeeper_agent::second_opinion::Case;
+use watchkeeper_agent::{heartbeat, second_opinion};
+use watchkeeper_assistant::blueprint::{Blueprint, Job, MAX_INSTRUCTIONS, Shelf, built_in};
+use watchkeeper_assistant::permissions::{Channel, Gate};
+use watchkeeper_assistant::setup_agent::job_spec::Brief;
+use watchkeeper_assistant::setup_agent::prompt::MAX_TOKENS;
+use watchkeeper_assistant::{proposal, router, setup_agent};
+use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::conversation::{Conversation, MediaType, Picture};
@@ -92,10 +93,10 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
             ..built_in::of(job).map_err(|flaws| anyhow::anyhow!("{flaws:?}"))?
         };
         let brief = Brief::new(blueprint, Gate::open(Channel::Chat));
-        all.push((what, setter::prompt::talk("x", &brief).map_err(wrong)?));
+        all.push((what, setup_agent::prompt::talk("x", &brief).map_err(wrong)?));
     }
     let runtime = RuntimeClient::new(bench.socket())?;
-    let here = setter::hands::situation(&runtime, None);
+    let here = setup_agent::tool_context::situation(&runtime, None);
     let here = tokio::runtime::Runtime::new()?.block_on(here)?;
     let case = Case::of(&serde_json::from_value(event.clone())?);
     let picture = Picture {
@@ -107,11 +108,11 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
     let own = Some("x".repeat(MAX_INSTRUCTIONS));
     all.push((
         "triage (second opinion)",
-        opinion::talk::talk(&case, picture, own).map_err(wrong)?,
+        second_opinion::talk::talk(&case, picture, own).map_err(wrong)?,
     ));
-    let jobs = coordinator::choices(&Shelf::built_in());
+    let jobs = router::choices(&Shelf::built_in());
     let scene = here.scene(&here.now);
-    all.push(("rewording", assistant::reword::talk("x", &scene, &jobs)?));
+    all.push(("rewording", proposal::reword::talk("x", &scene, &jobs)?));
     let look = Look {
         at: Wall {
             unix_ms: 0,

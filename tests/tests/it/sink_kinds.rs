@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
-use watchkeeper_agent::sinks::Performer;
-use watchkeeper_agent::sinks::fault::{Again, Fault};
+use watchkeeper_agent::connectors::Performer;
+use watchkeeper_agent::connectors::fault::{Again, Fault};
 use watchkeeper_config::{HostRule, SecretSource, SinksConfig};
 use watchkeeper_contract::effect::{
     Attachment, Effect, Email, EmailBody, HttpBody, HttpCall, HttpMethod, MqttMessage, MqttQos,

@@ -3,7 +3,7 @@
 use crate::workspace::{Package, packages};
 
 /// What the product code of each crate may depend on: the table of ARCHITECTURE.md.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("board", &[]),
     ("contract", &[]),
     ("store", &[]),
@@ -21,12 +21,47 @@ const ARROWS: [(&str, &[&str]); 19] = [
             "vision",
         ],
     ),
-    // The engine is sans-IO: the command checks workflows with it when no runtime is there.
+    ("client", &["board", "contract"]),
     (
         "agent",
         &[
-            "board", "config", "contract", "engine", "http", "llm", "memory", "models", "plain",
+            "assistant",
+            "board",
+            "client",
+            "config",
+            "contract",
+            "engine",
+            "http",
+            "llm",
+            "memory",
+            "plain",
+            "store",
+        ],
+    ),
+    // The engine is sans-IO: a proposal is checked with it before a person is asked.
+    (
+        "assistant",
+        &[
+            "client", "config", "contract", "engine", "http", "llm", "memory", "models", "plain",
             "store", "vision",
+        ],
+    ),
+    (
+        "cli",
+        &[
+            "agent",
+            "assistant",
+            "board",
+            "client",
+            "config",
+            "contract",
+            "engine",
+            "http",
+            "llm",
+            "memory",
+            "models",
+            "plain",
+            "store",
         ],
     ),
     ("llm", &["contract", "store"]),
@@ -39,8 +74,21 @@ const ARROWS: [(&str, &[&str]); 19] = [
     (
         "tests",
         &[
-            "agent", "config", "contract", "demo", "detect", "engine", "llm", "memory", "models",
-            "runtime", "store", "vision",
+            "agent",
+            "assistant",
+            "cli",
+            "client",
+            "config",
+            "contract",
+            "demo",
+            "detect",
+            "engine",
+            "llm",
+            "memory",
+            "models",
+            "runtime",
+            "store",
+            "vision",
         ],
     ),
     ("fuzz", &["tests"]),
@@ -55,8 +103,8 @@ const LIBRARIES: [(&str, &[&str]); 13] = [
     ("ort", &["detect"]),
     ("axum", &["agent", "runtime", "http"]),
     ("rumqttc-v4-next", &["agent"]),
-    ("rumqttd", &["agent"]),
-    ("reqwest", &["agent", "llm", "tests"]),
+    ("rumqttd", &["cli"]),
+    ("reqwest", &["agent", "cli", "client", "llm", "tests"]),
     ("lettre", &["agent"]),
     ("rusty-s3", &["agent"]),
     ("redb", &["store"]),

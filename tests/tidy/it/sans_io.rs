@@ -25,20 +25,19 @@ const BRAINS: [&str; 9] = [
     "agent/llm/src",
     "agent/memory/src",
     "agent/plain/src",
-    "agent/src/assistant",
-    "agent/src/opinion",
-    "agent/src/sinks/queue.rs",
+    "agent/assistant/src/proposal",
+    "agent/src/second_opinion",
+    "agent/src/connectors/queue.rs",
 ];
 
 /// The shells within them: files and folders that do the IO for the rest.
-const SHELLS: [&str; 7] = [
+const SHELLS: [&str; 6] = [
     "agent/llm/src/client",
     "agent/llm/src/key.rs",
     "agent/memory/src/folder",
     "agent/memory/src/neural/folder.rs",
-    "agent/src/assistant/trace.rs",
-    "agent/src/assistant/waiting.rs",
-    "agent/src/opinion/asker.rs",
+    "agent/assistant/src/proposal/pending.rs",
+    "agent/src/second_opinion/asker.rs",
 ];
 
 fn find_io(text: &str) -> Vec<(usize, &'static str)> {

@@ -15,14 +15,14 @@ use watchkeeper_http::{Refusal, body};
 use watchkeeper_llm::Client;
 use watchkeeper_llm::ledger::{CallRecord, Outcome};
 
-use crate::agent::{ChannelStanding, MqttStanding, OutboxStanding, Standing};
 use crate::api::conversations::Shop;
 use crate::api::{App, openapi};
-use crate::assistant::costs::{Cost, named};
-use crate::assistant::trace::{AGENT, Trace, may_see};
-use crate::notes::{Notes, Vectors};
-use crate::opinion;
-use crate::setter::gate::Channel;
+use crate::second_opinion;
+use crate::status::{ChannelStanding, MqttStanding, OutboxStanding, Standing};
+use watchkeeper_assistant::notes::{Notes, Vectors};
+use watchkeeper_assistant::permissions::Channel;
+use watchkeeper_assistant::proposal::costs::{Cost, named};
+use watchkeeper_assistant::trace::{AGENT, Trace, may_see};
 
 /// Time for the loop to answer. It turns within milliseconds; systemd's watchdog ends it after a minute.
 const LOOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -279,8 +279,10 @@ pub(super) async fn cost(State(app): State<App>) -> Result<Json<Cost>, Refusal> 
 }
 
 /// What came of second opinions since the agent's start.
-#[utoipa::path(get, path = "/opinions", tag = "agent", responses((status = 200, body = opinion::Counts)))]
-pub(super) async fn opinions(State(app): State<App>) -> Result<Json<opinion::Counts>, Refusal> {
+#[utoipa::path(get, path = "/opinions", tag = "agent", responses((status = 200, body = second_opinion::Counts)))]
+pub(super) async fn opinions(
+    State(app): State<App>,
+) -> Result<Json<second_opinion::Counts>, Refusal> {
     Ok(Json(standing(&app).await?.opinions))
 }
 

@@ -15,7 +15,7 @@ use watchkeeper_http::Refusal;
 
 use super::conversations::NotTaken;
 use super::{App, MAX_MESSAGE, openapi};
-use crate::assistant::waiting::WaitingError;
+use watchkeeper_assistant::proposal::pending::WaitingError;
 
 /// Every route.
 pub(super) fn all() -> OpenApiRouter<App> {

@@ -16,9 +16,9 @@ use watchkeeper_plain::Plain;
 use super::{refused, talk, unreadable};
 use crate::api::App;
 use crate::api::conversations::Message;
-use crate::assistant::waiting::Kept;
-use crate::setter::gate::{Channel, may_answer};
-use crate::setter::hands::situation;
+use watchkeeper_assistant::permissions::{Channel, may_answer};
+use watchkeeper_assistant::proposal::pending::Kept;
+use watchkeeper_assistant::setup_agent::tool_context::situation;
 
 /// A proposal that waits.
 #[derive(Debug, Serialize, utoipa::ToSchema)]

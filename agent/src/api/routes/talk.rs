@@ -28,7 +28,7 @@ use super::refused;
 use crate::api::conversations::{ConversationStatus, Handle, Message};
 use crate::api::feed::{Entry, Feed, MAX_EVENTS};
 use crate::api::{App, MAX_FOLLOWERS, MAX_MESSAGE, MAX_READING};
-use crate::dialogue::assist::MAX_ATTACHED;
+use watchkeeper_assistant::session::user_session::MAX_ATTACHED;
 
 /// Events that a page has when no limit is asked for.
 const DEFAULT_LIMIT: u64 = 100;

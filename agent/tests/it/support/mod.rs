@@ -1,6 +1,7 @@
 //! The neighbours of the agent, under the control of a test.
 
 pub(crate) mod agent;
+pub(crate) mod agent_thread;
 pub(crate) mod broker;
 pub(crate) mod fake_runtime;
 pub(crate) mod hook;

@@ -1,6 +1,7 @@
 //! Requests and reports about workflows: validation, a run on pictures, a dry run, the catalogue.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,39 @@ pub struct WorkflowError {
     /// The nearest valid spelling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
+}
+
+/// Values of one property that the one-line form lists; the JSON form has all.
+const MAX_LISTED: usize = 20;
+
+/// The error as one line: place, message, nearest spelling, allowed values.
+impl fmt::Display for WorkflowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.step, &self.property) {
+            (Some(step), Some(property)) => write!(f, "{step}.{property}: ")?,
+            (Some(place), None) | (None, Some(place)) => write!(f, "{place}: ")?,
+            (None, None) => {}
+        }
+        f.write_str(&self.message)?;
+        let names = |value: &String| self.message.contains(value.as_str());
+        if let Some(nearest) = self.nearest.as_ref().filter(|n| !names(n)) {
+            write!(f, "; did you mean {nearest}?")?;
+        }
+        if self.allowed.iter().all(names) {
+            return Ok(());
+        }
+        let listed: Vec<&str> = self
+            .allowed
+            .iter()
+            .take(MAX_LISTED)
+            .map(String::as_str)
+            .collect();
+        write!(f, "; allowed: {}", listed.join(", "))?;
+        match self.allowed.len().saturating_sub(MAX_LISTED) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
 }
 
 /// Batch dimensionality of a step.

@@ -42,6 +42,7 @@ mod open;
 mod pages;
 #[cfg(test)]
 mod power;
+pub mod private_folder;
 mod record;
 mod salvage;
 mod witness;

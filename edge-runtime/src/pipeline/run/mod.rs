@@ -24,7 +24,7 @@ use watchkeeper_contract::pipeline::{
 };
 use watchkeeper_engine::rules::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
 use watchkeeper_engine::workflow::{
-    Restart, Execution, ImageValue, Overlay, Pixels, SlotId, StateError, StepFailure, VideoMeta,
+    Execution, ImageValue, Overlay, Pixels, Restart, SlotId, StateError, StepFailure, VideoMeta,
 };
 use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::recent::Recent;

@@ -1,0 +1,130 @@
+//! Why a request failed, for a person or a program.
+//!
+//! Not here: exit codes, which only the command knows.
+
+use std::fmt;
+
+use watchkeeper_client::ClientError;
+use watchkeeper_contract::problem::ProblemCode;
+
+use crate::proposal::pending::WaitingError;
+
+/// Class of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// Tried and failed.
+    Failed,
+    /// The request itself is wrong: a name, a file, a definition.
+    BadInput,
+    /// The runtime is not reachable.
+    NoRuntime,
+}
+
+impl FailureKind {
+    /// Number of the class in the API's field `exit`; the command exits with it.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::BadInput => 2,
+            Self::NoRuntime => 3,
+        }
+    }
+}
+
+/// A failed request: its class, one sentence, and lines of detail below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub kind: FailureKind,
+    pub sentence: String,
+    /// Such as each error of a file.
+    pub details: Vec<String>,
+}
+
+impl Failure {
+    #[must_use]
+    pub fn new(kind: FailureKind, sentence: impl Into<String>) -> Self {
+        Self {
+            kind,
+            sentence: sentence.into(),
+            details: Vec::new(),
+        }
+    }
+
+    /// A failure of class [`FailureKind::BadInput`].
+    #[must_use]
+    pub fn input(sentence: impl Into<String>) -> Self {
+        Self::new(FailureKind::BadInput, sentence)
+    }
+
+    /// Adds lines of detail.
+    #[must_use]
+    pub fn with(mut self, details: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(details);
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)?;
+        for line in &self.details {
+            write!(f, "\n  {line}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<WaitingError> for Failure {
+    fn from(error: WaitingError) -> Self {
+        let kind = match error {
+            WaitingError::Unknown { .. } | WaitingError::OtherRuntime { .. } => {
+                FailureKind::BadInput
+            }
+            WaitingError::Io { .. } => FailureKind::Failed,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let kind = match &error {
+            ClientError::Unreachable { .. } | ClientError::Forbidden { .. } => {
+                FailureKind::NoRuntime
+            }
+            ClientError::Timeout { .. }
+            | ClientError::Broken { .. }
+            | ClientError::Answer { .. }
+            | ClientError::Write { .. }
+            | ClientError::Setup(_) => FailureKind::Failed,
+            ClientError::Refused(problem) => match problem.code {
+                ProblemCode::InvalidRequest
+                | ProblemCode::Unauthorized
+                | ProblemCode::NotFound
+                | ProblemCode::Conflict
+                | ProblemCode::InvalidWorkflow
+                | ProblemCode::Model => FailureKind::BadInput,
+                ProblemCode::NotReady
+                | ProblemCode::Storage
+                | ProblemCode::Limit
+                | ProblemCode::Internal => FailureKind::Failed,
+            },
+        };
+        let details = error.problem().map(|problem| {
+            let field = problem.field.as_ref().map(|field| match &problem.value {
+                Some(value) => format!("{field} = {value}"),
+                None => field.clone(),
+            });
+            let allowed = (!problem.allowed.is_empty())
+                .then(|| format!("allowed: {}", problem.allowed.join(", ")));
+            let workflow = problem.workflow_errors.iter().map(ToString::to_string);
+            field.into_iter().chain(allowed).chain(workflow).collect()
+        });
+        Self {
+            kind,
+            sentence: error.to_string(),
+            details: details.unwrap_or_default(),
+        }
+    }
+}

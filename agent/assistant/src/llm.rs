@@ -1,0 +1,267 @@
+//! The way to a model of language that the configuration names: its key, its limits, its books.
+//!
+//! Invariants: nothing is opened before it is needed, so whatever is wrong with it keeps nobody else from starting; whatever keeps the model away is
+//! one sentence, without the key.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use watchkeeper_config::{LlmConfig, bounded};
+use watchkeeper_llm::budget::Limits;
+use watchkeeper_llm::catalogue::Catalogue;
+use watchkeeper_llm::client::SystemClock;
+use watchkeeper_llm::key::{CREDENTIALS_VARIABLE, KeySource};
+use watchkeeper_llm::ledger::Ledger;
+use watchkeeper_llm::money::Money;
+use watchkeeper_llm::{Client, Key, Parts, Settings};
+use watchkeeper_store::{Store, StoreError};
+
+use watchkeeper_client::clock::wall_now;
+
+/// A way to a model.
+#[derive(Debug)]
+pub struct Way {
+    config: LlmConfig,
+    client: Mutex<Option<Client>>,
+}
+
+impl Way {
+    /// The one of this section. Nothing is opened yet.
+    #[must_use]
+    pub fn new(config: LlmConfig) -> Self {
+        Self {
+            config,
+            client: Mutex::new(None),
+        }
+    }
+
+    /// The client, made when it is wanted for the first time. A failed attempt is made again by the next call: a key may have been put in its place
+    /// meanwhile. `books` opens the store in `folder` that the ledger is kept in.
+    ///
+    /// # Errors
+    /// A sentence for a person.
+    pub fn client(
+        &self,
+        folder: &Path,
+        books: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
+    ) -> Result<Client, String> {
+        let mut opened = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = &*opened {
+            return Ok(client.clone());
+        }
+        let client = open(&self.config, folder, books)?;
+        Ok(opened.insert(client).clone())
+    }
+}
+
+/// What is known about models: what is built in, and what the owner's own file adds to it.
+///
+/// # Errors
+/// A sentence for a person, with the file and the place in it.
+pub fn catalogue(config: &LlmConfig) -> Result<Catalogue, String> {
+    let mut catalogue = Catalogue::built_in().map_err(|e| e.to_string())?;
+    if let Some(path) = &config.models_file {
+        let wrong = |why: String| {
+            format!("{why}; put it right, or leave llm.models_file out of the configuration")
+        };
+        let name = path.display().to_string();
+        let text = bounded::read(path)
+            .map_err(|e| wrong(format!("model file {name} can't be read: {e}")))?;
+        catalogue
+            .add(&name, &text)
+            .map_err(|e| wrong(e.to_string()))?;
+    }
+    Ok(catalogue)
+}
+
+fn open(
+    config: &LlmConfig,
+    folder: &Path,
+    books: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
+) -> Result<Client, String> {
+    let catalogue = catalogue(config)?;
+    let provider = catalogue.provider(&config.provider);
+    let needs_key = provider.map_err(|e| e.to_string())?.needs_key;
+    let source = KeySource {
+        text: config.key.clone(),
+        file: config.key_file.clone(),
+        credentials: std::env::var_os(CREDENTIALS_VARIABLE).map(Into::into),
+    };
+    let key = match Key::load(&config.provider, &source) {
+        Ok(key) => Some(key),
+        Err(_) if !needs_key && source.text.is_none() && source.file.is_none() => None,
+        Err(error) => return Err(error.to_string()),
+    };
+    let ledger = books()
+        .and_then(|store| Ledger::open(store, folder, limits(config)))
+        .map_err(|e| e.to_string())?;
+    let settings = Settings {
+        base_url: config.base_url.clone(),
+        small: config.model.clone(),
+        medium: config.large_model.clone(),
+        silence: config.idle_timeout,
+        patience: config.timeout_factor,
+        ..Settings::new(&config.provider)
+    };
+    let parts = Parts {
+        catalogue,
+        key,
+        ledger: Arc::new(ledger),
+        clock: Arc::new(SystemClock::new(wall_now)),
+    };
+    Client::new(&settings, parts).map_err(|e| e.to_string())
+}
+
+fn limits(config: &LlmConfig) -> Limits {
+    // The configuration's own bounds keep them within what is an amount.
+    let money = |dollars| Money::from_dollars(dollars).unwrap_or_default();
+    Limits {
+        calls_per_hour: config.calls_per_hour,
+        tokens_per_call: config.tokens_per_call,
+        day: money(config.day_usd),
+        month: money(config.month_usd),
+        ..Limits::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use watchkeeper_store::MemoryStore;
+
+    use super::*;
+
+    fn config() -> LlmConfig {
+        LlmConfig {
+            provider: "claude".to_owned(),
+            base_url: Some("http://127.0.0.1:1".to_owned()),
+            key: Some("sk-secret-0123456789".to_owned().into()),
+            key_file: None,
+            model: None,
+            large_model: None,
+            models_file: None,
+            second_opinion: false,
+            calls_per_hour: 7,
+            tokens_per_call: 8_000,
+            idle_timeout: Duration::from_secs(90),
+            timeout_factor: 1,
+            day_usd: 0.5,
+            month_usd: 3.0,
+        }
+    }
+
+    fn client(config: LlmConfig) -> Result<Client, String> {
+        Way::new(config).client(Path::new("/state"), || Ok(Arc::new(MemoryStore::new())))
+    }
+
+    #[test]
+    fn the_limits_are_those_of_the_configuration() {
+        let limits = client(config()).expect("a client").report().limits;
+        assert_eq!((limits.calls_per_hour, limits.tokens_per_call), (7, 8_000));
+        assert_eq!(limits.day, Money(500_000_000));
+        assert_eq!(limits.month, Money(3_000_000_000));
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_sentence_without_the_key() {
+        let wrong = |change: &dyn Fn(&mut LlmConfig)| {
+            let mut config = config();
+            change(&mut config);
+            let said = client(config).expect_err("refused");
+            assert!(
+                !said.contains("sk-secret") && !said.contains('\n'),
+                "{said}"
+            );
+            said
+        };
+        assert!(wrong(&|c| c.provider = "nobody".to_owned()).contains("is not in the model file"));
+        assert!(wrong(&|c| c.model = Some("gpt-9".to_owned())).contains("gpt-9"));
+        let plain = wrong(&|c| c.base_url = Some("http://models.example".to_owned()));
+        assert!(plain.contains("https://"), "{plain}");
+        let none = wrong(&|c| {
+            c.key = None;
+            c.key_file = Some("/nowhere/key".into());
+        });
+        assert!(none.contains("/nowhere/key"), "{none}");
+    }
+
+    /// A model file of the owner's.
+    const OWN: &str = r#"
+        format = 1
+        [[models]]
+        provider = "claude"
+        id = "claude-haiku-6"
+        context = 200000
+        max_output = 8000
+        bytes_per_token = 2.7
+        thinking = "none"
+        price = [{ input = 1, output = 5 }]
+    "#;
+
+    #[test]
+    fn a_model_of_the_owners_file_is_as_known_as_one_that_is_built_in() {
+        let dir = tempfile::tempdir().expect("dir");
+        let file = dir.path().join("models.toml");
+        let with_file = |text: &str| {
+            std::fs::write(&file, text).expect("write");
+            LlmConfig {
+                model: Some("claude-haiku-6".to_owned()),
+                models_file: Some(file.clone()),
+                ..config()
+            }
+        };
+        assert!(client(with_file(OWN)).is_ok());
+        let without = LlmConfig {
+            models_file: None,
+            ..with_file(OWN)
+        };
+        let told = client(without).expect_err("unknown");
+        assert!(
+            told.contains("claude-haiku-6") && told.contains("llm.models_file"),
+            "{told}"
+        );
+        for (text, place) in [
+            (OWN.replace("8000", "0"), "models[0].max_output"),
+            (OWN.replace("thinking", "thinks"), "thinks"),
+            (OWN.replace("format = 1", "format = 9"), "format"),
+            (OWN.replace("id =", "id"), "line 5"),
+        ] {
+            let told = client(with_file(&text)).expect_err(place);
+            let name = file.display().to_string();
+            assert!(
+                told.contains(&name) && told.contains(place) && told.contains("llm.models_file"),
+                "{place}: {told}"
+            );
+        }
+        std::fs::remove_file(&file).expect("remove");
+        let gone = LlmConfig {
+            models_file: Some(file.clone()),
+            ..config()
+        };
+        let told = client(gone).expect_err("gone");
+        assert!(
+            told.contains("can't be read") && told.contains("models.toml"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_key_that_is_put_in_its_place_counts_for_the_next_call() {
+        let dir = tempfile::tempdir().expect("dir");
+        let file = dir.path().join("key");
+        let way = Way::new(LlmConfig {
+            key: None,
+            key_file: Some(file.clone()),
+            ..config()
+        });
+        let client = || {
+            way.client(dir.path(), || {
+                Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>)
+            })
+        };
+        assert!(client().is_err());
+        std::fs::write(&file, "sk-secret-0123456789\n").expect("write");
+        assert!(client().is_ok());
+    }
+}

@@ -1,0 +1,703 @@
+//! What a change really is, in plain English: every field of a specification that decides what is seen, told and kept.
+//!
+//! Invariants: made of the specification and of nothing else, so it is the same whatever a model says beside it; what a specification leaves out is said as what holds
+//! then, where a person would want to know it; no step is left out, and what a step hands to the outside is told whole, but for secrets.
+
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::rule::{
+    Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
+    Weekday,
+};
+use watchkeeper_engine::templates::watch::TRACKED;
+use watchkeeper_engine::workflow::{INPUT, Overlay, compile, flattened, is_sink};
+
+use super::llm_proposal::MadeChange;
+use crate::redact;
+use crate::wording::{cut, printable};
+
+/// Longest value of a setting that is told, in characters; of a step that sends something nothing is cut.
+const SHOWN: usize = 160;
+
+/// A change in one sentence, and one more for each of its steps that hand something to the outside.
+#[must_use]
+pub fn really(change: &MadeChange) -> Vec<String> {
+    let sentence = match change {
+        MadeChange::Deploy { spec } | MadeChange::Replace { spec } => {
+            let shown = redact::spec(spec);
+            let steps = filled_steps(&shown["workflow"], shown["parameters"].as_object());
+            let (sending, others): (Vec<&Value>, Vec<&Value>) =
+                steps.iter().partition(|step| is_sink(text(step, "type")));
+            let mut told = vec![pipeline(spec, &others)];
+            told.extend(
+                sending
+                    .into_iter()
+                    .map(|step| sends(spec.id.as_str(), step)),
+            );
+            return told;
+        }
+        MadeChange::Stop { pipeline } => format!("{pipeline} ends and is gone"),
+        MadeChange::Pause { pipeline, until } => match until {
+            Some(until) => format!(
+                "{pipeline} pauses until {}",
+                until
+                    .to_zoned(TimeZone::system())
+                    .strftime("%Y-%m-%d %H:%M %:z")
+            ),
+            None => format!("{pipeline} pauses until somebody resumes it"),
+        },
+        MadeChange::Resume { pipeline } => format!("{pipeline} goes on"),
+    };
+    vec![sentence]
+}
+
+/// Every step of a definition, those of the workflows in it behind the step that holds them.
+#[must_use]
+pub fn all_steps(definition: &Value) -> Vec<&Value> {
+    let mut found = Vec::new();
+    let steps = definition.get("steps").and_then(Value::as_array);
+    for step in steps.into_iter().flatten() {
+        found.push(step);
+        for field in step.as_object().into_iter().flat_map(Map::values) {
+            found.extend(all_steps(field));
+        }
+    }
+    found
+}
+
+/// Every step as it runs, those of inner workflows too, with what its inputs are in their place: `given`, or by default.
+fn filled_steps(definition: &Value, given: Option<&Map<String, Value>>) -> Vec<Value> {
+    let flat = flattened(definition).unwrap_or_else(|_| definition.clone());
+    let inputs = flat.get("inputs").and_then(Value::as_array);
+    let mut values: Map<String, Value> = inputs
+        .into_iter()
+        .flatten()
+        .filter_map(|input| {
+            let name = input.get("name")?.as_str()?;
+            Some((name.to_owned(), input.get("default_value")?.clone()))
+        })
+        .collect();
+    let given = given.into_iter().flatten();
+    values.extend(given.map(|(name, value)| (name.clone(), value.clone())));
+    let steps = all_steps(&flat).into_iter();
+    steps.map(|step| filled(step, &values)).collect()
+}
+
+/// A step with the inputs that are known in the place of their selectors.
+fn filled(value: &Value, values: &Map<String, Value>) -> Value {
+    match value {
+        Value::String(text) => {
+            let input = text.strip_prefix(INPUT);
+            let known = input.and_then(|name| values.get(name));
+            known
+                .filter(|known| !known.is_null())
+                .unwrap_or(value)
+                .clone()
+        }
+        Value::Array(items) => items.iter().map(|item| filled(item, values)).collect(),
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(name, value)| (name.clone(), filled(value, values)))
+                .collect()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// A step that hands something to the outside, with all that its definition says.
+fn sends(pipeline: &str, step: &Value) -> String {
+    let fields = step.as_object().into_iter().flatten();
+    let fields = fields.filter(|(name, _)| !["type", "name"].contains(&name.as_str()));
+    let told: Vec<String> = fields
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let what = format!(
+        "{pipeline} sends: {} ({}): {}",
+        text(step, "name"),
+        kind(step),
+        told.join(", ")
+    );
+    printable(&what).into_owned()
+}
+
+/// A pipeline in one sentence, with those of its steps that send nothing.
+fn pipeline(spec: &PipelineSpec, steps: &[&Value]) -> String {
+    let mut parts = vec![format!("{} on camera {}", spec.id, spec.source)];
+    let names: Vec<String> = steps.iter().map(|s| step(s)).collect();
+    parts.push(format!("steps {}", names.join(", ")));
+    if let Ok(compiled) = compile(&spec.workflow, &spec.parameters) {
+        parts.extend(compiled.overlays().iter().map(overlay));
+    }
+    parts.push(match &spec.rules {
+        None => "rules as they follow from the workflow".to_owned(),
+        Some(rules) if rules.is_empty() => "no rules, so no events".to_owned(),
+        Some(rules) => {
+            let rules: Vec<String> = rules.iter().map(rule).collect();
+            format!("events: {}", rules.join(" / "))
+        }
+    });
+    if let Some(model) = &spec.model {
+        parts.push(format!(
+            "model {model} in the place of those that its steps name"
+        ));
+    }
+    match spec.detect {
+        DetectMode::Always => {}
+        DetectMode::OnMotion { refresh_s } => parts.push(format!(
+            "looks only while something moves, and every {refresh_s} s"
+        )),
+        DetectMode::Periodic { every_s } => parts.push(format!("looks every {every_s} s only")),
+    }
+    if spec.record {
+        parts.push("records video".to_owned());
+    }
+    if spec.show {
+        parts.push("shows it on the screen of the box".to_owned());
+    }
+    if spec.paused {
+        parts.push(
+            "is paused, until the time that was said for it or until somebody resumes it"
+                .to_owned(),
+        );
+    }
+    if let Some(seconds) = spec.stop_after_s {
+        parts.push(format!("ends after {seconds} s"));
+    }
+    printable(&parts.join("; ")).replace('\n', " ")
+}
+
+fn text<'a>(step: &'a Value, name: &str) -> &'a str {
+    step.get(name).and_then(Value::as_str).unwrap_or("?")
+}
+
+/// What a step does, by its type without namespace and version.
+fn kind(step: &Value) -> &str {
+    let kind = text(step, "type");
+    let kind = kind.rsplit('/').next().unwrap_or(kind);
+    kind.split('@').next().unwrap_or(kind)
+}
+
+/// A step by its name, with what is set in it. Where its data comes from is not told.
+fn step(step: &Value) -> String {
+    let mut told = format!("{} ({}", text(step, "name"), kind(step));
+    if let Some(model) = step.get("model_id").and_then(|m| m.as_str()) {
+        told.push_str(&format!(", model {model}"));
+    }
+    let classes = step.get("class_filter").and_then(|c| c.as_array());
+    let classes: Vec<&str> = classes
+        .into_iter()
+        .flatten()
+        .filter_map(|c| c.as_str())
+        .collect();
+    if !classes.is_empty() {
+        told.push_str(&format!(", only {}", classes.join(" and ")));
+    }
+    // A number, or the input that holds it.
+    let confidence = step.get("confidence");
+    if let Some(least) = confidence.and_then(serde_json::Value::as_f64) {
+        told.push_str(&format!(", confidence {least} or more"));
+    } else if let Some(from) = confidence.and_then(|c| c.as_str()) {
+        told.push_str(&format!(", confidence {from} or more"));
+    }
+    let settings = step.as_object().into_iter().flatten();
+    for (name, value) in settings {
+        if !TOLD_APART.contains(&name.as_str()) && is_set(value) {
+            told.push_str(&format!(", {name} {}", cut(value.to_string(), SHOWN)));
+        }
+    }
+    told.push(')');
+    told
+}
+
+/// Properties of a step that are told in words of their own, or as the lines and zones that they draw, or as steps of their own.
+const TOLD_APART: [&str; 8] = [
+    "type",
+    "name",
+    "model_id",
+    "class_filter",
+    "confidence",
+    "zone",
+    "line_segment",
+    "workflow_definition",
+];
+
+/// Whether a value says something by itself: a selector only says where something comes from.
+fn is_set(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.starts_with('$'),
+        Value::Array(items) => items.iter().any(is_set),
+        Value::Object(fields) => fields.values().any(is_set),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+fn overlay(overlay: &Overlay) -> String {
+    match overlay {
+        Overlay::Line { name, start, end } => {
+            format!(
+                "line {name} from {},{} to {},{}",
+                start.x, start.y, end.x, end.y
+            )
+        }
+        Overlay::Zone { name, polygon } => {
+            let corners: Vec<String> = polygon.iter().map(|p| format!("{},{}", p.x, p.y)).collect();
+            format!("zone {name} {}", corners.join(" "))
+        }
+    }
+}
+
+/// A rule: what has to happen, when it is awake, and what comes of it.
+fn rule(rule: &RuleSpec) -> String {
+    let mut told = format!("{}: {}", rule.name, happens(rule));
+    let mut add = |part: String| {
+        told.push_str(", ");
+        told.push_str(&part);
+    };
+    if let Some(band) = &rule.confidence {
+        add(scores(band));
+    }
+    if let Some(hours) = &rule.schedule {
+        add(awake(hours));
+    }
+    let severity = match rule.severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Critical => "critical",
+    };
+    add(format!("severity {severity}"));
+    add(match rule.clip {
+        None => "keeps a picture and no clip".to_owned(),
+        Some(clip) => format!(
+            "keeps a picture, and a clip from {} s before to {} s after",
+            clip.before_s, clip.after_s
+        ),
+    });
+    add(match rule.notify.as_slice() {
+        [] => "names no channel".to_owned(),
+        channels => {
+            let channels: Vec<String> = channels.iter().map(|c| format!("#{c}")).collect();
+            format!("told to {}", channels.join(" and "))
+        }
+    });
+    let for_each = match (is_about_tracks(&rule.when), rule.shared_cooldown) {
+        (true, true) => " for all objects together",
+        (true, false) => " for each object",
+        (false, _) => "",
+    };
+    add(match rule.cooldown_s {
+        seconds if seconds > 0.0 => format!("then quiet for {seconds} s{for_each}"),
+        _ => "each time".to_owned(),
+    });
+    if rule.gates != Gates::default() {
+        add(gates(&rule.gates));
+    }
+    // A critical event is never silenced, whatever its rule says.
+    if rule.second_opinion_may_lower && rule.severity != Severity::Critical {
+        add("a second opinion may lower it".to_owned());
+    }
+    told
+}
+
+/// What has to happen, of which classes.
+fn happens(rule: &RuleSpec) -> String {
+    let who = match rule.classes.as_slice() {
+        [] => "anything".to_owned(),
+        classes => classes.join(" or "),
+    };
+    match &rule.when {
+        Condition::Appears { detections } => format!("{who} appears{}", of(detections)),
+        Condition::Enters { zone } => format!("{who} enters {zone}"),
+        Condition::Leaves { zone } => format!("{who} leaves {zone}"),
+        Condition::Stays { zone, for_s } => format!("{who} stays in {zone} for {for_s} s"),
+        Condition::Crosses { line, direction } => {
+            let way = match direction {
+                CrossDirection::In => "in (to the line's left hand)",
+                CrossDirection::Out => "out (to the line's right hand)",
+                CrossDirection::Any => "either way",
+            };
+            format!("{who} crosses {line} {way}")
+        }
+        Condition::Count {
+            detections,
+            bound,
+            for_s,
+        } => {
+            let who = match rule.classes.as_slice() {
+                [] => "objects".to_owned(),
+                _ => format!("objects of class {who}"),
+            };
+            let count = match bound {
+                CountBound::Over(most) => format!("more than {most} {who}"),
+                CountBound::Under(0 | 1) => format!("no {who}"),
+                CountBound::Under(least) => format!("fewer than {least} {who}"),
+            };
+            format!("{count} at a time{}{}", of(detections), lasts(*for_s))
+        }
+        Condition::Value { value, test, for_s } => {
+            let test = match test {
+                ValueTest::Is(true) => "is true".to_owned(),
+                ValueTest::Is(false) => "is false".to_owned(),
+                ValueTest::Over(bound) => format!("is over {bound}"),
+                ValueTest::Under(bound) => format!("is under {bound}"),
+            };
+            format!("{} {test}{}", selected(value), lasts(*for_s))
+        }
+    }
+}
+
+/// Which detections a rule reads; nothing where it is those that are tracked in the whole picture.
+fn of(detections: &str) -> String {
+    if detections == TRACKED {
+        return String::new();
+    }
+    match detections
+        .strip_prefix("$steps.")
+        .and_then(|rest| rest.strip_suffix(".timed_detections"))
+    {
+        Some(zone) => format!(" in {zone}"),
+        None => format!(" among {}", selected(detections)),
+    }
+}
+
+/// A selector as a person reads it: an output of a step.
+fn selected(selector: &str) -> String {
+    let parts = selector
+        .strip_prefix("$steps.")
+        .and_then(|rest| rest.split_once('.'));
+    match parts {
+        Some((step, output)) => format!("the {output} of step {step}"),
+        None => selector.to_owned(),
+    }
+}
+
+fn lasts(for_s: f64) -> String {
+    if for_s > 0.0 {
+        format!(" for {for_s} s")
+    } else {
+        String::new()
+    }
+}
+
+fn scores(band: &Band) -> String {
+    if band.max < 1.0 {
+        format!("only with a score of {} to {}", band.min, band.max)
+    } else {
+        format!("only with a score of {} or more", band.min)
+    }
+}
+
+/// Whether its pause is one for each object.
+fn is_about_tracks(when: &Condition) -> bool {
+    !matches!(when, Condition::Count { .. } | Condition::Value { .. })
+}
+
+fn gates(gates: &Gates) -> String {
+    format!(
+        "by its confidence: acted on from {}, recorded from {}, put up for review from {}, a second opinion from {}",
+        gates.act, gates.record, gates.review, gates.escalate
+    )
+}
+
+/// When a rule is awake.
+fn awake(hours: &Schedule) -> String {
+    let days = days(&hours.days);
+    // `HH:MM` compares as text as it does as time.
+    if hours.from == hours.to {
+        return match hours.from.as_str() {
+            "00:00" => format!("{days} all day"),
+            from => format!("{days} from {from} for 24 hours"),
+        };
+    }
+    let next_day = if hours.to < hours.from && hours.to != "00:00" {
+        " of the day after"
+    } else {
+        ""
+    };
+    format!("{days} {} to {}{next_day}", hours.from, hours.to)
+}
+
+/// The days on which a span begins: runs of three and more as the first and the last.
+fn days(days: &[Weekday]) -> String {
+    const WEEK: [(Weekday, &str); 7] = [
+        (Weekday::Mon, "Mon"),
+        (Weekday::Tue, "Tue"),
+        (Weekday::Wed, "Wed"),
+        (Weekday::Thu, "Thu"),
+        (Weekday::Fri, "Fri"),
+        (Weekday::Sat, "Sat"),
+        (Weekday::Sun, "Sun"),
+    ];
+    let is_named = |day: &Weekday| days.is_empty() || days.contains(day);
+    if WEEK.iter().all(|(day, _)| is_named(day)) {
+        return "every day".to_owned();
+    }
+    let mut told: Vec<String> = Vec::new();
+    for run in WEEK.split(|(day, _)| !is_named(day)) {
+        match run {
+            [(_, first), _, .., (_, last)] => told.push(format!("{first}–{last}")),
+            few => told.extend(few.iter().map(|(_, name)| (*name).to_owned())),
+        }
+    }
+    told.join(", ")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(when: &Value, more: &Value) -> String {
+        let mut spec = json!({"name": "r", "when": when});
+        for (name, value) in more.as_object().unwrap() {
+            spec[name] = value.clone();
+        }
+        rule(&serde_json::from_value(spec).unwrap())
+    }
+
+    #[test]
+    fn every_condition_is_told_in_words() {
+        let nothing = json!({});
+        let person = json!({"classes": ["person"]});
+        let usual = "severity info, keeps a picture and no clip, names no channel, each time";
+        for (when, more, sentence) in [
+            (
+                json!({"kind": "appears", "detections": TRACKED}),
+                &nothing,
+                "anything appears",
+            ),
+            (
+                json!({"kind": "appears", "detections": "$steps.filter.predictions"}),
+                &json!({"classes": ["car", "truck"]}),
+                "car or truck appears among the predictions of step filter",
+            ),
+            (
+                json!({"kind": "enters", "zone": "desk"}),
+                &person,
+                "person enters desk",
+            ),
+            (
+                json!({"kind": "leaves", "zone": "desk"}),
+                &person,
+                "person leaves desk",
+            ),
+            (
+                json!({"kind": "stays", "zone": "desk", "for_s": 120}),
+                &person,
+                "person stays in desk for 120 s",
+            ),
+            (
+                json!({"kind": "crosses", "line": "door"}),
+                &person,
+                "person crosses door either way",
+            ),
+            (
+                json!({"kind": "crosses", "line": "door", "direction": "in"}),
+                &person,
+                "person crosses door in (to the line's left hand)",
+            ),
+            (
+                json!({"kind": "crosses", "line": "door", "direction": "out"}),
+                &person,
+                "person crosses door out (to the line's right hand)",
+            ),
+            (
+                json!({"kind": "count", "detections": TRACKED, "bound": {"over": 2}}),
+                &person,
+                "more than 2 objects of class person at a time",
+            ),
+            (
+                json!({"kind": "count", "detections": "$steps.desk.timed_detections", "bound": {"under": 3}, "for_s": 10}),
+                &nothing,
+                "fewer than 3 objects at a time in desk for 10 s",
+            ),
+            (
+                json!({"kind": "count", "detections": TRACKED, "bound": {"under": 1}, "for_s": 20}),
+                &person,
+                "no objects of class person at a time for 20 s",
+            ),
+            (
+                json!({"kind": "value", "value": "$steps.gap.output", "test": {"over": 3.5}, "for_s": 5}),
+                &nothing,
+                "the output of step gap is over 3.5 for 5 s",
+            ),
+            (
+                json!({"kind": "value", "value": "$steps.gap.output", "test": {"under": 0.5}}),
+                &nothing,
+                "the output of step gap is under 0.5",
+            ),
+            (
+                json!({"kind": "value", "value": "$steps.door.open", "test": {"is": true}}),
+                &nothing,
+                "the open of step door is true",
+            ),
+            (
+                json!({"kind": "value", "value": "$steps.door.open", "test": {"is": false}}),
+                &nothing,
+                "the open of step door is false",
+            ),
+        ] {
+            assert_eq!(told(&when, more), format!("r: {sentence}, {usual}"));
+        }
+    }
+
+    #[test]
+    fn whatever_a_rule_may_say_besides_is_told() {
+        let when = json!({"kind": "enters", "zone": "desk"});
+        let all = json!({
+            "classes": ["person"], "confidence": {"min": 0.5, "max": 0.9}, "severity": "warning", "cooldown_s": 30,
+            "schedule": {"days": ["mon", "tue", "wed", "thu", "fri"], "from": "22:00", "to": "06:00"},
+            "clip": {"before_s": 5, "after_s": 10}, "notify": ["security", "boss"], "second_opinion_may_lower": true,
+            "gates": {"act": 0.95, "record": 0.9, "review": 0.8, "escalate": 0.6},
+        });
+        assert_eq!(
+            told(&when, &all),
+            "r: person enters desk, only with a score of 0.5 to 0.9, Mon–Fri 22:00 to 06:00 of the day after, severity warning, \
+             keeps a picture, and a clip from 5 s before to 10 s after, told to #security and #boss, then quiet for 30 s for each object, \
+             by its confidence: acted on from 0.95, recorded from 0.9, put up for review from 0.8, a second opinion from 0.6, \
+             a second opinion may lower it"
+        );
+        let critical = told(
+            &when,
+            &json!({"severity": "critical", "second_opinion_may_lower": true, "confidence": {"min": 0.4}}),
+        );
+        assert!(
+            critical.contains("score of 0.4 or more") && critical.contains("severity critical")
+        );
+        assert!(!critical.contains("may lower"), "{critical}");
+        let count = json!({"kind": "count", "detections": TRACKED, "bound": {"over": 2}});
+        let count = told(&count, &json!({"cooldown_s": 60}));
+        assert!(count.ends_with("then quiet for 60 s"), "{count}");
+        let shared = told(&when, &json!({"cooldown_s": 60, "shared_cooldown": true}));
+        let wanted = "then quiet for 60 s for all objects together";
+        assert!(shared.ends_with(wanted), "{shared}");
+    }
+
+    #[test]
+    fn hours_and_days_are_told_as_people_say_them() {
+        let hours = |days: Value, from: &str, to: &str| {
+            let hours = json!({"days": days, "from": from, "to": to});
+            awake(&serde_json::from_value(hours).unwrap())
+        };
+        assert_eq!(
+            hours(json!([]), "08:00", "18:00"),
+            "every day 08:00 to 18:00"
+        );
+        assert_eq!(hours(json!(["sun"]), "00:00", "00:00"), "Sun all day");
+        assert_eq!(
+            hours(json!(["sat"]), "09:00", "09:00"),
+            "Sat from 09:00 for 24 hours"
+        );
+        assert_eq!(
+            hours(json!(["sat", "sun"]), "20:00", "00:00"),
+            "Sat, Sun 20:00 to 00:00"
+        );
+        assert_eq!(
+            hours(json!(["mon", "wed", "thu", "fri", "sun"]), "22:00", "06:00"),
+            "Mon, Wed–Fri, Sun 22:00 to 06:00 of the day after"
+        );
+    }
+
+    #[test]
+    fn what_is_sent_is_told_whole_and_no_step_is_left_out() {
+        let still = |n: usize| json!({"type": "roboflow_core/continue_if@v1", "name": format!("wait{n}"), "stop_delay": n + 1, "next_steps": ["$steps.hook"]});
+        let mut steps: Vec<Value> = (0..14).map(still).collect();
+        let text = "x".repeat(SHOWN * 2);
+        steps.push(json!({
+            "type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "https://hooks.example/T0/B0", "method": "POST",
+            "headers": {"X-Key": "$steps.vault.hook"}, "json_payload": {"text": text, "odd": "a\u{1b}[2Jb"},
+        }));
+        let inner = json!({"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": {"steps": [
+            {"type": "roboflow_core/local_file_sink@v1", "name": "file", "target_directory": "/srv/out"}]}});
+        steps.push(inner);
+        let spec = json!({"id": "p", "source": "gate", "workflow": {"version": "1.0", "inputs": [], "steps": steps, "outputs": []}});
+        let spec = Box::new(serde_json::from_value(spec).unwrap());
+        let told = really(&MadeChange::Deploy { spec });
+        let [watch, hook, file] = told.try_into().unwrap();
+        assert!(
+            watch.contains("wait13 (continue_if, stop_delay 14)"),
+            "{watch}"
+        );
+        assert!(hook.starts_with("p sends: hook (webhook_sink): "), "{hook}");
+        assert!(hook.contains("url \"https://hooks.example/***\""), "{hook}");
+        assert!(
+            hook.contains("$steps.vault.hook") && hook.contains(&text),
+            "{hook}"
+        );
+        assert!(!hook.contains('\u{1b}'), "{hook}");
+        assert!(
+            file.contains("file (local_file_sink): target_directory \"/srv/out\""),
+            "{file}"
+        );
+    }
+
+    #[test]
+    fn what_comes_in_by_an_input_is_told_as_what_it_is() {
+        let slack = json!({"type": "roboflow_core/slack_notification@v1", "name": "slack", "slack_token": "$inputs.token", "channel": "$inputs.room"});
+        let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "hook", "method": "POST", "url": "https://$inputs.host/in"});
+        let input = |name: &str| json!({"type": "WorkflowParameter", "name": name});
+        let child = json!({
+            "inputs": [{"type": "WorkflowParameter", "name": "room", "default_value": "nobody"}, input("token"), input("host")], "steps": [slack, hook],
+        });
+        let spec = json!({
+            "id": "p", "source": "gate", "model": "motion", "detect": {"mode": "periodic", "every_s": 3.0}, "paused": true,
+            "parameters": {"who": "boss@evil.example", "mine": "xoxb-1"},
+            "workflow": {"version": "1.0", "outputs": [], "inputs": [
+                {"type": "WorkflowParameter", "name": "hook", "default_value": "https://evil.example/T0"},
+                {"type": "WorkflowParameter", "name": "who", "default_value": "boss@site.example"},
+                {"type": "WorkflowImage", "name": "image"}],
+            "steps": [
+                {"type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "$inputs.hook", "method": "POST", "json_payload": {"picture": "$inputs.image"}},
+                {"type": "roboflow_core/email_notification@v1", "name": "mail", "receiver_email": "$inputs.who"},
+                {"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": child,
+                 "parameter_bindings": {"token": "$inputs.mine", "room": "$inputs.who", "host": "inner.example"}},
+            ]},
+        });
+        let spec = Box::new(serde_json::from_value(spec).unwrap());
+        let told = really(&MadeChange::Deploy { spec });
+        let [watch, hook, mail, slack, inner] = told.try_into().unwrap();
+        assert!(
+            inner.contains("in__hook (webhook_sink)") && inner.contains("https://inner.example/"),
+            "{inner}"
+        );
+        assert!(hook.contains("url \"https://evil.example/***\""), "{hook}");
+        assert!(hook.contains("$inputs.image"), "{hook}");
+        assert!(
+            mail.contains("receiver_email \"boss@evil.example\""),
+            "{mail}"
+        );
+        assert!(slack.contains("channel \"boss@evil.example\""), "{slack}");
+        assert!(slack.contains("slack_token \"***\""), "{slack}");
+        for part in [
+            "model motion in the place",
+            "looks every 3 s only",
+            "is paused",
+        ] {
+            assert!(watch.contains(part), "{part}: {watch}");
+        }
+    }
+
+    #[test]
+    fn a_detector_says_from_which_confidence_on_it_believes() {
+        let detect = |confidence: Value| {
+            let kind = "roboflow_core/roboflow_object_detection_model@v2";
+            step(
+                &json!({"type": kind, "name": "detect", "model_id": "yolox-nano", "confidence": confidence}),
+            )
+        };
+        let told = detect(json!(0.35));
+        assert!(
+            told.ends_with("model yolox-nano, confidence 0.35 or more)"),
+            "{told}"
+        );
+        let told = detect(json!("$inputs.confidence"));
+        assert!(
+            told.ends_with("confidence $inputs.confidence or more)"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,347 @@
+//! What happened: the search in the journal for the events that a person asks about, newest first, page by page.
+//!
+//! Invariant: it ends. It looks at [`MAX_PAGES`] pages at most and says where it has not looked at everything.
+
+use jiff::Timestamp;
+use watchkeeper_contract::event::{Event, EventBody, Phase};
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::time::TimeQuality;
+use watchkeeper_plain::intent::EventsWanted;
+
+use crate::wording::counted;
+use watchkeeper_client::JournalRecord;
+
+/// Records of one page.
+pub const PAGE: u64 = 500;
+/// Most pages that are looked at: 20,000 records.
+pub const MAX_PAGES: usize = 40;
+/// Most events that are kept to be shown, the newest.
+pub const MAX_SHOWN: usize = 50;
+
+/// A search that goes on.
+#[derive(Debug, Clone)]
+pub struct Search {
+    wanted: EventsWanted,
+    /// The number before the oldest record that the journal still has.
+    floor: u64,
+    /// The newest record that was not looked at.
+    end: u64,
+    pages: usize,
+    found: Vec<Event>,
+    moments: Vec<Timestamp>,
+    number: u64,
+    over: bool,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Happened {
+    /// The newest of the events, the oldest first.
+    pub events: Vec<Event>,
+    /// When each of all of them happened, newest first, where its clock was not unset: at most as many as records are looked at.
+    pub moments: Vec<Timestamp>,
+    /// How many there are in all.
+    pub number: u64,
+    /// The journal goes back further than was looked.
+    pub cut: bool,
+}
+
+impl Search {
+    /// A search in a journal that has everything from `first` to `last`.
+    #[must_use]
+    pub fn new(wanted: EventsWanted, first: EventSeq, last: EventSeq) -> Self {
+        Self {
+            wanted,
+            floor: first.0.saturating_sub(1),
+            end: last.0,
+            pages: 0,
+            found: Vec::new(),
+            moments: Vec::new(),
+            number: 0,
+            over: false,
+        }
+    }
+
+    /// The page that is needed next: so many records after this one. `None`: it is done.
+    #[must_use]
+    pub fn next(&self) -> Option<(EventSeq, u32)> {
+        if self.over || self.end <= self.floor || self.pages >= MAX_PAGES {
+            return None;
+        }
+        let after = self.below();
+        let limit = u32::try_from(self.end - after).unwrap_or(u32::MAX);
+        Some((EventSeq(after), limit))
+    }
+
+    /// Where the page begins that is needed next.
+    fn below(&self) -> u64 {
+        self.end.saturating_sub(PAGE).max(self.floor)
+    }
+
+    /// Takes the page that was asked for. Numbers that nobody was given leave later records in their place.
+    pub fn take(&mut self, page: Vec<JournalRecord>) {
+        for record in page.into_iter().rev() {
+            let JournalRecord::Known(event) = record else {
+                continue;
+            };
+            if event.seq.0 > self.end {
+                continue;
+            }
+            if self.before(&event) {
+                self.over = true;
+                break;
+            }
+            if self.is_wanted(&event) {
+                self.number += 1;
+                if event.at.quality != TimeQuality::Unsynced {
+                    self.moments.extend(time(&event));
+                }
+                let most = self.wanted.most.unwrap_or(MAX_SHOWN).min(MAX_SHOWN);
+                if self.found.len() < most && !self.wanted.only_number {
+                    self.found.push(*event);
+                }
+            }
+        }
+        self.pages += 1;
+        self.end = self.below();
+    }
+
+    /// Whether everything older than this is older than what is asked for. A clock that was wrong proves nothing.
+    fn before(&self, event: &Event) -> bool {
+        let (Some(from), Some(at)) = (self.wanted.from, time(event)) else {
+            return false;
+        };
+        event.at.quality == TimeQuality::Synced && at < from
+    }
+
+    fn is_wanted(&self, event: &Event) -> bool {
+        let EventsWanted {
+            camera,
+            pipelines,
+            labels,
+            conditions,
+            from,
+            to,
+            only_number: _,
+            most: _,
+        } = &self.wanted;
+        let (label, condition) = match &event.body {
+            EventBody::Rule(rule) => (rule.label.as_ref(), Some(&rule.condition)),
+            _ => (None, None),
+        };
+        let of_pipeline = event.pipeline.as_ref();
+        let at = time(event);
+        event.phase == Phase::New
+            && camera
+                .as_ref()
+                .is_none_or(|c| event.source.as_ref() == Some(c))
+            && (pipelines.is_empty() || of_pipeline.is_some_and(|p| pipelines.contains(p)))
+            && (labels.is_empty() || label.is_some_and(|l| labels.contains(l)))
+            && (conditions.is_empty() || condition.is_some_and(|c| conditions.contains(c)))
+            && from.is_none_or(|from| at.is_some_and(|at| at >= from))
+            && to.is_none_or(|to| at.is_some_and(|at| at < to))
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn done(mut self) -> Happened {
+        self.found.reverse();
+        Happened {
+            events: self.found,
+            moments: self.moments,
+            number: self.number,
+            cut: !self.over && self.end > self.floor,
+        }
+    }
+}
+
+fn time(event: &Event) -> Option<Timestamp> {
+    Timestamp::from_millisecond(event.at.unix_ms).ok()
+}
+
+impl Happened {
+    /// What was found, as a sentence.
+    #[must_use]
+    pub fn sentence(&self, only_number: bool) -> String {
+        let mut text = match self.number {
+            0 => "Nothing happened that I know of.".to_owned(),
+            number => format!("{}.", counted(number, "event")),
+        };
+        if !only_number && self.number > self.events.len() as u64 {
+            text.push_str(&match self.events.len() {
+                1 => " The latest:".to_owned(),
+                shown => format!(" The latest {shown}:"),
+            });
+        }
+        if self.cut {
+            text.push_str(&format!(
+                " I looked at the latest {} records; `watchkeeper events --after NUMBER` shows older ones.",
+                MAX_PAGES as u64 * PAGE
+            ));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+    use watchkeeper_contract::id::SourceId;
+
+    use super::*;
+
+    fn event(seq: u64, source: &str, label: &str, phase: &str) -> JournalRecord {
+        let quality = "synced";
+        let event = serde_json::from_value(json!({
+            "schema": 1, "id": "01JABCDEFGHJKMNPQRSTVWXYZ0", "seq": seq, "boot_id": "b", "mono_ms": 0,
+            "at": {"unix_ms": seq * 1000, "quality": quality}, "phase": phase, "source": source, "severity": "info",
+            "body": {"kind": "rule", "rule": "door", "condition": "crosses", "reason": "r", "label": label,
+                "tracks": [4], "frame": 120, "pts_s": 4.04},
+            "decision": {"verdict": "record", "confidence": 0.8, "reason": "r"}, "evidence": [], "hash": "",
+        }));
+        JournalRecord::Known(Box::new(event.unwrap()))
+    }
+
+    fn wanted() -> EventsWanted {
+        EventsWanted::default()
+    }
+
+    /// A journal with an event a second: cars at the gate, every third a person at the dock. Records up to `gone` were dropped.
+    fn search(wanted: EventsWanted, last: u64, gone: u64) -> (Happened, usize) {
+        let mut search = Search::new(wanted, EventSeq(gone + 1), EventSeq(last));
+        let mut pages = 0;
+        while let Some((after, limit)) = search.next() {
+            pages += 1;
+            assert!(after.0 >= gone);
+            let page = (after.0 + 1..=last)
+                .take(limit as usize)
+                .map(|seq| match seq % 3 {
+                    0 => event(seq, "dock", "person", "new"),
+                    1 => event(seq, "gate", "car", "new"),
+                    _ => event(seq, "gate", "car", "end"),
+                });
+            search.take(page.collect());
+        }
+        (search.done(), pages)
+    }
+
+    #[test]
+    fn the_newest_are_found_and_all_are_counted_once() {
+        let (all, pages) = search(wanted(), 1200, 0);
+        assert_eq!((all.number, pages, all.cut), (800, 3, false));
+        assert_eq!(all.events.len(), MAX_SHOWN);
+        assert_eq!(all.events.last().unwrap().seq, EventSeq(1200));
+        assert!(
+            all.sentence(false)
+                .starts_with("800 events. The latest 50:")
+        );
+    }
+
+    #[test]
+    fn as_many_of_the_newest_are_kept_as_are_asked_for() {
+        let latest = |most| {
+            let wanted = EventsWanted {
+                most: Some(most),
+                ..wanted()
+            };
+            search(wanted, 1200, 0).0
+        };
+        let three = latest(3);
+        let seqs: Vec<u64> = three.events.iter().map(|e| e.seq.0).collect();
+        assert_eq!(seqs, [1197, 1198, 1200]);
+        assert_eq!(three.sentence(false), "800 events. The latest 3:");
+        assert_eq!(latest(1).sentence(false), "800 events. The latest:");
+        assert_eq!(latest(999).events.len(), MAX_SHOWN);
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_found_and_the_search_ends_where_it_is_too_old() {
+        let people = EventsWanted {
+            camera: Some(SourceId::new("dock").unwrap()),
+            labels: vec!["person".to_owned()],
+            from: Some(Timestamp::from_second(9_001).unwrap()),
+            to: Some(Timestamp::from_second(9_010).unwrap()),
+            ..wanted()
+        };
+        let (found, pages) = search(people, 9_600, 0);
+        let seqs: Vec<u64> = found.events.iter().map(|e| e.seq.0).collect();
+        assert_eq!((seqs, pages), (vec![9_003, 9_006, 9_009], 2));
+        assert!(!found.cut);
+    }
+
+    #[test]
+    fn only_events_of_the_kind_and_of_the_pipeline_that_were_asked_about_count() {
+        let of = |seq: u64, pipeline: &str, condition: &str| {
+            let JournalRecord::Known(mut known) = event(seq, "dock", "person", "new") else {
+                panic!("an event is known");
+            };
+            known.pipeline = Some(pipeline.parse().unwrap());
+            if let EventBody::Rule(rule) = &mut known.body {
+                condition.clone_into(&mut rule.condition);
+            }
+            JournalRecord::Known(known)
+        };
+        let number = |wanted: EventsWanted| {
+            let mut search = Search::new(wanted, EventSeq(1), EventSeq(4));
+            search.take(vec![
+                of(1, "a", "crosses"),
+                of(2, "a", "stays"),
+                of(3, "b", "crosses"),
+                of(4, "b", "count"),
+            ]);
+            search.done().number
+        };
+        let crossings = EventsWanted {
+            conditions: vec!["crosses".to_owned()],
+            ..wanted()
+        };
+        let of_a = vec!["a".parse().unwrap()];
+        assert_eq!(number(wanted()), 4);
+        assert_eq!(number(crossings.clone()), 2);
+        assert_eq!(
+            number(EventsWanted {
+                pipelines: of_a.clone(),
+                ..crossings
+            }),
+            1
+        );
+        assert_eq!(
+            number(EventsWanted {
+                pipelines: of_a,
+                ..wanted()
+            }),
+            2
+        );
+    }
+
+    #[test]
+    fn records_that_were_dropped_are_not_looked_for_and_none_counts_twice() {
+        let (found, pages) = search(wanted(), 1200, 900);
+        assert_eq!((found.number, pages), (200, 1));
+    }
+
+    #[test]
+    fn a_long_journal_is_not_read_to_its_end_and_the_answer_says_so() {
+        let (found, pages) = search(
+            EventsWanted {
+                only_number: true,
+                ..wanted()
+            },
+            100_000,
+            0,
+        );
+        assert_eq!(pages, MAX_PAGES);
+        assert!(found.cut && found.sentence(true).contains("latest 20000 records"));
+        assert!(found.events.is_empty());
+    }
+
+    #[test]
+    fn an_empty_journal_needs_no_page() {
+        let (found, pages) = search(wanted(), 0, 0);
+        assert_eq!(
+            (pages, found.sentence(false).as_str()),
+            (0, "Nothing happened that I know of.")
+        );
+    }
+}

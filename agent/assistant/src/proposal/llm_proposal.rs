@@ -1,0 +1,207 @@
+//! Changes that a model of language has written out, and what they really are.
+//!
+//! A person's words are kept as words, because the rules understand them again on the yes. A model would not say the same twice: what it proposed is
+//! kept as it was proposed, with every field of every pipeline.
+//!
+//! Invariants: what a person is shown of the changes is made of the specifications ([`describe`](mod@super::really)) and of the difference; the model's own sentence
+//! stands beside it, marked as the model's, so one that says another thing than it does is seen through.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_plain::{Change, Proposal};
+
+use super::describe::really;
+use crate::wording::is_unseen;
+
+/// Longest text of a model that is shown, in characters.
+pub const MAX_WORDS: usize = 600;
+/// Most sentences of one kind.
+pub const MAX_SENTENCES: usize = 8;
+/// Most changes of one proposal.
+pub const MAX_CHANGES: usize = 16;
+/// Largest changes of one proposal together, in bytes of JSON.
+pub const MAX_BYTES: usize = 128 * 1024;
+
+/// One change, in the form in which it is kept and in which programs read it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum MadeChange {
+    /// A new pipeline.
+    Deploy {
+        /// All of it.
+        spec: Box<PipelineSpec>,
+    },
+    /// Another specification for a pipeline that runs.
+    Replace {
+        /// All of it.
+        spec: Box<PipelineSpec>,
+    },
+    /// A pipeline ends and is gone.
+    Stop {
+        /// Which.
+        pipeline: PipelineId,
+    },
+    /// A pipeline pauses.
+    Pause {
+        /// Which.
+        pipeline: PipelineId,
+        /// When it goes on by itself; absent: when somebody resumes it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+    },
+    /// A pipeline goes on.
+    Resume {
+        /// Which.
+        pipeline: PipelineId,
+    },
+}
+
+impl MadeChange {
+    /// The pipeline that it is about.
+    #[must_use]
+    pub fn pipeline(&self) -> &PipelineId {
+        match self {
+            Self::Deploy { spec } | Self::Replace { spec } => &spec.id,
+            Self::Stop { pipeline } | Self::Pause { pipeline, .. } | Self::Resume { pipeline } => {
+                pipeline
+            }
+        }
+    }
+
+    pub(crate) fn change(&self) -> Change {
+        match self {
+            Self::Deploy { spec } => Change::Deploy(spec.clone()),
+            Self::Replace { spec } => Change::Replace(spec.clone()),
+            Self::Stop { pipeline } => Change::Stop(pipeline.clone()),
+            Self::Pause { pipeline, until } => Change::Pause {
+                pipeline: pipeline.clone(),
+                until: until.map(|until| until.to_zoned(TimeZone::system())),
+            },
+            Self::Resume { pipeline } => Change::Resume(pipeline.clone()),
+        }
+    }
+}
+
+/// What a model proposed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Made {
+    /// Which model.
+    pub model: String,
+    /// What it says that it does, in its own words.
+    pub says: String,
+    /// What it took for granted, in its own words.
+    pub assumed: Vec<String>,
+    /// What it says that can't be done, in its own words.
+    pub not_possible: Vec<String>,
+    /// What the box found out about it beforehand: where the preview lies, what the dry run gave.
+    pub evidence: Vec<String>,
+    /// What would change, in order.
+    pub changes: Vec<MadeChange>,
+}
+
+impl Made {
+    /// The proposal that it is.
+    #[must_use]
+    pub fn proposal(&self) -> Proposal {
+        Proposal {
+            intents: Vec::new(),
+            changes: self.changes.iter().map(MadeChange::change).collect(),
+            understood: self.says.clone(),
+            assumed: self.assumed.clone(),
+            not_possible: self.not_possible.clone(),
+            not_understood: Vec::new(),
+        }
+    }
+
+    /// What each change really is, as [`describe`](fn@really) tells it.
+    #[must_use]
+    pub fn really(&self) -> Vec<String> {
+        self.changes.iter().flat_map(really).collect()
+    }
+}
+
+/// A model's words as they are shown: one line of what can be seen, cut.
+#[must_use]
+pub fn words(text: &str) -> String {
+    let clean: String = text
+        .chars()
+        .map(|c| if is_unseen(c) { ' ' } else { c })
+        .take(MAX_WORDS)
+        .collect();
+    clean.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    pub(super) fn spec() -> PipelineSpec {
+        let watch = watchkeeper_engine::templates::watch::Watch {
+            classes: vec!["person".to_owned()],
+            lines: vec!["door:320,0,320,360".parse().unwrap()],
+            ..Default::default()
+        };
+        let workflow = watchkeeper_engine::templates::watch::workflow(&watch, "yolox-nano");
+        serde_json::from_value(json!({
+            "id": "gate-door", "source": "gate", "workflow": workflow,
+            "rules": [{"name": "in", "when": {"kind": "crosses", "line": "door"}, "classes": ["person"], "cooldown_s": 30.0}],
+        }))
+        .unwrap()
+    }
+
+    fn made(changes: Vec<MadeChange>) -> Made {
+        Made {
+            model: "m".to_owned(),
+            says: "Counts people.".to_owned(),
+            assumed: Vec::new(),
+            not_possible: Vec::new(),
+            evidence: Vec::new(),
+            changes,
+        }
+    }
+
+    #[test]
+    fn what_a_change_really_is_comes_from_its_specification_and_not_from_the_models_words() {
+        let spec = Box::new(spec());
+        let pipeline = spec.id.clone();
+        let made = made(vec![
+            MadeChange::Deploy { spec },
+            MadeChange::Stop { pipeline },
+        ]);
+        let [watch, stop] = made.really().try_into().unwrap();
+        for part in [
+            "gate-door on camera gate",
+            "detect (roboflow_object_detection_model, model yolox-nano, only person, confidence 0.1 or more",
+            "line door from 320,0 to 320,360",
+            "then quiet for 30 s for each object",
+            "in: person crosses door either way, severity info",
+        ] {
+            assert!(watch.contains(part), "{part}: {watch}");
+        }
+        assert_eq!(stop, "gate-door ends and is gone");
+        assert!(!made.really().join(" ").contains("Counts people"));
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_as_it_was() {
+        let spec = Box::new(spec());
+        let made = made(vec![MadeChange::Replace { spec }]);
+        let kept = serde_json::to_string(&made).unwrap();
+        assert_eq!(serde_json::from_str::<Made>(&kept).unwrap(), made);
+    }
+
+    #[test]
+    fn a_models_words_are_one_line_and_bounded() {
+        let shown = words(&format!(
+            "a\u{1b}[31m\nb\u{7}\u{202e}  {}",
+            "x".repeat(2 * MAX_WORDS)
+        ));
+        assert!(shown.starts_with("a [31m b x") && shown.chars().count() <= MAX_WORDS);
+    }
+}

@@ -1,0 +1,229 @@
+//! What a model makes of what the rules did not understand: other words, which the rules read, or a proposal of its own.
+//!
+//! Invariant: a model that is no help costs its price and nothing else; the rules go on alone, and it is told why.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::json;
+use watchkeeper_llm::Client;
+
+use super::progress::Told;
+use super::rewording::{Said, Unsaid, reword};
+use super::setup_runner::{Request, Working};
+use super::user_session::Assist;
+use crate::blueprint::store::Listed;
+use crate::blueprint::{Flaw, Job, Shelf, error};
+use crate::failure::{Failure, FailureKind};
+use crate::proposal::conversation::Reply;
+use crate::proposal::llm_proposal::words;
+use crate::proposal::snapshot::Situation;
+use crate::router::{self, Chooser, NotHere, Routed};
+use crate::setup_agent::turn::End;
+use crate::wording::quoted;
+
+impl Assist {
+    /// The way to the model.
+    pub(super) fn language(&self) -> Result<Client, Failure> {
+        let open = self.parts.model.as_ref().ok_or_else(|| {
+            Failure::input("no model of language is configured: the section [llm] of the configuration names one")
+        })?;
+        open().map_err(|why| Failure::new(FailureKind::Failed, why))
+    }
+
+    /// What a model makes of what the rules did not understand: other words, which the rules read, or a proposal of its own. `None`: it was no help,
+    /// which is told.
+    pub(super) async fn ask_model(
+        &mut self,
+        text: &str,
+        attached: Vec<(String, Bytes)>,
+        here: &mut Situation,
+    ) -> Result<Option<Reply>, Failure> {
+        if self.parts.model.is_none() {
+            return Ok(None);
+        }
+        let client = match self.language() {
+            Ok(client) => client,
+            Err(failure) => {
+                self.no_help(&failure.sentence);
+                return Ok(None);
+            }
+        };
+        let mut reworded = None;
+        let shelf = self.shelf();
+        let mut routed = router::set_up(&shelf, Chooser::Pictures).map_err(at_fault)?;
+        if attached.is_empty() {
+            let jobs = router::choices(&shelf);
+            routed.by = Chooser::Nobody;
+            match reword(&client, text, &here.scene(&here.now), &jobs).await {
+                Ok(said) if said.reworded.request.is_empty() => {
+                    routed = router::chosen(&said.reworded.job, &shelf).map_err(at_fault)?;
+                    self.note("not_reworded", || {
+                        json!({
+                            "sentence": "the model has no words for it that the rules understand", "model": said.model,
+                            "usd": said.cost.dollars(), "job": said.reworded.job,
+                        })
+                    });
+                }
+                Ok(said) => {
+                    routed = router::chosen(&said.reworded.job, &shelf).map_err(at_fault)?;
+                    let before = self.conversation.clone();
+                    let reply = self.by_rules(&said.reworded.request, here, true).await?;
+                    let left_out = &said.reworded.left_out;
+                    let is_whole = router::takes(routed.blueprint.job, left_out, &reply);
+                    // The rules answer in English only.
+                    let is_taken = is_whole && said.reworded.is_english();
+                    self.tell_reworded(&said, is_taken);
+                    if is_taken {
+                        return Ok(Some(reply));
+                    }
+                    let is_set_up = routed.blueprint.job == Job::SetUp;
+                    if is_whole || is_set_up && matches!(reply, Reply::Offer(_)) {
+                        reworded = Some((said, reply, self.conversation.clone()));
+                    }
+                    self.conversation = before;
+                }
+                Err(Unsaid::Nothing(why)) => {
+                    self.note("not_reworded", || json!({"sentence": why.to_string()}));
+                }
+                Err(why @ (Unsaid::Model(_) | Unsaid::Talk(_))) => {
+                    self.no_help(&why.to_string());
+                    return Ok(None);
+                }
+            }
+        }
+        match self.work(&client, text, attached, routed, here).await {
+            Ok(reply) => Ok(Some(reply)),
+            Err(why) => {
+                self.no_help(&why);
+                // Better a part of it than nothing, as long as it says which.
+                Ok(reworded.map(|(said, reply, conversation)| {
+                    self.tell_left_out(&said);
+                    self.conversation = conversation;
+                    reply
+                }))
+            }
+        }
+    }
+
+    /// Tells that the rules go on alone, and why.
+    pub(super) fn no_help(&self, why: &str) {
+        self.note("no_help", || json!({"sentence": why}));
+        self.say(&format!(
+            "I go by my own rules, because the model of language was no help: {why}"
+        ));
+    }
+
+    fn tell_reworded(&self, said: &Said, is_whole: bool) {
+        let Said {
+            reworded,
+            model,
+            cost,
+        } = said;
+        self.note("reworded", || json!({
+            "text": reworded.request, "left_out": reworded.left_out, "model": model, "usd": cost.dollars(), "used": is_whole,
+        }));
+        if is_whole {
+            self.say(&format!(
+                "{model} put it as {:?} ({cost})",
+                reworded.request
+            ));
+        }
+    }
+
+    fn tell_left_out(&self, said: &Said) {
+        self.say(&format!(
+            "{} put it as {:?}",
+            said.model, said.reworded.request
+        ));
+        let left_out = &said.reworded.left_out;
+        if !left_out.is_empty() {
+            self.say(&format!("it left out: {}", quoted(left_out)));
+        }
+    }
+
+    /// The blueprints there are. What is wrong with one is told, and takes no other away.
+    pub(super) fn shelf(&self) -> Vec<Listed> {
+        let Ok(home) = &self.parts.home else {
+            return Shelf::built_in();
+        };
+        match Shelf::of(home).list() {
+            Ok((all, notes)) => {
+                notes.iter().for_each(|note| self.say(note));
+                for trouble in all.iter().filter_map(Listed::trouble) {
+                    self.note("damaged_blueprint", || json!({"sentence": trouble}));
+                    self.say(&trouble);
+                }
+                all
+            }
+            Err(error) => {
+                self.say(&format!("{error}; the built-in blueprints serve"));
+                Shelf::built_in()
+            }
+        }
+    }
+
+    /// The blueprint that a person named.
+    pub(super) fn named(&self, name: &str) -> Result<Routed, Failure> {
+        let home = self.parts.home.as_ref();
+        let home = home.map_err(|why| Failure::new(FailureKind::Failed, why.clone()))?;
+        let listed = Shelf::of(home).get(name).map_err(NotHere::from);
+        let routed = listed.and_then(router::named);
+        routed.map_err(|why| Failure::input(why.to_string()))
+    }
+
+    /// Has a model work on a request by a blueprint.
+    pub(super) async fn work(
+        &mut self,
+        client: &Client,
+        text: &str,
+        attached: Vec<(String, Bytes)>,
+        routed: Routed,
+        here: &Situation,
+    ) -> Result<Reply, String> {
+        let working = Working {
+            client,
+            runtime: &self.parts.client,
+            preferred: self.parts.preferred.clone(),
+            folder: self.parts.home.clone()?,
+            notes: self.notes()?.clone(),
+            at: self.at,
+            trace: self.trace.as_ref(),
+            out: Arc::clone(&self.parts.out),
+        };
+        let request = Request {
+            text,
+            routed,
+            gate: self.parts.policy.gate().clone(),
+            attached,
+            earlier: self.earlier.told(),
+        };
+        let (end, ahead) = working.run(request).await?;
+        self.unsettled = Some(ahead);
+        match end {
+            End::Answer { text } => Ok(self.conversation.answer(text)),
+            End::Nothing { why } => Err(why),
+            End::Proposal { made, text: said } => {
+                if !said.is_empty() {
+                    let line = format!("{} says: {}", made.model, words(&said));
+                    self.parts.out.tell(Told::Said(&line, &said));
+                }
+                // What runs may have changed while the model worked.
+                let now = self.situation().await.unwrap_or_else(|_| here.clone());
+                Ok(self.conversation.propose(text, *made, &now))
+            }
+        }
+    }
+
+    /// What a model's work came to was handed over: it is not gone on with.
+    pub fn settle(&mut self) {
+        if let Some(ahead) = self.unsettled.take() {
+            ahead.forget();
+        }
+    }
+}
+
+/// A blueprint of this build that can't be read.
+pub(super) fn at_fault(flaws: Vec<Flaw>) -> Failure {
+    Failure::new(FailureKind::Failed, error::sentence(&flaws))
+}

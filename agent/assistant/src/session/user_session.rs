@@ -1,0 +1,509 @@
+//! The assistant with its hands: hears a text in how things are now. What it does besides is beside it: a model is asked (`by_model`), what came of a text is told
+//! (`answering`), what was confirmed is carried out (`carrying_out`), and a person's words are kept (`remembering`).
+//!
+//! Invariants: the only requests that change something are made in [`Assist::apply`], for an offer that a yes was said to, by a person or beforehand by the owner's policy; where offers are kept
+//! ([`Keeping`]), one that waits is on the disk before it is shown, and gone from it before anything is done about it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use watchkeeper_config::bounded;
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_engine::workflow::codec;
+use watchkeeper_llm::Client;
+use watchkeeper_plain::Plain;
+use watchkeeper_plain::intent::Look;
+
+use super::llm_fallback::at_fault;
+use super::progress::{Teller, Told};
+use super::secrets::without_secrets;
+use super::trial_runner::Trying;
+use crate::failure::{Failure, FailureKind};
+use crate::notes::Notes;
+use crate::permissions::Channel;
+use crate::proposal::auto_approval::{Decision, Policy, Whose};
+use crate::proposal::conversation::{Conversation, Reply};
+use crate::proposal::history::Recollection;
+use crate::proposal::llm_proposal::words;
+use crate::proposal::pending::{By, Waiting};
+use crate::proposal::snapshot::Situation;
+use crate::router::{self, Chooser};
+use crate::setup_agent::tool_context::situation;
+use crate::setup_agent::turn_log::Ahead;
+use crate::trace::Trace;
+use watchkeeper_client::{ClientError, RuntimeClient};
+
+/// Cameras that are opened at the same time for a look.
+const LOOKS_AT_ONCE: usize = 4;
+/// Most cameras that are looked at for one request.
+const MAX_LOOKS: usize = 16;
+
+/// Opens the way to a model of language when one is wanted. The error is a sentence for a person.
+pub type ToModel = Box<dyn Fn() -> Result<Client, String> + Send + Sync>;
+
+/// What an assistant works with.
+pub struct Parts {
+    /// The runtime.
+    pub client: RuntimeClient,
+    /// Model of the box that the configuration prefers.
+    pub preferred: Option<String>,
+    /// Absent where no model of language is configured.
+    pub model: Option<ToModel>,
+    /// The notes; none where nothing can be kept.
+    pub notes: Option<Notes>,
+    /// Folder of what is kept (notes, turns, previews, the trace), or why there is none.
+    pub home: Result<PathBuf, String>,
+    /// Who serves the model; absent where none is configured.
+    pub provider: Option<String>,
+    /// What the owner confirmed beforehand on this channel.
+    pub policy: Policy,
+    /// Folder of another trace that is shown with the own one: to a person that of the agent.
+    pub other_trace: Option<PathBuf>,
+    /// Which way requests come in.
+    pub channel: Channel,
+    /// Who listens.
+    pub out: Arc<dyn Teller>,
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts")
+            .field("home", &self.home)
+            .field("channel", &self.channel)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Offers that are kept for a yes that may come from elsewhere, or after a restart.
+#[derive(Debug)]
+pub struct Keeping {
+    /// The file.
+    pub waiting: Waiting,
+    /// Who they are made for.
+    pub by: By,
+    /// The one that waits here.
+    pub id: Option<String>,
+}
+
+/// The assistant with its hands.
+pub struct Assist {
+    pub(super) parts: Parts,
+    /// What is waited for.
+    pub conversation: Conversation,
+    pub(super) plain: Plain,
+    /// Whether what was heard last are a model's words.
+    pub by_model: bool,
+    /// Whose words the question is about that waits for an answer, if any does.
+    pub(super) asks_for: Whose,
+    /// Whose words the offer is of that waits. One that was made elsewhere may be a model's.
+    pub(super) offered_by: Whose,
+    /// When requests are taken to be said; absent: now.
+    pub at: Option<Timestamp>,
+    /// Whether what the rules propose is tried before it is shown. What is confirmed beforehand is not: nobody looks at it.
+    pub tries: bool,
+    /// What was said and came of it.
+    pub(super) earlier: Recollection,
+    /// Pictures that the next request comes with.
+    pub(super) attached: Vec<(String, Bytes)>,
+    /// A model's work that is over and not handed over yet.
+    pub(super) unsettled: Option<Ahead>,
+    /// Absent where nothing can be kept.
+    pub(super) trace: Option<Trace>,
+    /// Absent where an offer waits as long as this does.
+    pub(super) keeping: Option<Keeping>,
+}
+
+impl std::fmt::Debug for Assist {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Assist")
+            .field("parts", &self.parts)
+            .field("conversation", &self.conversation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Most pictures of one request.
+pub const MAX_ATTACHED: usize = 4;
+/// Largest picture, in bytes.
+pub const MAX_PICTURE: u64 = 16 << 20;
+
+impl Assist {
+    /// An assistant that nothing was said to yet.
+    ///
+    /// # Errors
+    /// Never with the lexicon of this build.
+    pub fn new(parts: Parts) -> Result<Self, Failure> {
+        let plain = Plain::new().map_err(|e| Failure::new(FailureKind::Failed, e.to_string()))?;
+        let home = parts.home.as_ref().ok();
+        Ok(Self {
+            trace: home.map(|folder| Trace::new(folder, parts.channel.name())),
+            parts,
+            conversation: Conversation::default(),
+            plain,
+            by_model: false,
+            asks_for: Whose::Persons,
+            offered_by: Whose::Models,
+            at: None,
+            tries: true,
+            earlier: Recollection::default(),
+            attached: Vec::new(),
+            unsettled: None,
+            keeping: None,
+        })
+    }
+
+    /// Has it keep its offers.
+    #[must_use]
+    pub fn keeping(mut self, keeping: Keeping) -> Self {
+        self.keeping = Some(keeping);
+        self
+    }
+
+    /// The id of the offer that is kept and waits.
+    #[must_use]
+    pub fn kept(&self) -> Option<&str> {
+        self.keeping.as_ref()?.id.as_deref()
+    }
+
+    /// The socket of the runtime.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        self.parts.client.socket()
+    }
+
+    /// How things are now.
+    ///
+    /// # Errors
+    /// [`ClientError`], as every request.
+    pub async fn situation(&self) -> Result<Situation, ClientError> {
+        let here = situation(&self.parts.client, self.parts.preferred.clone()).await?;
+        let now = match self.at {
+            Some(at) => at.to_zoned(here.now.time_zone().clone()),
+            None => here.now,
+        };
+        Ok(Situation { now, ..here })
+    }
+
+    /// Hears a text in how things are now. Cameras of which no picture is known are looked at where the answer needs it; what the rules do not
+    /// understand goes to a model, where one is configured.
+    ///
+    /// # Errors
+    /// When the runtime does not answer, or pictures came with it and no model is there to look at them.
+    pub async fn hear(&mut self, text: &str) -> Result<(Reply, Situation), Failure> {
+        let text = &*without_secrets(text, &*self.parts.out);
+        let mut here = self.situation().await?;
+        self.note("request", || json!({"text": text}));
+        self.by_model = false;
+        let before = self.conversation.clone();
+        // An answer to what a model put into other words is heard together with those.
+        let mut whose = match before.question() {
+            Some(_) => self.asks_for,
+            None => Whose::Persons,
+        };
+        let attached = std::mem::take(&mut self.attached);
+        let mut by_model = None;
+        if !attached.is_empty() {
+            // No rule reads a picture.
+            self.language()?;
+            by_model = self.ask_model(text, attached, &mut here).await?;
+            if by_model.is_none() {
+                // What the rules make of the words alone is not what was asked. The pictures go with their words: kept, they would come with every later
+                // text, and no rule would be heard any more.
+                let sentence = "the pictures that came with it were not looked at and are put away; give them again when the model answers, or say it without them";
+                return Err(Failure::new(FailureKind::Failed, sentence));
+            }
+        }
+        let mut reply = match by_model {
+            Some(reply) => {
+                self.by_model = true;
+                reply
+            }
+            None => self.by_rules(text, &mut here, false).await?,
+        };
+        let is_fresh = before.question().is_none();
+        let is_lost = match &reply {
+            Reply::Unknown(_) => self.conversation.question().is_none(),
+            // Somebody who answers a question of the rules talks to them.
+            partial => is_fresh && router::is_partial(partial),
+        };
+        if is_lost && !self.by_model {
+            // While the model thinks nothing waits: whoever breaks it off is not left with an offer that they had spoken against.
+            let asked = std::mem::take(&mut self.conversation);
+            match self.ask_model(text, Vec::new(), &mut here).await {
+                Ok(Some(by_model)) => {
+                    self.by_model = true;
+                    reply = by_model;
+                }
+                Ok(None) => self.conversation = asked,
+                Err(failure) => {
+                    // Nobody broke it off: what waited before waits on.
+                    self.conversation = before;
+                    return Err(failure);
+                }
+            }
+        }
+        if self.by_model {
+            whose = Whose::Models;
+        }
+        if let Reply::Offer(offer) = &reply {
+            // Who corrects a model's words has still not said all of it.
+            if !offer.corrections.is_empty() {
+                whose = self.offered_by;
+            }
+            self.offered_by = whose;
+        }
+        self.asks_for = whose;
+        let waited = before.shown().is_some();
+        self.try_out(&mut reply, before, &here).await;
+        self.trace_reply(&reply);
+        let (reply, here) = self.by_policy(reply, whose, waited, here).await?;
+        self.keep_exchange(text, &reply);
+        Ok((reply, here))
+    }
+
+    /// Has an offer confirmed where the owner said so beforehand: it is shown as any other, with the key that says yes, and compared with what runs then. `waited`:
+    /// another one waited for a yes when the text was said.
+    async fn by_policy(
+        &mut self,
+        reply: Reply,
+        whose: Whose,
+        waited: bool,
+        here: Situation,
+    ) -> Result<(Reply, Situation), Failure> {
+        let Reply::Offer(offer) = &reply else {
+            return Ok((reply, here));
+        };
+        let permit = match self.parts.policy.decide(offer, whose) {
+            Decision::Confirmed(permit) => permit,
+            Decision::Asks(why) => {
+                let key = self.parts.policy.key();
+                self.note(
+                    "policy",
+                    || json!({"by": key, "decision": "asked", "sentence": why}),
+                );
+                return Ok((reply, here));
+            }
+        };
+        if waited {
+            self.say("the proposal before this is put aside");
+        }
+        self.forget_kept(&reply)?;
+        let sentence = format!("confirmed by {}: {}", permit.key(), permit.kind().name());
+        self.note("policy", || {
+            json!({
+                "by": permit.key(), "decision": "confirmed", "change": permit.kind().name(),
+                "request": offer.words(), "sentence": sentence,
+            })
+        });
+        self.show_offer(offer, None, "");
+        self.parts.out.tell(Told::Confirmed(&permit));
+        let now = match self.situation().await {
+            Ok(now) => now,
+            Err(error) => {
+                // It was shown as confirmed and is kept nowhere: no later yes is to be about it.
+                self.conversation = Conversation::default();
+                return Err(error.into());
+            }
+        };
+        let reply = self.conversation.permitted(&permit, &self.plain, &now);
+        self.trace_reply(&reply);
+        Ok((reply, now))
+    }
+
+    /// What the owner confirmed beforehand on this channel.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.parts.policy
+    }
+
+    /// Has what the rules propose tried. `before` is the conversation as it was when the text was said: whoever gives up meanwhile is left in it, since nobody
+    /// was shown what it has come to.
+    async fn try_out(&mut self, reply: &mut Reply, before: Conversation, here: &Situation) {
+        let (Reply::Offer(offer) | Reply::Anew(offer)) = reply else {
+            return;
+        };
+        if !self.tries || offer.made.is_some() {
+            return;
+        }
+        let after = std::mem::replace(&mut self.conversation, before);
+        let home = self.parts.home.as_ref().ok();
+        let (client, out) = (self.parts.client.clone(), Arc::clone(&self.parts.out));
+        let trying = Trying::new(client, home, here, self.trace.as_ref(), out);
+        offer.tried = trying.run(offer).await;
+        self.conversation = after;
+        self.conversation.tried(&offer.tried);
+    }
+
+    /// Has a model work on a request without asking the rules: by the blueprint of this name, else by that of the set-up.
+    ///
+    /// # Errors
+    /// When there is no such blueprint, or the runtime or the model is no help.
+    pub async fn think(
+        &mut self,
+        text: &str,
+        blueprint: Option<&str>,
+    ) -> Result<(Reply, Situation), Failure> {
+        let text = &*without_secrets(text, &*self.parts.out);
+        let routed = match blueprint {
+            Some(name) => self.named(name)?,
+            None => {
+                let shelf = self.shelf();
+                router::set_up(&shelf, Chooser::Person).map_err(at_fault)?
+            }
+        };
+        let here = self.situation().await?;
+        self.note("request", || json!({"text": text, "think": true}));
+        let client = self.language()?;
+        let attached = std::mem::take(&mut self.attached);
+        let reply = self.work(&client, text, attached, routed, &here).await;
+        let reply = reply.map_err(|why| Failure::new(FailureKind::Failed, why))?;
+        self.by_model = true;
+        (self.asks_for, self.offered_by) = (Whose::Models, Whose::Models);
+        self.trace_reply(&reply);
+        let (reply, here) = self.by_policy(reply, Whose::Models, false, here).await?;
+        self.keep_exchange(text, &reply);
+        Ok((reply, here))
+    }
+
+    /// What the rules make of a text: a person's own, or one that a model has put into other words.
+    pub(super) async fn by_rules(
+        &mut self,
+        text: &str,
+        here: &mut Situation,
+        reworded: bool,
+    ) -> Result<Reply, Failure> {
+        let hear = |talk: &mut Conversation, plain: &Plain, here: &Situation| match reworded {
+            false => talk.hear(text, plain, here),
+            true => talk.hear_reworded(text, plain, here),
+        };
+        let reply = hear(&mut self.conversation, &self.plain, here);
+        let Reply::See(cameras) = reply else {
+            return Ok(reply);
+        };
+        self.see(&cameras).await;
+        *here = self.situation().await?;
+        here.looked = true;
+        Ok(hear(&mut self.conversation, &self.plain, here))
+    }
+
+    /// Keeps what was said and what came of it, for a later request that is about it.
+    fn keep_exchange(&mut self, text: &str, reply: &Reply) {
+        if let Some(line) = self.earlier.add(text, reply) {
+            self.note("summarised", || json!({"text": line}));
+        }
+    }
+
+    /// Has the runtime open these cameras for a moment, which tells it the size of their pictures. One that shows nothing is told by its state.
+    async fn see(&self, cameras: &[SourceId]) {
+        let out = Arc::clone(&self.parts.out);
+        out.tell(Told::Busy(
+            "looking at cameras of which no picture was seen yet",
+        ));
+        let looks: Vec<BoxFuture<'static, ()>> = cameras
+            .iter()
+            .take(MAX_LOOKS)
+            .map(|id| look_at(self.parts.client.clone(), id.clone()).boxed())
+            .collect();
+        futures_util::stream::iter(looks)
+            .buffer_unordered(LOOKS_AT_ONCE)
+            .collect::<Vec<()>>()
+            .await;
+        out.tell(Told::Idle);
+    }
+
+    fn trace_reply(&self, reply: &Reply) {
+        match reply {
+            Reply::Offer(offer) | Reply::Anew(offer) => self.note("proposal", || offer.view()),
+            Reply::Unsound(offer, why) => {
+                self.note(
+                    "unsound",
+                    || json!({"sentence": why, "offer": offer.view()}),
+                );
+            }
+            Reply::Apply(offer) => self.note("confirmed", || offer.view()),
+            Reply::Ask(question) => self.note("question", || json!({"text": question.text})),
+            Reply::Look(looked) => {
+                self.note("look_up", || json!({"text": looked_up(&looked.look)}));
+            }
+            Reply::Unknown(unknown) => {
+                self.note(
+                    "unknown",
+                    || json!({"text": unknown.not_understood.join(", ")}),
+                );
+            }
+            Reply::TooLong(error) => self.note("unknown", || json!({"text": error.to_string()})),
+            Reply::Remember(_, words) => self.note("remember", || json!({"text": words})),
+            Reply::Answer(text) => self.note("answer", || json!({"text": text})),
+            Reply::Dropped => self.note("dropped", || json!({})),
+            Reply::See(_) | Reply::NothingWaits | Reply::Silence => {}
+        }
+    }
+
+    /// Writes to the trace. That it can't be written is no reason to stop, and is told.
+    pub(super) fn note(&self, what: &str, particulars: impl FnOnce() -> Value) {
+        if let Some(trace) = &self.trace
+            && let Err(error) = trace.note(Timestamp::now(), what, particulars())
+        {
+            tracing::debug!(%error, "the trace can't be written");
+        }
+    }
+
+    pub(super) fn say(&self, note: &str) {
+        self.parts.out.tell(Told::Note(note));
+    }
+
+    /// Takes the picture in a file, which the next request is about.
+    ///
+    /// # Errors
+    /// When it can't be read or taken.
+    pub fn attach_file(&mut self, file: &Path) -> Result<(), Failure> {
+        let failed = |why: String| Failure::input(format!("can't read {}: {why}", file.display()));
+        let bytes = bounded::read_up_to(file, MAX_PICTURE).map_err(|e| failed(e.to_string()))?;
+        if !codec::is_picture(&bytes) {
+            return Err(failed("it is no JPEG or PNG".to_owned()));
+        }
+        let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
+        self.attach(&name.unwrap_or_default(), Bytes::from(bytes))
+    }
+
+    /// Takes a picture that the next request is about: a JPEG or PNG.
+    ///
+    /// # Errors
+    /// When there are as many as there may be.
+    pub fn attach(&mut self, name: &str, picture: Bytes) -> Result<(), Failure> {
+        if self.attached.len() >= MAX_ATTACHED {
+            return Err(Failure::input(format!(
+                "a request comes with at most {MAX_ATTACHED} pictures"
+            )));
+        }
+        let name = words(name);
+        self.say(&format!("{name} goes with the request"));
+        self.attached.push((name, picture));
+        Ok(())
+    }
+}
+
+/// Has the runtime open a camera for a moment.
+async fn look_at(client: RuntimeClient, camera: SourceId) {
+    if let Err(error) = client.source_frame(&camera).await {
+        tracing::debug!(%camera, %error, "no picture came");
+    }
+}
+
+/// What a person asked to see, for the trace.
+const fn looked_up(look: &Look) -> &'static str {
+    match look {
+        Look::Cameras => "the cameras",
+        Look::Pipelines(_) => "what runs",
+        Look::Status(_) => "how things are",
+        Look::Events(_) => "what happened",
+        Look::Classes => "the classes",
+        Look::Templates => "the templates",
+        Look::Help => "what can be said",
+    }
+}

@@ -1,0 +1,110 @@
+//! One pipeline: how it is, what it has seen, and its definition, so that it can be changed.
+
+use futures_util::FutureExt as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::tool_context::Hands;
+use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use crate::proposal::counts::counts;
+use crate::redact;
+use crate::wording::cut;
+
+/// Longest text of one output, in characters.
+const SHOWN: usize = 200;
+/// Most outputs.
+const MAX_OUTPUTS: usize = 20;
+
+/// The tool.
+pub(super) const TOOL: Tool = Tool {
+    name: "stream_status",
+    about: "One pipeline in full: state, warnings, counts and latest outputs in short, its rules, when it ends by itself, and with `definition` the workflow it was deployed with (to change that: validate a changed copy and propose it under the same name; *** is a secret that you leave as it is).",
+    schema: || {
+        let properties = json!({
+            "pipeline": text("name of the pipeline"),
+            "definition": {"type": "boolean", "description": "whether the workflow is wanted"},
+        });
+        schema(&properties, &["pipeline", "definition"])
+    },
+    effect: Effect::Read,
+    scope: Scope::Pipelines,
+    per_turn: 10,
+    run: |given| async move { status(given).await.into() }.boxed(),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    pipeline: String,
+    #[serde(default)]
+    definition: bool,
+}
+
+async fn status(given: Given<'_>) -> Result<Outcome, String> {
+    let arguments: Arguments = given.arguments()?;
+    let here = given.hands.situation().await?;
+    let id = Hands::pipeline(&arguments.pipeline, &here)?;
+    let Some(status) = here.pipeline(id.as_str()) else {
+        return Err("it is gone".to_owned());
+    };
+    let outputs = status.results.outputs.as_object().into_iter().flatten();
+    let outputs: Value = outputs
+        .take(MAX_OUTPUTS)
+        .map(|(name, value)| (name.clone(), short(value)))
+        .collect();
+    let mut told = json!({
+        "pipeline": id, "camera": status.spec.source, "state": status.state, "detector": status.detector,
+        "note": status.note, "warnings": status.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
+        "counts": counts(status), "frames": status.results.frames, "tracks": status.results.tracks,
+        "events": status.results.events, "too_weak": status.results.discarded,
+        "failing_steps": status.results.step_errors, "latest_outputs": outputs, "rules": status.spec.rules,
+    });
+    if let Some(seconds) = status.spec.stop_after_s {
+        told["stop_after_s"] = seconds.into();
+        told["left_s"] = status.results.left_s.map(f64::round).into();
+    }
+    if arguments.definition {
+        // What a person wrote into it as text is for the runtime alone.
+        let mut spec = redact::spec(&status.spec);
+        told["workflow"] = spec["workflow"].take();
+        if !status.spec.parameters.is_empty() {
+            told["parameters"] = spec["parameters"].take();
+        }
+    }
+    Ok(Outcome::json(&told))
+}
+
+/// A value in few words: of detections their number and classes.
+fn short(value: &Value) -> Value {
+    if let Some(found) = value.get("predictions").and_then(Value::as_array) {
+        let classes: std::collections::BTreeSet<&str> = found
+            .iter()
+            .filter_map(|d| d.get("class")?.as_str())
+            .collect();
+        return json!({"detections": found.len(), "classes": classes});
+    }
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        other => Value::from(cut(other.to_string(), SHOWN)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn detections_are_told_by_number_and_class_and_long_values_are_cut() {
+        let found = json!({"predictions": [{"class": "car"}, {"class": "car"}, {"class": "bus"}]});
+        assert_eq!(
+            short(&found),
+            json!({"detections": 3, "classes": ["bus", "car"]})
+        );
+        assert_eq!(short(&json!(3)), json!(3));
+        let long = short(&json!("x".repeat(500)));
+        assert!(
+            long.as_str()
+                .is_some_and(|t| t.len() < 210 && t.ends_with('…'))
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! Small parts of sentences that are said to a person.
+
+use std::borrow::Cow;
+
+use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
+
+/// So many of something, in words.
+#[must_use]
+pub fn counted(number: u64, what: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{ending}")
+}
+
+/// Somebody's words, each in quotes.
+#[must_use]
+pub fn quoted(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    words.join(", ")
+}
+
+/// Whether a character shows nothing and may still do something to a terminal or to the order of what stands around it: a control character other than the
+/// end of a line or a tab, or explicit directional formatting (Unicode Bidirectional Algorithm, UAX #9, table 4).
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && c != '\n' && c != '\t')
+}
+
+/// A text from outside as it may be written to a terminal: what can't be seen shows as `\u{fffd}`.
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.contains(is_unseen) {
+        Cow::Owned(text.replace(is_unseen, "\u{fffd}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Not more than `most` characters of a text; one that is longer ends in an ellipsis.
+#[must_use]
+pub fn cut(mut text: String, most: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(most) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// The size of a file, in decimal units.
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        ..100_000 => format!("{} kB", bytes.div_ceil(1000)),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// Local date and time to the second.
+#[must_use]
+pub fn local_time(unix_ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(unix_ms) {
+        Ok(at) => at
+            .to_zoned(jiff::tz::TimeZone::system())
+            .strftime("%F %T")
+            .to_string(),
+        Err(_) => format!("{unix_ms} ms"),
+    }
+}
+
+/// The state of a pipeline after it was changed, as a sentence.
+#[must_use]
+pub fn changed_pipeline(changed: &PipelineStatus) -> String {
+    let state = match &changed.state {
+        PipelineState::Starting | PipelineState::Running if changed.spec.paused => {
+            "being paused".to_owned()
+        }
+        state => pipeline_state(state),
+    };
+    let until = changed.paused_until.map_or_else(String::new, |until| {
+        format!(" until {}", local_time(until.as_millisecond()))
+    });
+    format!("pipeline {} is {state}{until}", changed.spec.id)
+}
+
+/// The state of a pipeline, with the reason of a failure.
+#[must_use]
+pub fn pipeline_state(state: &PipelineState) -> String {
+    match state {
+        PipelineState::Starting => "starting".to_owned(),
+        PipelineState::Running => "running".to_owned(),
+        PipelineState::Paused => "paused".to_owned(),
+        PipelineState::Ended => "ended".to_owned(),
+        PipelineState::Failed { message } => format!("failed: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_file_is_told_in_smaller_units() {
+        let told = [1, 46_200, 99_999, 100_000, 1_250_000].map(size);
+        assert_eq!(told, ["1 kB", "47 kB", "100 kB", "0.1 MB", "1.2 MB"]);
+    }
+
+    #[test]
+    fn one_is_no_plural_and_words_are_told_apart() {
+        assert_eq!(counted(1, "event"), "1 event");
+        assert_eq!(counted(0, "event"), "0 events");
+        assert_eq!(
+            quoted(&["at".to_owned(), "a b".to_owned()]),
+            r#""at", "a b""#
+        );
+    }
+
+    #[test]
+    fn a_text_from_outside_can_do_nothing_to_a_terminal() {
+        assert_eq!(
+            printable("a\u{1b}[2Jb\r\u{9b}1m\u{202e}c"),
+            "a\u{fffd}[2Jb\u{fffd}\u{fffd}1m\u{fffd}c"
+        );
+        assert!(matches!(
+            printable("two\nlines,\ta tab, è"),
+            Cow::Borrowed(_)
+        ));
+    }
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!(cut("über".to_owned(), 4), "über");
+        assert_eq!(cut("über".to_owned(), 1), "ü…");
+    }
+}

@@ -1,0 +1,157 @@
+//! `watchkeeper ask`: one request, its answer or proposal, and the yes to a proposal that was shown before.
+
+use serde_json::json;
+use watchkeeper_config::Config;
+
+use super::args::AskArgs;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+use super::state_folder::state_folder;
+use super::user_llm::parts;
+use watchkeeper_assistant::permissions::Channel;
+use watchkeeper_assistant::proposal::conversation::{Conversation, Reply};
+use watchkeeper_assistant::proposal::offer::Offer;
+use watchkeeper_assistant::proposal::pending::Waiting;
+use watchkeeper_assistant::proposal::snapshot::Situation;
+use watchkeeper_assistant::session::progress::{Teller as _, Told};
+use watchkeeper_assistant::session::user_session::Assist;
+use watchkeeper_client::RuntimeClient;
+
+/// Carries out the command.
+pub(super) async fn run(
+    args: &AskArgs,
+    client: RuntimeClient,
+    config: &Config,
+    out: &Output,
+) -> Result<(), Failure> {
+    let mut ask = Ask {
+        waiting: Waiting::new(&state_folder()?),
+        assist: Assist::new(parts(client, config, Channel::Ask, out))?,
+        out,
+    };
+    ask.assist.at = args.at;
+    ask.assist.tries = !args.yes;
+    let text = args.text.join(" ");
+    let ended = match &args.confirm {
+        Some(id) => ask.confirm(id).await,
+        None => {
+            for file in &args.image {
+                ask.assist.attach_file(file)?;
+            }
+            ask.request(&text, args).await
+        }
+    };
+    ask.assist.settle();
+    ended
+}
+
+struct Ask<'o> {
+    assist: Assist,
+    out: &'o Output,
+    waiting: Waiting,
+}
+
+impl Ask<'_> {
+    async fn request(&mut self, text: &str, args: &AskArgs) -> Result<(), Failure> {
+        let (reply, here) = if args.think || args.blueprint.is_some() {
+            self.assist.think(text, args.blueprint.as_deref()).await?
+        } else {
+            self.assist.hear(text).await?
+        };
+        let Reply::Offer(offer) = reply else {
+            return self.other(reply, &here).await;
+        };
+        if !args.yes {
+            return self.keep(&offer, &here).map(drop);
+        }
+        if self.assist.by_model {
+            self.assist.show_offer(&offer, None, "");
+            return Err(Failure::input(
+                "--yes is for a person's own words, and these are a model's: leave --yes out and confirm what was understood",
+            ));
+        }
+        if !offer.is_whole() {
+            self.assist.show_offer(&offer, None, "");
+            return Err(Failure::input(
+                "--yes does a request as a whole or not at all, and part of this one was not understood or can't be done: say it without that part, or leave --yes out and confirm what was understood",
+            ));
+        }
+        self.assist.show_offer(&offer, None, "");
+        let (reply, here) = self.assist.hear("yes").await?;
+        self.other(reply, &here).await
+    }
+
+    async fn confirm(&mut self, id: &str) -> Result<(), Failure> {
+        // Asked first: a runtime that is away costs nobody the proposal.
+        let here = self.assist.situation().await?;
+        let socket = self.assist.socket().to_path_buf();
+        let shown = self.waiting.take(id, &socket, here.now.timestamp())?;
+        self.assist.conversation = Conversation::with(shown);
+        let (reply, here) = self.assist.hear("yes").await?;
+        self.other(reply, &here).await
+    }
+
+    /// Everything but a new offer.
+    async fn other(&mut self, reply: Reply, here: &Situation) -> Result<(), Failure> {
+        let out = self.out;
+        match reply {
+            Reply::Apply(offer) => Ok(self.assist.apply(&offer).await?),
+            Reply::Look(looked) => Ok(self.assist.look(&looked, here).await?),
+            Reply::Remember(kind, words) => Ok(self.assist.remember(kind, &words)?),
+            Reply::Offer(offer) | Reply::Anew(offer) => {
+                let id = self.keep(&offer, here)?;
+                Err(Failure::new(
+                    Exit::Failed,
+                    format!(
+                        "what runs has changed since this was proposed, so nothing was done; as it is now it is confirmed by `watchkeeper ask --confirm {id}`"
+                    ),
+                ))
+            }
+            Reply::Unsound(offer, why) => {
+                self.assist.show_offer(&offer, None, "");
+                Err(Failure::input(format!(
+                    "this can't be confirmed, because {why}"
+                )))
+            }
+            Reply::Ask(question) => {
+                out.object(&json!({"type": "question", "text": question.text, "choices": question.choices}));
+                let again =
+                    "say all of it again with the answer in it; `watchkeeper chat` asks back";
+                Err(Assist::question(&question, here)
+                    .with([again.to_owned()])
+                    .into())
+            }
+            Reply::Answer(text) => {
+                out.tell(Told::Answer(&text));
+                Ok(())
+            }
+            Reply::Unknown(unknown) => Err(Assist::unknown(&unknown).into()),
+            Reply::TooLong(error) => Err(Failure::input(error.to_string())),
+            Reply::NothingWaits | Reply::Dropped => Err(Failure::input(
+                "nothing waits for a yes or a no here: `watchkeeper ask --confirm ID` confirms a proposal, and one that is not confirmed is never done",
+            )),
+            Reply::Silence | Reply::See(_) => Err(Failure::input(
+                "there is no request: say for example `watchkeeper ask \"what can I say\"`",
+            )),
+        }
+    }
+
+    /// Shows an offer and keeps it for a later yes.
+    fn keep(&self, offer: &Offer, here: &Situation) -> Result<String, Failure> {
+        let Some(shown) = self.assist.conversation.shown() else {
+            return Err(Failure::new(
+                Exit::Failed,
+                "the proposal is gone; ask again",
+            ));
+        };
+        let socket = self.assist.socket();
+        let id = self
+            .waiting
+            .keep(socket, shown, None, here.now.timestamp())?;
+        let hint = format!(
+            "Nothing has changed yet. Within an hour this does it: watchkeeper ask --confirm {id}"
+        );
+        self.assist.show_offer(offer, Some(&id), &hint);
+        Ok(id)
+    }
+}

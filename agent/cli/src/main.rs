@@ -1,0 +1,7 @@
+//! The command `watchkeeper`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    watchkeeper_cli::main()
+}

@@ -1,0 +1,132 @@
+//! What a person reads of what the assistant tells. With `--json` it is the objects as they are, without those that only say how it goes.
+
+use watchkeeper_contract::pipeline::PipelineStatus;
+use watchkeeper_plain::intent::EventsWanted;
+
+use super::events::{self, Clock};
+use super::output::Output;
+use super::{remote, trace};
+use watchkeeper_assistant::proposal::counts::counts;
+use watchkeeper_assistant::proposal::event_search::Happened;
+use watchkeeper_assistant::proposal::llm_proposal::words;
+use watchkeeper_assistant::session::progress::{Teller, Told};
+use watchkeeper_assistant::session::user_session::Assist;
+
+impl Teller for Output {
+    fn tell(&self, told: Told<'_>) {
+        match &told {
+            Told::Busy(text) => self.busy(*text),
+            Told::Idle => self.end_live_line(),
+            // A line of its own for each call of a model would bury what the model does; the whole is told in the end.
+            Told::Spent(_) => {}
+            Told::Note(text) => self.note(text),
+            Told::Waits => self.line("The proposal still waits: yes or no."),
+            told if self.is_json() => self.object(&told.object()),
+            told => show(told, self),
+        }
+    }
+}
+
+/// What is no sign of life, for a person.
+fn show(told: &Told<'_>, out: &Output) {
+    match told {
+        Told::Busy(_) | Told::Idle | Told::Spent(_) | Told::Note(_) | Told::Waits => {}
+        Told::Step(step, line, _) => out.step(*step, line),
+        Told::Said(line, _) | Told::Done(line, _) | Told::Text(line) => out.line(line),
+        Told::Offer(offer, _, hint) => {
+            for line in offer.lines() {
+                out.line(line);
+            }
+            if !hint.is_empty() {
+                out.line(hint);
+            }
+        }
+        Told::Question(question, here) => out.line(Assist::question(question, here).to_string()),
+        Told::Confirmed(permit) => out.line(format!(
+            "Confirmed by {}: {}.",
+            permit.key(),
+            permit.kind().name()
+        )),
+        Told::Dropped => out.line("Put aside. Nothing was changed."),
+        Told::Answer(text) => {
+            let lines: Vec<String> = text.lines().map(words).collect();
+            out.line(lines.join("\n"));
+        }
+        Told::Remembered(kind, file) => out.line(format!(
+            "Noted as {} in {file}, where you can edit it.",
+            kind.name()
+        )),
+        Told::Notes(found) => notes(found, out),
+        Told::Cameras([]) => {
+            out.line("There is no camera yet: `watchkeeper sources add NAME ADDRESS` adds one.")
+        }
+        Told::Cameras(sources) => remote::source_table(sources, out),
+        Told::Pipelines([], otherwise) => out.line(otherwise),
+        Told::Pipelines(pipelines, _) => remote::pipeline_table(pipelines, out),
+        Told::Status(here) => {
+            remote::show_status(&here.health, &here.sources, &here.pipelines, out);
+            numbers(&here.pipelines, out);
+        }
+        Told::Camera(sources, name, on_it) => {
+            remote::source_table(sources, out);
+            if on_it.is_empty() {
+                out.line(format!("Nothing watches {name}."));
+            } else {
+                out.line("");
+                remote::pipeline_table(on_it, out);
+                numbers(on_it, out);
+            }
+        }
+        Told::Events(happened, wanted, head) => show_events(happened, wanted, head, out),
+        Told::Record(record) => events::show_record(record, Clock::Wall, out),
+        Told::Cost(cost) => out.line(cost.lines().join("\n")),
+        Told::Traced(entry) => out.line(trace::line(entry)),
+        Told::Failure(failure) => out.line(failure.to_string()),
+    }
+}
+
+/// What pipelines have counted.
+fn numbers(pipelines: &[PipelineStatus], out: &Output) {
+    let lines: Vec<String> = pipelines.iter().filter_map(counts).collect();
+    if !lines.is_empty() {
+        out.line("");
+    }
+    lines.iter().for_each(|line| out.line(line));
+}
+
+fn show_events(happened: &Happened, wanted: &EventsWanted, head: &str, out: &Output) {
+    let sentence = happened.sentence(wanted.only_number);
+    let head: Vec<&str> = [head, &sentence]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect();
+    out.line(head.join(" "));
+    for event in &happened.events {
+        if let Some(line) = events::line(event, Clock::Wall) {
+            out.line(line);
+        }
+    }
+}
+
+fn notes(found: &[watchkeeper_memory::Found], out: &Output) {
+    if found.is_empty() {
+        out.line("No note has to do with that.");
+    }
+    for note in found {
+        let at = note
+            .note
+            .at
+            .map(|at| at.to_zoned(jiff::tz::TimeZone::system()));
+        let at = at.map_or_else(|| "–".to_owned(), |at| at.strftime("%F %R").to_string());
+        let whose = if note.trusted {
+            ""
+        } else {
+            " (not a person's word)"
+        };
+        out.line(format!(
+            "{at}  {}{whose}: {}",
+            note.kind.name(),
+            note.note.words
+        ));
+    }
+}

@@ -1,0 +1,475 @@
+//! Second stage of the flags of `run`: files read, names checked, the model chosen. Nothing is started before this passed.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use watchkeeper_config::address::Address;
+use watchkeeper_config::bounded;
+use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_contract::source::Pace;
+use watchkeeper_models::labels::MOVING;
+use watchkeeper_models::{MOTION, PREFERRED, Zoo};
+use watchkeeper_plain::scene::nearest;
+
+use super::drawing;
+use super::plan::{self, Watch};
+use crate::args::RunArgs;
+use crate::exit::Failure;
+
+/// What `--watch` says for every class of a model.
+const ALL: &str = "all";
+
+/// A run that can be started.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RunRequest {
+    /// Address of the source, absolute where it is a file.
+    pub(super) uri: String,
+    /// Whether it is a file or folder on this machine.
+    pub(super) is_local: bool,
+    /// Pace of the source.
+    pub(super) pace: Pace,
+    /// Whether the source's certificate must be trusted.
+    pub(super) tls_verify: bool,
+    /// The workflow.
+    pub(super) workflow: Value,
+    /// Model that takes the place of the workflow's.
+    pub(super) model: Option<String>,
+    /// What to make events of; absent: what follows from the workflow.
+    pub(super) rules: Option<Vec<RuleSpec>>,
+    /// When to stop, in seconds.
+    pub(super) seconds: Option<f64>,
+    /// Annotated video to write.
+    pub(super) video: Option<PathBuf>,
+    /// Whether to show a window.
+    pub(super) show: bool,
+    /// Where to keep the state.
+    pub(super) keep_state: Option<PathBuf>,
+    /// Things to tell before the start.
+    pub(super) notes: Vec<String>,
+}
+
+/// Checks the flags.
+///
+/// # Errors
+/// `Exit::BadInput` with one sentence.
+pub(super) fn check(
+    args: &RunArgs,
+    zoo: &Zoo,
+    default_model: Option<&str>,
+) -> Result<RunRequest, Failure> {
+    let mut notes = Vec::new();
+    let (uri, is_local) = source(&args.source)?;
+    let given = args.workflow.as_deref().map(read_workflow).transpose()?;
+    let model = choose_model(args, zoo, default_model, given.as_ref(), &mut notes)?;
+    let workflow = match given {
+        Some(workflow) => drawing::with_drawing(workflow),
+        None => build(args, &model, zoo, &mut notes)?,
+    };
+    let rules = match args.rule.as_slice() {
+        [] => None,
+        texts => Some(rules(texts)?),
+    };
+    if let Some(video) = &args.video {
+        check_video(video)?;
+    }
+    if args.show {
+        check_screen()?;
+    }
+    Ok(RunRequest {
+        uri,
+        is_local,
+        pace: if args.native {
+            Pace::Native
+        } else {
+            Pace::Fast
+        },
+        tls_verify: !args.no_tls_verify,
+        workflow,
+        model: model.and_then(|m| m.replaces),
+        rules,
+        seconds: args.seconds,
+        video: args.video.clone(),
+        show: args.show,
+        keep_state: args.keep_state.clone(),
+        notes,
+    })
+}
+
+/// A window needs a session with a screen.
+fn check_screen() -> Result<(), Failure> {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(is_set) {
+        return Ok(());
+    }
+    Err(Failure::input(
+        "--show needs a screen, and neither WAYLAND_DISPLAY nor DISPLAY is set; --video OUT.mp4 writes a file instead",
+    ))
+}
+
+/// The address, and whether it is a file or folder here.
+fn source(text: &str) -> Result<(String, bool), Failure> {
+    let has_scheme = text.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric())
+    });
+    let is_file = text.starts_with("file://") || Path::new(text).exists();
+    if text.starts_with("/dev/") || (has_scheme && !is_file) {
+        return Ok((text.to_owned(), false));
+    }
+    let path = match Address::parse(text) {
+        Ok(Address::Path(path)) => path,
+        Ok(_) | Err(_) => PathBuf::from(text),
+    };
+    match std::fs::canonicalize(path) {
+        Ok(path) => Ok((path.display().to_string(), true)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            Err(Failure::input(format!("no such file or folder: {text}")))
+        }
+        Err(e) => Err(Failure::input(format!("can't open {text}: {e}"))),
+    }
+}
+
+/// Reads a definition and checks it with the engine that would run it, so that a mistake is told before anything starts.
+fn read_workflow(path: &Path) -> Result<Value, Failure> {
+    let shown = path.display();
+    let text = bounded::read(path)
+        .map_err(|e| Failure::input(format!("can't read the workflow {shown}: {e}")))?;
+    let definition = serde_json::from_str(&text)
+        .map_err(|e| Failure::input(format!("{shown} is not JSON: {e}")))?;
+    let report = watchkeeper_engine::workflow::validate(&definition);
+    if report.ok {
+        return Ok(definition);
+    }
+    let lines = report.errors.iter().map(ToString::to_string);
+    Err(Failure::input(format!("{shown} does not compile")).with(lines))
+}
+
+/// A model that was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Model {
+    /// Name of its manifest, or `motion`.
+    name: String,
+    /// What takes the place of the workflow's model; absent where the workflow's own stays.
+    replaces: Option<String>,
+}
+
+impl Model {
+    fn motion() -> Self {
+        Self {
+            name: MOTION.to_owned(),
+            replaces: Some(MOTION.to_owned()),
+        }
+    }
+}
+
+fn choose_model(
+    args: &RunArgs,
+    zoo: &Zoo,
+    default_model: Option<&str>,
+    workflow: Option<&Value>,
+    notes: &mut Vec<String>,
+) -> Result<Option<Model>, Failure> {
+    if let Some(wanted) = args.model.as_deref() {
+        return resolve(zoo, wanted).map(Some);
+    }
+    if let Some(workflow) = workflow {
+        match plan::named_model(workflow) {
+            Some(name) if name == MOTION || zoo.resolve(name).is_ok() => return Ok(None),
+            // Without a detection step, or with several models, the runtime decides.
+            None => return Ok(None),
+            Some(name) => notes.push(format!("the workflow's model {name:?} is not here")),
+        }
+    }
+    if let Some(wanted) = default_model {
+        return resolve(zoo, wanted).map(Some);
+    }
+    // The figures of the demo are drawn for the motion detector; a network that has learned photographs is no help there.
+    if args.source.starts_with("demo:") {
+        return Ok(Some(Model::motion()));
+    }
+    if let Ok(model) = resolve(zoo, PREFERRED) {
+        return Ok(Some(model));
+    }
+    notes.push(format!(
+        "the built-in motion detector watches whatever moves; `watchkeeper models pull {PREFERRED}` brings a \
+         network that knows people and cars"
+    ));
+    Ok(Some(Model::motion()))
+}
+
+fn resolve(zoo: &Zoo, wanted: &str) -> Result<Model, Failure> {
+    if wanted == MOTION {
+        return Ok(Model::motion());
+    }
+    let resolved = zoo
+        .resolve(wanted)
+        .map_err(|e| Failure::input(e.to_string()))?;
+    let replaces = if zoo.manifest(wanted).is_some() {
+        wanted.to_owned()
+    } else {
+        std::path::absolute(&resolved.path)
+            .map_err(|e| Failure::input(format!("can't use {wanted}: {e}")))?
+            .display()
+            .to_string()
+    };
+    Ok(Model {
+        name: resolved.manifest.name.clone(),
+        replaces: Some(replaces),
+    })
+}
+
+fn build(
+    args: &RunArgs,
+    model: &Option<Model>,
+    zoo: &Zoo,
+    notes: &mut Vec<String>,
+) -> Result<Value, Failure> {
+    let name = model.as_ref().map_or(MOTION, |m| m.name.as_str());
+    let mut watch = Watch {
+        classes: args
+            .watch
+            .iter()
+            .map(|c| c.trim().to_owned())
+            .filter(|c| !c.is_empty())
+            .collect(),
+        lines: args.line.clone(),
+        zones: args.zone.clone(),
+        confidence: args.confidence,
+        counts: Vec::new(),
+    };
+    plan::unique_names(&watch).map_err(|e| Failure::input(e.to_string()))?;
+    plan::plain_classes(&watch).map_err(|e| Failure::input(e.to_string()))?;
+    if name == MOTION {
+        if !watch.classes.is_empty() && watch.classes != [ALL] {
+            notes.push(format!(
+                "the motion detector knows no classes; --watch {} is left out",
+                watch.classes.join(",")
+            ));
+        }
+        watch.classes.clear();
+    } else if let Some(path_or_name) = model.as_ref().and_then(|m| m.replaces.as_deref())
+        && let Ok(resolved) = zoo.resolve(path_or_name)
+    {
+        let labels: Vec<&str> = resolved.manifest.labels.iter().map(AsRef::as_ref).collect();
+        watch.classes = classes(watch.classes, &labels, name, notes)?;
+    }
+    Ok(plan::workflow(&watch, name))
+}
+
+/// The classes to ask the model for, empty for all.
+fn classes(
+    wanted: Vec<String>,
+    labels: &[&str],
+    model: &str,
+    notes: &mut Vec<String>,
+) -> Result<Vec<String>, Failure> {
+    if wanted == [ALL] && !labels.contains(&ALL) {
+        return Ok(Vec::new());
+    }
+    if !wanted.is_empty() {
+        check_classes(&wanted, labels, model)?;
+        return Ok(wanted);
+    }
+    // With COCO's eighty classes only what moves by itself is watched: a door that is taken for a refrigerator, or a shadow
+    // for a bench, would otherwise be a visit of its own. A model of other classes was trained for what it is to find.
+    if !MOVING.iter().all(|class| labels.contains(class)) {
+        return Ok(Vec::new());
+    }
+    let known = labels.iter().filter(|label| !label.is_empty()).count();
+    notes.push(format!(
+        "watching people, vehicles and animals; --watch {ALL} watches all {known} classes of {model}"
+    ));
+    Ok(MOVING.map(str::to_owned).to_vec())
+}
+
+fn check_classes(classes: &[String], labels: &[&str], model: &str) -> Result<(), Failure> {
+    for class in classes {
+        if labels.is_empty() || labels.contains(&class.as_str()) {
+            continue;
+        }
+        let nearest = nearest(class, labels.iter().copied())
+            .map(|label| format!("; did you mean {label}?"))
+            .unwrap_or_default();
+        return Err(Failure::input(format!(
+            "{model} does not know the class {class:?}{nearest}"
+        ))
+        .with([format!("it knows {}", labels.join(", "))]));
+    }
+    Ok(())
+}
+
+fn rules(texts: &[String]) -> Result<Vec<RuleSpec>, Failure> {
+    let mut rules = Vec::new();
+    for text in texts {
+        let json = match text.strip_prefix('@') {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|e| Failure::input(format!("can't read the rules {path}: {e}")))?,
+            None => text.clone(),
+        };
+        let wrong = |e: serde_json::Error| Failure::input(format!("--rule {text}: {e}"));
+        let value: Value = serde_json::from_str(&json).map_err(wrong)?;
+        if value.is_array() {
+            rules.extend(serde_json::from_value::<Vec<RuleSpec>>(value).map_err(wrong)?);
+        } else {
+            rules.push(serde_json::from_value(value).map_err(wrong)?);
+        }
+    }
+    Ok(rules)
+}
+
+fn check_video(path: &Path) -> Result<(), Failure> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    if path.is_dir() {
+        return Err(Failure::input(format!(
+            "--video {} is a folder",
+            path.display()
+        )));
+    }
+    if !parent.is_dir() {
+        let folder = parent.display();
+        return Err(Failure::input(format!(
+            "--video: there is no folder {folder}"
+        )));
+    }
+    if path.extension().is_none_or(|ending| ending != "mp4") {
+        return Err(Failure::input(format!(
+            "--video {}: what is written is MP4; name it {}",
+            path.display(),
+            path.with_extension("mp4").display()
+        )));
+    }
+    // Known now rather than after an hour of watching: a file beside the video can be made, as it will be in the end.
+    tempfile::NamedTempFile::new_in(parent).map_err(|e| {
+        Failure::input(format!(
+            "--video: nothing can be written into {}: {e}",
+            parent.display()
+        ))
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+    use crate::exit::Exit;
+
+    fn run(args: &[&str]) -> Result<RunRequest, Failure> {
+        let line = ["watchkeeper", "run"].iter().chain(args);
+        match Cli::try_parse_from(line).unwrap().command {
+            Command::Run(args) => check(&args, &Zoo::builtin(), None),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn refusal(args: &[&str]) -> String {
+        let failure = run(args).unwrap_err();
+        assert_eq!(failure.exit, Exit::BadInput, "{args:?}");
+        failure.to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused_with_one_sentence_before_anything_starts() {
+        for (args, part) in [
+            (
+                &["file:///nonexistent.mp4"][..],
+                "no such file or folder: file:///nonexistent.mp4",
+            ),
+            (
+                &["/nonexistent.mp4"][..],
+                "no such file or folder: /nonexistent.mp4",
+            ),
+            (&["demo:", "--model", "yolox-nono"], "yolox-nano"),
+            (
+                &["demo:", "--model", "yolox-nano"],
+                "models pull yolox-nano",
+            ),
+            (
+                &["demo:", "--model", "/nonexistent.onnx"],
+                "/nonexistent.onnx",
+            ),
+            (
+                &["demo:", "--workflow", "/nonexistent.json"],
+                "/nonexistent.json",
+            ),
+            (
+                &["demo:", "--line", "a:0,0,1,1", "--zone", "a:0,0,9,0,9,9"],
+                "used twice",
+            ),
+            (&["demo:", "--rule", "{\"nam\": 1}"], "nam"),
+            (&["demo:", "--video", "/nonexistent/out.mp4"], "no folder"),
+            (
+                &["demo:", "--video", "/tmp/out.avi"],
+                "name it /tmp/out.mp4",
+            ),
+            (
+                &["demo:", "--video", "/proc/out.mp4"],
+                "nothing can be written into /proc",
+            ),
+        ] {
+            let message = refusal(args);
+            assert!(message.contains(part), "{args:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_selector_is_named_before_anything_starts() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("w.json");
+        let mut workflow = plan::workflow(&Watch::default(), MOTION);
+        workflow["steps"][1]["detections"] = serde_json::json!("$steps.detcet.predictions");
+        std::fs::write(&file, workflow.to_string()).unwrap();
+        let file = file.display().to_string();
+        let message = refusal(&["demo:", "--workflow", &file]);
+        assert!(message.contains("detcet"), "{message}");
+    }
+
+    #[test]
+    fn the_motion_detector_is_taken_with_a_note_where_no_network_is_here() {
+        let request = run(&["rtsp://camera/1"]).unwrap();
+        assert_eq!(request.model.as_deref(), Some(MOTION));
+        assert_eq!(request.notes.len(), 1);
+        assert_eq!(run(&["demo:"]).unwrap().notes, Vec::<String>::new());
+    }
+
+    #[test]
+    fn classes_are_left_out_with_a_note_for_the_motion_detector() {
+        let request = run(&["demo:", "--model", "motion", "--watch", "person,car"]).unwrap();
+        assert!(request.workflow["steps"][0].get("class_filter").is_none());
+        assert!(
+            request.notes[0].contains("person,car"),
+            "{:?}",
+            request.notes
+        );
+    }
+
+    #[test]
+    fn where_nobody_said_what_to_watch_it_is_what_moves_by_itself() {
+        let coco = watchkeeper_models::labels::list("coco-91").unwrap();
+        let coco: Vec<&str> = coco.iter().map(AsRef::as_ref).collect();
+        let mut notes = Vec::new();
+        let watched = classes(Vec::new(), &coco, "m", &mut notes).unwrap();
+        assert!(watched.iter().any(|c| c == "person") && watched.iter().all(|c| c != "bench"));
+        assert!(notes[0].contains("all 80 classes of m"), "{notes:?}");
+
+        notes.clear();
+        let all = classes(vec![ALL.to_owned()], &coco, "m", &mut notes).unwrap();
+        let own = classes(Vec::new(), &["person", "helmet"], "m", &mut notes).unwrap();
+        assert_eq!((all, own, notes), (vec![], vec![], vec![]));
+    }
+
+    #[test]
+    fn a_misspelt_class_is_refused_with_the_nearest_one() {
+        let wrong = ["persom".to_owned()];
+        let failure = check_classes(&wrong, &["person", "car"], "m").unwrap_err();
+        assert!(
+            failure.sentence.contains("did you mean person?"),
+            "{failure}"
+        );
+    }
+}

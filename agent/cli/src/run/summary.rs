@@ -1,0 +1,251 @@
+//! What `run` says at the end. The JSON form is read by evaluation scripts: its keys are fixed.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+use watchkeeper_contract::id::TrackId;
+use watchkeeper_contract::pipeline::{LineCount, PipelineResults, Visit};
+
+use crate::output::table;
+use watchkeeper_assistant::wording::{counted, cut};
+
+/// The last line of `run --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Summary {
+    r#type: &'static str,
+    /// Frames processed.
+    frames: u64,
+    /// Source time covered, in seconds.
+    seconds: f64,
+    /// Frames a second of processing, on the clock.
+    fps: f64,
+    /// Different confirmed tracks.
+    tracks: u64,
+    /// Counts by line.
+    lines: BTreeMap<String, LineCount>,
+    /// Visits by zone.
+    zones: BTreeMap<String, Zone>,
+    /// Events journaled.
+    events: u64,
+    /// Outputs of the workflow at the last frame, where a workflow of the person's own ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outputs: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Zone {
+    visits: Vec<ZoneVisit>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct ZoneVisit {
+    track: TrackId,
+    enter_s: f64,
+    dwell_s: f64,
+}
+
+impl From<&Visit> for ZoneVisit {
+    fn from(visit: &Visit) -> Self {
+        Self {
+            track: visit.track,
+            enter_s: millis(visit.enter_s),
+            dwell_s: millis(visit.dwell_s),
+        }
+    }
+}
+
+/// Seconds to the millisecond: what lies below is noise of the arithmetic.
+fn millis(seconds: f64) -> f64 {
+    (seconds * 1000.0).round() / 1000.0
+}
+
+impl From<&PipelineResults> for Summary {
+    fn from(results: &PipelineResults) -> Self {
+        let fps = if results.elapsed_s > 0.0 {
+            results.frames as f64 / results.elapsed_s
+        } else {
+            0.0
+        };
+        let zones = results.zones.iter().map(|(name, zone)| {
+            let visits = zone.visits.iter().map(ZoneVisit::from).collect();
+            (name.clone(), Zone { visits })
+        });
+        Self {
+            r#type: "summary",
+            frames: results.frames,
+            seconds: millis(results.source_s),
+            fps: (fps * 10.0).round() / 10.0,
+            tracks: results.tracks,
+            lines: results.lines.clone(),
+            zones: zones.collect(),
+            events: results.events,
+            outputs: None,
+        }
+    }
+}
+
+/// Characters of an output's value that a person is shown.
+const SHOWN: usize = 60;
+
+/// An output in one cell: pictures and boxes by what they are, anything else as it is.
+fn cell(value: &Value) -> String {
+    let boxes = value.get("predictions").and_then(Value::as_array);
+    if let Some(boxes) = boxes {
+        return counted(boxes.len() as u64, "detection");
+    }
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    cut(text, SHOWN)
+}
+
+impl Summary {
+    /// With the outputs of the workflow at the last frame.
+    #[must_use]
+    pub(super) fn with_outputs(mut self, results: &PipelineResults) -> Self {
+        self.outputs = Some(results.outputs.clone());
+        self
+    }
+
+    /// The same for people.
+    #[must_use]
+    pub(super) fn text(&self) -> String {
+        let mut out = format!(
+            "\n{}, {:.1} s of the source at {:.1} frames/s; {}, {}",
+            counted(self.frames, "frame"),
+            self.seconds,
+            self.fps,
+            counted(self.tracks, "track"),
+            counted(self.events, "event")
+        );
+        if !self.lines.is_empty() {
+            let rows = self.lines.iter().map(|(name, count)| {
+                vec![name.clone(), count.r#in.to_string(), count.out.to_string()]
+            });
+            out.push_str("\n\n");
+            out.push_str(&table(&["line", "in", "out"], rows));
+        }
+        if !self.zones.is_empty() {
+            let rows = self.zones.iter().map(|(name, zone)| {
+                let dwell: Vec<f64> = zone.visits.iter().map(|v| v.dwell_s).collect();
+                let longest = dwell.iter().copied().fold(0.0, f64::max);
+                let mean = dwell.iter().sum::<f64>() / (dwell.len() as f64);
+                let seconds = |s: f64| match dwell.as_slice() {
+                    [] => "–".to_owned(),
+                    _ => format!("{s:.1} s"),
+                };
+                vec![
+                    name.clone(),
+                    dwell.len().to_string(),
+                    seconds(mean),
+                    seconds(longest),
+                ]
+            });
+            out.push_str("\n\n");
+            out.push_str(&table(&["zone", "visits", "mean", "longest"], rows));
+        }
+        if let Some(Value::Object(outputs)) = self.outputs.as_ref().filter(|_| self.frames > 0) {
+            let rows = outputs
+                .iter()
+                .map(|(name, value)| vec![name.clone(), cell(value)]);
+            out.push_str("\n\n");
+            out.push_str(&table(&["output", "at the last frame"], rows));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use watchkeeper_contract::pipeline::ZoneVisits;
+
+    fn results() -> PipelineResults {
+        PipelineResults {
+            frames: 300,
+            source_s: 10.000_4,
+            elapsed_s: 4.0,
+            tracks: 7,
+            lines: BTreeMap::from([("door".to_owned(), LineCount { r#in: 2, out: 1 })]),
+            zones: BTreeMap::from([(
+                "desk".to_owned(),
+                ZoneVisits {
+                    count: 1,
+                    present: 0,
+                    visits: vec![Visit {
+                        track: TrackId(4),
+                        enter_s: 1.5,
+                        dwell_s: 3.25,
+                    }],
+                },
+            )]),
+            events: 5,
+            ..PipelineResults::default()
+        }
+    }
+
+    #[test]
+    fn the_json_summary_has_exactly_the_keys_that_scripts_read() {
+        let summary = serde_json::to_value(Summary::from(&results())).unwrap_or_default();
+        assert_eq!(
+            summary,
+            json!({
+                "type": "summary", "frames": 300, "seconds": 10.0, "fps": 75.0, "tracks": 7,
+                "lines": {"door": {"in": 2, "out": 1}},
+                "zones": {"desk": {"visits": [{"track": 4, "enter_s": 1.5, "dwell_s": 3.25}]}},
+                "events": 5,
+            })
+        );
+    }
+
+    #[test]
+    fn the_outputs_of_a_workflow_of_their_own_are_shown_as_they_were_at_the_last_frame() {
+        let mut results = results();
+        results.outputs =
+            json!({"count": 3, "seen": {"image": {}, "predictions": [{}]}, "note": "x".repeat(99)});
+        let summary = Summary::from(&results).with_outputs(&results);
+        let text = summary.text();
+        let rows: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        for row in [["count", "3"].as_slice(), &["seen", "1", "detection"]] {
+            assert!(rows.iter().any(|found| found == row), "{text}");
+        }
+        assert!(
+            text.contains("x…") && !text.contains(&"x".repeat(SHOWN + 1)),
+            "{text}"
+        );
+        let object = serde_json::to_value(summary).unwrap_or_default();
+        assert_eq!(object["outputs"]["count"], 3);
+    }
+
+    #[test]
+    fn a_run_without_a_frame_has_a_summary_of_zeros() {
+        let summary = Summary::from(&PipelineResults::default());
+        assert_eq!(summary.fps, 0.0);
+        assert!(summary.text().contains("0 frames"));
+    }
+
+    #[test]
+    fn the_text_names_every_line_and_zone() {
+        let text = Summary::from(&results()).text();
+        assert!(
+            text.contains("door") && text.contains("desk") && text.contains("3.2 s"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_zone_that_nobody_visited_has_no_mean() {
+        let mut results = results();
+        results
+            .zones
+            .insert("desk".to_owned(), ZoneVisits::default());
+        let text = Summary::from(&results).text();
+        assert!(text.contains('–') && !text.contains("0.0 s\n"), "{text}");
+    }
+}

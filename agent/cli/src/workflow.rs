@@ -1,0 +1,326 @@
+//! Commands about workflows that need no runtime: the definition is checked by the same engine that would run it.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+
+use watchkeeper_config::bounded;
+use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
+use watchkeeper_engine::workflow::replay::{self, Recording};
+use watchkeeper_engine::workflow::{
+    Takes, catalogue, compile, details, nearest_block, takes, validate, why_not,
+};
+
+use super::args::Global;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+use super::run;
+
+/// Largest recording of detections that is replayed, in bytes: hours of a busy street.
+const MAX_RECORDING: u64 = 256 << 20;
+
+/// `watchkeeper workflow validate`. Its JSON is one [`ValidateReport`], whether the definition compiles or not.
+pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
+    let report = match bounded::read(file) {
+        Ok(text) => match serde_json::from_str(&text) {
+            Ok(definition) => validate(&definition),
+            Err(e) => no_definition(format!("the file is not JSON: {e}")),
+        },
+        // It is there, and no definition.
+        Err(e) if matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::FileTooLarge) => {
+            no_definition(e.to_string())
+        }
+        Err(e) => return Err(unread(file, &e)),
+    };
+    out.object(&report);
+    if report.ok {
+        let (steps, outputs) = (report.steps.len(), report.outputs.len());
+        out.line(format!(
+            "{} compiles: {steps} steps, {outputs} outputs",
+            file.display()
+        ));
+        for warning in &report.warnings {
+            let nearest = warning.nearest.as_ref();
+            let meant = nearest
+                .map(|n| format!("; did you mean {n}?"))
+                .unwrap_or_default();
+            out.line(format!("note: {}{meant}", warning.message));
+        }
+        return Ok(());
+    }
+    let sentence = format!("{} does not compile", file.display());
+    let lines = report.errors.iter().map(ToString::to_string);
+    Err(Failure::new(Exit::BadInput, sentence).with(lines))
+}
+
+/// `watchkeeper workflow run`: the runtime's program does it, as networks are its business, and writes to our output.
+pub(super) fn run(
+    file: &Path,
+    images: &[PathBuf],
+    params: &[String],
+    detector: Option<&str>,
+    global: &Global,
+) -> Result<(), Failure> {
+    const PROGRAM: &str = "watchkeeper-runtime";
+    for path in images.iter().map(PathBuf::as_path).chain([file]) {
+        std::fs::File::open(path)
+            .map_err(|e| Failure::input(format!("can't read {}: {e}", path.display())))?;
+    }
+    let program = run::find(PROGRAM).ok_or_else(|| {
+        let sentence = format!("{PROGRAM} is neither beside this program nor on the search path");
+        Failure::new(Exit::NoRuntime, sentence)
+    })?;
+    let mut command = Process::new(program);
+    if let Some(config) = &global.config {
+        command.arg("--config").arg(config);
+    }
+    if let Some(dir) = &global.models_dir {
+        command.env(
+            format!("{}MODELS__DIR", watchkeeper_config::ENV_PREFIX),
+            dir,
+        );
+    }
+    command.arg("workflow-run").arg(file);
+    for image in images {
+        command.arg("--image").arg(image);
+    }
+    for param in params {
+        command.arg("--param").arg(param);
+    }
+    if let Some(detector) = detector {
+        command.arg("--detector").arg(detector);
+    }
+    if global.json {
+        command.arg("--json");
+    }
+    if !global.verbose {
+        command.env("RUST_LOG", "error");
+    }
+    let status = command.status();
+    let status =
+        status.map_err(|e| Failure::new(Exit::NoRuntime, format!("can't start {PROGRAM}: {e}")))?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(1) => Err(Failure::new(Exit::Failed, "not every step could be run")),
+        Some(2) => Err(Failure::input(format!("{} was not run", file.display()))),
+        _ => Err(Failure::new(
+            Exit::Failed,
+            format!("{PROGRAM} ended with {status}"),
+        )),
+    }
+}
+
+/// `watchkeeper workflow replay`. Its JSON is one list with an object for each frame.
+pub(super) fn replay(
+    file: &Path,
+    detections: &Path,
+    outputs: bool,
+    out: &Output,
+) -> Result<(), Failure> {
+    let text = bounded::read(file).map_err(|e| unread(file, &e))?;
+    let definition: serde_json::Value =
+        serde_json::from_str(&text).map_err(|e| unread(file, &e))?;
+    let recording = bounded::read_up_to(detections, MAX_RECORDING);
+    let recording = recording.map_err(|e| unread(detections, &e))?;
+    let recording =
+        Recording::read(bounded::without_mark(&recording)).map_err(|e| unread(detections, &e))?;
+    let sentence = || format!("{} does not compile", file.display());
+    let compiled = compile(&definition, &BTreeMap::new()).map_err(|errors| {
+        Failure::input(sentence()).with(errors.iter().map(ToString::to_string))
+    })?;
+    let replay = replay::replay(&compiled, &recording, outputs)
+        .map_err(|error| Failure::input(error.to_string()))?;
+    out.object(&replay.frames);
+    for frame in &replay.frames {
+        out.line(frame.to_string());
+    }
+    if let Some((frame, failure)) = replay.failures.first() {
+        let sentence = format!(
+            "step {} failed in frame {frame}, {} failures in all: {}",
+            failure.step,
+            replay.failures.len(),
+            failure.message
+        );
+        return Err(Failure::new(Exit::Failed, sentence));
+    }
+    Ok(())
+}
+
+fn unread(file: &Path, why: &dyn Display) -> Failure {
+    Failure::input(format!("can't read {}: {why}", file.display()))
+}
+
+/// A file that holds no definition, in the class of the engine for what can't be parsed.
+fn no_definition(message: String) -> ValidateReport {
+    ValidateReport {
+        ok: false,
+        errors: vec![WorkflowError {
+            class: "WorkflowSyntaxError".to_owned(),
+            step: None,
+            property: None,
+            message,
+            allowed: Vec::new(),
+            nearest: None,
+        }],
+        ..ValidateReport::default()
+    }
+}
+
+/// The block of this type; a type without a version means its latest.
+fn find(wanted: &str) -> Option<BlockDetails> {
+    details(wanted).or_else(|| {
+        if wanted.contains('@') {
+            return None;
+        }
+        let is_full = wanted.contains('/');
+        let versions = catalogue().into_iter().filter_map(|block| {
+            let (base, version) = block.r#type.split_once("@v")?;
+            let own = base.rsplit('/').next().unwrap_or(base);
+            let found = if is_full { base } else { own };
+            (found == wanted).then(|| Some((version.parse::<u32>().ok()?, block.r#type.clone())))?
+        });
+        let (_, latest) = versions.max()?;
+        details(&latest)
+    })
+}
+
+/// `watchkeeper blocks`.
+pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
+    let Some(wanted) = block else {
+        let blocks = catalogue();
+        blocks.iter().for_each(|block| out.object(block));
+        let rows = blocks.iter().map(|block| {
+            vec![
+                block.r#type.clone(),
+                block.category.clone(),
+                block.summary.clone(),
+            ]
+        });
+        out.table(&["block", "category", "what it does"], rows);
+        return Ok(());
+    };
+    let Some(found) = find(wanted) else {
+        if let Some(why) = why_not(wanted) {
+            let nearest = why
+                .nearest
+                .map(|n| format!("; {n} comes nearest to it here"));
+            let nearest = nearest.unwrap_or_default();
+            let sentence = format!(
+                "block {wanted:?} is not on this box because it {}{nearest}",
+                why.reason
+            );
+            return Err(Failure::input(sentence));
+        }
+        let nearest = nearest_block(wanted)
+            .map(|name| format!("; did you mean {name}?"))
+            .unwrap_or_default();
+        return Err(Failure::input(format!("no block {wanted:?}{nearest}")));
+    };
+    out.object(&found);
+    out.line(format!(
+        "{}: {}",
+        found.summary.r#type, found.summary.summary
+    ));
+    if !found.summary.aliases.is_empty() {
+        out.line(format!("also {}", found.summary.aliases.join(", ")));
+    }
+    let required = found.schema["required"].as_array();
+    let is_required =
+        |name: &str| required.is_some_and(|r| r.iter().any(|n| n.as_str() == Some(name)));
+    let properties = found.schema["properties"].as_object().into_iter().flatten();
+    let rows = properties.map(|(name, schema)| {
+        let default = match schema.get("default") {
+            Some(default) => default.to_string(),
+            None if is_required(name) => "required".to_owned(),
+            None => String::new(),
+        };
+        let meaning = schema["description"].as_str().unwrap_or_default();
+        vec![
+            name.clone(),
+            default,
+            meaning.to_owned(),
+            what_it_takes(schema),
+        ]
+    });
+    out.line("");
+    out.table(&["property", "default", "meaning", "value"], rows);
+    let outputs = found
+        .outputs
+        .iter()
+        .map(|(name, kinds)| vec![name.clone(), kinds.join(", ")]);
+    out.line("");
+    out.table(&["output", "kinds"], outputs);
+    Ok(())
+}
+
+/// What may be written for the property of this schema, in words.
+fn what_it_takes(schema: &serde_json::Value) -> String {
+    let word = |way| match way {
+        Takes::Selector(kinds) => format!("a selector of {}", kinds.join(", ")),
+        Takes::OneOf(choices) => choices.join(", "),
+        Takes::Literal(said) => said,
+    };
+    let words: Vec<String> = takes(schema).into_iter().map(word).collect();
+    words.join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_an_end_is_refused_with_the_most_that_is_read() {
+        let out = Output::new(false);
+        let endless = Path::new("/dev/zero");
+        let told = check(endless, &out).expect_err("it has no end");
+        assert!(told.sentence.contains("/dev/zero"), "{told:?}");
+        assert!(told.details.concat().contains("4 MiB"), "{told:?}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let definition = folder.path().join("workflow.json");
+        std::fs::write(&definition, "{}").expect("a file");
+        let huge = folder.path().join("detections.json");
+        let file = std::fs::File::create(&huge).expect("a file");
+        file.set_len(MAX_RECORDING + 1).expect("a sparse file");
+        let told = replay(&definition, &huge, false, &out).map_err(|failure| failure.sentence);
+        let told = told.expect_err("it is too large");
+        assert!(told.contains("256 MiB"), "{told}");
+    }
+
+    #[test]
+    fn a_definition_may_begin_with_a_byte_order_mark_and_no_definition_is_a_fault_of_syntax() {
+        let out = Output::new(false);
+        let folder = tempfile::tempdir().expect("a folder");
+        let definition = folder.path().join("workflow.json");
+        let written =
+            b"\xef\xbb\xbf{\"version\": \"1.0\", \"inputs\": [], \"steps\": [], \"outputs\": []}";
+        std::fs::write(&definition, written).expect("a file");
+        check(&definition, &out)
+            .map_err(|told| told.details)
+            .expect("it compiles");
+        assert_eq!(
+            no_definition(String::new()).errors[0].class,
+            "WorkflowSyntaxError"
+        );
+    }
+
+    #[test]
+    fn a_block_that_is_elsewhere_is_told_with_the_reason() {
+        let told = blocks(Some("roboflow_core/google_gemini@v1"), &Output::new(false));
+        let told = told.expect_err("no block of this box").sentence;
+        assert!(
+            told.contains("because it asks a vision-language model"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_block_without_a_version_is_its_latest() {
+        let found = |wanted| find(wanted).map(|block| block.summary.r#type);
+        let latest = Some("roboflow_core/line_counter@v2".to_owned());
+        assert_eq!(found("roboflow_core/line_counter"), latest);
+        assert_eq!(found("line_counter"), latest);
+        assert_eq!(found("line_countr"), None);
+    }
+}

@@ -1,7 +1,0 @@
-//! The command `watchkeeper`.
-
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
-    watchkeeper_agent::cli::main()
-}

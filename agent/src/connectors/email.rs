@@ -1,0 +1,205 @@
+//! E-mails by SMTP over TLS.
+//!
+//! TLS begins with the connection (RFC 8314), but at ports 25 and 587, where it is asked for by `STARTTLS` and required. Invariant: neither the login nor a
+//! word of the message is sent over a connection that is not encrypted, or to a server whose certificate is not its own.
+
+use std::path::Path;
+use std::time::Duration;
+
+use lettre::message::header::ContentType;
+use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
+use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
+use watchkeeper_contract::effect::{Attachment as File, Email, EmailBody};
+
+use super::fault::Fault;
+use super::secrets::Revealed;
+use watchkeeper_client::error_chain::one_line;
+
+/// Time for each step of the conversation.
+const TIME: Duration = Duration::from_secs(20);
+/// Time for all of it.
+const WHOLE_TIME: Duration = Duration::from_secs(120);
+/// Ports at which TLS is asked for.
+const ASKED: [u16; 2] = [25, 587];
+
+/// Sends it.
+///
+/// # Errors
+/// [`Fault`].
+pub async fn send(
+    id: &str,
+    email: &Email,
+    ca_file: Option<&Path>,
+    revealed: &Revealed,
+) -> Result<(), Fault> {
+    let message = message(id, email)?;
+    let tls = tls(&email.server, ca_file)?;
+    let tls = match ASKED.contains(&email.port) {
+        true => Tls::Required(tls),
+        false => Tls::Wrapper(tls),
+    };
+    let login = Credentials::new(
+        email.from.clone(),
+        revealed.text(&email.password)?.to_owned(),
+    );
+    let transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(email.server.as_str())
+        .port(email.port)
+        .tls(tls)
+        .credentials(login)
+        .timeout(Some(TIME))
+        .build();
+    let server = format!("{}:{}", email.server, email.port);
+    match tokio::time::timeout(WHOLE_TIME, transport.send(message)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => {
+            let why = format!("{server}: {}", one_line(&error));
+            // Only a word of the server for good is one: a certificate may be exchanged, a network may come back.
+            Err(match error.is_permanent() {
+                true => Fault::never(why),
+                false => Fault::later(why),
+            })
+        }
+        Err(_) => Err(Fault::later(format!("{server} did not answer in time"))),
+    }
+}
+
+fn tls(server: &str, ca_file: Option<&Path>) -> Result<TlsParameters, Fault> {
+    let mut tls = TlsParameters::builder(server.to_owned());
+    if let Some(path) = ca_file {
+        let wrong = |why: String| Fault::later(format!("sinks.ca_file {}: {why}", path.display()));
+        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+        let certificate = Certificate::from_pem(&pem).map_err(|error| wrong(one_line(&error)))?;
+        tls = tls
+            .certificate_store(CertificateStore::None)
+            .add_root_certificate(certificate);
+    }
+    tls.build_rustls()
+        .map_err(|error| Fault::later(format!("TLS can't be set up: {}", one_line(&error))))
+}
+
+/// The message, with its parts as a reader of e-mail expects them: pictures of the text beside it, files behind it.
+fn message(id: &str, email: &Email) -> Result<Message, Fault> {
+    let from = mailbox(&email.from)?;
+    let domain = from.email.domain().to_owned();
+    let mut builder = Message::builder()
+        .from(from)
+        .subject(&email.subject)
+        .message_id(Some(format!("<{id}@{domain}>")));
+    for to in &email.to {
+        builder = builder.to(mailbox(to)?);
+    }
+    for cc in &email.cc {
+        builder = builder.cc(mailbox(cc)?);
+    }
+    for bcc in &email.bcc {
+        builder = builder.bcc(mailbox(bcc)?);
+    }
+    let mut parts = match &email.body {
+        EmailBody::Plain { text } => MultiPart::mixed().singlepart(SinglePart::plain(text.clone())),
+        EmailBody::Html { html, images } => {
+            let mut related = MultiPart::related().singlepart(SinglePart::html(html.clone()));
+            for image in images {
+                let part = Attachment::new_inline(image.name.clone());
+                related = related.singlepart(part.body(image.bytes.clone(), kind(image)?));
+            }
+            MultiPart::mixed().multipart(related)
+        }
+    };
+    for file in &email.attachments {
+        let part = Attachment::new(file.name.clone());
+        parts = parts.singlepart(part.body(file.bytes.clone(), kind(file)?));
+    }
+    builder
+        .multipart(parts)
+        .map_err(|error| Fault::never(format!("the e-mail can't be written: {}", one_line(&error))))
+}
+
+fn mailbox(address: &str) -> Result<Mailbox, Fault> {
+    address
+        .parse()
+        .map_err(|error| Fault::never(format!("{address:?} is no address of e-mail: {error}")))
+}
+
+/// What a file holds, by its first bytes.
+fn kind(file: &File) -> Result<ContentType, Fault> {
+    let kind = if file.bytes.starts_with(&[0xff, 0xd8]) {
+        "image/jpeg"
+    } else if std::str::from_utf8(&file.bytes).is_ok() {
+        "text/plain; charset=utf-8"
+    } else {
+        "application/octet-stream"
+    };
+    ContentType::parse(kind).map_err(|error| Fault::never(error.to_string()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_contract::effect::Sealed;
+
+    use super::*;
+
+    fn email(body: EmailBody) -> Email {
+        Email {
+            server: "mail.example".to_owned(),
+            port: 465,
+            from: "box@yard.example".to_owned(),
+            password: Sealed::Text("hush".to_owned()),
+            to: vec!["guard@yard.example".to_owned()],
+            cc: Vec::new(),
+            bcc: vec!["chief@yard.example".to_owned()],
+            subject: "Somebody \u{e9} is here".to_owned(),
+            body,
+            attachments: vec![File {
+                name: "frame.jpg".to_owned(),
+                bytes: vec![0xff, 0xd8, 1],
+            }],
+        }
+    }
+
+    #[test]
+    fn an_email_has_its_pictures_beside_its_text_and_nobody_sees_who_gets_a_blind_copy() {
+        let html = EmailBody::Html {
+            html: "<img src=\"cid:image_frame\">".to_owned(),
+            images: vec![File {
+                name: "image_frame".to_owned(),
+                bytes: vec![0xff, 0xd8],
+            }],
+        };
+        let message = message("01J", &email(html)).unwrap();
+        let to: Vec<String> = message
+            .envelope()
+            .to()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(to, ["guard@yard.example", "chief@yard.example"]);
+        let text = String::from_utf8(message.formatted()).unwrap();
+        assert!(!text.contains("chief@"), "{text}");
+        for part in [
+            "Message-ID: <01J@yard.example>",
+            "multipart/related",
+            "Content-ID: <image_frame>",
+            "filename=\"frame.jpg\"",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_line_break_in_a_subject_or_an_address_makes_no_header() {
+        let mut email = email(EmailBody::Plain {
+            text: "x".to_owned(),
+        });
+        email.subject = "a\r\nBcc: evil@evil.example".to_owned();
+        if let Ok(message) = message("01J", &email) {
+            let text = String::from_utf8(message.formatted()).unwrap();
+            assert!(!text.contains("\nBcc: evil"), "{text}");
+        }
+        email.subject = "a".to_owned();
+        email.to = vec!["guard@yard.example\r\nBcc: evil@evil.example".to_owned()];
+        assert!(message("01J", &email).is_err());
+    }
+}

@@ -1,0 +1,255 @@
+//! The stored form of the outbox, apart from the live one.
+//!
+//! Keyspaces: `outbox` (key: id, big-endian) and `outbox_meta` (keys `cursor` and `next_id`, values big-endian `u64`).
+//! The store adds a checksum to every record. An `outbox` record, version 2:
+//!
+//! ```text
+//! version u8 = 2 │ kind u8 │ class u8 │ severity u8 │ flags u8 │ seq u64 BE │ topic length u16 BE │ topic │ payload
+//! ```
+//!
+//! `kind` 0 is a message; 1 is a loss, whose payload is the JSON of [`Loss`] and whose other fields are zero.
+//! `flags` bit 0: retained; bit 1: `seq` is meaningful. The topic begins below the root of the box.
+//!
+//! Version 1 differs in the topic only, which held the root `watchkeeper/v1/<site>/<box>/` too. Such entries are read without
+//! it and leave under the box's present name.
+
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::rule::Severity;
+
+use super::entry::{Class, Content, Draft, Loss};
+
+/// Version that this build writes.
+pub(super) const VERSION: u8 = 2;
+/// Topics with the root of the box.
+const VERSION_WITH_ROOT: u8 = 1;
+const HEADER: usize = 15;
+
+const KIND_MESSAGE: u8 = 0;
+const KIND_LOSS: u8 = 1;
+const RETAIN: u8 = 1;
+const HAS_SEQ: u8 = 2;
+
+/// A stored entry that this build can't read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Written by a newer build.
+    #[error("version {0} of an outbox entry is not known here; this build knows {VERSION}")]
+    Version(u8),
+    /// Cut off or scrambled.
+    #[error("outbox entry is malformed: {0}")]
+    Malformed(&'static str),
+}
+
+/// The stored form of `content`.
+#[must_use]
+pub fn encode(content: &Content) -> Vec<u8> {
+    match content {
+        Content::Message(draft) => {
+            let mut flags = 0;
+            if draft.retain {
+                flags |= RETAIN;
+            }
+            if draft.seq.is_some() {
+                flags |= HAS_SEQ;
+            }
+            // Topics are made of checked names and are far shorter than 64 KiB.
+            let topic_len = u16::try_from(draft.topic.len()).unwrap_or(u16::MAX);
+            let mut out = Vec::with_capacity(HEADER + draft.topic.len() + draft.payload.len());
+            out.extend([
+                VERSION,
+                KIND_MESSAGE,
+                class_code(draft.class),
+                severity_code(draft.severity),
+                flags,
+            ]);
+            out.extend(draft.seq.unwrap_or_default().0.to_be_bytes());
+            out.extend(topic_len.to_be_bytes());
+            out.extend(&draft.topic.as_bytes()[..usize::from(topic_len)]);
+            out.extend(&draft.payload);
+            out
+        }
+        Content::Loss(loss) => {
+            let mut out = vec![VERSION, KIND_LOSS];
+            out.resize(HEADER, 0);
+            // Plain numbers and a name: this can't fail.
+            out.extend(serde_json::to_vec(loss).unwrap_or_default());
+            out
+        }
+    }
+}
+
+/// The live form of a stored entry.
+///
+/// # Errors
+/// When it was written by a newer build or is malformed.
+pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
+    let version = *bytes.first().ok_or(DecodeError::Malformed("empty"))?;
+    if !matches!(version, VERSION | VERSION_WITH_ROOT) {
+        return Err(DecodeError::Version(version));
+    }
+    let (header, rest) = bytes
+        .split_at_checked(HEADER)
+        .ok_or(DecodeError::Malformed("shorter than its header"))?;
+    match header[1] {
+        KIND_LOSS => {
+            let loss: Loss = serde_json::from_slice(rest)
+                .map_err(|_| DecodeError::Malformed("loss is not readable"))?;
+            if !loss.is_sound() {
+                return Err(DecodeError::Malformed("ranges of a loss are out of order"));
+            }
+            Ok(Content::Loss(loss))
+        }
+        KIND_MESSAGE => {
+            let seq = u64::from_be_bytes(array(&header[5..13])?);
+            let topic_len = u16::from_be_bytes(array(&header[13..15])?);
+            let (topic, payload) = rest
+                .split_at_checked(usize::from(topic_len))
+                .ok_or(DecodeError::Malformed("shorter than its topic"))?;
+            let topic = std::str::from_utf8(topic)
+                .map_err(|_| DecodeError::Malformed("topic is not UTF-8"))?;
+            let topic = match version {
+                VERSION_WITH_ROOT => without_root(topic),
+                _ => topic,
+            };
+            Ok(Content::Message(Draft {
+                class: class_of(header[2])?,
+                severity: severity_of(header[3])?,
+                retain: header[4] & RETAIN != 0,
+                seq: (header[4] & HAS_SEQ != 0).then_some(EventSeq(seq)),
+                topic: topic.to_owned(),
+                payload: payload.to_vec(),
+            }))
+        }
+        _ => Err(DecodeError::Malformed("unknown kind")),
+    }
+}
+
+/// What follows `watchkeeper/v1/<site>/<box>/`.
+fn without_root(topic: &str) -> &str {
+    let below_product = topic.strip_prefix("watchkeeper/v1/");
+    below_product
+        .and_then(|rest| rest.splitn(3, '/').nth(2))
+        .unwrap_or(topic)
+}
+
+fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], DecodeError> {
+    bytes
+        .try_into()
+        .map_err(|_| DecodeError::Malformed("number is cut off"))
+}
+
+fn class_code(class: Class) -> u8 {
+    match class {
+        Class::Assured => 0,
+        Class::Event => 1,
+    }
+}
+
+fn class_of(code: u8) -> Result<Class, DecodeError> {
+    match code {
+        0 => Ok(Class::Assured),
+        1 => Ok(Class::Event),
+        _ => Err(DecodeError::Malformed("unknown class")),
+    }
+}
+
+fn severity_code(severity: Severity) -> u8 {
+    match severity {
+        Severity::Info => 0,
+        Severity::Warning => 1,
+        Severity::Critical => 2,
+    }
+}
+
+fn severity_of(code: u8) -> Result<Severity, DecodeError> {
+    match code {
+        0 => Ok(Severity::Info),
+        1 => Ok(Severity::Warning),
+        2 => Ok(Severity::Critical),
+        _ => Err(DecodeError::Malformed("unknown severity")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fleet::outbox::LossFrom;
+
+    fn any_content() -> impl Strategy<Value = Content> {
+        let message = (
+            any::<bool>(),
+            0_u8..3,
+            "[a-z/]{0,40}",
+            any::<bool>(),
+            proptest::option::of(any::<u64>()),
+            proptest::collection::vec(any::<u8>(), 0..200),
+        )
+            .prop_map(|(assured, severity, topic, retain, seq, payload)| {
+                Content::Message(Draft {
+                    class: if assured {
+                        Class::Assured
+                    } else {
+                        Class::Event
+                    },
+                    severity: severity_of(severity).expect("known"),
+                    topic,
+                    retain,
+                    seq: seq.map(EventSeq),
+                    payload,
+                })
+            });
+        let loss = proptest::collection::vec(1_u64..1000, 0..20).prop_map(|seqs| {
+            let mut loss = Loss::new(LossFrom::Journal);
+            for seq in seqs {
+                loss.add(seq, seq);
+            }
+            Content::Loss(loss)
+        });
+        prop_oneof![message, loss]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(content in any_content()) {
+            prop_assert_eq!(decode(&encode(&content)), Ok(content));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ignored = decode(&bytes).is_ok();
+        }
+    }
+
+    #[test]
+    fn a_loss_whose_ranges_could_not_have_been_written_is_refused() {
+        for ranges in [vec![[3, 1]], vec![[1, 3], [3, 7]], vec![[5, 6], [1, 2]]] {
+            let mut loss = Loss::new(LossFrom::Outbox);
+            loss.ranges = ranges;
+            assert!(decode(&encode(&Content::Loss(loss))).is_err());
+        }
+    }
+
+    #[test]
+    fn an_entry_of_the_first_version_loses_the_root_of_its_topic() {
+        let draft = Draft {
+            class: Class::Event,
+            severity: Severity::Info,
+            topic: "watchkeeper/v1/north/box-7/cam/gate/ev/crosses".to_owned(),
+            retain: false,
+            seq: Some(EventSeq(4)),
+            payload: b"{}".to_vec(),
+        };
+        let mut bytes = encode(&Content::Message(draft.clone()));
+        bytes[0] = VERSION_WITH_ROOT;
+        let topic = "cam/gate/ev/crosses".to_owned();
+        let want = Content::Message(Draft { topic, ..draft });
+        assert_eq!(decode(&bytes), Ok(want));
+    }
+
+    #[test]
+    fn a_newer_version_is_refused_by_its_number() {
+        assert_eq!(decode(&[9, 0, 0]), Err(DecodeError::Version(9)));
+    }
+}

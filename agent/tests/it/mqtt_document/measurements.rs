@@ -1,0 +1,152 @@
+//! The document's section on telemetry: frames, counts, the agent itself.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_contract::id::{ChannelId, EventSeq};
+use watchkeeper_contract::pipeline::LineCount;
+
+use super::Section;
+use super::names::{NOW, TS_ROW, json, names};
+use watchkeeper_agent::fleet::mqtt::payload::{
+    AgentMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts, ZoneCount,
+};
+use watchkeeper_agent::fleet::outbox::{ClassStats, Stats};
+
+pub(super) fn sections() -> Vec<Section> {
+    let (topics, _, _, source, pipeline, _) = names();
+    vec![
+        Section {
+            title: "Telemetry of a source",
+            topic: topics.source_frames(&source),
+            how: "QoS 0, every `agent.telemetry_s` seconds",
+            about: "Counters since the runtime started. `late` is `true` on one that waited since before the present session.",
+            example: json(&FramesMessage {
+                ts: NOW.unix_ms,
+                frames: 90_210,
+                dropped: 12,
+                fps: 24.8,
+                connects: 2,
+                losses: 1,
+            }),
+            members: &[
+                TS_ROW,
+                ("frames", "frames out of the decoder"),
+                (
+                    "dropped",
+                    "frames overwritten by a newer one before anybody took them",
+                ),
+                ("fps", "frames per second over the last few seconds"),
+                ("connects", "successful connects"),
+                ("losses", "times the source was lost"),
+            ],
+        },
+        Section {
+            title: "Counts of a pipeline",
+            topic: topics.pipeline_counts(&source, &pipeline),
+            how: "QoS 0, every `agent.telemetry_s` seconds",
+            about: "What the pipeline has seen since it was deployed or the runtime started. `late` is `true` on one that waited since before the present session.",
+            example: json(&CountsMessage {
+                ts: NOW.unix_ms,
+                s: "running",
+                frames: 90_198,
+                tracks: 311,
+                lines: BTreeMap::from([(
+                    "door".to_owned(),
+                    LineCount {
+                        r#in: 120,
+                        out: 118,
+                    },
+                )]),
+                zones: BTreeMap::from([(
+                    "yard".to_owned(),
+                    ZoneCount {
+                        count: 96,
+                        present: 2,
+                    },
+                )]),
+                events: 238,
+                discarded: 17,
+            }),
+            members: &[
+                TS_ROW,
+                ("s", "`starting`, `running`, `paused`, `ended` or `failed`"),
+                ("frames", "frames processed"),
+                ("tracks", "different confirmed tracks"),
+                ("lines", "crossings of each line: `in` and `out`"),
+                (
+                    "zones",
+                    "visits of each zone (`count`) and how many are in it now (`present`)",
+                ),
+                ("events", "events journaled"),
+                ("discarded", "events too weak to journal"),
+            ],
+        },
+        Section {
+            title: "Telemetry of the agent",
+            topic: topics.agent_measurements(),
+            how: "QoS 0, every `agent.telemetry_s` seconds",
+            about: "How much waits and what was lost. `late` is `true` on one that waited since before the present session.",
+            example: json(&AgentMessage {
+                ts: NOW.unix_ms,
+                outbox: Stats {
+                    assured: ClassStats {
+                        entries: 1,
+                        bytes: 0,
+                        dropped: 0,
+                    },
+                    events: ClassStats {
+                        entries: 12,
+                        bytes: 9211,
+                        dropped: 4,
+                    },
+                    in_flight: 3,
+                    acked: 5301,
+                },
+                cursor: Some(EventSeq(1207)),
+                telemetry_dropped: 0,
+                open_commands: 0,
+                sinks: Some(SinkCounts {
+                    waiting: 2,
+                    done: 88,
+                    refused: 0,
+                    failed: 1,
+                }),
+                channels: ChannelId::new("security")
+                    .into_iter()
+                    .map(|id| ChannelCounts {
+                        id,
+                        told: 17,
+                        given_up: 0,
+                        trouble: None,
+                    })
+                    .collect(),
+            }),
+            members: &[
+                TS_ROW,
+                (
+                    "outbox",
+                    "of both classes: `entries` and `bytes` that wait, `dropped` since the start; messages `in_flight` and `acked`",
+                ),
+                (
+                    "cursor",
+                    "last journal number that is in the outbox or was sent",
+                ),
+                (
+                    "telemetry_dropped",
+                    "measurements thinned out while there was no link",
+                ),
+                ("open_commands", "commands that are not finished"),
+                (
+                    "sinks",
+                    "what workflows want done outside: `waiting`, `done` and `refused` (not taken over) since the runtime started, `failed` \
+                     (given up) ever; absent while the runtime does not answer",
+                ),
+                (
+                    "channels",
+                    "each channel of the configuration: events `told` and `given_up` since the agent started, and its `trouble` in one sentence \
+                     where nothing gets through; absent where there is none",
+                ),
+            ],
+        },
+    ]
+}

@@ -1,0 +1,175 @@
+//! The document's section on what the box shows of itself and its sources: state, birth, health, alarms, commands on offer.
+
+use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::source::LossCause;
+
+use super::Section;
+use super::names::{BOOT, NOW, SCHEMA_ROW, TS_QUALITY_ROW, TS_ROW, json, names};
+use watchkeeper_agent::fleet::mqtt::OperationName;
+use watchkeeper_agent::fleet::mqtt::payload::{
+    AlarmMessage, BirthMessage, CapabilityMessage, HealthMessage, Presence, SCHEMA, ServiceState,
+    SourceStateMessage, StateMessage,
+};
+
+pub(super) fn sections() -> Vec<Section> {
+    let (topics, site, box_id, source, _, _) = names();
+    let alarm_event = EventId(ulid::Ulid::from_parts(1_798_761_600_000, 43));
+    vec![
+        Section {
+            title: "Whether the box is there",
+            topic: topics.state(),
+            how: "retained, QoS 1, last will",
+            about: "`online` after every connect, `stopped` when the agent is switched off, `offline` when it is gone without a \
+                    word (the last will). A will may be delivered late: ignore an `offline` whose `session` is smaller than one \
+                    you have seen. The box overwrites a stale one itself.",
+            example: json(&StateMessage {
+                schema: SCHEMA,
+                s: Presence::Online,
+                boot_id: BOOT.to_owned(),
+                session: 1_798_761_600_000_001,
+                seq0: 1208,
+                ts: NOW.unix_ms,
+                ts_quality: NOW.quality,
+            }),
+            members: &[
+                SCHEMA_ROW,
+                ("s", "`online`, `stopped` or `offline`"),
+                ("boot_id", "identity of the agent's run"),
+                (
+                    "session",
+                    "number of the session with the broker; rises for ever, also over a lost state folder where the clock is set",
+                ),
+                (
+                    "seq0",
+                    "first `seq` that was not in the outbox yet when the session began",
+                ),
+                TS_ROW,
+                TS_QUALITY_ROW,
+            ],
+        },
+        Section {
+            title: "What the box is",
+            topic: topics.birth(),
+            how: "retained, QoS 1",
+            about: "Written after every connect and when the sources change.",
+            example: json(&BirthMessage {
+                schema: SCHEMA,
+                site,
+                r#box: box_id,
+                agent_version: "0.1.0".to_owned(),
+                runtime_version: Some("0.1.0".to_owned()),
+                boot_id: BOOT.to_owned(),
+                session: 1_798_761_600_000_001,
+                cams: vec![source.clone()],
+                operations: OperationName::ALL.map(OperationName::as_str).to_vec(),
+                ts: NOW.unix_ms,
+                ts_quality: NOW.quality,
+            }),
+            members: &[
+                SCHEMA_ROW,
+                ("site", "site of the box"),
+                ("box", "name of the box"),
+                ("agent_version", "version of the agent"),
+                (
+                    "runtime_version",
+                    "version of the runtime; absent until it answered",
+                ),
+                ("boot_id", "identity of the agent's run"),
+                ("session", "number of the session with the broker"),
+                ("cams", "names of the sources"),
+                ("operations", "commands on offer"),
+                TS_ROW,
+                TS_QUALITY_ROW,
+            ],
+        },
+        Section {
+            title: "Health of the two services",
+            topic: topics.health("runtime"),
+            how: "retained, QoS 1; also `svc/agent/health`",
+            about: "Written when it changes.",
+            example: json(&HealthMessage {
+                schema: SCHEMA,
+                s: ServiceState::Degraded,
+                why: vec!["source gate is lost: connection refused".to_owned()],
+                pid: Some(812),
+                boot_id: Some(BOOT.to_owned()),
+            }),
+            members: &[
+                SCHEMA_ROW,
+                ("s", "`up`, `degraded` or `down` (does not answer)"),
+                ("why", "one sentence for each thing that is wrong"),
+                ("pid", "process id, where known"),
+                ("boot_id", "identity of the service's run, where known"),
+            ],
+        },
+        Section {
+            title: "State of a source",
+            topic: topics.source_state(&source),
+            how: "retained, QoS 1",
+            about: "Written when it changes; `unknown` while the runtime does not answer. An empty payload: the source is gone.",
+            example: json(&SourceStateMessage {
+                schema: SCHEMA,
+                s: "lost",
+                blind: Some(watchkeeper_contract::source::Blindness::Frozen),
+                cause: Some(LossCause::Refused),
+                why: Some("the camera refused the connection".to_owned()),
+                since: NOW.unix_ms,
+            }),
+            members: &[
+                SCHEMA_ROW,
+                (
+                    "s",
+                    "`connecting`, `live`, `lost`, `ended`, `failed`, `idle`, or `unknown` while the runtime does not answer",
+                ),
+                ("blind", "with `live`: `frozen` or `black` pictures come"),
+                (
+                    "cause",
+                    "with `lost` and `failed`: `refused`, `unreachable`, `timeout`, `authentication`, `untrusted`, \
+                           `not_found`, \
+                           `permission`, `codec`, `no_keyframe`, `stalled`, `end_of_stream` or `other`",
+                ),
+                ("why", "with `lost`, `failed` and `unknown`: one sentence"),
+                ("since", "UTC milliseconds since when"),
+            ],
+        },
+        Section {
+            title: "Alarm: a source is out",
+            topic: topics.outage_alarm(&source),
+            how: "retained, QoS 1",
+            about: "There while the outage lasts; an empty payload clears it. The same outage is told as an event too. Where the record \
+                    of its end is lost, it is cleared once the source was well for a minute.",
+            example: json(&AlarmMessage {
+                schema: SCHEMA,
+                severity: Severity::Warning,
+                text: "the camera refused the connection".to_owned(),
+                cause: Some(LossCause::Refused),
+                event: alarm_event,
+                ts: NOW.unix_ms,
+            }),
+            members: &[
+                SCHEMA_ROW,
+                ("severity", "`info`, `warning` or `critical`"),
+                ("text", "one sentence"),
+                (
+                    "cause",
+                    "as in the state of a source; absent when frames come but show nothing",
+                ),
+                ("event", "`id` of the event that tells of it"),
+                ("ts", "UTC milliseconds at which it began"),
+            ],
+        },
+        Section {
+            title: "A command on offer",
+            topic: topics.capability(OperationName::Snapshot),
+            how: "retained, QoS 1",
+            about: "One topic for each operation.",
+            example: json(&CapabilityMessage::of(OperationName::Snapshot)),
+            members: &[
+                SCHEMA_ROW,
+                ("op", "the operation"),
+                ("max_bytes", "largest request in bytes"),
+            ],
+        },
+    ]
+}

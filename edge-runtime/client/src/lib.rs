@@ -1,0 +1,353 @@
+//! The typed client of the runtime: HTTP/JSON over its Unix socket, one method a route.
+//!
+//! Invariant: no request waits for ever. Every answer has a deadline; streams have one for silence ([`Deadlines`]). The authority is
+//! the permission of the socket file, so there is no credential here.
+//!
+//! Not here: any decision about what to ask. The daemon, the command line and the tests share this one client.
+//!
+//! ```no_run
+//! # async fn f() -> Result<(), watchkeeper_client::ClientError> {
+//! use watchkeeper_client::RuntimeClient;
+//! let runtime = RuntimeClient::new("/run/watchkeeper/runtime.sock")?;
+//! for source in runtime.sources().await? {
+//!     tracing::info!(source = %source.spec.id, "known");
+//! }
+//! # Ok(()) }
+//! ```
+
+pub mod backoff;
+mod catalogue;
+pub mod clock;
+mod deadlines;
+mod effects;
+mod error;
+pub mod error_chain;
+mod feed;
+pub mod how_to_start;
+mod newer;
+mod pipelines;
+mod record;
+mod sources;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use watchkeeper_contract::API_VERSION;
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+
+use crate::error_chain::one_line;
+
+pub use deadlines::Deadlines;
+pub use error::ClientError;
+pub use feed::{EventFeed, FeedItem};
+pub use newer::NewerRecord;
+pub use record::JournalRecord;
+
+/// Most bytes of an answer that is kept in memory.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+
+/// A client of one runtime. Cheap to clone; connections are shared.
+#[derive(Debug, Clone)]
+pub struct RuntimeClient {
+    socket: PathBuf,
+    deadlines: Deadlines,
+    http: reqwest::Client,
+    /// For answers that have no end, of which only a silence says that something is wrong.
+    streams: reqwest::Client,
+}
+
+impl RuntimeClient {
+    /// A client of the runtime that listens on `socket`. Connects on the first request, not here.
+    ///
+    /// # Errors
+    /// [`ClientError::Setup`] when the HTTP client can't be made.
+    pub fn new(socket: impl Into<PathBuf>) -> Result<Self, ClientError> {
+        Self::with_deadlines(socket, Deadlines::USUAL)
+    }
+
+    /// The same with deadlines of one's own.
+    ///
+    /// # Errors
+    /// [`ClientError::Setup`] when the HTTP client can't be made.
+    pub fn with_deadlines(
+        socket: impl Into<PathBuf>,
+        deadlines: Deadlines,
+    ) -> Result<Self, ClientError> {
+        let socket = socket.into();
+        let builder = || {
+            reqwest::Client::builder()
+                .unix_socket(socket.as_path())
+                .no_proxy()
+                // A socket needs no authorities, and a box may have none: without this the system's are demanded.
+                .tls_certs_only([])
+                .pool_max_idle_per_host(2)
+                .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
+        };
+        let setup = |error: reqwest::Error| ClientError::Setup(one_line(&error));
+        let http = builder().build().map_err(setup)?;
+        let streams = builder()
+            .read_timeout(deadlines.stream_silence)
+            .build()
+            .map_err(setup)?;
+        Ok(Self {
+            socket,
+            deadlines,
+            http,
+            streams,
+        })
+    }
+
+    /// How long it waits.
+    #[must_use]
+    pub fn deadlines(&self) -> Deadlines {
+        self.deadlines
+    }
+
+    /// Socket this client talks to.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    async fn get<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
+        self.json(Method::GET, call, None::<&()>, self.deadlines.answer)
+            .await
+    }
+
+    /// Asks for something to be done that may have to wait for its turn.
+    async fn act<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ClientError> {
+        let deadline = self.deadlines.slow_answer;
+        self.json(Method::POST, Call::to(path), None::<&()>, deadline)
+            .await
+    }
+
+    async fn json<B: Serialize + ?Sized, T: DeserializeOwned>(
+        &self,
+        method: Method,
+        call: Call<'_>,
+        body: Option<&B>,
+        deadline: Duration,
+    ) -> Result<T, ClientError> {
+        let (name, bytes) = self.exchange(method, call, body, deadline).await?;
+        serde_json::from_slice(&bytes).map_err(|error| ClientError::Answer {
+            request: name,
+            cause: error.to_string(),
+        })
+    }
+
+    /// Like [`Self::json`] for answers without a body worth reading.
+    async fn done<B: Serialize + ?Sized>(
+        &self,
+        method: Method,
+        call: Call<'_>,
+        body: Option<&B>,
+        deadline: Duration,
+    ) -> Result<(), ClientError> {
+        self.exchange(method, call, body, deadline)
+            .await
+            .map(|_| ())
+    }
+
+    async fn bytes(&self, call: Call<'_>) -> Result<Bytes, ClientError> {
+        let (_, bytes) = self
+            .exchange(Method::GET, call, None::<&()>, self.deadlines.answer)
+            .await?;
+        Ok(bytes)
+    }
+
+    async fn text(&self, call: Call<'_>) -> Result<String, ClientError> {
+        let (name, bytes) = self
+            .exchange(Method::GET, call, None::<&()>, self.deadlines.answer)
+            .await?;
+        String::from_utf8(bytes.into()).map_err(|error| ClientError::Answer {
+            request: name,
+            cause: error.to_string(),
+        })
+    }
+
+    async fn exchange<B: Serialize + ?Sized>(
+        &self,
+        method: Method,
+        call: Call<'_>,
+        body: Option<&B>,
+        deadline: Duration,
+    ) -> Result<(String, Bytes), ClientError> {
+        let name = call.name(&method);
+        let mut request = self.http.request(method, call.url()?).timeout(deadline);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let mut response = self.send(&name, request, deadline).await?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.transport(&name, &error, deadline))?
+        {
+            if bytes.len() + chunk.len() > MAX_ANSWER {
+                return Err(ClientError::Answer {
+                    request: name,
+                    cause: format!("longer than {MAX_ANSWER} bytes"),
+                });
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok((name, bytes.into()))
+    }
+
+    /// Copies an answer of any length to `out`; only silence has a deadline. Answers its content type.
+    async fn download<W: AsyncWrite + Unpin>(
+        &self,
+        call: Call<'_>,
+        out: &mut W,
+    ) -> Result<Option<String>, ClientError> {
+        let name = call.name(&Method::GET);
+        let request = self.streams.get(call.url()?);
+        let silence = self.deadlines.stream_silence;
+        let mut response = self.send(&name, request, silence).await?;
+        let content_type = response.headers().get(CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        let content_type = content_type.map(str::to_owned);
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| self.transport(&name, &error, silence))?
+        {
+            out.write_all(&chunk)
+                .await
+                .map_err(|source| ClientError::Write {
+                    request: name.clone(),
+                    source,
+                })?;
+        }
+        out.flush().await.map_err(|source| ClientError::Write {
+            request: name,
+            source,
+        })?;
+        Ok(content_type)
+    }
+
+    async fn send(
+        &self,
+        name: &str,
+        request: reqwest::RequestBuilder,
+        deadline: Duration,
+    ) -> Result<reqwest::Response, ClientError> {
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.transport(name, &error, deadline))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = response.bytes().await.unwrap_or_default();
+        Err(ClientError::Refused(Box::new(refusal(name, status, &body))))
+    }
+
+    fn transport(&self, request: &str, error: &reqwest::Error, deadline: Duration) -> ClientError {
+        if error.is_connect() && is_forbidden(error) {
+            ClientError::Forbidden {
+                socket: self.socket.clone(),
+                cause: innermost(error),
+            }
+        } else if error.is_connect() {
+            ClientError::Unreachable {
+                socket: self.socket.clone(),
+                cause: innermost(error),
+            }
+        } else if error.is_timeout() {
+            ClientError::Timeout {
+                request: request.to_owned(),
+                after: deadline,
+            }
+        } else {
+            ClientError::Broken {
+                request: request.to_owned(),
+                cause: one_line(error),
+            }
+        }
+    }
+}
+
+/// The problem in a refusal; one that carries none is described by its status.
+fn refusal(request: &str, status: StatusCode, body: &[u8]) -> Problem {
+    serde_json::from_slice(body).unwrap_or_else(|_| {
+        let text = String::from_utf8_lossy(body);
+        let text: String = text.trim().chars().take(200).collect();
+        let code = match status.as_u16() {
+            404 => ProblemCode::NotFound,
+            400..=499 => ProblemCode::InvalidRequest,
+            _ => ProblemCode::Internal,
+        };
+        Problem::new(
+            status.as_u16(),
+            code,
+            format!("the runtime answered {request} with {status}: {text}"),
+        )
+    })
+}
+
+/// One route with its parameters. Segments are percent-encoded, so a block name with a slash stays one segment.
+#[derive(Debug, Clone, Copy)]
+struct Call<'a> {
+    path: &'a [&'a str],
+    query: &'a [(&'a str, &'a str)],
+}
+
+impl<'a> Call<'a> {
+    fn to(path: &'a [&'a str]) -> Self {
+        Self { path, query: &[] }
+    }
+
+    fn with(self, query: &'a [(&'a str, &'a str)]) -> Self {
+        Self { query, ..self }
+    }
+
+    fn name(&self, method: &Method) -> String {
+        format!("{method} /{API_VERSION}/{}", self.path.join("/"))
+    }
+
+    /// The host is a placeholder: the client always connects to its socket.
+    fn url(&self) -> Result<url::Url, ClientError> {
+        let setup = |what: &str| ClientError::Setup(format!("{what} in {:?}", self.path));
+        let mut url = url::Url::parse("http://runtime/").map_err(|_| setup("bad base"))?;
+        url.path_segments_mut()
+            .map_err(|()| setup("no path"))?
+            .clear()
+            .push(API_VERSION)
+            .extend(self.path);
+        if !self.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(self.query);
+        }
+        Ok(url)
+    }
+}
+
+/// Whether the system said that this user may not.
+fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(io) = error.downcast_ref::<std::io::Error>()
+            && io.kind() == std::io::ErrorKind::PermissionDenied
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    last.to_string()
+}
