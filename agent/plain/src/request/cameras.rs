@@ -1,0 +1,134 @@
+//! Which cameras a request is about.
+//!
+//! - A camera that is not named is the one of a named place, the one of the request before, or the
+//!   only one; which of these it was is noted or asked.
+
+use watchkeeper_contract::id::SourceId;
+
+use crate::answer::Missing;
+use crate::lexicon::Lexicon;
+use crate::names::{self, Cameras};
+use crate::need::{Need, Notes};
+use crate::reader::Reader;
+use crate::scene::{Camera, Scene, quoted};
+
+/// Refuses a way from one camera to another: each camera sees its own tracks only.
+pub(super) fn from_one_to_another(
+    r: &Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Result<(), Need> {
+    let named = |word: &str, from: usize| {
+        (from..r.tokens.len())
+            .find(|i| r.word(*i) == word && names::camera_at(r, i + 1, scene, lexicon))
+    };
+    let Some(from) = named("from", 0) else {
+        return Ok(());
+    };
+    let Some(to) = named("to", from) else {
+        return Ok(());
+    };
+    let written = r.written(from..to + 1);
+    Err(Need::not_read(
+        "I cannot follow somebody from one camera to another. Each camera can be watched by itself.",
+        vec![written],
+    ))
+}
+
+/// The cameras that are meant: those that are named, the one of a place that is named, the one of the request before, or the only one.
+pub(super) fn cameras_of(
+    r: &mut Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    before: Option<&SourceId>,
+    notes: &mut Notes,
+) -> Result<Vec<SourceId>, Need> {
+    if scene.cameras.is_empty() {
+        return Err(Need::new(
+            Missing::Camera,
+            "There is no camera yet. Add one, then ask again.",
+        ));
+    }
+    if let Some(left) = all_except(r, scene, lexicon) {
+        return Ok(left);
+    }
+    match names::cameras(r, scene, lexicon) {
+        Cameras::These(cameras) => Ok(cameras),
+        Cameras::All => Ok(scene.cameras.iter().map(|c| c.id.clone()).collect()),
+        Cameras::Unknown(written) => Err(names::no_such_camera(&written, scene)),
+        Cameras::None => camera_not_named(r, scene, before, notes),
+    }
+}
+
+/// `on all cameras except the yard`
+fn all_except(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Option<Vec<SourceId>> {
+    let found = r.find(&[
+        "on|for|at|from? all|every of? the? cameras|camera but|except|excluding for|on|at|not?",
+    ])?;
+    let mut later = r.clone();
+    later.mark(0..found.at.end);
+    let Cameras::These(out) = names::cameras(&mut later, scene, lexicon) else {
+        return None;
+    };
+    r.mark(found.at.clone());
+    for i in found.at.end..r.tokens.len() {
+        if later.word(i).is_empty() {
+            r.mark(i..i + 1);
+        }
+    }
+    let ids = scene.cameras.iter().map(|c| &c.id);
+    let left: Vec<SourceId> = ids.filter(|id| !out.contains(id)).cloned().collect();
+    (!left.is_empty()).then_some(left)
+}
+
+/// The camera of a request that names none.
+fn camera_not_named(
+    r: &Reader,
+    scene: &Scene,
+    before: Option<&SourceId>,
+    notes: &mut Notes,
+) -> Result<Vec<SourceId>, Need> {
+    // A place with a name is on one camera, which is meant then.
+    let known: Vec<_> = scene.cameras.iter().collect();
+    let with_place = place_of_one(r, &known, before)?;
+    if let Some(camera) = with_place.as_ref().or(before) {
+        return Ok(vec![camera.clone()]);
+    }
+    if let [only] = scene.cameras.as_slice() {
+        notes.assumed.push(format!(
+            "The camera is {}, the only one.",
+            names::shown(only)
+        ));
+        return Ok(vec![only.id.clone()]);
+    }
+    let text = format!("On which camera? There are {}.", names::listed(scene));
+    Err(Need::new(Missing::Camera, text).with(names::choices(scene)))
+}
+
+/// The camera of the place that is named. One of that name on several cameras is asked about, unless the request before it was about one of these.
+fn place_of_one(
+    r: &Reader,
+    cameras: &[&Camera],
+    before: Option<&SourceId>,
+) -> Result<Option<SourceId>, Need> {
+    let Some((_, place)) = names::known_place(&mut r.clone(), cameras) else {
+        return Ok(None);
+    };
+    let on = cameras
+        .iter()
+        .filter(|c| names::place_on(c, &place.name).is_some());
+    let on: Vec<&SourceId> = on.map(|c| &c.id).collect();
+    match (on.as_slice(), before) {
+        ([one], _) => Ok(Some((*one).clone())),
+        (several, Some(before)) if several.contains(&before) => Ok(Some(before.clone())),
+        (several, _) => {
+            let choices: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let text = format!(
+                "On which camera? There is a place {} on {}.",
+                quoted(&place.name),
+                choices.join(" and ")
+            );
+            Err(Need::new(Missing::Camera, text).with(choices))
+        }
+    }
+}

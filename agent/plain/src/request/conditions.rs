@@ -1,0 +1,275 @@
+//! What has to happen, from everything that the phrases of a request say together.
+//!
+//! - Two phrases that no single condition can hold are refused, never narrowed to one of them.
+
+use watchkeeper_contract::rule::{CountBound, CrossDirection};
+
+use super::acts::Acts;
+use super::amounts::{Spans, seconds};
+use super::spot::{LINE_REMEDY, direction_of, whole_picture};
+use crate::answer::Missing;
+use crate::intent::What;
+use crate::names::{Mention, Stand};
+use crate::need::{Need, Notes};
+use crate::place::{Said, Way};
+use crate::reader::Reader;
+use crate::scene::Shape;
+use crate::weighty;
+
+/// Seconds for which too few have to be seen, where the request does not say how long. A detector
+/// misses a person for some frames, and one person walks behind another: neither is an event.
+/// Longer than the two seconds for which a tracker keeps a lost track.
+pub(crate) const TOO_FEW_S: f64 = 3.0;
+
+/// What the phrases of a request say.
+pub(super) struct Facts {
+    pub(super) told: bool,
+    pub(super) counted: bool,
+    pub(super) acts: Acts,
+    /// Whether there are to be none of the objects.
+    pub(super) none: bool,
+    pub(super) bound: Option<CountBound>,
+    pub(super) spans: Spans,
+    pub(super) ways: Vec<Way>,
+    pub(super) place: Option<Said>,
+}
+
+impl Facts {
+    pub(super) fn is_line(&self) -> bool {
+        matches!(&self.place, Some(p) if matches!(p.shape, Shape::Line(..)))
+    }
+
+    fn crosses(&self) -> bool {
+        self.acts.crosses || self.is_line()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.acts.empty || self.none
+    }
+
+    /// Whether it is watched for that something is seen, and for no more.
+    pub(super) fn is_only_seen(&self) -> bool {
+        self.told && self.bound.is_none() && !self.acts.any() && self.place.is_none()
+    }
+
+    /// Refuses what no single condition can hold.
+    pub(super) fn refuse_contradictions(&mut self, mentions: &[Mention]) -> Result<(), Need> {
+        let acts = &self.acts;
+        if self.bound.is_some() && (acts.crosses || acts.enters || acts.leaves) {
+            return Err(Need::new(
+                Missing::Meaning,
+                "I can tell each one that comes, goes or crosses, and when more or fewer than a number are there at once; I do not add up how many came. \
+                 Say for example \"when there are more than 3 people\".",
+            ));
+        }
+        if let Some(wrong) = self.spans.wrong.take() {
+            return Err(wrong);
+        }
+        self.refuse_none_that_moves()?;
+        self.refuse_time_of_a_moment()?;
+        // `nobody but a dog` is that a dog is there alone.
+        if self.none && mentions.iter().any(|m| m.stand == Stand::Excluded) {
+            return Err(Need::new(
+                Missing::Meaning,
+                "I can tell when none of something is there, and not when there is none but something else. Say it without the exception, such as \"when nobody is in the hall\".",
+            ));
+        }
+        let moves = self.acts.enters || self.acts.leaves;
+        if self.counted && !self.told && !self.crosses() && moves {
+            return Err(Need::new(
+                Missing::Line,
+                format!(
+                    "Who comes and who goes is counted where they cross a line. Where is it? {LINE_REMEDY}"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn refuse_none_that_moves(&self) -> Result<(), Need> {
+        if self.none && (self.crosses() || self.acts.enters || self.acts.leaves) {
+            return Err(Need::new(
+                Missing::Meaning,
+                "I tell those who come, go or cross as they do, and not that none did. I can tell when nobody is there for a time: say for example \"when nobody is in the hall for 10 \
+                 minutes\".",
+            ));
+        }
+        Ok(())
+    }
+
+    fn refuse_time_of_a_moment(&self) -> Result<(), Need> {
+        let Some(held_s) = self.spans.hold_s else {
+            return Ok(());
+        };
+        if !self.told || !(self.crosses() || self.acts.leaves) {
+            return Ok(());
+        }
+        Err(Need::new(
+            Missing::Meaning,
+            format!(
+                "Who {} does so in a moment, and not for {}. Say it without the time, or say for how long somebody stays (\"when a person is in the hall for {1}\") or nobody is there \
+                 (\"when nobody is in the hall for {1}\").",
+                if self.crosses() {
+                    "crosses a line"
+                } else {
+                    "leaves"
+                },
+                seconds(held_s)
+            ),
+        ))
+    }
+
+    /// Adds the bound that `empty` and `occupied` say without a number.
+    pub(super) fn complete_bound(&mut self) {
+        self.bound = match (self.bound, self.is_empty(), self.acts.occupied) {
+            (Some(bound), ..) => Some(bound),
+            (None, true, _) => Some(CountBound::Under(1)),
+            (None, false, true) => Some(CountBound::Over(0)),
+            (None, false, false) => None,
+        };
+    }
+
+    /// Adds the way that the verbs say, and takes the words for moving across a line.
+    pub(super) fn complete_ways(&mut self, r: &mut Reader, notes: &mut Notes) {
+        if self.crosses() {
+            if self.ways.is_empty() {
+                self.ways
+                    .extend(match (self.acts.enters, self.acts.leaves) {
+                        _ if self.acts.both_ways => Some(Way::Any),
+                        (true, false) => Some(Way::In),
+                        (false, true) => Some(Way::Out),
+                        _ => None,
+                    });
+            }
+            // Whatever crosses a line goes or drives.
+            r.take_all(&["drive|drives|driving|walk|walks|walking|ride|rides|riding|pass|passes|passing|move|moves|moving"]);
+        }
+        if self.bound.is_some() && self.acts.parks {
+            notes.not_possible.push(
+                "A number does not tell whether they are parked or drive: all that are there count."
+                    .to_owned(),
+            );
+        }
+    }
+
+    /// The conditions; none where the request only counts.
+    pub(super) fn conditions(&self, r: &Reader, notes: &mut Notes) -> Result<Vec<What>, Need> {
+        if self.crosses() {
+            return self.crossing(notes);
+        }
+        if let Some(bound) = self.bound {
+            return Ok(vec![self.count(bound, notes)]);
+        }
+        if self.acts.stays || (self.spans.hold_s.is_some() && self.told) {
+            return Ok(vec![self.stay(r)?]);
+        }
+        match self.told {
+            true => Ok(self.coming_and_going()),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    fn crossing(&self, notes: &mut Notes) -> Result<Vec<What>, Need> {
+        let Some(line) = self.place.as_ref().and_then(|p| match p.shape {
+            Shape::Line(a, b) => Some((a, b)),
+            Shape::Zone(_) => None,
+        }) else {
+            return Err(Need::new(
+                Missing::Line,
+                format!("Where is the line that they cross? {LINE_REMEDY}"),
+            ));
+        };
+        let direction = direction_of(&self.ways, line, notes)?;
+        if self.told {
+            return Ok(vec![What::Crosses(direction)]);
+        }
+        if direction != CrossDirection::Any {
+            notes.assumed.push(format!(
+                "A line counts both directions, each by itself: the one that was said is count_{}.",
+                if direction == CrossDirection::In {
+                    "in"
+                } else {
+                    "out"
+                }
+            ));
+        }
+        Ok(Vec::new())
+    }
+
+    fn count(&self, bound: CountBound, notes: &mut Notes) -> What {
+        let for_s = match (self.spans.hold_s, bound) {
+            (Some(said), _) => said,
+            (None, CountBound::Over(_)) => 0.0,
+            (None, CountBound::Under(_)) => {
+                notes.assumed.push(format!(
+                    "For how long was not said: it has to be so for {}, as whoever is hidden for a moment is not gone.",
+                    seconds(TOO_FEW_S)
+                ));
+                TOO_FEW_S
+            }
+        };
+        What::Count(bound, for_s)
+    }
+
+    fn stay(&self, r: &Reader) -> Result<What, Need> {
+        let Some(for_s) = self.spans.hold_s else {
+            // `for minus 5 seconds` is a time that is no time.
+            weighty::refuse(r)?;
+            return Err(Need::new(
+                Missing::Duration,
+                "How long shall they stay before it counts? Say for example \"two minutes\".",
+            ));
+        };
+        Ok(What::Stays(for_s))
+    }
+
+    fn coming_and_going(&self) -> Vec<What> {
+        let mut conditions = Vec::new();
+        if self.acts.enters {
+            conditions.push(What::Enters);
+        }
+        if self.acts.leaves {
+            conditions.push(What::Leaves);
+        }
+        if conditions.is_empty() {
+            conditions.push(if self.place.is_some() {
+                What::Enters
+            } else {
+                What::Appears
+            });
+        }
+        conditions
+    }
+
+    /// Gives conditions that need a place the whole picture, where none was said.
+    pub(super) fn complete_place(&mut self, conditions: &mut Vec<What>, notes: &mut Notes) {
+        let needs_zone = conditions
+            .iter()
+            .any(|c| matches!(c, What::Leaves | What::Stays(_)));
+        if self.place.is_none() && needs_zone {
+            self.place = Some(whole_picture());
+            notes
+                .assumed
+                .push("No place was said: the whole picture.".to_owned());
+        } else if self.place.is_none() && conditions.contains(&What::Enters) {
+            *conditions = vec![What::Appears];
+            notes.assumed.push(
+                "No place was said: whoever is seen for the first time has entered.".to_owned(),
+            );
+        }
+    }
+
+    /// Refuses one way without a line that is crossed.
+    pub(super) fn refuse_way_without_line(&self) -> Result<(), Need> {
+        let is_one_way = matches!(self.ways.as_slice(), [way] if *way != Way::Any);
+        if is_one_way && !self.crosses() {
+            return Err(Need::new(
+                Missing::Line,
+                format!(
+                    "Which way something moves is told by a line that it crosses. Where is the line? {LINE_REMEDY}"
+                ),
+            ));
+        }
+        Ok(())
+    }
+}
