@@ -3,6 +3,7 @@
 //! Invariants: a correction changes what was proposed and never what runs; one of which a word is not understood corrects nothing; what it does not name
 //! stays as it was proposed.
 
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CountBound, Severity};
 
 use crate::answer::Missing;
@@ -163,6 +164,85 @@ fn bare_time(r: &mut Reader, said: &mut Wanted) {
     }
 }
 
+/// What a correction sets.
+struct Correction {
+    said: Wanted,
+    severity: Option<Severity>,
+    way: Option<Way>,
+    stop_after: Option<f64>,
+    place: Option<NamedPlace>,
+    /// The shape of a place with a name, on each camera that has it.
+    drawn_on: Vec<(SourceId, Shape)>,
+    /// A number of objects, with the words before it.
+    number: Option<(String, f64)>,
+    another: Option<SourceId>,
+}
+
+impl Correction {
+    fn is_nothing(&self) -> bool {
+        self.said.is_nothing()
+            && self.another.is_none()
+            && self.place.is_none()
+            && self.way.is_none()
+            && self.severity.is_none()
+            && self.stop_after.is_none()
+            && self.number.is_none()
+    }
+
+    fn apply(
+        &self,
+        watch: &mut WatchFor,
+        r: &Reader,
+        scene: &Scene,
+        notes: &mut Notes,
+    ) -> Result<(), Need> {
+        if let Some(camera) = &self.another {
+            watch.camera = camera.clone();
+        }
+        if let Some(severity) = self.severity {
+            watch.severity = severity;
+        }
+        other_classes(watch, &self.said.mentions, self.said.adds, scene)?;
+        if let Some(place) = &self.place {
+            let mut place = place.clone();
+            if let Some((_, shape)) = self.drawn_on.iter().find(|(on, _)| *on == watch.camera) {
+                place.shape = shape.clone();
+            }
+            in_place(watch, &place).ok_or_else(|| not_read(r))?;
+        }
+        if let Some((words, number)) = &self.number {
+            let (now, held_s) = count_of(watch).ok_or_else(|| not_read(r))?;
+            *now = another_bound(words, *number, *now, held_s, notes).ok_or_else(|| not_read(r))?;
+        }
+        if let Some(way) = self.way {
+            which_way(watch, way, notes).ok_or_else(|| not_read(r))??;
+        }
+        if let Some(seconds) = self.said.stays_s {
+            how_long(watch, seconds, notes).ok_or_else(|| not_read(r))?;
+        }
+        watch.confidence = self.said.confidence.or(watch.confidence);
+        watch.cooldown_s = self.said.cooldown_s.unwrap_or(watch.cooldown_s);
+        if !self.said.schedules.is_empty() {
+            watch.schedules.clone_from(&self.said.schedules);
+        }
+        if !self.said.notify.is_empty() {
+            watch.notify.clone_from(&self.said.notify);
+        }
+        watch.clip = self.said.clip.or(watch.clip);
+        watch.stop_after_s = self.stop_after.or(watch.stop_after_s);
+        Ok(())
+    }
+}
+
+fn severity(r: &mut Reader) -> Option<Severity> {
+    r.take(&["as? a? critical|urgent|warning|info|warn"])
+        .map(|found| match r.written(found.at).to_lowercase() {
+            said if said.contains("critical") || said.contains("urgent") => Severity::Critical,
+            said if said.contains("info") => Severity::Info,
+            _ => Severity::Warning,
+        })
+}
+
 /// A correction of what is to be watched. Where several are proposed it is about each of them.
 fn of_watches(
     r: &mut Reader,
@@ -182,13 +262,7 @@ fn of_watches(
         Some(place) => names::place_on_each(&place.name, &on)?,
         None => Vec::new(),
     };
-    let severity = r
-        .take(&["as? a? critical|urgent|warning|info|warn"])
-        .map(|found| match r.written(found.at).to_lowercase() {
-            said if said.contains("critical") || said.contains("urgent") => Severity::Critical,
-            said if said.contains("info") => Severity::Info,
-            _ => Severity::Warning,
-        });
+    let severity = severity(r);
     let way = place::way(r);
     let stop_after = match ending(r)? {
         Some(seconds) => Some(seconds),
@@ -224,51 +298,21 @@ fn of_watches(
         Cameras::All => return Err(not_read(r)),
         Cameras::Unknown(written) => return Err(names::no_such_camera(written, scene)),
     };
-    let nothing = said.is_nothing()
-        && another.is_none()
-        && place.is_none()
-        && way.is_none()
-        && severity.is_none()
-        && stop_after.is_none()
-        && number.is_none();
-    if nothing {
+    let correction = Correction {
+        said,
+        severity,
+        way,
+        stop_after,
+        place,
+        drawn_on,
+        number,
+        another,
+    };
+    if correction.is_nothing() {
         return Err(not_read(r));
     }
     for watch in watches {
-        if let Some(camera) = &another {
-            watch.camera = camera.clone();
-        }
-        if let Some(severity) = severity {
-            watch.severity = severity;
-        }
-        other_classes(watch, &said.mentions, said.adds, scene)?;
-        if let Some(place) = &place {
-            let mut place = place.clone();
-            if let Some((_, shape)) = drawn_on.iter().find(|(on, _)| *on == watch.camera) {
-                place.shape = shape.clone();
-            }
-            in_place(watch, &place).ok_or_else(|| not_read(r))?;
-        }
-        if let Some((words, number)) = &number {
-            let (now, held_s) = count_of(watch).ok_or_else(|| not_read(r))?;
-            *now = another_bound(words, *number, *now, held_s, notes).ok_or_else(|| not_read(r))?;
-        }
-        if let Some(way) = way {
-            which_way(watch, way, notes).ok_or_else(|| not_read(r))??;
-        }
-        if let Some(seconds) = said.stays_s {
-            how_long(watch, seconds, notes).ok_or_else(|| not_read(r))?;
-        }
-        watch.confidence = said.confidence.or(watch.confidence);
-        watch.cooldown_s = said.cooldown_s.unwrap_or(watch.cooldown_s);
-        if !said.schedules.is_empty() {
-            watch.schedules.clone_from(&said.schedules);
-        }
-        if !said.notify.is_empty() {
-            watch.notify.clone_from(&said.notify);
-        }
-        watch.clip = said.clip.or(watch.clip);
-        watch.stop_after_s = stop_after.or(watch.stop_after_s);
+        correction.apply(watch, r, scene, notes)?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
 use crate::pieces::{Asks, ENDS_A_PAUSE, POLITE, WATCHES};
-use crate::reader::Reader;
+use crate::reader::{Found, Reader};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::token::Kind;
 
@@ -134,6 +134,34 @@ const COUNTS: &str = "counting|counter|counters";
 const TAKES_AWAY: [&str; 6] = ["remove", "delete", "drop", "scrap", "bin", "rid"];
 const TELLS: &str = "alerts|alert|alerting|alarm|alarms";
 
+/// The verb of a request.
+struct Verb {
+    /// What ends a pause without a verb for it: `end the pause of …`.
+    ends_a_pause: Option<Found>,
+    at: usize,
+    words: Vec<String>,
+    /// As it was written, or the usual one.
+    written: String,
+}
+
+impl Verb {
+    fn takes_away(&self) -> bool {
+        let takes_away = |w: &String| TAKES_AWAY.contains(&w.as_str());
+        self.words.iter().any(takes_away)
+    }
+}
+
+/// What a request says of which pipelines it means, beside their names and cameras.
+struct Scope {
+    counting: bool,
+    /// Those that only count (`true`), or those that tell.
+    kind: Option<bool>,
+    /// Whether rules are named, and whether it is one.
+    of_rules: Option<bool>,
+    both: bool,
+    all: bool,
+}
+
 /// Understands a request to stop, pause or resume.
 pub(crate) fn control(
     mut r: Reader,
@@ -142,29 +170,97 @@ pub(crate) fn control(
     lexicon: &Lexicon,
     notes: &mut Notes,
 ) -> Result<Intent, Need> {
+    let verb = take_verb(&mut r, asks, lexicon);
+    let spared = spared(&mut r, scene, lexicon);
+    // A name may have a time in it: `the night patrol`.
+    let before = r.used.clone();
+    let named = names::pipelines(&mut r, scene);
+    let names: Vec<usize> = (0..r.tokens.len())
+        .filter(|i| before.get(*i) != r.used.get(*i))
+        .collect();
+    if !named.is_empty() {
+        its_camera(&mut r, &named, scene, lexicon);
+    }
+    refuse_for_now(&r, asks, &verb)?;
+    let until = match asks {
+        Asks::Pause => hours::until(&mut r, &scene.now, &mut notes.assumed),
+        _ => None,
+    };
+    refuse_a_camera_itself(&r, &verb, &named)?;
+    refuse_a_part(&r, asks, &verb, &names)?;
+    let scope = take_scope(&mut r, &verb);
+    let cameras = match named.is_empty() && spared.is_empty() {
+        true => names::cameras(&mut r, scene, lexicon),
+        false => Cameras::None,
+    };
+    r.take_all(&[THINGS]);
+    for i in 0..r.tokens.len() {
+        if r.word(i) == "one" && stands_for_its_name(&r, i) {
+            r.mark(i..i + 1);
+        }
+    }
+    let picks = picks(&r, &names);
+    refuse_unread(&r, asks, &verb, &picks, &named, scene)?;
+    let (is_named, has_spared) = (named.len() == 1, !spared.is_empty());
+    let targets = if has_spared {
+        let mut targets = ids_of(scene);
+        targets.retain(|id| !spared.contains(id));
+        targets
+    } else {
+        targets(scope.all, named, cameras, &verb, scene, notes)?
+    };
+    let targets = match verb.ends_a_pause {
+        Some(_) => paused_of(targets, scene)?,
+        None => targets,
+    };
+    let word = verb.written.as_str();
+    if targets.is_empty() {
+        return Err(Need::new(
+            Missing::Pipeline,
+            format!("Nothing runs, so there is nothing to {word}."),
+        ));
+    }
+    let is_meant = is_named || (scope.kind == Some(true) && !scope.counting);
+    let targets = of_a_kind(targets, scope.kind, is_meant, word, scene)?;
+    refuse_a_rule(&targets, &scope, is_named, word, scene)?;
+    let is_clear = match targets.as_slice() {
+        // The name is the answer to what was asked about the rest.
+        [_] => !picks.of_one || (is_named && !picks.of_its_own),
+        [_, _] => !picks.any(),
+        _ => !picks.any() && !scope.both,
+    };
+    if !is_clear {
+        return Err(ask_which(&targets, has_spared, word, scene));
+    }
+    Ok(match asks {
+        Asks::Stop => Intent::Stop(targets),
+        Asks::Pause => Intent::Pause {
+            pipelines: targets,
+            until,
+        },
+        _ => Intent::Resume(targets),
+    })
+}
+
+/// Takes the verb, and the words that go with it and say no more.
+fn take_verb(r: &mut Reader, asks: Asks, lexicon: &Lexicon) -> Verb {
     let ends_a_pause = match asks {
         Asks::Resume => r.take(&[&format!("{ENDS_A_PAUSE} of|on|for|in|at?")]),
         _ => None,
     };
-    let verbs = match asks {
-        Asks::Stop => &lexicon.verbs.stop,
-        Asks::Pause => &lexicon.verbs.pause,
-        _ => &lexicon.verbs.resume,
+    let (verbs, usual) = match asks {
+        Asks::Stop => (&lexicon.verbs.stop, "stop"),
+        Asks::Pause => (&lexicon.verbs.pause, "pause"),
+        _ => (&lexicon.verbs.resume, "resume"),
     };
     let verb = verbs.iter().find_map(|v| r.take(&[v.as_str()]));
-    let verb_at = verb.as_ref().map(|v| v.at.start);
-    let verb_words: Vec<String> = verb
+    let at = verb.as_ref().map_or(0, |v| v.at.start);
+    let words = verb
         .iter()
         .flat_map(|v| v.at.clone())
         .map(|i| r.any_word(i).to_owned())
         .collect();
-    let usual = match asks {
-        Asks::Stop => "stop",
-        Asks::Pause => "pause",
-        _ => "resume",
-    };
-    let word = verb.map_or_else(|| usual.to_owned(), |v| r.written(v.at).to_lowercase());
-    let verb_at = verb_at.unwrap_or(0);
+    let written = verb.map_or_else(|| usual.to_owned(), |v| r.written(v.at).to_lowercase());
     r.take_all(&[
         "turn|switch|shut|put",
         "back on|off",
@@ -178,52 +274,22 @@ pub(crate) fn control(
         r.take_all(&["up"]);
     }
     r.take_all(&["current|existing"]);
-    let spared = spared(&mut r, scene, lexicon);
-    // A name may have a time in it: `the night patrol`.
-    let before = r.used.clone();
-    let named = names::pipelines(&mut r, scene);
-    let names: Vec<usize> = (0..r.tokens.len())
-        .filter(|i| before.get(*i) != r.used.get(*i))
-        .collect();
-    if !named.is_empty() {
-        its_camera(&mut r, &named, scene, lexicon);
+    Verb {
+        ends_a_pause,
+        at,
+        words,
+        written,
     }
-    if asks == Asks::Stop && r.find(&["for now", "for the moment"]).is_some() {
-        return Err(Need::new(
-            Missing::Meaning,
-            format!(
-                "What is stopped is gone, and does not come back by itself. For a time say \"pause\", with its end where there is one (\"pause the gate watch until 8\"); for good say \"{word}\" without \"for now\"."
-            ),
-        ));
-    }
-    let until = match asks {
-        Asks::Pause => hours::until(&mut r, &scene.now, &mut notes.assumed),
-        _ => None,
-    };
-    // The camera itself, and not what runs on it.
-    let takes_away = verb_words.iter().any(|w| TAKES_AWAY.contains(&w.as_str()));
-    if takes_away && named.is_empty() && r.find(&["camera|cam|cameras"]).is_some() {
-        let runs = format!("everything|it|monitoring|{WATCHES}");
-        if r.find(&[&runs]).is_none() {
-            return Err(Need::new(
-                Missing::Meaning,
-                "A camera itself is taken away with `watchkeeper sources remove NAME`. I can end what runs on it: say for example \"stop everything on the gate camera\".",
-            ));
-        }
-    }
-    if asks == Asks::Stop
-        && takes_away
-        && let Some(part) = out_of_a_watch(&r, verb_at + verb_words.len(), &names)
-    {
-        return Err(Need::new(
-            Missing::Meaning,
-            format!(
-                "I can {word} whole pipelines or cameras, and take nothing out of one ({}). Its classes can be changed (\"only cars\", \"ignore bicycles\"); for another place or camera ask \
-                 for a new watch and stop this one.",
-                quoted(&part)
-            ),
-        ));
-    }
+}
+
+/// Takes the words that say which of the pipelines are meant.
+fn take_scope(r: &mut Reader, verb: &Verb) -> Scope {
+    const ALL: [&str; 4] = [
+        "all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring?",
+        "all|both of them",
+        "everything",
+        "the lot",
+    ];
     let counting = r.find(&["counting"]).is_some();
     let kind = match (r.find(&[COUNTS]), r.find(&[TELLS])) {
         (Some(_), None) => Some(true),
@@ -234,112 +300,169 @@ pub(crate) fn control(
         .find(&["rule|rules"])
         .map(|found| r.any_word(found.at.start) == "rule");
     let both = r.find(&["both"]).is_some();
-    let all_pauses = ends_a_pause
+    let all_pauses = verb
+        .ends_a_pause
         .as_ref()
-        .filter(|found| (found.at.clone()).any(|i| matches!(r.any_word(i), "all" | "pauses")));
-    let all_pauses = all_pauses.cloned();
-    let all = r.take(&["all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring?", "all|both of them", "everything", "the lot"]).or(all_pauses);
-    let cameras = match named.is_empty() && spared.is_empty() {
-        true => names::cameras(&mut r, scene, lexicon),
-        false => Cameras::None,
-    };
-    r.take_all(&[THINGS]);
-    for i in 0..r.tokens.len() {
-        if r.word(i) == "one" && stands_for_its_name(&r, i) {
-            r.mark(i..i + 1);
+        .is_some_and(|found| (found.at.clone()).any(|i| matches!(r.any_word(i), "all" | "pauses")));
+    let all = r.take(&ALL).is_some() || all_pauses;
+    Scope {
+        counting,
+        kind,
+        of_rules,
+        both,
+        all,
+    }
+}
+
+/// Refuses a stop that is to be for a time.
+fn refuse_for_now(r: &Reader, asks: Asks, verb: &Verb) -> Result<(), Need> {
+    let word = &verb.written;
+    if asks == Asks::Stop && r.find(&["for now", "for the moment"]).is_some() {
+        return Err(Need::new(
+            Missing::Meaning,
+            format!(
+                "What is stopped is gone, and does not come back by itself. For a time say \"pause\", with its end where there is one (\"pause the gate watch until 8\"); for good say \"{word}\" without \"for now\"."
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses to remove the camera itself, and not what runs on it.
+fn refuse_a_camera_itself(r: &Reader, verb: &Verb, named: &[PipelineId]) -> Result<(), Need> {
+    if verb.takes_away() && named.is_empty() && r.find(&["camera|cam|cameras"]).is_some() {
+        let runs = format!("everything|it|monitoring|{WATCHES}");
+        if r.find(&[&runs]).is_none() {
+            return Err(Need::new(
+                Missing::Meaning,
+                "A camera itself is taken away with `watchkeeper sources remove NAME`. I can end what runs on it: say for example \"stop everything on the gate camera\".",
+            ));
         }
     }
-    let picks = picks(&r, &names);
-    let rest = unread(&r, verb_at, &picks.words);
-    if !rest.is_empty() {
-        let words: Vec<String> = rest.iter().map(|w| quoted(w)).collect();
-        let text = format!(
-            "I can {word} whole pipelines or cameras; I did not understand {}. {}",
-            words.join(", "),
-            instead(&r, &rest, asks, (&word, &named), scene)
-        );
-        return Err(Need::new(Missing::Meaning, text));
+    Ok(())
+}
+
+/// Refuses to take something out of a watch. `names`: where pipelines are named.
+fn refuse_a_part(r: &Reader, asks: Asks, verb: &Verb, names: &[usize]) -> Result<(), Need> {
+    let word = &verb.written;
+    if asks == Asks::Stop
+        && verb.takes_away()
+        && let Some(part) = out_of_a_watch(r, verb.at + verb.words.len(), names)
+    {
+        return Err(Need::new(
+            Missing::Meaning,
+            format!(
+                "I can {word} whole pipelines or cameras, and take nothing out of one ({}). Its classes can be changed (\"only cars\", \"ignore bicycles\"); for another place or camera ask \
+                 for a new watch and stop this one.",
+                quoted(&part)
+            ),
+        ));
     }
+    Ok(())
+}
+
+/// Refuses a request with words that no phrase has read.
+fn refuse_unread(
+    r: &Reader,
+    asks: Asks,
+    verb: &Verb,
+    picks: &Picks,
+    named: &[PipelineId],
+    scene: &Scene,
+) -> Result<(), Need> {
+    let word = &verb.written;
+    let rest = unread(r, verb.at, &picks.words);
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<String> = rest.iter().map(|w| quoted(w)).collect();
+    let text = format!(
+        "I can {word} whole pipelines or cameras; I did not understand {}. {}",
+        words.join(", "),
+        instead(r, &rest, asks, (word, named), scene)
+    );
+    Err(Need::new(Missing::Meaning, text))
+}
+
+/// The pipelines that are meant, by their names or by their cameras.
+fn targets(
+    all: bool,
+    named: Vec<PipelineId>,
+    cameras: Cameras,
+    verb: &Verb,
+    scene: &Scene,
+    notes: &mut Notes,
+) -> Result<Vec<PipelineId>, Need> {
+    match (all, named, cameras) {
+        (true, named, Cameras::None | Cameras::All | Cameras::Unknown(_)) if named.is_empty() => {
+            Ok(ids_of(scene))
+        }
+        (_, _, Cameras::All) => Ok(ids_of(scene)),
+        (_, named, _) if !named.is_empty() => Ok(named),
+        (_, _, Cameras::These(cameras)) => on_cameras(&cameras, verb, scene),
+        (_, _, Cameras::Unknown(written)) => Err(names::no_such_camera(&written, scene)),
+        _ => the_only_one(verb, scene, notes),
+    }
+}
+
+fn on_cameras(cameras: &[SourceId], verb: &Verb, scene: &Scene) -> Result<Vec<PipelineId>, Need> {
     let on = |id: &SourceId| -> Vec<PipelineId> {
         let on = scene.pipelines.iter().filter(|p| p.spec.source == *id);
         on.map(|p| p.spec.id.clone()).collect()
     };
-    let (is_named, has_spared) = (named.len() == 1, !spared.is_empty());
-    let targets = match (all.is_some(), named, cameras) {
-        _ if !spared.is_empty() => {
-            let mut targets = ids_of(scene);
-            targets.retain(|id| !spared.contains(id));
-            targets
-        }
-        (true, named, Cameras::None | Cameras::All | Cameras::Unknown(_)) if named.is_empty() => {
-            ids_of(scene)
-        }
-        (_, _, Cameras::All) => ids_of(scene),
-        (_, named, _) if !named.is_empty() => named,
-        (_, _, Cameras::These(cameras)) => {
-            let targets: Vec<PipelineId> = cameras.iter().flat_map(on).collect();
-            if targets.is_empty() {
-                let names: Vec<&str> = cameras.iter().map(|c| c.as_str()).collect();
-                let text = format!(
-                    "Nothing runs on {}. Which pipeline shall I {word}? {}",
-                    names.join(", "),
-                    listed(scene)
-                );
-                return Err(Need::new(Missing::Pipeline, text).with(ids(scene)));
-            }
-            targets
-        }
-        (_, _, Cameras::Unknown(written)) => return Err(names::no_such_camera(&written, scene)),
-        _ => {
-            let has_it = |p: &&Deployed| ends_a_pause.is_none() || p.paused;
-            let may_be: Vec<&Deployed> = scene.pipelines.iter().filter(has_it).collect();
-            match may_be.as_slice() {
-                [] => Vec::new(),
-                [only] => {
-                    let paused = match ends_a_pause.is_some() {
-                        true => " that is paused",
-                        false => "",
-                    };
-                    notes.assumed.push(format!(
-                        "The pipeline is {}, the only one{paused}.",
-                        only.spec.id
-                    ));
-                    vec![only.spec.id.clone()]
-                }
-                several => {
-                    let text = format!("Which one shall I {word}? {}", listed_of(several));
-                    let choices = several.iter().map(|p| p.spec.id.to_string()).collect();
-                    return Err(Need::new(Missing::Pipeline, text).with(choices));
-                }
-            }
-        }
-    };
-    let targets = match ends_a_pause {
-        Some(_) => paused_of(targets, scene)?,
-        None => targets,
-    };
+    let targets: Vec<PipelineId> = cameras.iter().flat_map(on).collect();
     if targets.is_empty() {
-        return Err(Need::new(
-            Missing::Pipeline,
-            format!("Nothing runs, so there is nothing to {word}."),
-        ));
+        let names: Vec<&str> = cameras.iter().map(|c| c.as_str()).collect();
+        let text = format!(
+            "Nothing runs on {}. Which pipeline shall I {}? {}",
+            names.join(", "),
+            verb.written,
+            listed(scene)
+        );
+        return Err(Need::new(Missing::Pipeline, text).with(ids(scene)));
     }
-    let targets = of_a_kind(
-        targets,
-        kind,
-        is_named || (kind == Some(true) && !counting),
-        &word,
-        scene,
-    )?;
-    let several = |p: &Deployed| p.spec.rules.as_ref().is_some_and(|rules| rules.len() > 1);
-    let a_rule = match of_rules {
+    Ok(targets)
+}
+
+/// The only pipeline that may be meant where none is named.
+fn the_only_one(verb: &Verb, scene: &Scene, notes: &mut Notes) -> Result<Vec<PipelineId>, Need> {
+    let has_it = |p: &&Deployed| verb.ends_a_pause.is_none() || p.paused;
+    let may_be: Vec<&Deployed> = scene.pipelines.iter().filter(has_it).collect();
+    match may_be.as_slice() {
+        [] => Ok(Vec::new()),
+        [only] => {
+            let paused = match verb.ends_a_pause.is_some() {
+                true => " that is paused",
+                false => "",
+            };
+            notes.assumed.push(format!(
+                "The pipeline is {}, the only one{paused}.",
+                only.spec.id
+            ));
+            Ok(vec![only.spec.id.clone()])
+        }
+        several => {
+            let text = format!("Which one shall I {}? {}", verb.written, listed_of(several));
+            let choices = several.iter().map(|p| p.spec.id.to_string()).collect();
+            Err(Need::new(Missing::Pipeline, text).with(choices))
+        }
+    }
+}
+
+/// Refuses to end one rule of a pipeline.
+fn refuse_a_rule(
+    targets: &[PipelineId],
+    scope: &Scope,
+    is_named: bool,
+    word: &str,
+    scene: &Scene,
+) -> Result<(), Need> {
+    let has_several = |p: &Deployed| p.spec.rules.as_ref().is_some_and(|rules| rules.len() > 1);
+    let a_rule = match scope.of_rules {
         Some(is_one) => {
+            let mut pipelines = scene.pipelines.iter();
             is_named
-                || (is_one
-                    && scene
-                        .pipelines
-                        .iter()
-                        .any(|p| targets.contains(&p.spec.id) && several(p)))
+                || (is_one && pipelines.any(|p| targets.contains(&p.spec.id) && has_several(p)))
         }
         None => false,
     };
@@ -352,31 +475,19 @@ pub(crate) fn control(
             ),
         ));
     }
-    let is_clear = match targets.as_slice() {
-        // The name is the answer to what was asked about the rest.
-        [_] => !picks.of_one || (is_named && !picks.of_its_own),
-        [_, _] => !picks.any(),
-        _ => !picks.any() && !both,
-    };
-    if !is_clear {
-        // Where some are left out, those may be meant too.
-        let meant = |p: &&Deployed| has_spared || targets.contains(&p.spec.id);
-        let some: Vec<&Deployed> = scene.pipelines.iter().filter(meant).collect();
-        let choices = some.iter().map(|p| p.spec.id.to_string()).collect();
-        let text = format!(
-            "I go by names, not by order, age or number. Which one shall I {word}? {}",
-            listed_of(&some)
-        );
-        return Err(Need::new(Missing::Pipeline, text).with(choices));
-    }
-    Ok(match asks {
-        Asks::Stop => Intent::Stop(targets),
-        Asks::Pause => Intent::Pause {
-            pipelines: targets,
-            until,
-        },
-        _ => Intent::Resume(targets),
-    })
+    Ok(())
+}
+
+/// The question which one is meant. Where some are left out, those may be meant too.
+fn ask_which(targets: &[PipelineId], has_spared: bool, word: &str, scene: &Scene) -> Need {
+    let meant = |p: &&Deployed| has_spared || targets.contains(&p.spec.id);
+    let some: Vec<&Deployed> = scene.pipelines.iter().filter(meant).collect();
+    let choices = some.iter().map(|p| p.spec.id.to_string()).collect();
+    let text = format!(
+        "I go by names, not by order, age or number. Which one shall I {word}? {}",
+        listed_of(&some)
+    );
+    Need::new(Missing::Pipeline, text).with(choices)
 }
 
 /// Those of them that are paused: where none is there is no pause to end.

@@ -19,7 +19,7 @@ use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::place;
 use crate::reader::{Found, Reader, left_over};
-use crate::request::{channels, confidence, cooldown, refuse_one_of_them, wishes};
+use crate::request::{Wishes, channels, confidence, cooldown, refuse_one_of_them, wishes};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::weighty;
 
@@ -47,8 +47,12 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// Whether it names none at all.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.mentions.is_empty()
-            && self.confidence.is_none()
+        self.mentions.is_empty() && self.sets_nothing()
+    }
+
+    /// Whether it names none but classes.
+    fn sets_nothing(&self) -> bool {
+        self.confidence.is_none()
             && self.cooldown_s.is_none()
             && self.stays_s.is_none()
             && self.schedules.is_empty()
@@ -67,19 +71,7 @@ pub(crate) fn wanted(
     let (notify, _) = channels(r, scene, notes);
     let only = r.find(&["only|just"]).is_some();
     let wished = wishes(r, notes)?;
-    if wished.quiet || wished.second_opinion {
-        return Err(Need::new(
-            Missing::Meaning,
-            match wished.quiet {
-                true => {
-                    "A change adds a channel and takes none away. For a watch that tells nobody ask for a new one and say \"no notifications\", or pause this one."
-                }
-                false => {
-                    "Whether a second opinion is asked is set with a new watch: ask for it and say \"with a second opinion\"."
-                }
-            },
-        ));
-    }
+    refuse_wishes_of_a_new_watch(&wished)?;
     // The name of a watch may stand between a setting and its value.
     let cooldown_s = set_to(
         r,
@@ -101,67 +93,15 @@ pub(crate) fn wanted(
             ])
         })
         .flatten();
-    // `only for an hour` is a limit, or an end.
-    if let Some(found) = &stays
-        && found
-            .at
-            .start
-            .checked_sub(1)
-            .is_some_and(|i| matches!(r.word(i), "only" | "just"))
-        && r.any_word(found.at.start) == "for"
-    {
-        let written = r.written(found.at.start - 1..found.at.end);
-        return Err(Need::not_read(
-            format!(
-                "{} may be how long it lasts or when it ends. Say \"for the next hour\" for a watch that ends by itself, or \"make it an hour\" for how long somebody stays.",
-                quoted(&written)
-            ),
-            vec![written],
-        ));
+    if let Some(found) = &stays {
+        refuse_limit_or_difference(r, found)?;
     }
-    // `10 seconds more` is a time beside the one that there is.
-    if let Some(found) = &stays
-        && matches!(
-            r.word(found.at.end),
-            "more" | "longer" | "extra" | "additional" | "less" | "shorter"
-        )
-    {
-        let written = r.written(found.at.start..found.at.end + 1);
-        return Err(Need::not_read(
-            format!(
-                "I set a time, and add nothing to it or take it away ({}). Say how long it shall be, such as \"40 seconds\".",
-                quoted(&written)
-            ),
-            vec![written],
-        ));
-    }
-    let mut score = confidence(r, notes)?;
+    let score = confidence(r, notes)?;
     let schedules = hours::schedules(r, &mut notes.assumed);
-    if score.is_none() {
-        let named = set_to(r, &["confidence|threshold|score|certainty"], "<p>");
-        score = named
-            .or_else(|| bare_share(r))
-            .filter(|v| (0.0..=1.0).contains(v));
-    }
-    if score.is_some() {
-        r.take_all(&["confidence|threshold|score|certainty|minimum"]);
-    }
+    let score = named_score(r, score);
     let mentions = names::classes(r, scene, lexicon);
     refuse_one_of_them(r, &mentions)?;
-    if let Some(nobody) = mentions.iter().find(|m| m.is_nobody()) {
-        return Err(Need::not_read(
-            "A change sets what a watch looks for, how long and at which hours, and whom it tells besides. For a watch that tells nobody, or that waits until nobody is there, ask for a \
-             new one.",
-            vec![nobody.said.clone()],
-        ));
-    }
-    // `ignore cars at night` goes on with cars by day: neither classes nor hours can say that.
-    if !schedules.is_empty() && mentions.iter().any(|m| m.stand == Stand::Excluded) {
-        return Err(Need::new(
-            Missing::Meaning,
-            "A class can be left out at all hours, not at some. Say the classes and the hours one at a time, or ask for a new watch of that class with hours of its own.",
-        ));
-    }
+    refuse_mentions(&mentions, &schedules)?;
     let adds = r.take_all(&[
         "add|also|too|additionally|include|includes|including",
         "as well",
@@ -180,6 +120,94 @@ pub(crate) fn wanted(
     apart::refuse_for_one_class(r, &wanted)?;
     apart::refuse_either_hours(r)?;
     Ok(wanted)
+}
+
+/// Refuses what can be wished of a new watch only.
+fn refuse_wishes_of_a_new_watch(wished: &Wishes) -> Result<(), Need> {
+    if wished.quiet || wished.second_opinion {
+        return Err(Need::new(
+            Missing::Meaning,
+            match wished.quiet {
+                true => {
+                    "A change adds a channel and takes none away. For a watch that tells nobody ask for a new one and say \"no notifications\", or pause this one."
+                }
+                false => {
+                    "Whether a second opinion is asked is set with a new watch: ask for it and say \"with a second opinion\"."
+                }
+            },
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a time that may be a limit or an end, and one beside the one that there is.
+fn refuse_limit_or_difference(r: &Reader, found: &Found) -> Result<(), Need> {
+    // `only for an hour` is a limit, or an end.
+    if found
+        .at
+        .start
+        .checked_sub(1)
+        .is_some_and(|i| matches!(r.word(i), "only" | "just"))
+        && r.any_word(found.at.start) == "for"
+    {
+        let written = r.written(found.at.start - 1..found.at.end);
+        return Err(Need::not_read(
+            format!(
+                "{} may be how long it lasts or when it ends. Say \"for the next hour\" for a watch that ends by itself, or \"make it an hour\" for how long somebody stays.",
+                quoted(&written)
+            ),
+            vec![written],
+        ));
+    }
+    // `10 seconds more` is a time beside the one that there is.
+    if matches!(
+        r.word(found.at.end),
+        "more" | "longer" | "extra" | "additional" | "less" | "shorter"
+    ) {
+        let written = r.written(found.at.start..found.at.end + 1);
+        return Err(Need::not_read(
+            format!(
+                "I set a time, and add nothing to it or take it away ({}). Say how long it shall be, such as \"40 seconds\".",
+                quoted(&written)
+            ),
+            vec![written],
+        ));
+    }
+    Ok(())
+}
+
+/// The score: `said`, or the value of a setting that is named like one.
+fn named_score(r: &mut Reader, said: Option<f64>) -> Option<f64> {
+    let mut score = said;
+    if score.is_none() {
+        let named = set_to(r, &["confidence|threshold|score|certainty"], "<p>");
+        score = named
+            .or_else(|| bare_share(r))
+            .filter(|v| (0.0..=1.0).contains(v));
+    }
+    if score.is_some() {
+        r.take_all(&["confidence|threshold|score|certainty|minimum"]);
+    }
+    score
+}
+
+/// Refuses classes that no change can hold.
+fn refuse_mentions(mentions: &[Mention], schedules: &[Schedule]) -> Result<(), Need> {
+    if let Some(nobody) = mentions.iter().find(|m| m.is_nobody()) {
+        return Err(Need::not_read(
+            "A change sets what a watch looks for, how long and at which hours, and whom it tells besides. For a watch that tells nobody, or that waits until nobody is there, ask for a \
+             new one.",
+            vec![nobody.said.clone()],
+        ));
+    }
+    // `ignore cars at night` goes on with cars by day: neither classes nor hours can say that.
+    if !schedules.is_empty() && mentions.iter().any(|m| m.stand == Stand::Excluded) {
+        return Err(Need::new(
+            Missing::Meaning,
+            "A class can be left out at all hours, not at some. Say the classes and the hours one at a time, or ask for a new watch of that class with hours of its own.",
+        ));
+    }
+    Ok(())
 }
 
 /// The value of a setting that is named before it: `the cool-down of the gate watch to 5 minutes`. Between the two stand only words that are used already,
@@ -330,49 +358,7 @@ pub(crate) fn change(
         ));
     }
     r.take_all(&[OTHERS[0], OTHERS[1]]);
-    let before_names = r.used.clone();
-    let named = names::pipelines(&mut r, scene);
-    let cameras = match named.is_empty() {
-        true => names::cameras(&mut r, scene, lexicon),
-        false => {
-            its_camera(&mut r, &named, scene, lexicon);
-            Cameras::None
-        }
-    };
-    all_but(&r, &before_names, scene)?;
-    let candidates: Vec<&Deployed> = match (&named[..], &cameras) {
-        ([], Cameras::These(on)) => scene
-            .pipelines
-            .iter()
-            .filter(|p| on.contains(&p.spec.source))
-            .collect(),
-        ([], Cameras::Unknown(_)) => Vec::new(),
-        ([], _) => scene.pipelines.iter().collect(),
-        (named, _) => scene
-            .pipelines
-            .iter()
-            .filter(|p| named.contains(&p.spec.id))
-            .collect(),
-    };
-    let several = match (&named[..], &cameras) {
-        ([], Cameras::These(on)) => on.len(),
-        (named, _) => named.len(),
-    };
-    if several > 1 {
-        return Err(apart::one_at_a_time(r.written(0..r.tokens.len())));
-    }
-    let [target] = candidates.as_slice() else {
-        // Of those that were meant one is asked for, else of all.
-        let (text, choices) = match candidates.as_slice() {
-            [] => (listed(scene), ids(scene)),
-            some => {
-                let ids = some.iter().map(|p| p.spec.id.to_string()).collect();
-                (listed_of(some), ids)
-            }
-        };
-        let text = format!("Which pipeline shall be changed? {text}");
-        return Err(Need::new(Missing::Pipeline, text).with(choices));
-    };
+    let target = target(&mut r, scene, lexicon)?;
     let wanted = wanted(&mut r, scene, lexicon, notes)?;
     apart::refuse_at_hours(&r, &wanted)?;
     r.take_all(&[
@@ -391,45 +377,12 @@ pub(crate) fn change(
         r.take_all(&["instead"]);
     }
     only_these(&r, &wanted, target)?;
-    let used = target
-        .spec
-        .model
-        .clone()
-        .or_else(|| watch::named_model(&target.spec.workflow).map(str::to_owned));
-    let model = scene
-        .models
-        .iter()
-        .find(|m| Some(&m.name) == used.as_ref())
-        .or(scene.models.first());
-    let known = model.map(|m| m.labels.as_slice()).unwrap_or_default();
+    let known = known_labels(target, scene);
     let now = watch::named_classes(&target.spec.workflow);
     let objects = classes(&wanted, now, known, target.spec.id.as_str())?;
-    let mut rest = left_over(&r, lexicon);
-    let turns = weighty::left_out(&r);
-    if let Some(at) = turns.clone() {
-        let written = r.written(at);
-        // `not` carries no meaning elsewhere; here it does.
-        if !rest
-            .iter()
-            .any(|words| words.split(' ').any(|w| w == written))
-        {
-            rest.push(written);
-        }
-    }
-    if let Some(turned) = r.find(&TURNS).or_else(|| way_of(&r))
-        && objects.is_some()
-    {
-        rest.push(r.written(turned.at));
-    }
-    if !rest.is_empty() {
-        return Err(not_read(rest, &target.spec.id));
-    }
+    refuse_left_over(&r, objects.is_some(), target, lexicon)?;
     // `tell me everything` names no class.
-    let sets_nothing = Wanted {
-        mentions: Vec::new(),
-        ..wanted.clone()
-    }
-    .is_nothing();
+    let sets_nothing = wanted.sets_nothing();
     if objects.is_none() && sets_nothing {
         return Err(Need::new(
             Missing::Class,
@@ -451,6 +404,99 @@ pub(crate) fn change(
     };
     before.refuse(&edit, &target.spec)?;
     Ok(Intent::Change(Box::new(edit)))
+}
+
+/// The one pipeline that is to be changed.
+fn target<'s>(r: &mut Reader, scene: &'s Scene, lexicon: &Lexicon) -> Result<&'s Deployed, Need> {
+    let before_names = r.used.clone();
+    let named = names::pipelines(r, scene);
+    let cameras = match named.is_empty() {
+        true => names::cameras(r, scene, lexicon),
+        false => {
+            its_camera(r, &named, scene, lexicon);
+            Cameras::None
+        }
+    };
+    all_but(r, &before_names, scene)?;
+    let candidates: Vec<&Deployed> = match (&named[..], &cameras) {
+        ([], Cameras::These(on)) => scene
+            .pipelines
+            .iter()
+            .filter(|p| on.contains(&p.spec.source))
+            .collect(),
+        ([], Cameras::Unknown(_)) => Vec::new(),
+        ([], _) => scene.pipelines.iter().collect(),
+        (named, _) => scene
+            .pipelines
+            .iter()
+            .filter(|p| named.contains(&p.spec.id))
+            .collect(),
+    };
+    let several = match (&named[..], &cameras) {
+        ([], Cameras::These(on)) => on.len(),
+        (named, _) => named.len(),
+    };
+    if several > 1 {
+        return Err(apart::one_at_a_time(r.written(0..r.tokens.len())));
+    }
+    if let [target] = candidates.as_slice() {
+        return Ok(target);
+    }
+    // Of those that were meant one is asked for, else of all.
+    let (text, choices) = match candidates.as_slice() {
+        [] => (listed(scene), ids(scene)),
+        some => {
+            let ids = some.iter().map(|p| p.spec.id.to_string()).collect();
+            (listed_of(some), ids)
+        }
+    };
+    let text = format!("Which pipeline shall be changed? {text}");
+    Err(Need::new(Missing::Pipeline, text).with(choices))
+}
+
+/// The labels that the model of a pipeline knows.
+fn known_labels<'s>(target: &Deployed, scene: &'s Scene) -> &'s [String] {
+    let used = target
+        .spec
+        .model
+        .clone()
+        .or_else(|| watch::named_model(&target.spec.workflow).map(str::to_owned));
+    let model = scene
+        .models
+        .iter()
+        .find(|m| Some(&m.name) == used.as_ref())
+        .or(scene.models.first());
+    model.map(|m| m.labels.as_slice()).unwrap_or_default()
+}
+
+/// Refuses words that are left over, and those that turn the change into another one.
+fn refuse_left_over(
+    r: &Reader,
+    has_objects: bool,
+    target: &Deployed,
+    lexicon: &Lexicon,
+) -> Result<(), Need> {
+    let mut rest = left_over(r, lexicon);
+    let turns = weighty::left_out(r);
+    if let Some(at) = turns.clone() {
+        let written = r.written(at);
+        // `not` carries no meaning elsewhere; here it does.
+        if !rest
+            .iter()
+            .any(|words| words.split(' ').any(|w| w == written))
+        {
+            rest.push(written);
+        }
+    }
+    if let Some(turned) = r.find(&TURNS).or_else(|| way_of(r))
+        && has_objects
+    {
+        rest.push(r.written(turned.at));
+    }
+    if !rest.is_empty() {
+        return Err(not_read(rest, &target.spec.id));
+    }
+    Ok(())
 }
 
 /// Everyday words that say nothing elsewhere, and turn a change of classes into another one: `take the cars out`, `cars, always`.

@@ -2,14 +2,14 @@
 //!
 //! Invariant: nothing here changes anything.
 
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::control;
 use crate::hours::{self, Range};
 use crate::intent::{EventsWanted, Look};
 use crate::kinds;
 use crate::lexicon::Lexicon;
-use crate::names::{self, Cameras};
+use crate::names::{self, Cameras, Mention};
 use crate::need::Notes;
 use crate::reader::{Reader, left_over};
 use crate::scene::{Scene, quoted};
@@ -24,7 +24,67 @@ pub(crate) fn look(
     lexicon: &Lexicon,
     notes: &mut Notes,
 ) -> Result<(Look, String), String> {
-    let has = |r: &Reader, words: &str| r.find(&[words]).is_some();
+    refuse_what_no_table_answers(r)?;
+    let pipelines = its_pipelines(r, scene);
+    let (cameras, all) = its_cameras(r, scene, lexicon)?;
+    let camera = match cameras.as_slice() {
+        [one] => Some(one.clone()),
+        _ => None,
+    };
+    let most = latest(r);
+    let range: Option<Range> = hours::past(r, &scene.now, &mut notes.assumed);
+    let range = range.map(|range| span::been(r, range, &scene.now, &mut notes.assumed));
+    let many = r.take(&["how many", "how often", "number of"]).is_some();
+    if many && has(r, "how many|often") {
+        return Err("Those are two questions. Please ask them one at a time.".to_owned());
+    }
+    let past = has(r, HAPPENED) || has(r, WAS) || most.is_some();
+    // `how many things crossed` is about what happened.
+    let able = has(
+        r,
+        "detect|recognise|recognize|recognised|recognized|classes|class|labels|distinguish",
+    ) || (!many && has(r, "objects|things"));
+    let able = able && !has(r, "did|happened|was|were") && !(many && past);
+    if let Some(found) = itself(r, able && range.is_none(), scene) {
+        return Ok(found);
+    }
+    // `which cameras do you have`
+    let of_cameras = (all || has(r, "cameras|sources")) && cameras.is_empty();
+    if of_cameras && range.is_none() && only_cameras(r, lexicon) {
+        return Ok((
+            Look::Cameras,
+            format!("The cameras are: {}.", names::listed(scene)),
+        ));
+    }
+    let deployed = has(
+        r,
+        "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
+    ) || r.find(&["set up"]).is_some();
+    if range.is_some() || (past && !deployed) {
+        let wanted = EventsWanted {
+            camera,
+            pipelines,
+            only_number: many,
+            most,
+            ..EventsWanted::default()
+        };
+        return events(r, wanted, range, scene, lexicon, notes);
+    }
+    let is_any = !cameras.is_empty();
+    now(r, camera.as_ref(), is_any, many, scene, lexicon)
+}
+
+fn has(r: &Reader, words: &str) -> bool {
+    r.find(&[words]).is_some()
+}
+
+/// Takes the words of a topic, and whether one stood there.
+fn topic(r: &mut Reader, words: &str) -> bool {
+    r.take_all(&[words])
+}
+
+/// Refuses questions for pictures, notes, spans and reasons: nothing that can be looked up.
+fn refuse_what_no_table_answers(r: &Reader) -> Result<(), String> {
     if has(r, "picture|photo|image|snapshot|describe")
         && (has(r, "in|describe|on|what|what's"))
         && !has(r, "classes|labels")
@@ -52,137 +112,138 @@ pub(crate) fn look(
             quoted(&r.written(found.at))
         ));
     }
-    // Why something was or was not so, and what would be: nothing that can be looked up.
+    // Why something was or was not so, and what would be.
     if has(r, "why|would|talking|saying|sound|hear") {
         return Err(String::new());
     }
-    let pipelines = its_pipelines(r, scene);
-    let named = names::cameras(r, scene, lexicon);
-    if let Cameras::Unknown(written) = &named
-        && stands_before_camera(r, written)
-    {
-        return Err(names::no_such_camera(written, scene).text);
+    Ok(())
+}
+
+/// The cameras that a question names, and whether it means all of them.
+fn its_cameras(
+    r: &mut Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Result<(Vec<SourceId>, bool), String> {
+    match names::cameras(r, scene, lexicon) {
+        Cameras::Unknown(written) if stands_before_camera(r, &written) => {
+            Err(names::no_such_camera(&written, scene).text)
+        }
+        Cameras::These(cameras) => Ok((cameras, false)),
+        Cameras::All => Ok((Vec::new(), true)),
+        Cameras::None | Cameras::Unknown(_) => Ok((Vec::new(), false)),
     }
-    let all = named == Cameras::All;
-    let cameras = match named {
-        Cameras::These(cameras) => cameras,
-        Cameras::None | Cameras::All | Cameras::Unknown(_) => Vec::new(),
-    };
-    let camera = match cameras.as_slice() {
-        [one] => Some(one.clone()),
-        _ => None,
-    };
-    let most = latest(r);
-    let range: Option<Range> = hours::past(r, &scene.now, &mut notes.assumed);
-    let range = range.map(|range| span::been(r, range, &scene.now, &mut notes.assumed));
-    let many = r.take(&["how many", "how often", "number of"]).is_some();
-    if many && has(r, "how many|often") {
-        return Err("Those are two questions. Please ask them one at a time.".to_owned());
-    }
-    let past = has(r, HAPPENED) || has(r, WAS) || most.is_some();
-    // `how many things crossed` is about what happened.
-    let able = has(
-        r,
-        "detect|recognise|recognize|recognised|recognized|classes|class|labels|distinguish",
-    ) || (!many && has(r, "objects|things"));
-    let able = able && !has(r, "did|happened|was|were") && !(many && past);
-    let topic = |r: &mut Reader, words: &str| r.take_all(&[words]);
+}
+
+/// A question for what can be said, or for what the models know.
+fn itself(r: &mut Reader, able: bool, scene: &Scene) -> Option<(Look, String)> {
     if topic(r, "templates|template") {
-        return Ok((Look::Templates, String::new()));
+        return Some((Look::Templates, String::new()));
     }
     if topic(r, "help|commands") || r.take(&["what can i say|ask|do"]).is_some() {
-        return Ok((Look::Help, HELP.to_owned()));
+        return Some((Look::Help, HELP.to_owned()));
     }
-    if able && range.is_none() {
-        return Ok((Look::Classes, classes(scene)));
+    able.then(|| (Look::Classes, classes(scene)))
+}
+
+/// Whether a question that names cameras says nothing else.
+fn only_cameras(r: &Reader, lexicon: &Lexicon) -> bool {
+    let mut rest = r.clone();
+    rest.take_all(&[
+        "cameras|sources",
+        SHOWN,
+        "known|connected|available|configured|added|installed",
+    ]);
+    left_over(&rest, lexicon).is_empty() && !has(&rest, "status|health")
+}
+
+/// A question for what happened. `wanted` says on which camera, of which pipelines and how many.
+fn events(
+    r: &mut Reader,
+    mut wanted: EventsWanted,
+    range: Option<Range>,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    notes: &mut Notes,
+) -> Result<(Look, String), String> {
+    let many = wanted.only_number;
+    let said = has(r, HAPPENED) || range.is_some() || wanted.most.is_some();
+    let of_events = has(r, "events|event|alerts|alarms|warnings|incidents");
+    let kinds = kinds::asked(r, many);
+    let mentions = names::classes(r, scene, lexicon);
+    let said = said || !kinds.is_empty() || !mentions.is_empty();
+    let (labels, told_apart) = known_labels(&mentions, scene);
+    r.take_all(&[
+        "happened|happen|events|event|alerts|alarms|warnings|incidents|came|seen|passed|appeared",
+        "went|anything|counted|recorded|altogether|total",
+        SHOWN,
+        "last|latest|recent",
+    ]);
+    // A number of something else, and a list for what is no list, are no answers.
+    if many || !said {
+        nothing_else(r, lexicon)?;
     }
-    // `which cameras do you have`
-    let of_cameras = (all || r.find(&["cameras|sources"]).is_some()) && cameras.is_empty();
-    if of_cameras && range.is_none() {
-        let mut rest = r.clone();
-        rest.take_all(&[
-            "cameras|sources",
-            SHOWN,
-            "known|connected|available|configured|added|installed",
-        ]);
-        if left_over(&rest, lexicon).is_empty() && !has(&rest, "status|health") {
-            return Ok((
-                Look::Cameras,
-                format!("The cameras are: {}.", names::listed(scene)),
+    another_time(r)?;
+    notes.not_understood.extend(left_over(r, lexicon));
+    let watches: Vec<_> = scene
+        .pipelines
+        .iter()
+        .filter(|p| wanted.pipelines.is_empty() || wanted.pipelines.contains(&p.spec.id))
+        .filter(|p| wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c))
+        .collect();
+    let (conditions, mut told) = kinds::counted(&kinds, &watches, &labels, many);
+    if many && kinds.is_empty() && !of_events {
+        told.push(kinds::events_of(&watches, &labels));
+    }
+    let (from, to) = range.unwrap_or((None, None));
+    told.extend(told_apart);
+    told.push(span::told((from, to), &scene.now));
+    told.retain(|sentence| !sentence.is_empty());
+    wanted.labels = labels;
+    wanted.conditions = conditions;
+    wanted.from = from;
+    wanted.to = to;
+    Ok((Look::Events(wanted), told.join(" ")))
+}
+
+/// The labels of what is named, and a sentence for each that no model tells apart.
+fn known_labels(mentions: &[Mention], scene: &Scene) -> (Vec<String>, Vec<String>) {
+    let mut labels: Vec<String> = Vec::new();
+    let mut told_apart = Vec::new();
+    for mention in mentions {
+        let known = |label: &&String| scene.models.iter().any(|m| m.labels.contains(label));
+        let of_it: Vec<&String> = mention.labels.iter().filter(known).collect();
+        if of_it.is_empty() && !mention.labels.is_empty() {
+            told_apart.push(format!(
+                "No model here tells {} apart: all that moved or was seen is meant.",
+                quoted(&mention.said)
             ));
         }
-    }
-    let deployed = has(
-        r,
-        "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
-    ) || r.find(&["set up"]).is_some();
-    if range.is_some() || (past && !deployed) {
-        let said = has(r, HAPPENED) || range.is_some() || most.is_some();
-        let of_events = has(r, "events|event|alerts|alarms|warnings|incidents");
-        let kinds = kinds::asked(r, many);
-        let mentions = names::classes(r, scene, lexicon);
-        let said = said || !kinds.is_empty() || !mentions.is_empty();
-        let mut labels: Vec<String> = Vec::new();
-        let mut told_apart = Vec::new();
-        for mention in mentions {
-            let known = |label: &&String| scene.models.iter().any(|m| m.labels.contains(label));
-            let of_it: Vec<&String> = mention.labels.iter().filter(known).collect();
-            if of_it.is_empty() && !mention.labels.is_empty() {
-                told_apart.push(format!(
-                    "No model here tells {} apart: all that moved or was seen is meant.",
-                    quoted(&mention.said)
-                ));
-            }
-            for label in of_it {
-                if !labels.contains(label) {
-                    labels.push(label.clone());
-                }
+        for label in of_it {
+            if !labels.contains(label) {
+                labels.push(label.clone());
             }
         }
-        r.take_all(&[
-            "happened|happen|events|event|alerts|alarms|warnings|incidents|came|seen|passed|appeared",
-            "went|anything|counted|recorded|altogether|total",
-            SHOWN,
-            "last|latest|recent",
-        ]);
-        // A number of something else, and a list for what is no list, are no answers.
-        if many || !said {
-            nothing_else(r, lexicon)?;
-        }
-        another_time(r)?;
-        notes.not_understood.extend(left_over(r, lexicon));
-        let watches: Vec<_> = scene
-            .pipelines
-            .iter()
-            .filter(|p| pipelines.is_empty() || pipelines.contains(&p.spec.id))
-            .filter(|p| camera.as_ref().is_none_or(|c| p.spec.source == *c))
-            .collect();
-        let (conditions, mut told) = kinds::counted(&kinds, &watches, &labels, many);
-        if many && kinds.is_empty() && !of_events {
-            told.push(kinds::events_of(&watches, &labels));
-        }
-        let (from, to) = range.unwrap_or((None, None));
-        told.extend(told_apart);
-        told.push(span::told((from, to), &scene.now));
-        told.retain(|sentence| !sentence.is_empty());
-        let wanted = EventsWanted {
-            camera,
-            pipelines,
-            labels,
-            conditions,
-            from,
-            to,
-            only_number: many,
-            most,
-        };
-        return Ok((Look::Events(wanted), told.join(" ")));
     }
+    (labels, told_apart)
+}
+
+/// A question for the present: status, pipelines, cameras, models. `is_any`: a camera is named.
+fn now(
+    r: &mut Reader,
+    camera: Option<&SourceId>,
+    is_any: bool,
+    many: bool,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Result<(Look, String), String> {
     let states = "status|health|online|offline|working|ok|okay|alive|fps|connected";
+    let status = || (Look::Status(camera.cloned()), control::listed(scene));
     if has(r, states) || many && names::mentions_class(r, scene, lexicon) || has(r, "there") {
         r.take_all(&[states, "box|system|everything|anything|overall|happening"]);
         drop(names::classes(r, scene, lexicon));
         nothing_else(r, lexicon)?;
-        return Ok((Look::Status(camera), control::listed(scene)));
+        return Ok(status());
     }
     if topic(
         r,
@@ -190,18 +251,18 @@ pub(crate) fn look(
     ) {
         r.take_all(&["everything|anything"]);
         nothing_else(r, lexicon)?;
-        let text = match &camera {
+        let text = match camera {
             Some(camera) => control::listed_on(scene, camera),
             None => control::listed(scene),
         };
-        return Ok((Look::Pipelines(camera), text));
+        return Ok((Look::Pipelines(camera.cloned()), text));
     }
-    if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || !cameras.is_empty() {
+    if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || is_any {
         r.take_all(&["sources", "happening"]);
         drop(names::classes(r, scene, lexicon));
         nothing_else(r, lexicon)?;
         if camera.is_some() {
-            return Ok((Look::Status(camera), control::listed(scene)));
+            return Ok(status());
         }
         return Ok((
             Look::Cameras,
@@ -269,7 +330,6 @@ fn stands_before_camera(r: &Reader, written: &str) -> bool {
 /// Words that ask to be shown something, and for when.
 const SHOWN: &str = "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";
 
-/// Refuses to show how things are where something else was asked: a table is no answer to `what colour is the sky`.
 /// Refuses a question of which words about a time are left over: what happened in another one is no answer.
 fn another_time(r: &Reader) -> Result<(), String> {
     let time = (0..r.tokens.len()).find(|i| {
@@ -290,6 +350,8 @@ fn another_time(r: &Reader) -> Result<(), String> {
     ))
 }
 
+/// Refuses to show the present where something else was asked: a table is no answer to `what colour
+/// is the sky`.
 fn nothing_else(r: &mut Reader, lexicon: &Lexicon) -> Result<(), String> {
     r.take_all(&[SHOWN, "no changes|change"]);
     match left_over(r, lexicon).as_slice() {

@@ -58,12 +58,19 @@ fn sideways(r: &Reader) -> Option<bool> {
     (said(["top", "bottom"]) || said(["up", "down"])).then_some(false)
 }
 
-fn coordinates(
-    r: &mut Reader,
-    size: Option<[u32; 2]>,
-    assumed: &mut Vec<String>,
-) -> Result<Option<Said>, Wrong> {
-    let words = [
+/// A shape as it is written: its word, its name if it has one, and the numbers behind it.
+struct Drawn {
+    /// Where the word stands.
+    begin: usize,
+    /// Where the first number stands.
+    at: usize,
+    word: &'static str,
+    name: Option<String>,
+}
+
+/// Finds the first word for a shape that numbers follow.
+fn find_drawn(r: &Reader) -> Option<Drawn> {
+    const WORDS: [&str; 8] = [
         "rectangle",
         "rect",
         "box",
@@ -73,9 +80,9 @@ fn coordinates(
         "region",
         "line",
     ];
-    let start = (0..r.tokens.len()).find_map(|i| {
-        let word = words.iter().find(|w| **w == r.word(i))?;
-        let mut at = i + 1;
+    (0..r.tokens.len()).find_map(|begin| {
+        let word = WORDS.into_iter().find(|w| *w == r.word(begin))?;
+        let mut at = begin + 1;
         let mut name = None;
         if matches!(r.word(at), "called" | "named") {
             name = Some(r.written(at + 1..at + 2));
@@ -97,13 +104,31 @@ fn coordinates(
         ) {
             at += 1;
         }
-        matches!(r.tokens.get(at)?.kind, Kind::Number(_)).then_some((i, at, *word, name))
-    });
-    let Some((begin, mut at, word, name)) = start else {
-        return Ok(None);
+        let is_number = matches!(r.tokens.get(at)?.kind, Kind::Number(_));
+        is_number.then_some(Drawn {
+            begin,
+            at,
+            word,
+            name,
+        })
+    })
+}
+
+/// The numbers of a shape and their unit.
+#[derive(Default)]
+struct Numbers {
+    numbers: Vec<f64>,
+    percent: bool,
+    pixels: bool,
+    /// Behind the last of them.
+    end: usize,
+}
+
+fn numbers(r: &Reader, mut at: usize) -> Numbers {
+    let mut found = Numbers {
+        end: at,
+        ..Numbers::default()
     };
-    let (mut numbers, mut percent, mut pixels) = (Vec::new(), false, false);
-    let mut end = at;
     while let Some(token) = r.tokens.get(at) {
         match (token.kind, token.text.as_str()) {
             // A time belongs to something else.
@@ -116,16 +141,16 @@ fn coordinates(
                 break;
             }
             (Kind::Number(n), _) => {
-                numbers.push(n);
-                end = at + 1;
+                found.numbers.push(n);
+                found.end = at + 1;
             }
             (_, "%" | "percent") => {
-                percent = true;
-                end = at + 1;
+                found.percent = true;
+                found.end = at + 1;
             }
             (_, "px" | "pixel" | "pixels") => {
-                pixels = true;
-                end = at + 1;
+                found.pixels = true;
+                found.end = at + 1;
             }
             (
                 _,
@@ -136,18 +161,46 @@ fn coordinates(
         }
         at += 1;
     }
-    let written = r.written(begin..end);
-    r.mark(begin..end);
-    if matches!(r.any_word(end), ")" | "]") {
-        r.mark(end..end + 1);
+    found
+}
+
+impl Numbers {
+    /// What a coordinate is divided by to be a share of the picture.
+    fn scale(&self, size: Option<[u32; 2]>, assumed: &mut Vec<String>) -> Result<[f64; 2], Wrong> {
+        let share = !self.percent && !self.pixels && self.numbers.iter().all(|n| *n <= 1.0);
+        let scale = match (self.percent, share, size) {
+            (true, _, _) => [100.0, 100.0],
+            (_, true, _) => [1.0, 1.0],
+            (_, _, Some([w, h])) if w > 0 && h > 0 => [f64::from(w), f64::from(h)],
+            _ => return Err(Wrong::NoSize),
+        };
+        if !self.percent && !share && !self.pixels {
+            assumed.push("Coordinates without a sign are taken as pixels.".to_owned());
+        }
+        Ok(scale)
     }
-    let count = numbers.len();
-    let (pairs, _) = numbers.as_chunks::<2>();
-    let fits = match word {
+}
+
+fn coordinates(
+    r: &mut Reader,
+    size: Option<[u32; 2]>,
+    assumed: &mut Vec<String>,
+) -> Result<Option<Said>, Wrong> {
+    let Some(drawn) = find_drawn(r) else {
+        return Ok(None);
+    };
+    let found = numbers(r, drawn.at);
+    let written = r.written(drawn.begin..found.end);
+    r.mark(drawn.begin..found.end);
+    if matches!(r.any_word(found.end), ")" | "]") {
+        r.mark(found.end..found.end + 1);
+    }
+    let count = found.numbers.len();
+    let fits = match drawn.word {
         "line" => count == 4,
-        "polygon" => count >= 6 && count % 2 == 0,
+        "polygon" => count >= 6 && count.is_multiple_of(2),
         "rectangle" | "rect" | "box" => count == 4,
-        _ => count >= 4 && count % 2 == 0,
+        _ => count >= 4 && count.is_multiple_of(2),
     };
     if !fits {
         return Err(Wrong::Text(format!(
@@ -155,22 +208,14 @@ fn coordinates(
              three corners"
         )));
     }
-    let share = !percent && !pixels && numbers.iter().all(|n| *n <= 1.0);
-    let scale = match (percent, share, size) {
-        (true, _, _) => [100.0, 100.0],
-        (_, true, _) => [1.0, 1.0],
-        (_, _, Some([w, h])) if w > 0 && h > 0 => [f64::from(w), f64::from(h)],
-        _ => return Err(Wrong::NoSize),
-    };
-    if !percent && !share && !pixels {
-        assumed.push("Coordinates without a sign are taken as pixels.".to_owned());
-    }
+    let scale = found.scale(size, assumed)?;
+    let (pairs, _) = found.numbers.as_chunks::<2>();
     let points: Vec<[f64; 2]> = pairs
         .iter()
         .map(|[x, y]| [x / scale[0], y / scale[1]])
         .collect();
     if points.iter().flatten().any(|c| *c > 1.0) {
-        let whole = match (percent, size) {
+        let whole = match (found.percent, size) {
             (false, Some([w, h])) => format!("which is {w} x {h} pixels"),
             _ => "which ends at 100 %".to_owned(),
         };
@@ -178,7 +223,7 @@ fn coordinates(
             "\"{written}\" reaches out of the picture, {whole}"
         )));
     }
-    let shape = match (word, points.as_slice()) {
+    let shape = match (drawn.word, points.as_slice()) {
         ("line", [a, b]) => Shape::Line(*a, *b),
         (_, [a, b]) => rectangle(*a, *b),
         _ => Shape::Zone(points),
@@ -191,7 +236,7 @@ fn coordinates(
     Ok(Some(Said {
         shape,
         text: format!("the {written}"),
-        name,
+        name: drawn.name,
     }))
 }
 
@@ -416,85 +461,87 @@ pub(crate) fn way(r: &mut Reader) -> Option<Way> {
     }
 }
 
+/// How people say the directions.
+const WAYS: [(&[&str], Way); 7] = [
+    (
+        &[
+            "in|from? either|any|both|each direction|directions|way|ways",
+            "and? those|them|these|ones? that|who|which? go|goes|drive|drives|come|comes? in? the? other|opposite way|direction",
+            "in the other|opposite way|direction",
+            "back and forth",
+            "going|coming? both ways|directions",
+            "both ways",
+        ],
+        Way::Any,
+    ),
+    (
+        &[
+            "from? the? left to the? right",
+            "left-to-right",
+            "rightwards",
+            "to the right",
+            "towards the right",
+            "coming? from the? left side?",
+        ],
+        Way::Along([1.0, 0.0]),
+    ),
+    (
+        &[
+            "from? the? right to the? left",
+            "right-to-left",
+            "leftwards",
+            "to the left",
+            "towards the left",
+            "coming? from the? right side?",
+        ],
+        Way::Along([-1.0, 0.0]),
+    ),
+    (
+        &[
+            "from? the? top to the? bottom",
+            "top-to-bottom",
+            "downwards",
+            "downward",
+            "from above",
+            "going|moving|driving|walking down",
+            "go|goes|walk|walks|drive|drives|run|runs|ride|rides|move|moves down over|across|through|past",
+            "coming? from the? top",
+        ],
+        Way::Along([0.0, 1.0]),
+    ),
+    (
+        &[
+            "from? the? bottom to the? top",
+            "bottom-to-top",
+            "upwards",
+            "upward",
+            "from below",
+            "going|moving|driving|walking up",
+            "go|goes|walk|walks|drive|drives|run|runs|ride|rides|move|moves up over|across|through|past",
+            "coming? from the? bottom",
+        ],
+        Way::Along([0.0, -1.0]),
+    ),
+    (
+        &[
+            "inwards|inward|inbound|incoming",
+            "direction in",
+            "from? the? outside to the? inside",
+        ],
+        Way::In,
+    ),
+    (
+        &[
+            "outwards|outward|outbound|outgoing",
+            "direction out",
+            "from? the? inside to the? outside",
+        ],
+        Way::Out,
+    ),
+];
+
 /// The directions that a request names, each once.
 pub(crate) fn ways(r: &mut Reader) -> Vec<Way> {
-    const WAYS: [(&[&str], Way); 7] = [
-        (
-            &[
-                "in|from? either|any|both|each direction|directions|way|ways",
-                "and? those|them|these|ones? that|who|which? go|goes|drive|drives|come|comes? in? the? other|opposite way|direction",
-                "in the other|opposite way|direction",
-                "back and forth",
-                "going|coming? both ways|directions",
-                "both ways",
-            ],
-            Way::Any,
-        ),
-        (
-            &[
-                "from? the? left to the? right",
-                "left-to-right",
-                "rightwards",
-                "to the right",
-                "towards the right",
-                "coming? from the? left side?",
-            ],
-            Way::Along([1.0, 0.0]),
-        ),
-        (
-            &[
-                "from? the? right to the? left",
-                "right-to-left",
-                "leftwards",
-                "to the left",
-                "towards the left",
-                "coming? from the? right side?",
-            ],
-            Way::Along([-1.0, 0.0]),
-        ),
-        (
-            &[
-                "from? the? top to the? bottom",
-                "top-to-bottom",
-                "downwards",
-                "downward",
-                "from above",
-                "going|moving|driving|walking down",
-                "go|goes|walk|walks|drive|drives|run|runs|ride|rides|move|moves down over|across|through|past",
-                "coming? from the? top",
-            ],
-            Way::Along([0.0, 1.0]),
-        ),
-        (
-            &[
-                "from? the? bottom to the? top",
-                "bottom-to-top",
-                "upwards",
-                "upward",
-                "from below",
-                "going|moving|driving|walking up",
-                "go|goes|walk|walks|drive|drives|run|runs|ride|rides|move|moves up over|across|through|past",
-                "coming? from the? bottom",
-            ],
-            Way::Along([0.0, -1.0]),
-        ),
-        (
-            &[
-                "inwards|inward|inbound|incoming",
-                "direction in",
-                "from? the? outside to the? inside",
-            ],
-            Way::In,
-        ),
-        (
-            &[
-                "outwards|outward|outbound|outgoing",
-                "direction out",
-                "from? the? inside to the? outside",
-            ],
-            Way::Out,
-        ),
-    ];
     let mut said: Vec<Way> = Vec::new();
     for (patterns, way) in WAYS {
         for pattern in patterns {

@@ -24,10 +24,7 @@ pub(super) fn objects(
     acts: &Acts,
 ) -> Result<(String, Objects, bool), Need> {
     let Some(first) = scene.models.first() else {
-        return Err(Need::new(
-            Missing::Class,
-            "There is no model to look with. Add one, then ask again.",
-        ));
+        return Err(no_model());
     };
     let mentions = missing_equipment(r, mentions, scene)?;
     let mentions = narrowed(r, who_parks(mentions, acts, lexicon));
@@ -36,72 +33,10 @@ pub(super) fn objects(
         .any(|m| m.stand == Stand::None || m.is_nobody());
     let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
         mentions.iter().partition(|m| m.stand == Stand::Excluded);
-    if let Some(vague) = (0..r.tokens.len()).find(|i| lexicon.is_vague(r.word(*i))) {
-        let text = format!(
-            "\"{}\" says too little: say what to look for and what it does, such as \"a person enters at night\".",
-            r.written(vague..vague + 1)
-        );
-        return Err(Need::new(Missing::Meaning, text));
-    }
-    if let Some(unknown) = coordinated(r, &mentions, lexicon) {
-        // With what was named beside it an answer would be another request.
-        let need = unknown_class(&unknown, scene, lexicon);
-        let text = format!(
-            "{} Say the request again without it.",
-            need.text.replace(WHAT_INSTEAD, "")
-        );
-        return Err(Need::new(Missing::Meaning, text));
-    }
+    refuse_vague(r, &mentions, scene, lexicon)?;
     if wanted.is_empty() && excluded.is_empty() {
-        let usual = (0..r.tokens.len()).find_map(|i| lexicon.occupants(r.any_word(i)));
-        let person = ["person".to_owned()];
-        // Who loiters and who queues is a person; so is whoever is in a place of which nothing is known.
-        let labels = match usual {
-            Some(usual) if !acts.people => usual,
-            _ => &person[..],
-        };
-        if acts.empty || acts.occupied || acts.people {
-            let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
-            let model = scene.models.iter().find(known).unwrap_or(first);
-            let labels: Vec<String> = labels
-                .iter()
-                .filter(|l| model.labels.contains(l))
-                .cloned()
-                .collect();
-            let said = match labels.as_slice() {
-                [] => "anything".to_owned(),
-                labels => labels.join(" or "),
-            };
-            notes.assumed.push(match model.labels.is_empty() {
-                true => tells_none_apart(model),
-                false => format!("Who or what was not said: {said}."),
-            });
-            return Ok((model.name.clone(), Objects { labels, said }, none));
-        }
-        let in_place =
-            |word: &str| place.is_some_and(|p| p.to_lowercase().split(' ').any(|w| w == word));
-        // A number, a time or a negation is no class: `No model here knows "two"` would be no answer.
-        let is_class = |word: &str| {
-            !weighty::is_weighty(word) && !weighty::is_unit(word) && number_word(word).is_none()
-        };
-        let strange = (0..r.tokens.len()).find(|i| {
-            let word = r.word(*i);
-            !word.is_empty()
-                && r.tokens.get(*i).is_some_and(|t| t.is_word())
-                && !lexicon.is_filler(word)
-                && !in_place(word)
-                && is_class(word)
-        });
-        if strange.is_none() {
-            weighty::refuse(r)?;
-        }
-        return Err(match strange {
-            Some(i) => unknown_class(&r.written(i..i + 1), scene, lexicon),
-            None => Need::new(
-                Missing::Class,
-                "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
-            ),
-        });
+        return unnamed(r, place, scene, lexicon, notes, acts)
+            .map(|(model, objects)| (model, objects, none));
     }
     if both(r, &wanted) {
         notes
@@ -130,26 +65,7 @@ pub(super) fn objects(
     if or_anything {
         said = "anything".to_owned();
     }
-    let pick = |model: &Model, mention: &Mention| -> Vec<String> {
-        let has = |label: &&String| mention.labels.iter().any(|l| folded(l) == folded(label));
-        model.labels.iter().filter(has).cloned().collect()
-    };
-    let knows = |model: &&Model| {
-        let named: Vec<_> = mentions.iter().filter(|m| !m.labels.is_empty()).collect();
-        named.iter().all(|m| !pick(model, m).is_empty())
-    };
-    let Some(model) = scene.models.iter().find(knows) else {
-        let missing = mentions.iter().find(|m| {
-            !m.labels.is_empty() && scene.models.iter().all(|model| pick(model, m).is_empty())
-        });
-        return Err(match missing {
-            Some(mention) => unknown_class(&mention.said, scene, lexicon),
-            None => Need::new(
-                Missing::Class,
-                "No single model knows all of these. Ask for them one at a time.",
-            ),
-        });
-    };
+    let model = model_for(&mentions, scene, lexicon)?;
     let mut labels: Vec<String> = if all && excluded.is_empty() {
         Vec::new()
     } else if all {
@@ -180,6 +96,133 @@ pub(super) fn objects(
         },
         none,
     ))
+}
+
+fn no_model() -> Need {
+    Need::new(
+        Missing::Class,
+        "There is no model to look with. Add one, then ask again.",
+    )
+}
+
+/// Refuses a word that says too little, and one that stands beside a class as if it were one.
+fn refuse_vague(
+    r: &Reader,
+    mentions: &[Mention],
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Result<(), Need> {
+    if let Some(vague) = (0..r.tokens.len()).find(|i| lexicon.is_vague(r.word(*i))) {
+        let text = format!(
+            "\"{}\" says too little: say what to look for and what it does, such as \"a person enters at night\".",
+            r.written(vague..vague + 1)
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    if let Some(unknown) = coordinated(r, mentions, lexicon) {
+        // With what was named beside it an answer would be another request.
+        let need = unknown_class(&unknown, scene, lexicon);
+        let text = format!(
+            "{} Say the request again without it.",
+            need.text.replace(WHAT_INSTEAD, "")
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    Ok(())
+}
+
+/// The objects of a request that names none: those that a place usually holds, or people.
+fn unnamed(
+    r: &Reader,
+    place: Option<&str>,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    notes: &mut Notes,
+    acts: &Acts,
+) -> Result<(String, Objects), Need> {
+    let Some(first) = scene.models.first() else {
+        return Err(no_model());
+    };
+    let usual = (0..r.tokens.len()).find_map(|i| lexicon.occupants(r.any_word(i)));
+    let person = ["person".to_owned()];
+    // Who loiters and who queues is a person; so is whoever is in a place of which nothing is known.
+    let labels = match usual {
+        Some(usual) if !acts.people => usual,
+        _ => &person[..],
+    };
+    if acts.empty || acts.occupied || acts.people {
+        let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
+        let model = scene.models.iter().find(known).unwrap_or(first);
+        let labels: Vec<String> = labels
+            .iter()
+            .filter(|l| model.labels.contains(l))
+            .cloned()
+            .collect();
+        let said = match labels.as_slice() {
+            [] => "anything".to_owned(),
+            labels => labels.join(" or "),
+        };
+        notes.assumed.push(match model.labels.is_empty() {
+            true => tells_none_apart(model),
+            false => format!("Who or what was not said: {said}."),
+        });
+        return Ok((model.name.clone(), Objects { labels, said }));
+    }
+    let in_place =
+        |word: &str| place.is_some_and(|p| p.to_lowercase().split(' ').any(|w| w == word));
+    // A number, a time or a negation is no class: `No model here knows "two"` would be no answer.
+    let is_class = |word: &str| {
+        !weighty::is_weighty(word) && !weighty::is_unit(word) && number_word(word).is_none()
+    };
+    let strange = (0..r.tokens.len()).find(|i| {
+        let word = r.word(*i);
+        !word.is_empty()
+            && r.tokens.get(*i).is_some_and(|t| t.is_word())
+            && !lexicon.is_filler(word)
+            && !in_place(word)
+            && is_class(word)
+    });
+    if strange.is_none() {
+        weighty::refuse(r)?;
+    }
+    Err(match strange {
+        Some(i) => unknown_class(&r.written(i..i + 1), scene, lexicon),
+        None => Need::new(
+            Missing::Class,
+            "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
+        ),
+    })
+}
+
+/// The labels of a model that are meant.
+fn pick(model: &Model, mention: &Mention) -> Vec<String> {
+    let has = |label: &&String| mention.labels.iter().any(|l| folded(l) == folded(label));
+    model.labels.iter().filter(has).cloned().collect()
+}
+
+/// The first model that knows all that is named.
+fn model_for<'s>(
+    mentions: &[Mention],
+    scene: &'s Scene,
+    lexicon: &Lexicon,
+) -> Result<&'s Model, Need> {
+    let knows = |model: &&Model| {
+        let mut named = mentions.iter().filter(|m| !m.labels.is_empty());
+        named.all(|m| !pick(model, m).is_empty())
+    };
+    if let Some(model) = scene.models.iter().find(knows) {
+        return Ok(model);
+    }
+    let missing = mentions.iter().find(|m| {
+        !m.labels.is_empty() && scene.models.iter().all(|model| pick(model, m).is_empty())
+    });
+    Err(match missing {
+        Some(mention) => unknown_class(&mention.said, scene, lexicon),
+        None => Need::new(
+            Missing::Class,
+            "No single model knows all of these. Ask for them one at a time.",
+        ),
+    })
 }
 
 /// What is said of a model without classes.
