@@ -1,7 +1,8 @@
 //! Whether this box's wall clock can be trusted.
 //!
-//! The kernel knows, whoever keeps the time (systemd-timesyncd, chrony, ntpd, PTP), and forgets it when nobody does any more. Where it may not be
-//! asked, a file of systemd-timesyncd speaks for it.
+//! - The kernel knows whether any time source (systemd-timesyncd, chrony, ntpd, PTP) disciplines
+//!   it.
+//! - Where asking the kernel is forbidden, the marker file of systemd-timesyncd decides.
 
 use std::ffi::c_long;
 use std::path::Path;
@@ -14,37 +15,40 @@ use crate::kernel;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClockState {
-    /// A time source disciplines it.
+    /// A time source disciplines the clock.
     Synced,
-    /// Nobody says so, but the date is possible.
+    /// No time source is known, but the date is plausible.
     Unknown,
-    /// The date is before this program was written, such as 1970 after a cold boot without a battery.
+    /// The date is before this program was written, such as 1970 after a cold boot without a
+    /// battery.
     Wrong,
 }
 
-/// File that appears once the clock was synchronised, written by systemd-timesyncd (systemd-timesyncd.service(8)).
-const MARKER: &str = "run/systemd/timesync/synchronized";
+/// Marker that systemd-timesyncd writes once the clock was synchronised
+/// (systemd-timesyncd.service(8)).
+const SYNC_MARKER: &str = "run/systemd/timesync/synchronized";
 
-/// 2026-01-01T00:00:00Z in seconds since 1970.
-const WRITTEN: i64 = 1_767_225_600;
+/// The earliest plausible date, 2026-01-01T00:00:00Z, in seconds since 1970.
+const MIN_PLAUSIBLE_UNIX_S: i64 = 1_767_225_600;
 
-/// Judges the clock of the box whose files begin at `root` and that says it is `unix_s` seconds after 1970.
+/// Judges the clock of the box with root folder `root`, which shows `unix_s` seconds after 1970.
 #[must_use]
 pub fn state(root: &Path, unix_s: i64) -> ClockState {
     judge(kernel::max_error_us(), root, unix_s)
 }
 
-/// An error from which on nobody disciplines the clock: the kernel's own limit (`NTP_PHASE_LIMIT`, 16 s, in microseconds). It begins there and comes
-/// back to it 500 ppm at a time, nine hours after the last word of a time source. The same limit is behind `timedatectl`'s "System clock
-/// synchronized"; the flag `STA_UNSYNC` says something else, whether the kernel may set the hardware's clock.
+/// Maximum error from which on the clock counts as undisciplined: the kernel's own limit
+/// (`NTP_PHASE_LIMIT`, 16 s, in microseconds). Without a time source the error grows back to it at
+/// 500 ppm, within nine hours. `timedatectl` uses the same limit for "System clock synchronized".
+/// The flag `STA_UNSYNC` means something else: whether the kernel may set the hardware clock.
 const UNDISCIPLINED_US: c_long = 16_000_000;
 
 fn judge(max_error_us: Option<c_long>, root: &Path, unix_s: i64) -> ClockState {
     let is_synced = match max_error_us {
         Some(error) => error < UNDISCIPLINED_US,
-        None => root.join(MARKER).exists(),
+        None => root.join(SYNC_MARKER).exists(),
     };
-    if unix_s < WRITTEN {
+    if unix_s < MIN_PLAUSIBLE_UNIX_S {
         ClockState::Wrong
     } else if is_synced {
         ClockState::Synced
@@ -59,29 +63,41 @@ mod tests {
     use crate::profile::tests::board;
 
     #[test]
-    fn a_date_before_this_program_is_wrong_whatever_the_marker_says() {
-        let root = board(&[(MARKER, "")]);
+    fn date_before_release_is_wrong_even_with_marker() {
+        let root = board(&[(SYNC_MARKER, "")]);
         assert_eq!(judge(None, root.path(), 0), ClockState::Wrong);
         assert_eq!(judge(Some(0), root.path(), 0), ClockState::Wrong);
-        assert_eq!(judge(None, root.path(), WRITTEN), ClockState::Synced);
+        assert_eq!(
+            judge(None, root.path(), MIN_PLAUSIBLE_UNIX_S),
+            ClockState::Synced
+        );
     }
 
     #[test]
-    fn without_the_kernel_and_a_marker_nobody_vouches_for_the_clock() {
-        assert_eq!(judge(None, board(&[]).path(), WRITTEN), ClockState::Unknown);
+    fn clock_without_kernel_answer_and_marker_is_unknown() {
+        assert_eq!(
+            judge(None, board(&[]).path(), MIN_PLAUSIBLE_UNIX_S),
+            ClockState::Unknown
+        );
     }
 
     #[test]
-    fn the_kernel_vouches_for_every_time_source_and_only_for_as_long_as_there_is_one() {
+    fn clock_is_synced_while_kernel_error_is_below_limit() {
         let error = Some(UNDISCIPLINED_US - 1);
-        assert_eq!(judge(error, board(&[]).path(), WRITTEN), ClockState::Synced);
-        let (gone, marked) = (Some(UNDISCIPLINED_US), board(&[(MARKER, "")]));
-        assert_eq!(judge(gone, marked.path(), WRITTEN), ClockState::Unknown);
+        assert_eq!(
+            judge(error, board(&[]).path(), MIN_PLAUSIBLE_UNIX_S),
+            ClockState::Synced
+        );
+        let (gone, marked) = (Some(UNDISCIPLINED_US), board(&[(SYNC_MARKER, "")]));
+        assert_eq!(
+            judge(gone, marked.path(), MIN_PLAUSIBLE_UNIX_S),
+            ClockState::Unknown
+        );
     }
 
     #[test]
-    fn what_the_kernel_says_is_possible() {
-        // A sandbox may forbid to ask.
+    fn kernel_error_is_in_range() {
+        // A sandbox may forbid the call.
         let error = kernel::max_error_us().unwrap_or_default();
         assert!((0..=UNDISCIPLINED_US).contains(&error), "{error}");
     }

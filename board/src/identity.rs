@@ -1,4 +1,4 @@
-//! Which box this is: its machine id and the name of its hardware.
+//! Identifies the box: its machine id and the model of its hardware.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 
 use crate::read_text;
 
-/// Identity of a box.
+/// The identity of a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Identity {
-    /// `/etc/machine-id`: 32 lower-case hexadecimal digits, made at installation (machine-id(5)).
+    /// `/etc/machine-id`: 32 hexadecimal digits, generated at installation (machine-id(5)).
     pub machine_id: Option<String>,
-    /// Name of the hardware, from the device tree or from DMI.
+    /// Model of the hardware, from the device tree or from DMI.
     pub model: Option<String>,
 }
 
-/// Reads the identity of the box whose files begin at `root`.
+/// Reads the identity of the box with root folder `root`.
 #[must_use]
 pub fn read(root: &Path) -> Identity {
     let is_id = |id: &String| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
@@ -25,7 +25,7 @@ pub fn read(root: &Path) -> Identity {
     }
 }
 
-/// Vendor and product of a PC; boards without a name say something like "To be filled by O.E.M.".
+/// Vendor and product from DMI; placeholders such as "To be filled by O.E.M." are ignored.
 fn dmi(root: &Path) -> Option<String> {
     let named = |text: &String| !text.eq_ignore_ascii_case("to be filled by o.e.m.");
     let product = read_text(root, "sys/class/dmi/id/product_name").filter(named)?;
@@ -41,7 +41,7 @@ mod tests {
     use crate::profile::tests::board;
 
     #[test]
-    fn a_device_tree_names_the_board_before_dmi() {
+    fn model_comes_from_device_tree_before_dmi() {
         let root = board(&[
             ("proc/device-tree/model", "NVIDIA Jetson Orin Nano\0"),
             ("sys/class/dmi/id/product_name", "other"),
@@ -56,13 +56,13 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_id_that_was_not_made_yet_is_no_identity() {
+    fn uninitialized_machine_id_is_none() {
         let root = board(&[("etc/machine-id", "uninitialized\n")]);
         assert_eq!(read(root.path()).machine_id, None);
     }
 
     #[test]
-    fn a_placeholder_of_the_vendor_is_no_name() {
+    fn vendor_placeholder_is_no_model() {
         let root = board(&[("sys/class/dmi/id/product_name", "To Be Filled By O.E.M.")]);
         assert_eq!(read(root.path()).model, None);
     }

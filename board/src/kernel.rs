@@ -1,4 +1,4 @@
-//! What only a call of the C library answers: the one file of this crate with unsafe code.
+//! Calls of the C library; the only file of this crate with unsafe code.
 
 #![allow(
     unsafe_code,
@@ -8,13 +8,13 @@
 use std::ffi::c_long;
 use std::mem::MaybeUninit;
 
-/// The kernel's bound on how wrong the wall clock may be, in microseconds (`maxerror` of adjtimex(2)). None where it may not be asked: a sandbox
-/// takes the call for one that sets the clock.
+/// The kernel's bound on the error of the wall clock, in microseconds (`maxerror` of adjtimex(2)).
+/// `None` where a sandbox forbids the call.
 #[must_use]
 pub(crate) fn max_error_us() -> Option<c_long> {
     let mut answer = MaybeUninit::<libc::timex>::zeroed();
-    // SAFETY: all zeros is a valid `timex`, an integer struct; its `modes` 0 asks and changes nothing. The pointer is valid for the call, which
-    // keeps no copy of it.
+    // SAFETY: all zeros is a valid `timex`, an integer struct; with `modes` 0 the call only reads.
+    // The pointer is valid for the call, which keeps no copy of it.
     let (state, answer) = unsafe {
         let state = libc::adjtimex(answer.as_mut_ptr());
         (state, answer.assume_init())

@@ -1,7 +1,9 @@
-//! What this box is: the only place that names `/proc/device-tree`, `/sys` and `/dev`.
+//! The hardware and system of this box: the only crate that names `/proc/device-tree`, `/sys` and
+//! `/dev`.
 //!
-//! Every reading begins at a root path, `/` on a box and a folder with a few files in tests. A file that is missing is an
-//! answer (`None`, an empty list), never an error: boards differ, and a sensor may be gone tomorrow.
+//! - Every reader takes a root path: `/` on a box, a folder with a few files in tests.
+//! - A missing file is an answer (`None`, an empty list), never an error: boards differ, and a
+//!   sensor may disappear.
 
 pub mod clock;
 pub mod identity;
@@ -12,7 +14,8 @@ pub mod thermal;
 
 use std::path::Path;
 
-/// Reads one small text file below `root`, without trailing blanks and NUL bytes; absent when there is none or it is empty.
+/// Reads a small text file below `root`, trimmed of blanks and NUL bytes; `None` when missing or
+/// empty.
 fn read_text(root: &Path, path: &str) -> Option<String> {
     let bytes = std::fs::read(root.join(path)).ok()?;
     let text = String::from_utf8_lossy(&bytes);

@@ -1,4 +1,4 @@
-//! Which kind of board this is, as far as the rest has to know.
+//! Detects the kind of board and its video devices.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::read_text;
 
-/// Kind of board.
+/// The kind of board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
@@ -16,10 +16,10 @@ pub enum Profile {
     Generic,
 }
 
-/// Finds out the kind of the board whose files begin at `root`.
+/// Detects the kind of the board with root folder `root`.
 ///
-/// A Jetson names its system on chip in the device tree (`nvidia,tegra…`) and carries `/etc/nv_tegra_release`; containers
-/// often have only one of the two.
+/// A Jetson names its system on chip in the device tree (`nvidia,tegra…`) and carries
+/// `/etc/nv_tegra_release`; containers often have only one of the two.
 #[must_use]
 pub fn detect(root: &Path) -> Profile {
     // NUL-separated strings, the most specific first (Devicetree Specification 0.4, section 2.3.1).
@@ -32,7 +32,7 @@ pub fn detect(root: &Path) -> Profile {
     }
 }
 
-/// Video devices that are there, such as `/dev/video0`, in the order of their numbers.
+/// Lists the video devices, such as `/dev/video0`, by number.
 #[must_use]
 pub fn video_devices(root: &Path) -> Vec<std::path::PathBuf> {
     let Ok(entries) = std::fs::read_dir(root.join("dev")) else {
@@ -58,7 +58,7 @@ pub fn video_devices(root: &Path) -> Vec<std::path::PathBuf> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A folder with these files.
+    /// A root folder with these files.
     pub(crate) fn board(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a temporary folder");
         for (path, text) in files {
@@ -70,14 +70,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_jetson_is_known_by_its_device_tree() {
+    fn jetson_is_detected_by_device_tree() {
         let compatible = "nvidia,p3768-0000+p3767-0005\0nvidia,p3767-0005\0nvidia,tegra234\0";
         let root = board(&[("proc/device-tree/compatible", compatible)]);
         assert_eq!(detect(root.path()), Profile::Jetson);
     }
 
     #[test]
-    fn a_jetson_container_without_device_tree_is_known_by_its_release_file() {
+    fn jetson_container_is_detected_by_release_file() {
         let root = board(&[("etc/nv_tegra_release", "# R36 (release)")]);
         assert_eq!(detect(root.path()), Profile::Jetson);
     }
@@ -93,7 +93,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn video_devices_are_listed_in_the_order_of_their_numbers() {
+    fn video_devices_are_listed_by_number() {
         let root = board(&[
             ("dev/video10", ""),
             ("dev/video2", ""),

@@ -1,10 +1,10 @@
-//! How much room is left.
+//! Reads the free space of a file system.
 
 use std::path::Path;
 
 use serde::Serialize;
 
-/// Room of the file system that holds a path, in bytes.
+/// Free and total space of a file system, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Space {
     /// Bytes that this user may still write.
@@ -13,22 +13,22 @@ pub struct Space {
     pub total: u64,
 }
 
-/// Why the room can't be told.
+/// The free space could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("can't tell the free space of {path}: {source}")]
+#[error("can't read the free space of {path}: {source}")]
 pub struct StorageError {
-    /// Which path.
     pub path: std::path::PathBuf,
-    /// What the system said.
+    /// The error of the operating system.
     pub source: std::io::Error,
 }
 
-/// Reads the room of the file system that holds `path`, or would hold it: the nearest folder above that exists counts.
+/// Reads the space of the file system of `path`. The nearest existing parent counts when `path`
+/// does not exist.
 ///
 /// # Errors
 /// [`StorageError`] when the file system does not answer.
 pub fn space(path: &Path) -> Result<Space, StorageError> {
-    // Above the first part of a relative path is the folder in which the program runs.
+    // The parent of the first component of a relative path is the working directory.
     let here = |p: &'_ Path| p.as_os_str().is_empty();
     let mut above = path
         .ancestors()
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_not_there_yet_has_the_room_of_the_one_above() {
+    fn missing_folder_has_space_of_its_parent() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let here = space(dir.path()).expect("an answer");
         let below = space(&dir.path().join("a/b")).expect("an answer");

@@ -1,4 +1,4 @@
-//! How hot the box is, from the kernel's thermal zones.
+//! Reads temperatures from the kernel's thermal zones.
 
 use std::path::Path;
 
@@ -14,17 +14,17 @@ pub struct Celsius(pub f64);
 /// One thermal zone.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Zone {
-    /// What is measured, such as `CPU-therm`.
+    /// The sensor's name, such as `CPU-therm`.
     pub name: String,
-    /// How hot it is.
     pub temperature: Celsius,
 }
 
-/// Temperatures outside this range are a broken sensor: zones that are switched off report −256 °C on a Jetson.
+/// Temperatures outside this range come from a broken or disabled sensor: disabled zones of a
+/// Jetson report −256 °C.
 const PLAUSIBLE: std::ops::RangeInclusive<f64> = -55.0..=150.0;
 
-/// Reads every thermal zone that answers plausibly, by name (Linux, `Documentation/driver-api/thermal/sysfs-api.rst`:
-/// `temp` is in thousandths of a degree Celsius).
+/// Reads every thermal zone with a plausible temperature, sorted by name. `temp` is in thousandths
+/// of a degree Celsius (Linux, `Documentation/driver-api/thermal/sysfs-api.rst`).
 #[must_use]
 pub fn zones(root: &Path) -> Vec<Zone> {
     let Ok(entries) = std::fs::read_dir(root.join("sys/class/thermal")) else {
@@ -48,7 +48,7 @@ pub fn zones(root: &Path) -> Vec<Zone> {
     zones
 }
 
-/// The hottest zone; absent when no sensor answers, which a caller has to take as the worst case.
+/// The hottest zone; `None` when no sensor answers, to be treated as the worst case.
 #[must_use]
 pub fn hottest(root: &Path) -> Option<Zone> {
     zones(root)
@@ -62,7 +62,7 @@ mod tests {
     use crate::profile::tests::board;
 
     #[test]
-    fn the_hottest_plausible_zone_counts() {
+    fn hottest_ignores_implausible_zones() {
         let root = board(&[
             ("sys/class/thermal/thermal_zone0/type", "CPU-therm\n"),
             ("sys/class/thermal/thermal_zone0/temp", "51250\n"),

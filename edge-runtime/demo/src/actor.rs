@@ -1,24 +1,31 @@
-//! Who may come to the street: ways, speeds and looks, and where somebody is at a moment.
+//! The figures of the street: their paths, speeds and looks, and where each is at a moment.
 //!
-//! Invariant: what [`Actor::draw`] gives lies within [`Actor::reach`], so who is out of reach of each other need not be drawn to
-//! be kept apart.
+//! - Shapes from [`Actor::draw`] lie within [`Actor::reach`], so figures out of each other's reach
+//!   need not be drawn to be kept apart.
 
 use std::ops::RangeInclusive;
 
 use super::figures::{self, Car, Person, Pose};
 use super::random::Random;
 use super::raster::{DESIGN_WIDTH, Rgb, Shape};
-use super::truth::Kind;
+
+/// What a figure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Person,
+    /// A car or a van.
+    Car,
+}
 
 /// Middle of the zebra crossing.
 pub(super) const ZEBRA_X: f64 = 432.0;
-/// Where the bench stands that people rest at.
+/// Position of the bench where people rest.
 pub(super) const BENCH_X: f64 = 168.0;
 
-/// Moments a second at which figures are kept apart.
+/// Moments per second at which figures are kept apart.
 pub(super) const TICKS: f64 = 5.0;
 
-/// Left, top, right, bottom, design units.
+/// Left, top, right and bottom in design units.
 pub(super) type Bounds = [f64; 4];
 
 #[derive(Debug, Clone)]
@@ -27,7 +34,7 @@ enum Look {
     Car(Car),
 }
 
-/// A corner of a way: when somebody is where.
+/// A corner of a path, with the time of arrival.
 #[derive(Debug, Clone, Copy)]
 struct Stop {
     at: f64,
@@ -35,28 +42,28 @@ struct Stop {
     y: f64,
 }
 
-/// Somebody who passes.
+/// A person or car that passes.
 #[derive(Debug, Clone)]
 pub(super) struct Actor {
     look: Look,
     /// At least two stops, in the order of time.
     way: Vec<Stop>,
-    /// Start of the gait, so that not everybody walks in step.
+    /// Start of the gait, so that people do not walk in step.
     phase: f64,
 }
 
-/// Where somebody is at one moment.
+/// Where an actor is at one moment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     x: f64,
-    /// The ground line; whoever is further down is further in front.
+    /// The ground line; a larger value is nearer to the camera.
     pub(super) y: f64,
-    /// From the last corner of the way to the next.
+    /// From the last corner of the path to the next.
     dx: f64,
     dy: f64,
-    /// Seconds since it entered.
+    /// Seconds since the actor entered.
     passed: f64,
-    /// How far it came from the last corner, sideways.
+    /// Horizontal distance from the last corner.
     along: f64,
 }
 
@@ -68,17 +75,17 @@ impl Actor {
         }
     }
 
-    /// When it enters, seconds.
+    /// When the actor enters, in seconds.
     pub(super) fn enters(&self) -> f64 {
         self.way.first().map_or(0.0, |stop| stop.at)
     }
 
-    /// When it has left, seconds.
+    /// When the actor has left, in seconds.
     pub(super) fn leaves(&self) -> f64 {
         self.way.last().map_or(0.0, |stop| stop.at)
     }
 
-    /// Where it is at this moment; nowhere before and after its time.
+    /// The place at this moment; `None` before entering and after leaving.
     pub(super) fn place(&self, seconds: f64) -> Option<Place> {
         let leg = self
             .way
@@ -98,7 +105,7 @@ impl Actor {
         })
     }
 
-    /// Its shadow and itself, from back to front.
+    /// The shapes of the shadow and of the figure, each from back to front.
     pub(super) fn draw(&self, place: &Place) -> (Vec<Shape>, Vec<Shape>) {
         let Place { x, y, dx, dy, .. } = *place;
         match &self.look {
@@ -130,7 +137,7 @@ impl Actor {
         }
     }
 
-    /// A box around it that needs no drawing: what [`Self::draw`] gives is never outside.
+    /// A bounding box that needs no drawing: the shapes of [`Self::draw`] lie inside.
     pub(super) fn reach(&self, place: &Place) -> Bounds {
         let (x, y) = (place.x, place.y);
         let (side, up, down) = match &self.look {
@@ -146,14 +153,14 @@ impl Actor {
         [x - side, y - up, x + side, y + down]
     }
 
-    /// The ticks in which it may be in the street.
+    /// The ticks in which the actor may be in the street.
     pub(super) fn ticks(&self) -> RangeInclusive<i64> {
         let (from, to) = (self.enters() * TICKS, self.leaves() * TICKS);
         from.floor() as i64..=to.ceil() as i64
     }
 }
 
-/// People further up the picture are further away.
+/// Height of a person; people further up the picture are further away.
 fn person_height(y: f64) -> f64 {
     46.0 + (y - 182.0) / (348.0 - 182.0) * 27.0
 }
@@ -207,7 +214,8 @@ fn someone(random: &mut Random) -> Look {
     })
 }
 
-/// Somebody on a way of corners, at a speed in design units a second at the front of the picture.
+/// A person on a path of corners, at a speed in design units per second at the front of the
+/// picture.
 fn walker(
     random: &mut Random,
     start: f64,
@@ -220,7 +228,7 @@ fn walker(
     for (i, (x, y)) in corners.iter().copied().enumerate() {
         if let Some(last) = way.last() {
             let (dx, dy) = (x - last.x, y - last.y);
-            // Going away looks slower than going along; both are slower further back.
+            // Walking away looks slower than walking across; both look slower further back.
             let distance = (dx * dx + dy * dy * 2.5).sqrt();
             at += distance / (speed * person_height((y + last.y) / 2.0) / 73.0);
         }

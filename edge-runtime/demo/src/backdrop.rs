@@ -1,11 +1,12 @@
-//! The street without anybody in it.
+//! Paints the empty street.
 
-use super::DemoOptions;
+use watchkeeper_config::demo::DemoOptions;
+
 use super::actor::{BENCH_X, ZEBRA_X};
 use super::random::Random;
 use super::raster::{Canvas, DESIGN_HEIGHT, DESIGN_WIDTH, Rgb, Shape};
 
-/// Paints the street. It looks the same for every seed: people should recognise it.
+/// Paints the street, alike for every seed so that users recognise it.
 pub(super) fn paint(options: &DemoOptions) -> Canvas {
     let mut canvas = Canvas::new(options.width, options.height);
     let mut brush = Brush {
@@ -408,7 +409,7 @@ impl Brush<'_> {
     }
 }
 
-/// Fine texture, so that nothing is as flat as only drawings are.
+/// Adds a fine texture, so that no surface is perfectly flat.
 fn grain(canvas: &mut Canvas) {
     let mut random = Random(0x0067_7261_696e);
     let sky = canvas.height * 40 / 100 * canvas.width * 3;

@@ -1,10 +1,10 @@
-//! What people and cars look like, as shapes.
+//! The shapes of people and cars.
 //!
-//! Units are design units; a figure stands on `(x, y)`, the middle of its ground line.
+//! - Units are design units; a figure stands on `(x, y)`, the middle of its ground line.
 
 use super::raster::{Rgb, Shape, cosine, sine};
 
-/// Looks of a person.
+/// The colours of a person.
 #[derive(Debug, Clone)]
 pub(super) struct Person {
     pub(super) skin: Rgb,
@@ -15,25 +15,25 @@ pub(super) struct Person {
     pub(super) bag: Option<Rgb>,
 }
 
-/// Looks of a car.
+/// The paint and body of a car.
 #[derive(Debug, Clone)]
 pub(super) struct Car {
     pub(super) paint: Rgb,
     pub(super) van: bool,
 }
 
-/// A pose: where a person stands and how.
+/// Where and how a person stands or walks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pose {
     pub(super) x: f64,
     pub(super) y: f64,
     /// Height of the person.
     pub(super) height: f64,
-    /// −1 to the left, 1 to the right, in between seen from the front or the back.
+    /// −1 to the left, 1 to the right; between them seen from the front or the back.
     pub(super) facing: f64,
-    /// Steps taken, in turns (two steps a turn).
+    /// Steps taken, in turns of two steps.
     pub(super) gait: f64,
-    /// Width of the stride, `0.0` standing to `1.0` walking.
+    /// Width of the stride, from `0.0` standing to `1.0` walking.
     pub(super) stride: f64,
 }
 
@@ -66,10 +66,8 @@ pub(super) fn person_shadow(pose: &Pose) -> Vec<Shape> {
     ]
 }
 
-/// A person.
 pub(super) fn person(look: &Person, pose: &Pose) -> Vec<Shape> {
     let (x, y, h, facing) = (pose.x, pose.y, pose.height, pose.facing);
-    let side = facing.abs();
     // The body sinks a little when the legs are apart.
     let sink = 0.012 * h * pose.stride * sine(pose.gait).abs();
     let hip = (x, y - 0.48 * h + sink);
@@ -81,7 +79,37 @@ pub(super) fn person(look: &Person, pose: &Pose) -> Vec<Shape> {
     arm(&mut shapes, look, pose, shoulder, 0.0, 0.80);
     leg(&mut shapes, look, pose, hip, 0.0, 1.0);
 
-    // Torso, narrower from the side.
+    torso(&mut shapes, look, pose, hip, shoulder);
+    if let Some(bag) = look.bag {
+        backpack(&mut shapes, bag, pose, shoulder);
+    }
+    arm(&mut shapes, look, pose, shoulder, far, 1.0);
+    let neck = (shoulder.0 + 0.012 * h * facing, shoulder.1 - 0.02 * h);
+    shapes.push(Shape::limb(
+        shoulder,
+        neck,
+        0.028 * h,
+        shade(look.skin, 0.85),
+    ));
+    head(
+        &mut shapes,
+        look,
+        pose,
+        (neck.0 + 0.012 * h * facing, y - 0.918 * h + sink),
+    );
+    shapes
+}
+
+/// The upper body, narrower from the side and lit from the upper left.
+fn torso(
+    shapes: &mut Vec<Shape>,
+    look: &Person,
+    pose: &Pose,
+    hip: (f64, f64),
+    shoulder: (f64, f64),
+) {
+    let (x, h) = (pose.x, pose.height);
+    let side = pose.facing.abs();
     let (chest, waist) = (
         (0.085 + 0.03 * (1.0 - side)) * h,
         (0.068 + 0.018 * (1.0 - side)) * h,
@@ -98,7 +126,6 @@ pub(super) fn person(look: &Person, pose: &Pose) -> Vec<Shape> {
         ],
         look.top,
     ));
-    // Light from the upper left.
     shapes.push(
         Shape::polygon(
             vec![
@@ -112,55 +139,50 @@ pub(super) fn person(look: &Person, pose: &Pose) -> Vec<Shape> {
         )
         .faded(0.8),
     );
-    if let Some(bag) = look.bag {
-        let back = x - 0.085 * h * if facing == 0.0 { 0.0 } else { facing.signum() };
-        shapes.push(Shape::ellipse(
-            back,
-            shoulder.1 + 0.13 * h,
-            0.055 * h,
-            0.105 * h,
-            bag,
-        ));
-        shapes.push(Shape::ellipse(
-            back,
-            shoulder.1 + 0.17 * h,
-            0.035 * h,
-            0.045 * h,
-            shade(bag, 0.8),
-        ));
-    }
-    arm(&mut shapes, look, pose, shoulder, far, 1.0);
+}
 
-    let neck = (shoulder.0 + 0.012 * h * facing, shoulder.1 - 0.02 * h);
-    shapes.push(Shape::limb(
-        shoulder,
-        neck,
-        0.028 * h,
-        shade(look.skin, 0.85),
-    ));
-    let head = (neck.0 + 0.012 * h * facing, y - 0.918 * h + sink);
+fn backpack(shapes: &mut Vec<Shape>, color: Rgb, pose: &Pose, shoulder: (f64, f64)) {
+    let (h, facing) = (pose.height, pose.facing);
+    let back = pose.x - 0.085 * h * if facing == 0.0 { 0.0 } else { facing.signum() };
     shapes.push(Shape::ellipse(
-        head.0 - 0.012 * h * facing,
-        head.1 - 0.012 * h,
+        back,
+        shoulder.1 + 0.13 * h,
+        0.055 * h,
+        0.105 * h,
+        color,
+    ));
+    shapes.push(Shape::ellipse(
+        back,
+        shoulder.1 + 0.17 * h,
+        0.035 * h,
+        0.045 * h,
+        shade(color, 0.8),
+    ));
+}
+
+fn head(shapes: &mut Vec<Shape>, look: &Person, pose: &Pose, (x, y): (f64, f64)) {
+    let (h, facing) = (pose.height, pose.facing);
+    shapes.push(Shape::ellipse(
+        x - 0.012 * h * facing,
+        y - 0.012 * h,
         0.058 * h,
         0.068 * h,
         look.hair,
     ));
     shapes.push(Shape::ellipse(
-        head.0 + 0.016 * h * facing,
-        head.1 + 0.014 * h,
+        x + 0.016 * h * facing,
+        y + 0.014 * h,
         0.044 * h,
         0.054 * h,
         look.skin,
     ));
     shapes.push(Shape::ellipse(
-        head.0 - 0.006 * h * facing,
-        head.1 - 0.038 * h,
+        x - 0.006 * h * facing,
+        y - 0.038 * h,
         0.052 * h,
         0.034 * h,
         look.hair,
     ));
-    shapes
 }
 
 fn leg(shapes: &mut Vec<Shape>, look: &Person, pose: &Pose, hip: (f64, f64), lag: f64, lit: f64) {
@@ -199,7 +221,7 @@ fn arm(
     let h = pose.height;
     let side = pose.facing.abs();
     let swing = 0.060 * pose.stride * sine(pose.gait + lag);
-    // Who stands still shifts the arms a little now and then.
+    // A standing person shifts the arms a little now and then.
     let idle = 0.012 * (1.0 - pose.stride) * sine(pose.gait * 0.31 + lag);
     let apart = if lag == 0.0 { 0.095 } else { -0.095 } * (1.0 - side) * h;
     let shoulder = (shoulder.0 + apart, shoulder.1 + 0.035 * h);
@@ -247,126 +269,179 @@ pub(super) fn car_shadow(x: f64, y: f64, length: f64) -> Vec<Shape> {
     ]
 }
 
-/// Corners of a closed shape.
+/// Corners of a closed shape in fractions of a car's length: forward from the middle, and up from
+/// the ground.
 type Outline = &'static [(f64, f64)];
 
-/// A car seen from its side; `facing` is −1 to the left or 1 to the right, `rolled` the turns of its wheels.
-pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: f64) -> Vec<Shape> {
-    // Outline in fractions of the length: x forward from the middle, y up from the ground.
-    let (body, glass): (Outline, &[Outline]) = if look.van {
-        (
-            &[
-                (-0.49, 0.07),
-                (-0.50, 0.40),
-                (-0.47, 0.435),
-                (0.20, 0.435),
-                (0.27, 0.42),
-                (0.40, 0.255),
-                (0.485, 0.215),
-                (0.50, 0.17),
-                (0.495, 0.07),
-            ],
-            &[
-                &[(0.13, 0.255), (0.13, 0.395), (0.245, 0.395), (0.36, 0.255)],
-                &[(-0.10, 0.255), (-0.10, 0.395), (0.10, 0.395), (0.10, 0.255)],
-            ],
-        )
-    } else {
-        (
-            &[
-                (-0.49, 0.065),
-                (-0.50, 0.17),
-                (-0.485, 0.215),
-                (-0.36, 0.235),
-                (-0.25, 0.325),
-                (-0.19, 0.345),
-                (0.06, 0.345),
-                (0.11, 0.335),
-                (0.24, 0.228),
-                (0.44, 0.192),
-                (0.49, 0.155),
-                (0.50, 0.065),
-            ],
-            &[
-                &[
-                    (-0.325, 0.237),
-                    (-0.235, 0.313),
-                    (-0.185, 0.325),
-                    (-0.06, 0.325),
-                    (-0.06, 0.237),
-                ],
-                &[
-                    (-0.04, 0.237),
-                    (-0.04, 0.325),
-                    (0.055, 0.325),
-                    (0.095, 0.315),
-                    (0.195, 0.237),
-                ],
-            ],
-        )
-    };
-    let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
+/// The side view of a car's body and its windows.
+struct CarOutline {
+    body: Outline,
+    windows: [Outline; 2],
+}
+
+const VAN: CarOutline = CarOutline {
+    body: &[
+        (-0.49, 0.07),
+        (-0.50, 0.40),
+        (-0.47, 0.435),
+        (0.20, 0.435),
+        (0.27, 0.42),
+        (0.40, 0.255),
+        (0.485, 0.215),
+        (0.50, 0.17),
+        (0.495, 0.07),
+    ],
+    windows: [
+        &[(0.13, 0.255), (0.13, 0.395), (0.245, 0.395), (0.36, 0.255)],
+        &[(-0.10, 0.255), (-0.10, 0.395), (0.10, 0.395), (0.10, 0.255)],
+    ],
+};
+
+const SALOON: CarOutline = CarOutline {
+    body: &[
+        (-0.49, 0.065),
+        (-0.50, 0.17),
+        (-0.485, 0.215),
+        (-0.36, 0.235),
+        (-0.25, 0.325),
+        (-0.19, 0.345),
+        (0.06, 0.345),
+        (0.11, 0.335),
+        (0.24, 0.228),
+        (0.44, 0.192),
+        (0.49, 0.155),
+        (0.50, 0.065),
+    ],
+    windows: [
+        &[
+            (-0.325, 0.237),
+            (-0.235, 0.313),
+            (-0.185, 0.325),
+            (-0.06, 0.325),
+            (-0.06, 0.237),
+        ],
+        &[
+            (-0.04, 0.237),
+            (-0.04, 0.325),
+            (0.055, 0.325),
+            (0.095, 0.315),
+            (0.195, 0.237),
+        ],
+    ],
+};
+
+/// Where a car stands and in which direction it drives.
+#[derive(Debug, Clone, Copy)]
+struct Stance {
+    x: f64,
+    y: f64,
+    length: f64,
+    /// −1 to the left, 1 to the right.
+    facing: f64,
+}
+
+impl Stance {
+    fn place(&self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        let Self {
+            x,
+            y,
+            length,
+            facing,
+        } = *self;
         points
             .iter()
             .map(|(along, up)| (x + along * facing * length, y - up * length))
             .collect()
+    }
+}
+
+/// A car seen from its side; `facing` is −1 to the left or 1 to the right, `rolled` the turns of
+/// its wheels.
+pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: f64) -> Vec<Shape> {
+    let stance = Stance {
+        x,
+        y,
+        length,
+        facing,
     };
+    let outline = if look.van { &VAN } else { &SALOON };
     let mut shapes = Vec::with_capacity(24);
-    shapes.push(Shape::polygon(place(body), look.paint));
-    // Lower half in shade, a light edge under the windows.
+    car_body(&mut shapes, look.paint, outline.body, stance);
+    for window in outline.windows {
+        car_window(&mut shapes, window, stance);
+    }
+    for door in [-0.05, 0.16] {
+        car_door(&mut shapes, look.paint, door, stance);
+    }
+    car_lights(&mut shapes, stance);
+    for along in [-0.30, 0.30] {
+        wheel(&mut shapes, look.paint, along, rolled, stance);
+    }
+    shapes
+}
+
+/// The body with its lower half in shade and a light edge under the windows.
+fn car_body(shapes: &mut Vec<Shape>, paint: Rgb, body: Outline, stance: Stance) {
+    shapes.push(Shape::polygon(stance.place(body), paint));
     shapes.push(
         Shape::polygon(
-            place(&[
+            stance.place(&[
                 (-0.492, 0.065),
                 (-0.498, 0.135),
                 (0.497, 0.125),
                 (0.498, 0.065),
             ]),
-            shade(look.paint, 0.62),
+            shade(paint, 0.62),
         )
         .faded(0.85),
     );
     shapes.push(
         Shape::polygon(
-            place(&[(-0.47, 0.208), (-0.47, 0.216), (0.40, 0.206), (0.40, 0.198)]),
-            shade(look.paint, 1.35),
+            stance.place(&[(-0.47, 0.208), (-0.47, 0.216), (0.40, 0.206), (0.40, 0.198)]),
+            shade(paint, 1.35),
         )
         .faded(0.7),
     );
-    for pane in glass {
-        shapes.push(Shape::polygon(place(pane), [46, 58, 72]));
-        // A reflection in the upper part.
-        let top: Vec<(f64, f64)> = pane
-            .iter()
-            .map(|(along, up)| (*along, if *up < 0.26 { 0.29 } else { *up }))
-            .collect();
-        shapes.push(Shape::polygon(place(&top), [150, 178, 200]).faded(0.35));
-    }
-    for door in [-0.05, 0.16] {
-        shapes.push(
-            Shape::polygon(
-                place(&[
-                    (door, 0.08),
-                    (door, 0.235),
-                    (door + 0.006, 0.235),
-                    (door + 0.006, 0.08),
-                ]),
-                shade(look.paint, 0.5),
-            )
-            .faded(0.7),
-        );
-        shapes.push(Shape::polygon(
-            place(&[
-                (door - 0.055, 0.196),
-                (door - 0.055, 0.206),
-                (door - 0.015, 0.206),
-                (door - 0.015, 0.196),
+}
+
+/// A pane with a reflection in its upper part.
+fn car_window(shapes: &mut Vec<Shape>, pane: Outline, stance: Stance) {
+    shapes.push(Shape::polygon(stance.place(pane), [46, 58, 72]));
+    let top: Vec<(f64, f64)> = pane
+        .iter()
+        .map(|(along, up)| (*along, if *up < 0.26 { 0.29 } else { *up }))
+        .collect();
+    shapes.push(Shape::polygon(stance.place(&top), [150, 178, 200]).faded(0.35));
+}
+
+/// The gap and the handle of a door.
+fn car_door(shapes: &mut Vec<Shape>, paint: Rgb, door: f64, stance: Stance) {
+    shapes.push(
+        Shape::polygon(
+            stance.place(&[
+                (door, 0.08),
+                (door, 0.235),
+                (door + 0.006, 0.235),
+                (door + 0.006, 0.08),
             ]),
-            shade(look.paint, 0.45),
-        ));
-    }
+            shade(paint, 0.5),
+        )
+        .faded(0.7),
+    );
     shapes.push(Shape::polygon(
-        place(&[
+        stance.place(&[
+            (door - 0.055, 0.196),
+            (door - 0.055, 0.206),
+            (door - 0.015, 0.206),
+            (door - 0.015, 0.196),
+        ]),
+        shade(paint, 0.45),
+    ));
+}
+
+fn car_lights(shapes: &mut Vec<Shape>, stance: Stance) {
+    shapes.push(Shape::polygon(
+        stance.place(&[
             (0.44, 0.155),
             (0.455, 0.182),
             (0.488, 0.165),
@@ -375,7 +450,7 @@ pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: 
         [255, 246, 214],
     ));
     shapes.push(Shape::polygon(
-        place(&[
+        stance.place(&[
             (-0.497, 0.155),
             (-0.492, 0.198),
             (-0.462, 0.200),
@@ -383,27 +458,27 @@ pub(super) fn car(look: &Car, x: f64, y: f64, length: f64, facing: f64, rolled: 
         ]),
         [196, 38, 34],
     ));
-    for along in [-0.30, 0.30] {
-        let (cx, cy, r) = (
-            x + along * facing * length,
-            y - 0.078 * length,
-            0.078 * length,
-        );
-        shapes.push(Shape::ellipse(
-            cx,
-            cy,
-            r * 1.16,
-            r * 1.12,
-            shade(look.paint, 0.35),
-        ));
-        shapes.push(Shape::ellipse(cx, cy, r, r, [26, 27, 30]));
-        shapes.push(Shape::ellipse(cx, cy, r * 0.62, r * 0.62, [172, 176, 182]));
-        for spoke in 0..5 {
-            let turn = rolled * facing + f64::from(spoke) / 5.0;
-            let tip = (cx + r * 0.56 * cosine(turn), cy + r * 0.56 * sine(turn));
-            shapes.push(Shape::limb((cx, cy), tip, r * 0.09, [82, 86, 92]));
-        }
-        shapes.push(Shape::ellipse(cx, cy, r * 0.16, r * 0.16, [60, 62, 66]));
+}
+
+fn wheel(shapes: &mut Vec<Shape>, paint: Rgb, along: f64, rolled: f64, stance: Stance) {
+    let (cx, cy, r) = (
+        stance.x + along * stance.facing * stance.length,
+        stance.y - 0.078 * stance.length,
+        0.078 * stance.length,
+    );
+    shapes.push(Shape::ellipse(
+        cx,
+        cy,
+        r * 1.16,
+        r * 1.12,
+        shade(paint, 0.35),
+    ));
+    shapes.push(Shape::ellipse(cx, cy, r, r, [26, 27, 30]));
+    shapes.push(Shape::ellipse(cx, cy, r * 0.62, r * 0.62, [172, 176, 182]));
+    for spoke in 0..5 {
+        let turn = rolled * stance.facing + f64::from(spoke) / 5.0;
+        let tip = (cx + r * 0.56 * cosine(turn), cy + r * 0.56 * sine(turn));
+        shapes.push(Shape::limb((cx, cy), tip, r * 0.09, [82, 86, 92]));
     }
-    shapes
+    shapes.push(Shape::ellipse(cx, cy, r * 0.16, r * 0.16, [60, 62, 66]));
 }

@@ -1,12 +1,12 @@
-//! The demo scene: a small street with people and cars, drawn by us, so that everything can be tried with no camera
-//! and no network.
+//! The demo scene: a rendered street with people and cars, for tries without a camera or a network.
 //!
-//! Map: [`DemoOptions`] what can be chosen, `scene` who is where and when, `actor` who may come and how, `figures` what they
-//! look like, `backdrop` the street, `raster` anti-aliased polygons, `light` daylight and sensor noise, `random` chance,
-//! [`truth`](mod@truth) what is really there, as boxes, crossings and dwell times.
+//! - The same options give the same bytes on every machine: only additions, multiplications and
+//!   square roots of `f64`, an own random generator and no library sine.
+//! - The ground truth is computed from the very shapes that are drawn.
 //!
-//! Invariants: the same options give the same bytes on every machine (only additions, multiplications and square roots
-//! of `f64`, our own random numbers, no library sine); the truth is computed from the very shapes that are drawn.
+//! Map: `scene` plans who is where and when, `actor` the figures and their paths, `figures` their
+//! shapes, `backdrop` the street, `raster` anti-aliased polygons, `light` daylight and sensor
+//! noise, [`truth`](mod@truth) the boxes, crossings and dwell times.
 
 mod actor;
 mod backdrop;
@@ -19,7 +19,8 @@ pub mod truth;
 
 use std::sync::Arc;
 
-pub use truth::{Crossings, Kind, Truth, TruthBox, Visit, truth};
+pub use actor::Kind;
+pub use truth::{Crossings, Truth, TruthBox, Visit, truth};
 pub use watchkeeper_config::demo::{DemoOptions, DemoOptionsError};
 
 use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
@@ -52,7 +53,7 @@ impl Renderer {
         }
     }
 
-    /// What was chosen.
+    /// The options of the scene.
     #[must_use]
     pub fn options(&self) -> &DemoOptions {
         &self.options

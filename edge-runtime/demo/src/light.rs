@@ -1,4 +1,4 @@
-//! Daylight and sensor: turns the drawn picture into I420 with a slow drift, a slight flicker and noise.
+//! Daylight and sensor: converts the canvas to I420 with a slow drift, slight flicker and noise.
 
 use super::random::Random;
 use super::raster::{Canvas, sine};
@@ -6,7 +6,7 @@ use super::raster::{Canvas, sine};
 /// Length of the noise table; a power of two.
 const TABLE: usize = 1 << 16;
 
-/// Noise is added as one of −2 … 2, mostly near zero, in 1/256 of a step of luma.
+/// A table of noise, bell-shaped around zero, in 1/256 of a step of luma.
 #[derive(Debug)]
 pub(super) struct Light {
     noise: Vec<i32>,
@@ -18,7 +18,7 @@ impl Light {
         let mut random = Random(seed ^ 0x11_6874);
         let noise = (0..TABLE)
             .map(|_| {
-                // The sum of four is close enough to a bell.
+                // The sum of four uniform bytes approximates a bell curve.
                 let bits = random.next();
                 let sum: i32 = (0..4).map(|i| ((bits >> (i * 8)) & 0xff) as i32).sum();
                 (sum - 510) * 3 / 2
@@ -27,7 +27,7 @@ impl Light {
         Self { noise, seed }
     }
 
-    /// Planes Y, U and V (BT.601, video range) with their strides; sizes are even.
+    /// Planes Y, U and V (BT.601, video range) with their strides; width and height are even.
     pub(super) fn expose(
         &self,
         canvas: &Canvas,

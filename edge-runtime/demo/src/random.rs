@@ -1,14 +1,13 @@
-//! Random numbers of the demo scene: few, fast, and the same for ever.
+//! Random numbers of the demo scene, the same on every machine.
 
-/// Random numbers: splitmix64 (Steele, Lea and Flood 2014), the same everywhere and for ever.
+/// A splitmix64 generator (Steele, Lea and Flood 2014).
 #[derive(Debug, Clone)]
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    /// How far the state moves each time.
+    /// What the state grows by with each number.
     pub(super) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-    /// Any number.
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(Self::STEP);
         let mut z = self.0;
@@ -17,17 +16,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Between `low` and `high`.
+    /// A uniform number from `low` to `high`.
     pub(super) fn range(&mut self, low: f64, high: f64) -> f64 {
         low + (self.next() >> 11) as f64 / (1u64 << 53) as f64 * (high - low)
     }
 
-    /// One of them.
+    /// Picks one element uniformly.
     pub(super) fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[(self.next() % from.len() as u64) as usize].clone()
     }
 
-    /// Heads or tails.
+    /// Tosses a fair coin.
     pub(super) fn coin(&mut self) -> bool {
         self.next().is_multiple_of(2)
     }

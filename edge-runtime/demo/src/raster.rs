@@ -1,7 +1,7 @@
 //! Anti-aliased polygons on an RGB canvas.
 //!
-//! Shapes are in design units, 640 × 360 for the whole picture whatever its size in pixels. Coverage is exact along a
-//! row and sampled four times across it.
+//! - Shapes are in design units: the picture is 640 × 360 units whatever its size in pixels.
+//! - Coverage is exact along a row and sampled four times across it.
 
 /// Width of the design in units.
 pub(super) const DESIGN_WIDTH: f64 = 640.0;
@@ -20,7 +20,6 @@ pub(super) struct Shape {
     /// Corners in design units.
     pub(super) points: Vec<(f64, f64)>,
     pub(super) color: Rgb,
-    /// Opacity, `0.0..=1.0`.
     pub(super) alpha: f64,
 }
 
@@ -86,7 +85,7 @@ pub(super) fn sine(turn: f64) -> f64 {
     } else {
         turn * 2.0 - 2.0
     };
-    // Parabola through the zeros with Capens' correction of its belly.
+    // A parabola through the zeros, with Capens' correction.
     let y = 4.0 * u * (1.0 - u.abs());
     0.225 * (y * y.abs() - y) + y
 }
@@ -117,12 +116,12 @@ impl Canvas {
         }
     }
 
-    /// Takes over the pixels of a canvas of the same size.
+    /// Copies the pixels of a canvas of the same size.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.data.copy_from_slice(&other.data);
     }
 
-    /// Draws a shape; what lies outside is cut off.
+    /// Draws a shape, clipped to the canvas.
     pub(super) fn fill(&mut self, shape: &Shape) {
         let sx = self.width as f64 / DESIGN_WIDTH;
         let sy = self.height as f64 / DESIGN_HEIGHT;
@@ -177,7 +176,7 @@ impl Canvas {
     }
 }
 
-/// Adds the part of each pixel that lies between `left` and `right`.
+/// Adds the share of each pixel that lies between `left` and `right`.
 fn cover(pixels: &mut [f32], left: f64, right: f64) {
     let count = pixels.len();
     for (i, pixel) in pixels.iter_mut().enumerate() {
@@ -195,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edge_in_the_middle_of_a_pixel_covers_half_of_it() {
+    fn edge_in_the_middle_of_a_pixel_covers_half_of_it() {
         let mut canvas = Canvas::new(640, 360);
         canvas.fill(&Shape::rect(10.0, 10.0, 2.5, 1.0, [200, 200, 200]));
         let row: Vec<u8> = (9..14).map(|x| canvas.data[(10 * 640 + x) * 3]).collect();
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sine_is_close_to_the_real_one() {
+    fn sine_is_close_to_the_real_one() {
         for i in -1000..1000 {
             let turn = f64::from(i) / 333.0;
             assert!((sine(turn) - (turn * std::f64::consts::TAU).sin()).abs() < 0.0015);

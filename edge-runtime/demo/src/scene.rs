@@ -1,36 +1,38 @@
-//! Who is where and when.
+//! Plans which figure is where and when.
 //!
-//! People walk along both pavements and over the zebra crossing, some rest at the bench, cars drive in two lanes.
-//! Invariants: figures are placed one after the other and a candidate whose box would come closer than [`GAP`] to
-//! another one at any time is thrown away, so nobody hides anybody and nobody is run over; the plan is made an hour at a
-//! time, when that hour comes, and is the same in whatever order it is asked for, so a scene of a day begins as soon as one
-//! of an hour.
+//! People walk along both pavements and over the zebra crossing, some rest at the bench, and cars
+//! drive in two lanes.
+//!
+//! - A candidate whose box would come closer than [`GAP`] to another one is discarded, so figures
+//!   never overlap.
+//! - The plan is made one hour at a time, so a scene of a day starts as fast as one of an hour.
+//! - The plan does not depend on the order in which moments are asked for.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use super::DemoOptions;
-use super::actor::{self, Actor, Bounds, Place, TICKS};
+use watchkeeper_config::demo::DemoOptions;
+
+use super::actor::{self, Actor, Bounds, Kind, Place, TICKS};
 use super::random::Random;
 use super::raster::Shape;
-use super::truth::Kind;
 
-/// Smallest distance between two boxes, design units.
+/// Minimum distance between two boxes, in design units.
 const GAP: f64 = 6.0;
 
-/// Nobody enters before the street was seen empty for this long, seconds.
+/// Seconds for which the street is empty at the start.
 const EMPTY_START: f64 = 1.0;
 
 /// Candidates tried for each figure.
 const TRIES: u32 = 60;
 
-/// Seconds that are planned at once. A scene that is not longer is one plan.
+/// Seconds that are planned at once.
 const PART: f64 = 3600.0;
 
-/// Makes a figure that comes at a time, in seconds.
+/// Makes a figure that enters at a time, in seconds.
 type Cast = fn(&mut Random, f64) -> Actor;
 
-/// One figure of each kind for so many seconds, in the order in which they are placed.
+/// Mean seconds between two figures of each kind, in the order of placing.
 const EVERY: [(Cast, f64); 5] = [
     (actor::resting, 30.0),
     (actor::crossing, 8.0),
@@ -42,7 +44,7 @@ const EVERY: [(Cast, f64); 5] = [
 /// One figure at one moment.
 #[derive(Debug)]
 pub(super) struct Figure {
-    /// Number of the figure, by the order in which they enter.
+    /// Number of the figure, in order of entering.
     pub(super) object: usize,
     pub(super) kind: Kind,
     /// Shadow first, then the figure from back to front.
@@ -51,17 +53,17 @@ pub(super) struct Figure {
     pub(super) bounds: Bounds,
 }
 
-/// The plan of the scene, as far as it is made.
+/// The plan of the scene up to [`Self::planned`].
 #[derive(Debug)]
 pub(super) struct Scene {
     seed: u64,
     /// Length of the whole scene.
     seconds: f64,
-    /// Everybody who enters before [`Self::planned`], in the order of entering.
+    /// The figures that enter before [`Self::planned`], in order of entering.
     actors: Vec<Actor>,
-    /// Seconds that are planned.
+    /// Seconds that are planned so far.
     planned: f64,
-    /// Nobody is there for longer; whole seconds.
+    /// The longest stay of a figure, in whole seconds.
     longest: f64,
 }
 
@@ -79,12 +81,12 @@ impl Scene {
         scene
     }
 
-    /// What each figure is that entered so far.
+    /// The kind of each figure that is planned so far.
     pub(super) fn kinds(&self) -> Vec<Kind> {
         self.actors.iter().map(Actor::kind).collect()
     }
 
-    /// Everybody in the street at this moment, from back to front.
+    /// The figures in the street at this moment, from back to front.
     pub(super) fn figures(&mut self, seconds: f64) -> Vec<Figure> {
         while self.planned <= seconds && self.planned < self.seconds {
             self.plan_part();
@@ -119,7 +121,7 @@ impl Scene {
         present.into_iter().map(|(_, figure)| figure).collect()
     }
 
-    /// Plans the next part, around those of the last one who are still there.
+    /// Plans the next part, around the figures of the last one that are still there.
     fn plan_part(&mut self) {
         let from = self.planned;
         let length = (self.seconds - from).min(PART);
@@ -149,7 +151,7 @@ impl Scene {
             }
         }
         if let Some(new) = self.actors.get_mut(earlier..) {
-            // Numbered in the order in which they enter.
+            // Figures are numbered in order of entering.
             new.sort_by(|a, b| a.enters().total_cmp(&b.enters()));
         }
         let stays = self.actors.iter().map(|a| a.leaves() - a.enters());
@@ -158,19 +160,19 @@ impl Scene {
     }
 }
 
-/// Who is where already, by ticks.
+/// The planned figures by tick.
 #[derive(Debug, Default)]
 struct Taken {
     by_tick: BTreeMap<i64, Vec<Presence>>,
 }
 
-/// Somebody at one tick.
+/// An actor at one tick.
 #[derive(Debug)]
 struct Presence {
     actor: usize,
     place: Place,
     reach: Bounds,
-    /// Known once it mattered.
+    /// Computed when first needed.
     bounds: OnceCell<Bounds>,
 }
 
@@ -188,8 +190,8 @@ impl Taken {
         }
     }
 
-    /// Whether `actor` would never come too close to one of `actors`. To draw somebody is what costs, so it is done only
-    /// where somebody else is within reach.
+    /// Whether `actor` never comes too close to one of `actors`. Figures are drawn only where their
+    /// reaches meet, because drawing is expensive.
     fn leaves_room_for(&self, actor: &Actor, actors: &[Actor]) -> bool {
         self.by_tick.range(actor.ticks()).all(|(tick, others)| {
             let Some(place) = actor.place(*tick as f64 / TICKS) else {
@@ -211,7 +213,7 @@ impl Taken {
     }
 }
 
-/// Whether there is a [`GAP`] between two boxes, half as wide between top and bottom.
+/// Whether there is a [`GAP`] between two boxes; half of it is enough between top and bottom.
 fn apart(p: &Bounds, q: &Bounds) -> bool {
     p[2] + GAP < q[0] || q[2] + GAP < p[0] || p[3] + GAP / 2.0 < q[1] || q[3] + GAP / 2.0 < p[1]
 }
@@ -232,7 +234,7 @@ mod tests {
         Scene::new(&DemoOptions::parse(text).expect("valid options"))
     }
 
-    /// FNV-1a over who is where, every ten seconds.
+    /// FNV-1a over all figures and their bounds, every ten seconds.
     fn checksum(scene: &mut Scene, seconds: u32) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for at in (0..seconds).step_by(10) {
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_of_an_hour_is_the_one_it_always_was() {
+    fn plan_of_an_hour_matches_its_golden_checksum() {
         assert_eq!(checksum(&mut scene("?seconds=3600"), 3600), HOUR);
         assert_eq!(
             checksum(&mut scene("?seconds=600&seed=9"), 600),
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_drawn_lies_within_the_reach_by_which_others_are_kept_away() {
+    fn drawn_figures_lie_within_their_reach() {
         for seed in 1..4 {
             let scene = scene(&format!("?seconds=300&seed={seed}"));
             for actor in &scene.actors {
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scene_of_a_day_begins_with_the_plan_of_its_first_hour() {
+    fn scene_of_a_day_plans_only_its_first_hour() {
         let mut day = scene("?seconds=86400");
         assert_eq!(day.planned, PART);
         assert_eq!(checksum(&mut day, 3600), HOUR);
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn where_two_parts_meet_the_street_is_busy_and_nobody_comes_too_close() {
+    fn figures_keep_apart_where_two_parts_meet() {
         let mut scene = scene("?seconds=3700");
         let mut over_the_seam = 0;
         for tick in (3570..3630).map(|second| second * 5).flat_map(|t| t..t + 5) {
@@ -300,13 +302,13 @@ mod tests {
                 }
             }
         }
-        assert!(over_the_seam > 0, "nobody was there over the seam");
+        assert!(over_the_seam > 0, "no figure was there over the seam");
         let later = scene.kinds().len() - scene.actors.partition_point(|a| a.enters() < PART);
         assert!(later > 20, "{later} came in the last hundred seconds");
     }
 
     #[test]
-    fn the_order_of_asking_changes_nothing() {
+    fn plan_does_not_depend_on_order_of_queries() {
         let (mut ahead, mut stepping) = (scene("?seconds=3700"), scene("?seconds=3700"));
         let jumped = checksum_at(&mut ahead, 3650.0);
         for second in 0..3650 {

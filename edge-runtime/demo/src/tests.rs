@@ -1,4 +1,4 @@
-//! The demo street and its truth.
+//! Tests of the rendered street against its ground truth.
 
 use watchkeeper_vision::geometry::{Anchor, Point};
 
@@ -17,7 +17,7 @@ fn checksum(picture: &Picture) -> u64 {
 }
 
 #[test]
-fn the_same_options_give_the_same_bytes_on_every_machine() {
+fn same_options_give_the_same_bytes_on_every_machine() {
     let mut renderer = Renderer::new(&DemoOptions::default());
     let sums = [0, 150, 450].map(|index| checksum(&renderer.frame(index)));
     assert_eq!(sums, GOLDEN, "{sums:#x?}");
@@ -51,7 +51,7 @@ fn a_larger_picture_shows_the_same_scene() {
 }
 
 #[test]
-fn nobody_hides_anybody() {
+fn figures_never_overlap() {
     for seed in 1..6 {
         let truth = truth(&options(&format!("?seconds=40&seed={seed}")));
         for boxes in &truth.frames {
@@ -65,7 +65,7 @@ fn nobody_hides_anybody() {
 }
 
 #[test]
-fn the_street_is_empty_for_the_first_second_and_busy_later() {
+fn street_is_empty_for_a_second_and_busy_later() {
     let truth = truth(&DemoOptions::default());
     assert!(truth.frames[..15].iter().all(Vec::is_empty));
     let people = truth.objects.iter().filter(|k| **k == Kind::Person).count();
@@ -74,7 +74,7 @@ fn the_street_is_empty_for_the_first_second_and_busy_later() {
 }
 
 #[test]
-fn everybody_who_walks_along_the_near_pavement_crosses_its_line_once() {
+fn walker_on_near_pavement_crosses_its_line_once() {
     let truth = truth(&DemoOptions::default());
     let line = (Point::new(320.0, 262.0), Point::new(320.0, 360.0));
     let count = truth.crossings(Kind::Person, line.0, line.1);
@@ -84,8 +84,8 @@ fn everybody_who_walks_along_the_near_pavement_crosses_its_line_once() {
 }
 
 #[test]
-fn a_car_that_drives_to_the_right_over_a_line_drawn_downwards_goes_in() {
-    // Downwards drawn, the left-hand side of the line is the picture's right.
+fn car_to_the_right_over_downward_line_counts_in() {
+    // The left-hand side of a line drawn downwards is the right of the picture.
     let truth = truth(&DemoOptions::default());
     let near = (Point::new(300.0, 200.0), Point::new(300.0, 256.0));
     let count = truth.crossings(Kind::Car, near.0, near.1);
@@ -93,7 +93,7 @@ fn a_car_that_drives_to_the_right_over_a_line_drawn_downwards_goes_in() {
 }
 
 #[test]
-fn somebody_rests_at_the_bench_for_some_seconds() {
+fn person_rests_at_the_bench_for_some_seconds() {
     let truth = truth(&DemoOptions::default());
     let zone = [
         (120.0, 300.0),

@@ -1,65 +1,54 @@
-//! What is really there: boxes, crossings and dwell times of the demo scene.
+//! The ground truth of the demo scene: boxes, crossings and dwell times.
 
 use std::collections::BTreeMap;
 
+use watchkeeper_config::demo::DemoOptions;
 use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 
-use super::DemoOptions;
+use super::actor::Kind;
 use super::raster::{DESIGN_HEIGHT, DESIGN_WIDTH};
 use super::scene::Scene;
-
-/// What a figure is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// A person.
-    Person,
-    /// A car or a van.
-    Car,
-}
 
 /// One figure in one frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TruthBox {
     /// Number of the figure, by the order in which they enter.
     pub object: usize,
-    /// What it is.
     pub kind: Kind,
-    /// Its bounds without the shadow, in pixels, clipped to the picture.
+    /// Bounds without the shadow, in pixels, clipped to the picture.
     pub bbox: BBox,
 }
 
-/// Everything there is to know about a scene.
+/// The boxes of every frame of a scene.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Truth {
     /// Frames per second.
     pub fps: f64,
-    /// What each figure is.
+    /// The kind of each figure, by its number.
     pub objects: Vec<Kind>,
-    /// The boxes of each frame. A figure counts from a quarter of it being in the picture.
+    /// The boxes of each frame. A figure counts while at least a quarter of it is in the picture.
     pub frames: Vec<Vec<TruthBox>>,
 }
 
 /// How often a line was crossed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Crossings {
-    /// From the right-hand side of the line (seen from its start to its end, in picture coordinates) to its left.
+    /// From the right-hand side of the line to its left, seen from its start to its end.
     pub r#in: usize,
-    /// The other way.
+    /// From its left-hand side to its right.
     pub out: usize,
 }
 
-/// One stay in a zone.
+/// One stay of a figure in a zone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Visit {
-    /// Who.
     pub object: usize,
-    /// Since the first frame, seconds.
+    /// Seconds since the first frame.
     pub enter_s: f64,
-    /// Seconds.
     pub dwell_s: f64,
 }
 
-/// Computes the truth about the scene that these options give.
+/// Computes the ground truth of the scene with these options.
 #[must_use]
 pub fn truth(options: &DemoOptions) -> Truth {
     let mut scene = Scene::new(options);
@@ -92,9 +81,11 @@ pub fn truth(options: &DemoOptions) -> Truth {
 }
 
 impl Truth {
-    /// Crossings of the line from `start` to `end` by figures of this kind, as Roboflow's line counter defines them:
-    /// a figure is on a side when all four corners of its box are; it counts when it was on one side before and is on
-    /// the other now, while all four corners lie between the perpendiculars through the ends of the line.
+    /// Counts crossings of the line from `start` to `end` by figures of `kind`.
+    ///
+    /// The definition is that of Roboflow's line counter: a figure is on a side when all four
+    /// corners of its box are. It counts when it changes sides while all four corners lie between
+    /// the perpendiculars through the ends of the line.
     #[must_use]
     pub fn crossings(&self, kind: Kind, start: Point, end: Point) -> Crossings {
         let (vx, vy) = (end.x - start.x, end.y - start.y);
@@ -124,7 +115,7 @@ impl Truth {
         count
     }
 
-    /// Stays in a polygon by figures of this kind, judged by an anchor of their boxes; in the order of entering.
+    /// Stays of figures of `kind` in a polygon, by an anchor of their boxes, in order of entering.
     #[must_use]
     pub fn visits(&self, kind: Kind, zone: &[Point], anchor: Anchor) -> Vec<Visit> {
         let mut open: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
@@ -162,7 +153,6 @@ impl Truth {
     }
 }
 
-/// Even-odd rule.
 fn inside(zone: &[Point], p: Point) -> bool {
     let mut inside = false;
     for (i, a) in zone.iter().enumerate() {
