@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind};
 
-use super::in_clear::logins_in_clear;
-use super::{Plan, SpecError};
+use super::error::{SpecError, Unfit};
+use super::plaintext_logins::logins_in_clear;
+use super::plan::Plan;
 use crate::rules::check::{nearest, unknown_classes};
 use crate::workflow::{Compiled, DetectionStep, Task};
 
@@ -76,20 +77,6 @@ impl ModelFacts {
         let known = TASKS.iter().find(|(word, _)| *word == self.task);
         known.is_none_or(|(_, tasks)| tasks.contains(&task))
     }
-}
-
-/// A model that can't do what a step asks of it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("step {step:?} asks model {model:?} for {asked}")]
-pub struct Unfit {
-    /// Name of the step.
-    pub step: String,
-    /// Which model.
-    pub model: String,
-    /// Field of the specification that names it.
-    pub field: &'static str,
-    /// What it can't do, why, and what to do about it.
-    pub asked: String,
 }
 
 /// What was found.
@@ -269,7 +256,7 @@ mod tests {
             "rules": [{"name": "r", "classes": classes, "when": {"kind": "count", "detections": "$steps.first.predictions",
                 "bound": {"over": 0}, "for_s": 1.0}}]}))
         .unwrap();
-        let plan = super::super::plan(&spec).unwrap();
+        let plan = crate::deploy::plan(&spec).unwrap();
         fit(&spec, &plan, &models())
     }
 
@@ -390,7 +377,7 @@ mod tests {
             let spec: PipelineSpec =
                 serde_json::from_value(json!({"id": "p", "source": "s", "workflow": workflow}))
                     .unwrap();
-            let plan = super::super::plan(&spec).unwrap();
+            let plan = crate::deploy::plan(&spec).unwrap();
             let models =
                 BTreeMap::from([("it".to_owned(), ModelFacts::network(task, ["a".to_owned()]))]);
             let said = said(&fit(&spec, &plan, &models));
@@ -406,7 +393,7 @@ mod tests {
             let spec: PipelineSpec =
                 serde_json::from_value(json!({"id": "p", "source": "s", "workflow": workflow}))
                     .unwrap();
-            let plan = super::super::plan(&spec).unwrap();
+            let plan = crate::deploy::plan(&spec).unwrap();
             assert_eq!(plan.asked, [name]);
             let models = BTreeMap::from([(name.to_owned(), ModelFacts::network(task, []))]);
             said(&fit(&spec, &plan, &models))
@@ -474,7 +461,7 @@ mod tests {
             let spec =
                 json!({"id": "p", "source": "s", "workflow": workflow, "parameters": parameters});
             let spec: PipelineSpec = serde_json::from_value(spec).unwrap();
-            let plan = super::super::plan(&spec).unwrap();
+            let plan = crate::deploy::plan(&spec).unwrap();
             fit(&spec, &plan, &models()).warnings
         };
         assert_eq!(told(json!({})), []);

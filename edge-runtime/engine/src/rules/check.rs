@@ -11,7 +11,7 @@ use watchkeeper_contract::rule::{
 };
 
 use super::moment::{Need, NeedKind};
-use super::schedule::Awake;
+use super::schedule::ActiveSchedule;
 
 /// Most rules in one set.
 pub const MAX_RULES: usize = 200;
@@ -145,7 +145,7 @@ pub(super) struct Plan {
     pub(super) needs: Vec<Need>,
     /// Needs whose boxes belong to the same tracker, the tracker's own output first.
     pub(super) groups: Vec<Vec<usize>>,
-    pub(super) rules: Vec<(RuleSpec, Option<Awake>, Watch)>,
+    pub(super) rules: Vec<(RuleSpec, Option<ActiveSchedule>, Watch)>,
 }
 
 /// Checks rules against a workflow; all that is wrong is told at once.
@@ -264,7 +264,7 @@ impl Compiler<'_> {
     }
 
     /// Checks everything but the condition.
-    fn numbers(&mut self, spec: &RuleSpec) -> Option<Awake> {
+    fn numbers(&mut self, spec: &RuleSpec) -> Option<ActiveSchedule> {
         self.seconds("cooldown_s", spec.cooldown_s);
         if let Some(band) = spec.confidence
             && !(0.0 <= band.min && band.min <= band.max && band.max <= 1.0)
@@ -301,7 +301,7 @@ impl Compiler<'_> {
             self.clip(clip);
         }
         let schedule = spec.schedule.as_ref()?;
-        match Awake::new(schedule) {
+        match ActiveSchedule::new(schedule) {
             Ok(awake) => Some(awake),
             Err(field) => {
                 let value = if field == "from" {

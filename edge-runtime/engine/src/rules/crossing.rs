@@ -4,8 +4,8 @@
 
 use super::boxes::Boxes;
 use super::check::CrossWatch;
-use super::life::{Life, Scene};
-use super::rule::{Subject, Teller, View};
+use super::context::{RuleContext, Subject, View};
+use super::life::{Lifecycle, Scene};
 
 /// What a rule about a line watches.
 #[derive(Debug)]
@@ -18,14 +18,19 @@ impl Crossing {
         Self { watch }
     }
 
-    pub(super) fn observe(&self, teller: &mut Teller, scene: &mut Scene<'_>, view: &View<'_>) {
+    pub(super) fn observe(
+        &self,
+        context: &mut RuleContext,
+        scene: &mut Scene<'_>,
+        view: &View<'_>,
+    ) {
         let history = &view.histories[self.watch.group];
         for (need, direction) in self.watch.needs.iter().zip(["in", "out"]) {
             let boxes = need.and_then(|n| view.boxes[n].as_ref());
             for (track, d) in boxes.into_iter().flat_map(Boxes::tracked) {
                 let subject = Subject::new(track, history);
-                if teller.fits(d, subject.record) {
-                    self.tell(teller, scene, subject, direction);
+                if context.fits(d, subject.record) {
+                    self.tell(context, scene, subject, direction);
                 }
             }
         }
@@ -33,7 +38,7 @@ impl Crossing {
 
     fn tell(
         &self,
-        teller: &mut Teller,
+        context: &mut RuleContext,
         scene: &mut Scene<'_>,
         subject: Subject<'_>,
         direction: &str,
@@ -43,20 +48,20 @@ impl Crossing {
             "{} crossed line {line}, counted as {direction}",
             subject.name()
         );
-        let mut event = teller.event(scene.at, "crosses", reason);
+        let mut event = context.event(scene.at, "crosses", reason);
         subject.describe(&mut event, scene.at);
         event.line = Some(line.clone());
         event.direction = Some(direction.to_owned());
         let (chain, end) = (subject.chain(), event.clone());
-        let mut life = Life::candidate();
+        let mut life = Lifecycle::candidate();
         // A crossing is over when it is seen: there is nothing to wait for.
-        teller
+        context
             .emitter
             .try_begin(scene, Some(subject.track), (&chain, true), &mut life, event);
         match life {
-            Life::Open(open) => teller.emitter.end(scene, *open, end, &chain),
-            Life::Candidate { held } => teller.emitter.give_up(held),
-            Life::Over => {}
+            Lifecycle::Open(open) => context.emitter.end(scene, *open, end, &chain),
+            Lifecycle::Candidate { held } => context.emitter.give_up(held),
+            Lifecycle::Over => {}
         }
     }
 }

@@ -8,12 +8,12 @@
 use watchkeeper_contract::event::{Decision, Verdict};
 use watchkeeper_contract::rule::Gates;
 
-use super::evidence::{Link, round};
+use super::evidence::{EvidenceItem, round};
 
 /// The weighted confidence of a chain.
 #[must_use]
-pub fn confidence(chain: &[Link]) -> f64 {
-    let weight: f64 = chain.iter().map(Link::weight).sum();
+pub fn confidence(chain: &[EvidenceItem]) -> f64 {
+    let weight: f64 = chain.iter().map(EvidenceItem::weight).sum();
     if weight > 0.0 {
         let sum: f64 = chain.iter().map(|l| l.weight() * l.confidence()).sum();
         round((sum / weight).clamp(0.0, 1.0))
@@ -36,7 +36,7 @@ pub fn verdict(confidence: f64, gates: &Gates) -> Verdict {
 
 /// The decision with its reason.
 #[must_use]
-pub fn decide(chain: &[Link], gates: &Gates) -> Decision {
+pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
     let confidence = confidence(chain);
     let verdict = verdict(confidence, gates);
     let (word, gate) = match verdict {
@@ -51,7 +51,7 @@ pub fn decide(chain: &[Link], gates: &Gates) -> Decision {
     } else {
         "at or above"
     };
-    let by = |a: &&Link, b: &&Link| a.confidence().total_cmp(&b.confidence());
+    let by = |a: &&EvidenceItem, b: &&EvidenceItem| a.confidence().total_cmp(&b.confidence());
     let ends = chain.iter().min_by(by).zip(chain.iter().max_by(by));
     let ends = ends.map_or_else(
         || "; there is no evidence".to_owned(),

@@ -23,9 +23,9 @@ use watchkeeper_contract::event::Evidence;
 
 use super::history::Record;
 
-/// One link, cheap to make; [`Link::evidence`] puts it into words.
+/// One link, cheap to make; [`EvidenceItem::evidence`] puts it into words.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Link {
+pub struct EvidenceItem {
     source: Source,
     confidence: f64,
     weight: f64,
@@ -45,7 +45,7 @@ enum Source {
     WorkflowValue,
 }
 
-impl Link {
+impl EvidenceItem {
     fn new(source: Source, weight: f64, confidence: f64, numbers: [f64; 2]) -> Self {
         let confidence = if confidence.is_finite() {
             confidence.clamp(0.0, 1.0)
@@ -141,19 +141,19 @@ fn saturate(value: f64, half: f64) -> f64 {
 
 /// The chain of an event about one track.
 #[must_use]
-pub fn of_track(record: &Record) -> Vec<Link> {
+pub fn of_track(record: &Record) -> Vec<EvidenceItem> {
     let (best, mean) = (record.best_score, record.mean_score());
     let age = record.age_s();
     // Both many sights and some time are needed: thirty sights within a second are not independent.
     let established = saturate(record.seen as f64, 3.0).min(saturate(age, 0.4));
     let mut chain = vec![
-        Link::new(
+        EvidenceItem::new(
             Source::DetectorScore,
             0.30,
             calibrate(f64::midpoint(best, mean)),
             [best, mean],
         ),
-        Link::new(
+        EvidenceItem::new(
             Source::TrackAge,
             0.25,
             established,
@@ -163,19 +163,19 @@ pub fn of_track(record: &Record) -> Vec<Link> {
     // One sight says nothing about change.
     if record.seen > 2 {
         let (change, surprise) = (record.size_change, record.surprise);
-        chain.push(Link::new(
+        chain.push(EvidenceItem::new(
             Source::Continuity,
             0.10,
             record.continuity(),
             [record.continuity(), 0.0],
         ));
-        chain.push(Link::new(
+        chain.push(EvidenceItem::new(
             Source::BoxStability,
             0.15,
             (-3.0 * change).exp(),
             [change, 0.0],
         ));
-        chain.push(Link::new(
+        chain.push(EvidenceItem::new(
             Source::MotionAgreement,
             0.10,
             (-4.0 * surprise).exp(),
@@ -187,12 +187,12 @@ pub fn of_track(record: &Record) -> Vec<Link> {
 
 /// The chain of an event about a number of boxes with these scores, `bound` being what it was compared with.
 #[must_use]
-pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<Link> {
+pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<EvidenceItem> {
     let n = scores.len() as f64;
     let excess = (n - bound).abs();
     let mut chain = vec![
-        Link::persistence(held_s),
-        Link::new(
+        EvidenceItem::persistence(held_s),
+        EvidenceItem::new(
             Source::RuleMargin,
             0.20,
             excess / (excess + 0.25),
@@ -204,7 +204,7 @@ pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<Link> {
         let best = scores.iter().fold(0.0, |m: f64, &s| m.max(s));
         chain.insert(
             0,
-            Link::new(Source::DetectorScore, 0.30, calibrate(mean), [best, mean]),
+            EvidenceItem::new(Source::DetectorScore, 0.30, calibrate(mean), [best, mean]),
         );
     }
     chain
@@ -212,15 +212,15 @@ pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<Link> {
 
 /// The chain of an event about a value of the workflow; a number comes with the bound it was compared with.
 #[must_use]
-pub fn of_value(number_and_bound: Option<[f64; 2]>, held_s: f64) -> Vec<Link> {
+pub fn of_value(number_and_bound: Option<[f64; 2]>, held_s: f64) -> Vec<EvidenceItem> {
     let mut chain = vec![
-        Link::new(Source::WorkflowValue, 0.50, 1.0, [0.0; 2]),
-        Link::persistence(held_s),
+        EvidenceItem::new(Source::WorkflowValue, 0.50, 1.0, [0.0; 2]),
+        EvidenceItem::persistence(held_s),
     ];
     if let Some([number, bound]) = number_and_bound {
         let margin = (number - bound).abs() / bound.abs().max(number.abs()).max(1e-9);
         let confidence = 0.6 + 0.4 * saturate(margin, 0.05);
-        chain.push(Link::new(
+        chain.push(EvidenceItem::new(
             Source::RuleMargin,
             0.20,
             confidence,

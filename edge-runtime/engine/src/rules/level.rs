@@ -13,10 +13,10 @@ use watchkeeper_contract::rule::{CountBound, ValueTest};
 
 use super::boxes::{Boxes, in_zone};
 use super::check::{LevelWatch, Question};
-use super::evidence::{Link, of_count, of_value};
-use super::life::{Life, SETTLE_S, Scene, Suppressed};
+use super::context::{RuleContext, View};
+use super::evidence::{EvidenceItem, of_count, of_value};
+use super::life::{Lifecycle, SETTLE_S, Scene, Suppressed};
 use super::moment::{Input, Moment};
-use super::rule::{Teller, View};
 
 /// Most tracks that an event about a count lists.
 const MAX_LISTED: usize = 32;
@@ -38,7 +38,7 @@ pub(super) struct Level {
     last_true_s: f64,
     /// The latest reading that held, for the last words.
     latest: Reading,
-    life: Life,
+    life: Lifecycle,
 }
 
 impl Level {
@@ -48,12 +48,17 @@ impl Level {
             since_s: None,
             last_true_s: 0.0,
             latest: Reading::default(),
-            life: Life::candidate(),
+            life: Lifecycle::candidate(),
         }
     }
 
-    pub(super) fn observe(&mut self, teller: &mut Teller, scene: &mut Scene<'_>, view: &View<'_>) {
-        let reading = self.read(teller, view);
+    pub(super) fn observe(
+        &mut self,
+        context: &mut RuleContext,
+        scene: &mut Scene<'_>,
+        view: &View<'_>,
+    ) {
+        let reading = self.read(context, view);
         if scene.clock - self.last_true_s > scene.grace_s {
             let is_over = reading.as_ref().is_some_and(|r| !r.holds);
             let why = if is_over {
@@ -61,48 +66,48 @@ impl Level {
             } else {
                 "nothing more is known"
             };
-            self.over(teller, scene, why);
+            self.over(context, scene, why);
         }
-        let open = matches!(self.life, Life::Open(_));
+        let open = matches!(self.life, Lifecycle::Open(_));
         match reading {
             // What is only held to be so goes on and becomes no surer by it.
             Some(reading)
                 if reading.holds && self.since_s.is_some() && is_held(view, &self.watch) =>
             {
                 self.last_true_s = scene.clock;
-                return self.unless_asleep(teller, scene);
+                return self.unless_asleep(context, scene);
             }
             Some(reading) if reading.holds => {
                 self.since_s.get_or_insert(scene.clock);
                 self.last_true_s = scene.clock;
                 self.latest = reading;
             }
-            Some(_) if !open => return self.over(teller, scene, "it is over"),
+            Some(_) if !open => return self.over(context, scene, "it is over"),
             // A break, or a step that did not run.
-            Some(_) | None => return self.unless_asleep(teller, scene),
+            Some(_) | None => return self.unless_asleep(context, scene),
         }
-        self.unless_asleep(teller, scene);
+        self.unless_asleep(context, scene);
         let Some(since) = self.since_s else { return };
         let held = scene.clock - since;
-        if matches!(self.life, Life::Candidate { .. }) && held >= self.watch.for_s {
+        if matches!(self.life, Lifecycle::Candidate { .. }) && held >= self.watch.for_s {
             let settled = held >= SETTLE_S.max(self.watch.for_s);
-            let event = self.tell(teller, scene.at, held, None);
+            let event = self.tell(context, scene.at, held, None);
             let chain = self.chain(held);
-            teller
+            context
                 .emitter
                 .try_begin(scene, None, (&chain, settled), &mut self.life, event);
         } else if let Some(mut open) = self.life.take_open() {
             let at = scene.at;
-            let look = || (self.chain(held), self.tell(teller, at, held, None));
-            teller
+            let look = || (self.chain(held), self.tell(context, at, held, None));
+            context
                 .emitter
                 .review(scene, &mut open, look, self.further());
-            self.life = Life::Open(open);
+            self.life = Lifecycle::Open(open);
         }
     }
 
     /// The condition does not hold any more, or is not looked at any more.
-    pub(super) fn over(&mut self, teller: &mut Teller, scene: &mut Scene<'_>, why: &str) {
+    pub(super) fn over(&mut self, context: &mut RuleContext, scene: &mut Scene<'_>, why: &str) {
         // Without a beginning there is nothing that could be over.
         let Some(since) = self.since_s.take() else {
             return;
@@ -110,42 +115,42 @@ impl Level {
         let held = self.last_true_s - since;
         let chain = self.chain(held);
         // What was put off for more evidence is decided with what there is.
-        if let Life::Candidate {
+        if let Lifecycle::Candidate {
             held: Some(Suppressed::Settling),
         } = self.life
         {
-            let event = self.tell(teller, scene.at, held, None);
-            teller
+            let event = self.tell(context, scene.at, held, None);
+            context
                 .emitter
                 .try_begin(scene, None, (&chain, true), &mut self.life, event);
         }
-        match std::mem::replace(&mut self.life, Life::candidate()) {
-            Life::Open(open) => {
-                let event = self.tell(teller, scene.at, held, Some(why));
-                teller.emitter.end(scene, *open, event, &chain);
+        match std::mem::replace(&mut self.life, Lifecycle::candidate()) {
+            Lifecycle::Open(open) => {
+                let event = self.tell(context, scene.at, held, Some(why));
+                context.emitter.end(scene, *open, event, &chain);
             }
-            Life::Candidate { held } => teller.emitter.give_up(held),
-            Life::Over => {}
+            Lifecycle::Candidate { held } => context.emitter.give_up(held),
+            Lifecycle::Over => {}
         }
         self.latest = Reading::default();
     }
 
     /// A rule that fell asleep does not look any more.
-    fn unless_asleep(&mut self, teller: &mut Teller, scene: &mut Scene<'_>) {
-        if matches!(self.life, Life::Open(_)) && !teller.emitter.is_awake(scene.at) {
-            self.over(teller, scene, "the schedule ended");
+    fn unless_asleep(&mut self, context: &mut RuleContext, scene: &mut Scene<'_>) {
+        if matches!(self.life, Lifecycle::Open(_)) && !context.emitter.is_awake(scene.at) {
+            self.over(context, scene, "the schedule ended");
         }
     }
 
     /// What this frame says; nothing where the step did not run or gave no usable number.
-    fn read(&self, teller: &Teller, view: &View<'_>) -> Option<Reading> {
+    fn read(&self, context: &RuleContext, view: &View<'_>) -> Option<Reading> {
         match &self.watch.question {
             Question::Count {
                 bound,
                 keeps_outside,
             } => {
                 let boxes = view.boxes[self.watch.need].as_ref()?;
-                Some(count(teller, boxes, *bound, *keeps_outside))
+                Some(count(context, boxes, *bound, *keeps_outside))
             }
             Question::Value { test } => {
                 let (holds, number) = match (test, view.inputs[self.watch.need]) {
@@ -163,7 +168,7 @@ impl Level {
         }
     }
 
-    fn chain(&self, held: f64) -> Vec<Link> {
+    fn chain(&self, held: f64) -> Vec<EvidenceItem> {
         match &self.watch.question {
             Question::Count {
                 bound: CountBound::Over(b) | CountBound::Under(b),
@@ -189,7 +194,7 @@ impl Level {
     }
 
     /// The event, in words; `over` says why it ends.
-    fn tell(&self, teller: &Teller, at: &Moment, held: f64, over: Option<&str>) -> RuleEvent {
+    fn tell(&self, context: &RuleContext, at: &Moment, held: f64, over: Option<&str>) -> RuleEvent {
         let LevelWatch {
             selector, for_s, ..
         } = &self.watch;
@@ -202,7 +207,7 @@ impl Level {
                 };
                 (
                     "count",
-                    format!("{number} {}{}, {bound}", teller.things(), place(selector)),
+                    format!("{number} {}{}, {bound}", context.things(), place(selector)),
                 )
             }
             Question::Value { test } => {
@@ -219,7 +224,7 @@ impl Level {
             None => format!("{said}, for {held:.1} s ({for_s} s asked for)"),
             Some(why) => format!("{said}, held for {held:.1} s; {why}"),
         };
-        let mut event = teller.event(at, condition, reason);
+        let mut event = context.event(at, condition, reason);
         event.number = self.latest.number;
         event.tracks.clone_from(&self.latest.tracks);
         event.score = self
@@ -263,10 +268,15 @@ fn is_held(view: &View<'_>, watch: &LevelWatch) -> bool {
 }
 
 /// Counts the boxes that the rule is about.
-fn count(teller: &Teller, boxes: &Boxes<'_>, bound: CountBound, keeps_outside: bool) -> Reading {
+fn count(
+    context: &RuleContext,
+    boxes: &Boxes<'_>,
+    bound: CountBound,
+    keeps_outside: bool,
+) -> Reading {
     let mut reading = Reading::default();
     for d in boxes.all() {
-        if teller.fits(d, None) && in_zone(d, keeps_outside) {
+        if context.fits(d, None) && in_zone(d, keeps_outside) {
             reading.scores.push(d.confidence);
             reading.tracks.extend(d.track);
         }

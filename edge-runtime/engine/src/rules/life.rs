@@ -14,9 +14,9 @@ use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::rule::{ClipSpec, Gates, RuleSpec, Severity};
 
 use super::decide::decide;
-use super::evidence::Link;
+use super::evidence::EvidenceItem;
 use super::moment::{Change, Moment};
-use super::schedule::Awake;
+use super::schedule::ActiveSchedule;
 
 /// Longest time for which a decision waits for more evidence, in seconds.
 pub(super) const SETTLE_S: f64 = 1.0;
@@ -29,11 +29,11 @@ const MAX_COOLDOWNS: usize = 4096;
 
 /// What became of something that a rule might tell of.
 #[derive(Debug)]
-pub(super) enum Life {
+pub(super) enum Lifecycle {
     /// It has not begun; why not is noted so that it can be counted.
     Candidate { held: Option<Suppressed> },
     /// It has begun.
-    Open(Box<Open>),
+    Open(Box<OpenEvent>),
     /// It has been told, or is not to be.
     Over,
 }
@@ -51,13 +51,13 @@ pub(super) enum Suppressed {
     Settling,
 }
 
-impl Life {
+impl Lifecycle {
     pub(super) fn candidate() -> Self {
         Self::Candidate { held: None }
     }
 
     /// The open event, if there is one; then this is over.
-    pub(super) fn take_open(&mut self) -> Option<Box<Open>> {
+    pub(super) fn take_open(&mut self) -> Option<Box<OpenEvent>> {
         match std::mem::replace(self, Self::Over) {
             Self::Open(open) => Some(open),
             other => {
@@ -70,7 +70,7 @@ impl Life {
 
 /// An event that has begun.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenEvent {
     id: EventId,
     decision: Decision,
     reviewed_s: f64,
@@ -99,7 +99,7 @@ pub(super) struct EventEmitter {
     clip: Option<ClipSpec>,
     cooldown_s: f64,
     shared_cooldown: bool,
-    awake: Option<Awake>,
+    awake: Option<ActiveSchedule>,
     /// When the latest event began, by track or for the whole rule.
     began: BTreeMap<Option<TrackId>, f64>,
     held_back: u32,
@@ -108,7 +108,7 @@ pub(super) struct EventEmitter {
 }
 
 impl EventEmitter {
-    pub(super) fn new(spec: &RuleSpec, awake: Option<Awake>) -> Self {
+    pub(super) fn new(spec: &RuleSpec, awake: Option<ActiveSchedule>) -> Self {
         Self {
             severity: spec.severity,
             gates: spec.gates,
@@ -130,7 +130,7 @@ impl EventEmitter {
     }
 
     /// The decision, which tells a second opinion its terms where it asks for one.
-    fn decide(&self, chain: &[Link]) -> Decision {
+    fn decide(&self, chain: &[EvidenceItem]) -> Decision {
         let mut decision = decide(chain, &self.gates);
         if decision.verdict == Verdict::Escalate {
             decision.asks = Some(Asks {
@@ -151,7 +151,7 @@ impl EventEmitter {
         &self,
         scene: &Scene<'_>,
         key: Option<TrackId>,
-        chain: &[Link],
+        chain: &[EvidenceItem],
         settled: bool,
     ) -> Result<Decision, Suppressed> {
         if !self.is_awake(scene.at) {
@@ -182,16 +182,16 @@ impl EventEmitter {
         &mut self,
         scene: &mut Scene<'_>,
         key: Option<TrackId>,
-        (chain, settled): (&[Link], bool),
-        life: &mut Life,
+        (chain, settled): (&[EvidenceItem], bool),
+        life: &mut Lifecycle,
         event: RuleEvent,
     ) {
         match self.admit(scene, key, chain, settled) {
             Ok(decision) => {
                 let open = self.begin(scene, key, event, decision, chain);
-                *life = Life::Open(Box::new(open));
+                *life = Lifecycle::Open(Box::new(open));
             }
-            Err(why) => *life = Life::Candidate { held: Some(why) },
+            Err(why) => *life = Lifecycle::Candidate { held: Some(why) },
         }
     }
 
@@ -212,8 +212,8 @@ impl EventEmitter {
         key: Option<TrackId>,
         mut event: RuleEvent,
         decision: Decision,
-        chain: &[Link],
-    ) -> Open {
+        chain: &[EvidenceItem],
+    ) -> OpenEvent {
         if self.cooldown_s > 0.0 {
             let key = self.quiet_for(key);
             let full = self.began.len() >= MAX_COOLDOWNS && !self.began.contains_key(&key);
@@ -228,7 +228,7 @@ impl EventEmitter {
             self.began.insert(key, scene.clock);
         }
         event.held_back = std::mem::take(&mut self.held_back);
-        let open = Open {
+        let open = OpenEvent {
             id: (scene.new_id)(),
             decision,
             reviewed_s: scene.clock,
@@ -244,8 +244,8 @@ impl EventEmitter {
     pub(super) fn review(
         &self,
         scene: &mut Scene<'_>,
-        open: &mut Open,
-        look: impl FnOnce() -> (Vec<Link>, RuleEvent),
+        open: &mut OpenEvent,
+        look: impl FnOnce() -> (Vec<EvidenceItem>, RuleEvent),
         further: impl FnOnce(f64) -> bool,
     ) {
         if scene.clock - open.reviewed_s < REVIEW_EVERY_S {
@@ -269,7 +269,13 @@ impl EventEmitter {
     }
 
     /// Ends an open event.
-    pub(super) fn end(&self, scene: &mut Scene<'_>, open: Open, event: RuleEvent, chain: &[Link]) {
+    pub(super) fn end(
+        &self,
+        scene: &mut Scene<'_>,
+        open: OpenEvent,
+        event: RuleEvent,
+        chain: &[EvidenceItem],
+    ) {
         let mut open = open;
         let decision = self.decide(chain);
         if decision.verdict >= open.decision.verdict {
@@ -281,10 +287,10 @@ impl EventEmitter {
     fn write(
         &self,
         scene: &mut Scene<'_>,
-        open: &Open,
+        open: &OpenEvent,
         phase: Phase,
         mut event: RuleEvent,
-        chain: &[Link],
+        chain: &[EvidenceItem],
     ) {
         event.notify.clone_from(&self.notify);
         scene.out.push(Change {
@@ -293,7 +299,7 @@ impl EventEmitter {
             severity: self.severity,
             event,
             decision: open.decision.clone(),
-            evidence: chain.iter().map(Link::evidence).collect(),
+            evidence: chain.iter().map(EvidenceItem::evidence).collect(),
             clip: self.clip.filter(|_| phase == Phase::New),
         });
     }

@@ -9,6 +9,7 @@
 
 mod boxes;
 pub mod check;
+mod context;
 mod crossing;
 pub mod decide;
 mod derive;

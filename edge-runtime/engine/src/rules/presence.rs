@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::id::TrackId;
 
-use super::life::Life;
+use super::life::Lifecycle;
 
 /// Most tracks that one rule watches at once. Further ones are not watched and are counted.
 pub(super) const MAX_STAYS: usize = 1024;
@@ -25,7 +25,7 @@ pub(super) struct Stay {
     /// Whether class and score have ever fitted the rule.
     pub(super) fitted: bool,
     /// What became of it.
-    pub(super) life: Life,
+    pub(super) life: Lifecycle,
 }
 
 impl Stay {
@@ -57,7 +57,7 @@ impl Presence {
             kept_s: clock,
             told_s: 0.0,
             fitted: false,
-            life: Life::candidate(),
+            life: Lifecycle::candidate(),
         });
         stay.last_s = clock;
         stay.kept_s = clock;

@@ -18,13 +18,13 @@ const WEEK: [Weekday; 7] = [
 
 /// A schedule with its times understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Awake {
+pub(super) struct ActiveSchedule {
     days: Vec<Weekday>,
     from: u16,
     to: u16,
 }
 
-impl Awake {
+impl ActiveSchedule {
     /// The schedule as written, or which of its times is not one.
     pub(super) fn new(schedule: &Schedule) -> Result<Self, &'static str> {
         Ok(Self {
@@ -52,7 +52,9 @@ impl Awake {
 /// Whether a schedule is awake at this time; `None` where one of its times is none.
 #[must_use]
 pub fn is_awake(schedule: &Schedule, local: LocalTime) -> Option<bool> {
-    Awake::new(schedule).ok().map(|awake| awake.at(local))
+    ActiveSchedule::new(schedule)
+        .ok()
+        .map(|awake| awake.at(local))
 }
 
 fn before(day: Weekday) -> Weekday {
@@ -75,13 +77,13 @@ fn minute(text: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
-    fn awake(days: &[Weekday], from: &str, to: &str) -> Awake {
+    fn awake(days: &[Weekday], from: &str, to: &str) -> ActiveSchedule {
         let s = Schedule {
             days: days.to_vec(),
             from: from.into(),
             to: to.into(),
         };
-        Awake::new(&s).unwrap()
+        ActiveSchedule::new(&s).unwrap()
     }
 
     fn at(weekday: Weekday, h: u16, m: u16) -> LocalTime {
@@ -132,7 +134,7 @@ mod tests {
                 from: "08:00".into(),
                 to: bad.into(),
             };
-            assert_eq!(Awake::new(&s), Err("to"), "{bad}");
+            assert_eq!(ActiveSchedule::new(&s), Err("to"), "{bad}");
         }
     }
 }

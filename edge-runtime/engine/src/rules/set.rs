@@ -9,10 +9,11 @@ use watchkeeper_vision::analytics::grace::{GRACE_S, Grace};
 
 use super::boxes::Boxes;
 use super::check::{RuleError, WorkflowFacts, compile};
+use super::context::View;
 use super::history::History;
 use super::life::Scene;
 use super::moment::{Change, Input, Moment, Need};
-use super::rule::{Rule, View};
+use super::rule::Rule;
 
 /// The rules of one pipeline and what they remember.
 #[derive(Debug)]

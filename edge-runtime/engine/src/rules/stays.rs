@@ -7,11 +7,11 @@ use watchkeeper_vision::analytics::recent::Recent;
 
 use super::boxes::{Boxes, in_zone, time_in_zone};
 use super::check::{TrackKind, TrackWatch};
+use super::context::{RuleContext, Subject, View};
 use super::history::History;
-use super::life::{Life, SETTLE_S, Scene};
+use super::life::{Lifecycle, SETTLE_S, Scene};
 use super::moment::Moment;
 use super::presence::{Presence, Stay};
-use super::rule::{Subject, Teller, View};
 
 /// Most tracks of which an `appears` rule remembers that they have appeared.
 const MAX_KNOWN: usize = 4096;
@@ -26,7 +26,7 @@ pub(super) struct Stays {
 
 /// Which part of an event's life a reason is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Words {
+enum ReasonPart {
     Begin,
     End,
     SourceEnded,
@@ -45,20 +45,25 @@ impl Stays {
         self.presence.unwatched
     }
 
-    pub(super) fn observe(&mut self, teller: &mut Teller, scene: &mut Scene<'_>, view: &View<'_>) {
+    pub(super) fn observe(
+        &mut self,
+        context: &mut RuleContext,
+        scene: &mut Scene<'_>,
+        view: &View<'_>,
+    ) {
         let kind = &self.watch.kind;
         let history = &view.histories[self.watch.group];
         for (track, stay) in self.presence.take_gone(scene.clock, scene.grace_s) {
             gone(
                 kind,
-                teller,
+                context,
                 scene,
                 Subject::new(track, history),
                 stay,
                 false,
             );
         }
-        let awake = teller.emitter.is_awake(scene.at);
+        let awake = context.emitter.is_awake(scene.at);
         self.known.next_round(u64::MAX);
         let boxes = view.boxes[self.watch.need].as_ref();
         for (track, d) in boxes.into_iter().flat_map(Boxes::tracked) {
@@ -82,22 +87,22 @@ impl Stays {
                     TrackKind::Leaves { .. } | TrackKind::Stays { .. } => false,
                 };
                 if missed {
-                    stay.life = Life::Over;
+                    stay.life = Lifecycle::Over;
                 }
             }
             if *kind == TrackKind::Appears {
                 self.known.touch_or_insert(track, ());
             }
-            let fits = teller.fits(d, subject.record);
+            let fits = context.fits(d, subject.record);
             stay.fitted |= fits;
-            there(kind, teller, scene, subject, stay, fits);
+            there(kind, context, scene, subject, stay, fits);
         }
     }
 
     /// Ends what is open: there will be no more frames.
     pub(super) fn finish(
         &mut self,
-        teller: &mut Teller,
+        context: &mut RuleContext,
         scene: &mut Scene<'_>,
         histories: &[History],
     ) {
@@ -105,7 +110,7 @@ impl Stays {
         for (track, stay) in self.presence.take_all() {
             gone(
                 &self.watch.kind,
-                teller,
+                context,
                 scene,
                 Subject::new(track, history),
                 stay,
@@ -127,91 +132,91 @@ fn ripe(kind: &TrackKind, stay: &Stay) -> bool {
 /// A track is there in this frame.
 fn there(
     kind: &TrackKind,
-    teller: &mut Teller,
+    context: &mut RuleContext,
     scene: &mut Scene<'_>,
     subject: Subject<'_>,
     stay: &mut Stay,
     fits: bool,
 ) {
-    if matches!(stay.life, Life::Candidate { .. }) && fits && ripe(kind, stay) {
+    if matches!(stay.life, Lifecycle::Candidate { .. }) && fits && ripe(kind, stay) {
         let settled = scene.clock - stay.since_s >= SETTLE_S;
-        attempt(kind, teller, scene, subject, stay, settled);
+        attempt(kind, context, scene, subject, stay, settled);
     } else if let Some(mut open) = stay.life.take_open() {
         let (at, clock) = (scene.at, scene.clock);
         let look = || {
             (
                 subject.chain(),
-                tell(kind, teller, (at, clock), subject, stay, Words::Begin),
+                tell(kind, context, (at, clock), subject, stay, ReasonPart::Begin),
             )
         };
-        teller.emitter.review(scene, &mut open, look, |_| false);
-        stay.life = Life::Open(open);
+        context.emitter.review(scene, &mut open, look, |_| false);
+        stay.life = Lifecycle::Open(open);
     }
 }
 
 /// Lets a candidate begin if it may, and ends it at once if it is about one moment.
 fn attempt(
     kind: &TrackKind,
-    teller: &mut Teller,
+    context: &mut RuleContext,
     scene: &mut Scene<'_>,
     subject: Subject<'_>,
     stay: &mut Stay,
     settled: bool,
 ) {
     let now = (scene.at, scene.clock);
-    let event = tell(kind, teller, now, subject, stay, Words::Begin);
+    let event = tell(kind, context, now, subject, stay, ReasonPart::Begin);
     let (chain, end) = (subject.chain(), event.clone());
     let key = Some(subject.track);
-    teller
+    context
         .emitter
         .try_begin(scene, key, (&chain, settled), &mut stay.life, event);
     let momentary = matches!(kind, TrackKind::Enters { .. } | TrackKind::Leaves { .. });
     if momentary && let Some(open) = stay.life.take_open() {
-        teller.emitter.end(scene, *open, end, &chain);
+        context.emitter.end(scene, *open, end, &chain);
     }
 }
 
 /// A track is gone, or the source is (`ended`).
 fn gone(
     kind: &TrackKind,
-    teller: &mut Teller,
+    context: &mut RuleContext,
     scene: &mut Scene<'_>,
     subject: Subject<'_>,
     mut stay: Stay,
     ended: bool,
 ) {
-    if let Life::Candidate { held } = stay.life {
+    if let Lifecycle::Candidate { held } = stay.life {
         // A source that ends is nobody leaving.
         let leaves = matches!(kind, TrackKind::Leaves { .. }) && !ended;
         if !stay.fitted || !(leaves || ripe(kind, &stay)) {
-            teller.emitter.give_up(held.filter(|_| stay.fitted));
+            context.emitter.give_up(held.filter(|_| stay.fitted));
             return;
         }
         // What was put off for more evidence is decided with what there is.
-        attempt(kind, teller, scene, subject, &mut stay, true);
+        attempt(kind, context, scene, subject, &mut stay, true);
     }
     let words = if ended {
-        Words::SourceEnded
+        ReasonPart::SourceEnded
     } else {
-        Words::End
+        ReasonPart::End
     };
     let now = (scene.at, scene.clock);
-    let event = tell(kind, teller, now, subject, &stay, words);
+    let event = tell(kind, context, now, subject, &stay, words);
     match stay.life {
-        Life::Open(open) => teller.emitter.end(scene, *open, event, &subject.chain()),
-        Life::Candidate { held } => teller.emitter.give_up(held),
-        Life::Over => {}
+        Lifecycle::Open(open) => context.emitter.end(scene, *open, event, &subject.chain()),
+        Lifecycle::Candidate { held } => context.emitter.give_up(held),
+        Lifecycle::Over => {}
     }
 }
 
 /// The event of a stay, in words.
 fn tell(
     kind: &TrackKind,
-    teller: &Teller,
+    context: &RuleContext,
     (at, clock): (&Moment, f64),
     subject: Subject<'_>,
     stay: &Stay,
-    words: Words,
+    words: ReasonPart,
 ) -> RuleEvent {
     let (who, dwell, away) = (subject.name(), stay.dwell_s(), clock - stay.kept_s);
     let (condition, zone) = match kind {
@@ -221,28 +226,30 @@ fn tell(
         TrackKind::Stays { zone, .. } => ("stays", Some(zone)),
     };
     let reason = match (kind, words) {
-        (_, Words::SourceEnded) => format!("the watch ended with {who} there for {dwell:.1} s"),
-        (TrackKind::Appears, Words::Begin) if dwell < 0.05 => {
+        (_, ReasonPart::SourceEnded) => {
+            format!("the watch ended with {who} there for {dwell:.1} s")
+        }
+        (TrackKind::Appears, ReasonPart::Begin) if dwell < 0.05 => {
             format!("{who} was seen for the first time")
         }
-        (TrackKind::Appears, Words::Begin) => {
+        (TrackKind::Appears, ReasonPart::Begin) => {
             format!("{who} was seen for the first time and has been there for {dwell:.1} s")
         }
-        (TrackKind::Appears, Words::End) => format!(
+        (TrackKind::Appears, ReasonPart::End) => format!(
             "{who} was last seen {dwell:.1} s after it appeared and not for {away:.1} s since"
         ),
         (TrackKind::Enters { zone }, _) => format!("{who} entered zone {zone}"),
         (TrackKind::Leaves { zone }, _) => {
             format!("{who} left zone {zone} after {dwell:.1} s and did not return for {away:.1} s")
         }
-        (TrackKind::Stays { zone, for_s }, Words::Begin) => {
+        (TrackKind::Stays { zone, for_s }, ReasonPart::Begin) => {
             format!("{who} has been in zone {zone} for {dwell:.1} s; the bound is {for_s} s")
         }
-        (TrackKind::Stays { zone, for_s }, Words::End) => {
+        (TrackKind::Stays { zone, for_s }, ReasonPart::End) => {
             format!("{who} left zone {zone} after {dwell:.1} s; the bound was {for_s} s")
         }
     };
-    let mut event = teller.event(at, condition, reason);
+    let mut event = context.event(at, condition, reason);
     subject.describe(&mut event, at);
     event.zone = zone.cloned();
     event.dwell_s = zone.map(|_| dwell);

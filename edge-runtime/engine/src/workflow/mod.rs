@@ -25,7 +25,7 @@ use watchkeeper_contract::workflow::{
     OutputInfo, OutputKinds, StepDims, ValidateReport, WorkflowError, WorkflowWarning,
 };
 
-pub use block_api::block::{
+pub use block_api::host::{
     Anomaly, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask, RunWanted, Task,
     Writing,
 };

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use crate::workflow::block_api::block::{Instance, Setup, Task};
+use crate::workflow::block_api::block::{Instance, Setup};
+use crate::workflow::block_api::host::Task;
 use crate::workflow::language::kinds::{Kind, KindSet};
 
 /// Everything there is to say about one version of a block.

@@ -3,5 +3,6 @@
 //! - The blocks themselves stand in [`blocks`](super::blocks), one file each.
 
 pub(crate) mod block;
+pub(crate) mod host;
 pub(crate) mod manifest;
 pub(crate) mod stateful;

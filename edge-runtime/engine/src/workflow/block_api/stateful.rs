@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::workflow::block_api::block::{Call, Instance};
+use crate::workflow::block_api::block::{Call, Instance, Memory};
 
 /// A block that remembers. Its own fields are its settings; its state is handed to it at each call.
 pub(crate) trait Stateful: Send + Sync {
@@ -25,24 +25,6 @@ pub(crate) trait Stateful: Send + Sync {
     /// # Errors
     /// As [`Instance::run`].
     fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String>;
-}
-
-/// What one step remembers, as bytes.
-pub(crate) trait Memory {
-    /// Number of the form in which it is written.
-    fn form(&self) -> u32;
-
-    /// Writes it, in at most so many bytes.
-    ///
-    /// # Errors
-    /// Why it can't be saved, in one sentence.
-    fn write(&self, most: usize) -> Result<Vec<u8>, String>;
-
-    /// Puts what was written in this form in its place.
-    ///
-    /// # Errors
-    /// Why it can't be read; nothing has changed then.
-    fn read(&mut self, bytes: &[u8]) -> Result<(), String>;
 }
 
 /// A block with its state.

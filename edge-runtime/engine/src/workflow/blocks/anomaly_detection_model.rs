@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::classification_model::with_one;
 use super::depth_estimation::stretched;
 use super::object_detection_model::{LEARNING_TARGET, MODEL, NO_LEARNING};
-use crate::workflow::block_api::block::{Block, Call, ClassScore, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::{ClassScore, Task};
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
 };

@@ -3,7 +3,8 @@
 use super::object_detection_model::{
     CONFIDENCE, CUSTOM_CONFIDENCE, LEARNING_TARGET, MODEL, NO_LEARNING,
 };
-use crate::workflow::block_api::block::{Block, Call, ClassScore, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::{ClassScore, Task};
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
 };

@@ -1,7 +1,8 @@
 //! Makes numbers of pictures and texts that can be compared with each other, by a model that the program around the workflow
 //! runs.
 
-use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{
     Default as Or, Manifest, Output, Property, Role, Shape,
 };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::clip::{CLIP, version};
 use super::cosine_similarity::cosine;
-use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;

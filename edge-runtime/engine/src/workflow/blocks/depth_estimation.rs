@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::anomaly_heatmap_visualization::{VIRIDIS, color_at};
-use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
 };

@@ -1,7 +1,8 @@
 //! Makes numbers of pictures with what a classifier has learned, by a model that the program around the workflow runs.
 
 use super::object_detection_model::MODEL;
-use crate::workflow::block_api::block::{Block, Call, Layer, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::{Layer, Task};
 use crate::workflow::block_api::manifest::{
     Default as Or, Manifest, Output, Property, Role, Shape,
 };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections};
 
-use crate::workflow::block_api::block::{Block, Call, Gaze, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::{Gaze, Task};
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
 };

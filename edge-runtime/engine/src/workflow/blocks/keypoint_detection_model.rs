@@ -3,7 +3,7 @@
 use super::object_detection_model::{
     AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
 };
-use crate::workflow::block_api::block::Task;
+use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{
     Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
 };

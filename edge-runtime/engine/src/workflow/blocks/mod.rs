@@ -30,7 +30,7 @@
 //!    [`Fleeting`](crate::workflow::block_api::stateful::Fleeting). A change of that type raises `FORM`. A block reads no clock (`call.now`, or
 //!    [`VideoMeta::time_s`]), opens nothing and draws no random numbers; a model or anything else outside is asked for
 //!    through `call.host`. What is to be done outside (a message, a file) is an
-//!    [`Effect`](watchkeeper_contract::effect::Effect) handed to [`Host::emit`](crate::workflow::block_api::block::Host::emit), through
+//!    [`Effect`](watchkeeper_contract::effect::Effect) handed to [`Host::emit`](crate::workflow::block_api::host::Host::emit), through
 //!    [`sink`](crate::workflow::blocks::common::sink), whose [`Sink`](crate::workflow::blocks::common::sink::Sink) tells how it went; a secret is known by its name only. Maps
 //!    that grow have a bound.
 //! 6. Detections are shared: [`Detections::pick`] keeps some, [`Detection::moved`](watchkeeper_vision::detections::Detection::moved)

@@ -2,7 +2,8 @@
 
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::{Block, Call, DetectRequest, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::{DetectRequest, Task};
 use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
 };

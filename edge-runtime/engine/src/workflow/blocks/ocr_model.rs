@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use crate::workflow::block_api::block::{Block, Call, Instance, Task, Writing};
+use crate::workflow::block_api::block::{Block, Call, Instance};
+use crate::workflow::block_api::host::{Task, Writing};
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Known, Manifest, Output, Property, Role, Shape,
 };

@@ -5,7 +5,6 @@ use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, SH
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::drawing::Ink;
 use crate::workflow::language::kinds::Kind;
-use crate::workflow::plan::compiled::polygons;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/polygon_zone_visualization@v1",
@@ -38,7 +37,7 @@ struct Draw;
 impl Block for Draw {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let ink = Ink::Zones {
-            polygons: polygons(call.arg(2))?,
+            polygons: call.arg(2).as_polygons()?,
             color: drawing::color(call.text(3)?)?,
             opacity: call.number(4, 0.3)?.clamp(0.0, 1.0),
         };

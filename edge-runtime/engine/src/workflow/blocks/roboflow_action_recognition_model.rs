@@ -15,7 +15,8 @@ use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::shrink;
 
 use super::object_detection_model::MODEL;
-use crate::workflow::block_api::block::{Call, ClassScore, Instance, RunWanted, Setup, Task};
+use crate::workflow::block_api::block::{Call, Instance, Setup};
+use crate::workflow::block_api::host::{ClassScore, RunWanted, Task};
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
 };

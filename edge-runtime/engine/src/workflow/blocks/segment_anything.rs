@@ -8,7 +8,8 @@ use watchkeeper_vision::mask::Mask;
 use watchkeeper_vision::outline::around;
 
 use super::clip::version;
-use crate::workflow::block_api::block::{Block, Call, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
 };

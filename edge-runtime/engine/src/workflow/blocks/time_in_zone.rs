@@ -13,7 +13,6 @@ use crate::workflow::block_api::manifest::{
 use crate::workflow::block_api::stateful::{Stateful, remembering};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use crate::workflow::language::kinds::Kind;
-use crate::workflow::plan::compiled::polygons;
 
 const ZONE: Property = Property::value(
     "zone",
@@ -98,7 +97,7 @@ impl Stateful for Timer {
         let remove = call.boolean(at(4), true)?;
         let reset = call.boolean(at(5), true)?;
         let timer = videos.get(&meta.video_identifier, || {
-            Ok(TimeInZone::new(&polygons(zone)?, anchor, remove, reset))
+            Ok(TimeInZone::new(&zone.as_polygons()?, anchor, remove, reset))
         })?;
         let mut timed = call.blank(0);
         timer.update_into(detections, meta.time_s(), Arc::make_mut(&mut timed));

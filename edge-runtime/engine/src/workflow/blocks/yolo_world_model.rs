@@ -2,7 +2,8 @@
 
 use super::clip::version;
 use super::object_detection_model::limit;
-use crate::workflow::block_api::block::{Block, Call, DetectRequest, Task};
+use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::host::{DetectRequest, Task};
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
 };

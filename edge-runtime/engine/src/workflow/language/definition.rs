@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use crate::workflow::language::error::{ErrorClass, Problem, Problems};
 use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::language::selector::Selector;
-use crate::workflow::plan::step;
+use crate::workflow::values::lenient::integer;
 
 /// Version of Roboflow's execution engine whose language this is.
 pub const ENGINE_VERSION: (u64, u64) = (1, 17);
@@ -306,7 +306,7 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
 
 /// The depth of a batch input as it is written, or the class of what is wrong with it: a number below 1 is a fault of the graph to the peer.
 fn batch_depth(written: &Json) -> Result<usize, ErrorClass> {
-    let depth = step::integer(written).ok_or(ErrorClass::WorkflowSyntaxError)?;
+    let depth = integer(written).ok_or(ErrorClass::WorkflowSyntaxError)?;
     if depth < 1 {
         return Err(ErrorClass::ExecutionGraphStructureError);
     }

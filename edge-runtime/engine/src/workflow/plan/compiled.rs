@@ -20,7 +20,6 @@ use crate::workflow::language::selector::Selector;
 use crate::workflow::plan::check::Checked;
 use crate::workflow::plan::lineage::{Flow, Origin, of_input};
 use crate::workflow::plan::step::{Arg, CheckedStep};
-use crate::workflow::run::execution::Execution;
 use crate::workflow::values::value::Value;
 
 /// Number of a slot.
@@ -405,12 +404,6 @@ impl Compiled {
         }
     }
 
-    /// An instance with state of its own.
-    #[must_use]
-    pub fn instantiate(&self) -> Execution {
-        Execution::new(Arc::clone(&self.plan))
-    }
-
     /// The slot that `$steps.name.output` or `$inputs.name` stands for.
     ///
     /// # Errors
@@ -609,7 +602,11 @@ impl Compiled {
         }
         for step in self.steps_of(Role::Zone) {
             let zone = self.fixed(step, "zone");
-            for polygon in zone.and_then(|z| polygons(z).ok()).into_iter().flatten() {
+            for polygon in zone
+                .and_then(|z| z.as_polygons().ok())
+                .into_iter()
+                .flatten()
+            {
                 overlays.push(Overlay::Zone {
                     name: step.name.to_string(),
                     polygon,
@@ -622,23 +619,4 @@ impl Compiled {
 
 fn is_detector(role: Role) -> bool {
     matches!(role, Role::Detector(_))
-}
-
-/// Reads one polygon `[[x, y], …]` or a list of them.
-pub(crate) fn polygons(zone: &Value) -> Result<Vec<Vec<Point>>, String> {
-    let wrong = || "a zone is a list of at least three points [x, y], or a list of such lists";
-    let list = match zone.as_points() {
-        Some(one) => vec![one],
-        None => zone
-            .as_list()
-            .ok_or_else(wrong)?
-            .iter()
-            .map(Value::as_points)
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(wrong)?,
-    };
-    if list.is_empty() || list.iter().any(|p| p.len() < 3) {
-        return Err(wrong().to_owned());
-    }
-    Ok(list)
 }

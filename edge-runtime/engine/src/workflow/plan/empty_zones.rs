@@ -5,7 +5,7 @@
 use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::manifest::Role;
-use crate::workflow::plan::compiled::{Compiled, polygons};
+use crate::workflow::plan::compiled::Compiled;
 use crate::workflow::values::value::Value;
 
 /// The property that holds the corners.
@@ -73,7 +73,7 @@ fn why_empty(corners: &Value) -> Option<String> {
     if corners.is_null() {
         return None;
     }
-    let Ok(polygons) = polygons(corners) else {
+    let Ok(polygons) = corners.as_polygons() else {
         return Some(
             "has fewer than three corners [x, y], so the step fails on every frame; give three or more, in pixels of the picture".to_owned(),
         );

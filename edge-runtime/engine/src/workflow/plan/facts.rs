@@ -4,7 +4,7 @@
 
 use serde_json::Value as Json;
 
-use crate::workflow::block_api::block::Task;
+use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::Role;
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::kinds::{Kind, KindSet};

@@ -13,6 +13,7 @@ use crate::workflow::block_api::manifest::{Manifest, Property, Selects, Shape, S
 use crate::workflow::language::definition::StepDef;
 use crate::workflow::language::error::{ErrorClass, Problem, Problems, nearest};
 use crate::workflow::language::selector::Selector;
+use crate::workflow::values::lenient::{integer, number};
 use crate::workflow::values::value::Value;
 
 /// A step whose properties have the shapes that its block declares.
@@ -562,25 +563,6 @@ fn boolean(json: &Json) -> Result<bool, Unfit> {
         _ => None,
     }
     .ok_or_else(|| Unfit::because(format!("has to be true or false, not {}", short(json))))
-}
-
-/// A whole number, which may be written as text or as a number with nothing behind its point.
-pub(crate) fn integer(json: &Json) -> Option<i64> {
-    match json {
-        Json::Number(n) => n.as_i64().or_else(|| Value::Float(n.as_f64()?).as_i64()),
-        Json::String(text) => text.trim().parse().ok(),
-        Json::Bool(b) => Some(i64::from(*b)),
-        _ => None,
-    }
-}
-
-fn number(json: &Json) -> Option<f64> {
-    match json {
-        Json::Number(n) => n.as_f64(),
-        Json::String(text) => text.trim().parse().ok(),
-        Json::Bool(b) => Some(f64::from(u8::from(*b))),
-        _ => None,
-    }
 }
 
 /// A value as it may stand in a message.

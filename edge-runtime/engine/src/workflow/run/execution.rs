@@ -20,12 +20,15 @@ use serde_json::{Map, Value as Json};
 use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::{Block, Call, Host, Ids, Instance, Shared};
+use crate::workflow::block_api::block::{ArgNames, Block, Call, Ids, Instance, Shared};
+use crate::workflow::block_api::host::Host;
 use crate::workflow::block_api::manifest::{Depth, Role};
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::error::{ErrorClass, Problem};
 use crate::workflow::language::kinds::{Kind, KindSet};
-use crate::workflow::plan::compiled::{OutputOf, Plan, PlanStep, ShapeOf, SlotId, Source};
+use crate::workflow::plan::compiled::{
+    Compiled, OutputOf, Plan, PlanInput, PlanStep, ShapeOf, SlotId, Source,
+};
 use crate::workflow::values::image::{ImageValue, Pixels};
 use crate::workflow::values::json;
 use crate::workflow::values::json::Pictures;
@@ -167,6 +170,33 @@ fn fault(panic: &(dyn Any + Send)) -> String {
         .take(MOST_SAID)
         .collect();
     format!("a fault of ours, please report it; what the step remembered begins anew: {said}")
+}
+
+/// The names behind the properties of a step.
+struct StepArgNames<'a> {
+    step: &'a PlanStep,
+    inputs: &'a [PlanInput],
+}
+
+impl ArgNames for StepArgNames<'_> {
+    fn property(&self, index: usize) -> Option<&str> {
+        Some(self.step.manifest.properties.get(index)?.name)
+    }
+
+    fn input(&self, index: usize) -> Option<&str> {
+        match self.step.args.get(index)? {
+            Source::Slot(slot) => Some(&self.inputs.get(*slot)?.name),
+            Source::Const(_) | Source::List(..) | Source::Dict(..) => None,
+        }
+    }
+}
+
+impl Compiled {
+    /// An instance with state of its own.
+    #[must_use]
+    pub fn instantiate(&self) -> Execution {
+        Execution::new(Arc::clone(&self.plan))
+    }
 }
 
 impl Execution {
@@ -844,8 +874,10 @@ impl Visit<'_> {
         let memory = &mut *self.memory;
         let mut call = Call {
             step: &self.step.name,
-            plan_step: self.step,
-            inputs: &self.plan.inputs,
+            arg_names: &StepArgNames {
+                step: self.step,
+                inputs: &self.plan.inputs,
+            },
             now: self.now,
             args: &memory.args,
             out: &mut memory.out,

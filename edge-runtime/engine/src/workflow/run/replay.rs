@@ -11,7 +11,7 @@ use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::geometry::BBox;
 
-use crate::workflow::block_api::block::{DetectRequest, Host};
+use crate::workflow::block_api::host::{DetectRequest, Host};
 use crate::workflow::block_api::manifest::Role;
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::error::{ErrorClass, Problem};

@@ -73,8 +73,9 @@ impl Budget {
 mod tests {
     use serde_json::json;
 
-    use super::super::{Chain, Env, Ids, apply};
+    use super::super::{Chain, Env, apply};
     use super::*;
+    use crate::workflow::block_api::block::Ids;
 
     fn applied(chain: serde_json::Value, value: serde_json::Value) -> Result<Value, String> {
         let chain: Chain = serde_json::from_value(chain).unwrap();

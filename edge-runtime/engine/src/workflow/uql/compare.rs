@@ -6,81 +6,11 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use watchkeeper_vision::geometry::Point;
 
-use super::apply::truthy;
+use super::grammar::{Binary, Unary};
+use super::python::{order, truthy};
 use crate::workflow::values::value::Value;
-
-/// Comparator of two values.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(crate) enum Binary {
-    #[serde(rename = "==", alias = "(Number) ==")]
-    Equal,
-    #[serde(rename = "!=", alias = "(Number) !=")]
-    NotEqual,
-    #[serde(rename = "(Number) >")]
-    Greater,
-    #[serde(rename = "(Number) >=")]
-    GreaterOrEqual,
-    #[serde(rename = "(Number) <")]
-    Less,
-    #[serde(rename = "(Number) <=")]
-    LessOrEqual,
-    #[serde(rename = "(Number) in range")]
-    InRange,
-    #[serde(rename = "(String) startsWith")]
-    StartsWith,
-    #[serde(rename = "(String) endsWith")]
-    EndsWith,
-    #[serde(rename = "(String) contains")]
-    Contains,
-    #[serde(rename = "in (Sequence)")]
-    In,
-    #[serde(rename = "any in (Sequence)")]
-    AnyIn,
-    #[serde(rename = "all in (Sequence)")]
-    AllIn,
-    #[serde(rename = "(Detection) in zone")]
-    InZone,
-}
-
-/// Test of one value.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(crate) enum Unary {
-    Exists,
-    DoesNotExist,
-    #[serde(rename = "(Boolean) is True")]
-    IsTrue,
-    #[serde(rename = "(Boolean) is False")]
-    IsFalse,
-    #[serde(rename = "(Sequence) is empty")]
-    IsEmpty,
-    #[serde(rename = "(Sequence) is not empty")]
-    IsNotEmpty,
-}
-
-/// How two numbers, texts or lists are ordered; nothing where one is not a number.
-///
-/// # Errors
-/// Where values of these types have no order.
-pub(super) fn order(left: &Value, right: &Value) -> Result<Option<Ordering>, String> {
-    match (left, right) {
-        (Value::Text(a), Value::Text(b)) => Ok(Some(a.cmp(b))),
-        (Value::List(a), Value::List(b)) => {
-            let mut pairs = a.iter().zip(b.iter());
-            match pairs.find(|(a, b)| !a.same(b)) {
-                Some((a, b)) => order(a, b),
-                None => Ok(Some(a.len().cmp(&b.len()))),
-            }
-        }
-        _ => match (left.as_f64(), right.as_f64()) {
-            (Some(a), Some(b)) => Ok(a.partial_cmp(&b)),
-            (None, _) => Err(format!("a number expected, got {}", left.what())),
-            (_, None) => Err(format!("a number expected, got {}", right.what())),
-        },
-    }
-}
 
 fn text(v: &Value) -> Result<&str, String> {
     v.as_str()
@@ -166,7 +96,7 @@ fn in_zone(left: &Value, zone: &Value) -> Result<bool, String> {
         .map(|d| d.bbox.center())
         .or_else(|| left.as_point())
         .ok_or_else(|| format!("a detection or a point expected, got {}", left.what()))?;
-    let polygons = crate::workflow::plan::compiled::polygons(zone)?;
+    let polygons = zone.as_polygons()?;
     Ok(polygons.iter().any(|polygon| point.is_inside(polygon)))
 }
 

@@ -5,49 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::{BBox, Point};
 
-use super::{Env, StatementGroup, shared};
+use super::grammar::{DetectionProperty, Selection, SortKey};
+use super::python::shared;
 use crate::workflow::values::value::Value;
-
-/// Property of one box.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum DetectionProperty {
-    Confidence,
-    ClassName,
-    XMin,
-    XMax,
-    YMin,
-    YMax,
-    Size,
-    ClassId,
-    Center,
-    TopLeft,
-    TopRight,
-    BottomLeft,
-    BottomRight,
-    InOut,
-    PathDeviation,
-    Polygon,
-    TimeInZone,
-    TrackerId,
-    Velocity,
-    Speed,
-    SmoothedVelocity,
-    SmoothedSpeed,
-    ImageDimensions,
-    PredictionType,
-    KeypointsXy,
-    Rect,
-    Width,
-    Height,
-    Angle,
-    AreaPx,
-    AreaConverted,
-}
 
 impl DetectionProperty {
     /// Name under which blocks attach it, for those that only some boxes have.
@@ -68,31 +31,6 @@ impl DetectionProperty {
             _ => return None,
         })
     }
-}
-
-/// Which box to keep.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Selection {
-    LeftMost,
-    RightMost,
-    TopConfidence,
-    First,
-    Last,
-}
-
-/// What to sort boxes by.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum SortKey {
-    Confidence,
-    XMin,
-    XMax,
-    YMin,
-    YMax,
-    Size,
-    CenterX,
-    CenterY,
 }
 
 fn point(p: Point) -> Value {
@@ -170,33 +108,34 @@ fn attached(d: &Detection, property: DetectionProperty) -> Value {
     }
 }
 
-/// The boxes for which the statements hold.
+/// The boxes that `keep` accepts, each given to it as a value.
 pub(super) fn filter(
     all: &Arc<Detections>,
-    condition: &StatementGroup,
-    env: &Env<'_>,
+    mut keep: impl FnMut(&Value) -> Result<bool, String>,
 ) -> Result<Detections, String> {
     let mut boxes = Vec::with_capacity(all.boxes.len());
     for (i, d) in all.boxes.iter().enumerate() {
-        let element = Value::Detection(Arc::clone(all), i);
-        let env = Env {
-            element: &element,
-            ..*env
-        };
-        if condition.holds(&env)? {
+        if keep(&Value::Detection(Arc::clone(all), i))? {
             boxes.push(d.clone());
         }
     }
     Ok(all.left(boxes))
 }
 
-/// The same boxes with their corners changed.
-pub(super) fn map(all: &Detections, change: impl Fn(&BBox) -> BBox) -> Detections {
+/// The boxes with their corners changed.
+fn map(all: &Detections, change: impl Fn(&BBox) -> BBox) -> Detections {
     let mut out = all.clone();
     for d in &mut out.boxes {
         d.bbox = change(&d.bbox);
     }
     out
+}
+
+/// Moves all boxes.
+pub(super) fn shift(all: &Detections, dx: f64, dy: f64) -> Detections {
+    map(all, |b| {
+        BBox::new(b.x1 + dx, b.y1 + dy, b.x2 + dx, b.y2 + dy)
+    })
 }
 
 /// Boxes grown by so many pixels in all, also beyond the picture.

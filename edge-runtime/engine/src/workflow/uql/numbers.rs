@@ -5,8 +5,8 @@
 
 use std::cmp::Ordering;
 
-use super::compare::order;
-use super::{Aggregate, PickMode};
+use super::grammar::{Aggregate, PickMode};
+use super::python::order;
 use crate::workflow::values::value::Value;
 
 /// Smallest or largest of what has an order, or the sum of numbers; `neutral` for an empty list.

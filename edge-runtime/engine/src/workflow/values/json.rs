@@ -22,6 +22,14 @@ pub enum Pictures {
     Png,
 }
 
+impl Value {
+    /// The value as results contain it, pictures by their size only.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        Writer::default().value(self)
+    }
+}
+
 /// What stands in results for a secret.
 pub(crate) const HIDDEN: &str = "********";
 

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use crate::workflow::values::value::python_float;
+use crate::workflow::values::python_text::python_float;
 
 /// Members of serialised detections in the peer's order.
 const ORDER: [&str; 22] = [

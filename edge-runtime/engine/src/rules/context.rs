@@ -1,0 +1,120 @@
+//! What every rule has and sees: its settings, the frame, and the track that an event is about.
+
+use watchkeeper_contract::event::RuleEvent;
+use watchkeeper_contract::id::TrackId;
+use watchkeeper_contract::rule::{Band, RuleSpec};
+use watchkeeper_vision::detections::Detection;
+
+use super::boxes::Boxes;
+use super::evidence::{EvidenceItem, of_track};
+use super::history::{History, Record};
+use super::life::EventEmitter;
+use super::moment::{Input, Moment};
+use super::schedule::ActiveSchedule;
+
+/// What the rules look at in one frame, by need and by group.
+pub(super) struct View<'a> {
+    pub(super) inputs: &'a [Input<'a>],
+    pub(super) boxes: &'a [Option<Boxes<'a>>],
+    pub(super) histories: &'a [History],
+}
+
+/// What every rule has, whatever it watches.
+#[derive(Debug)]
+pub(super) struct RuleContext {
+    name: String,
+    classes: Vec<String>,
+    band: Option<Band>,
+    pub(super) emitter: EventEmitter,
+}
+
+impl RuleContext {
+    pub(super) fn new(spec: &RuleSpec, awake: Option<ActiveSchedule>) -> Self {
+        Self {
+            name: spec.name.clone(),
+            classes: spec.classes.clone(),
+            band: spec.confidence,
+            emitter: EventEmitter::new(spec, awake),
+        }
+    }
+
+    /// Whether class and score of a box are those the rule is about. A track has the class that most of its boxes had.
+    pub(super) fn fits(&self, d: &Detection, record: Option<&Record>) -> bool {
+        let label = record.map_or(&*d.class, Record::label);
+        let class = self.classes.is_empty() || self.classes.iter().any(|c| c == label);
+        class
+            && self
+                .band
+                .is_none_or(|b| b.min <= d.confidence && d.confidence <= b.max)
+    }
+
+    /// The things the rule is about, in words.
+    pub(super) fn things(&self) -> String {
+        if self.classes.is_empty() {
+            "objects".to_owned()
+        } else {
+            self.classes.join(" or ")
+        }
+    }
+
+    /// An event of this rule about nothing yet.
+    pub(super) fn event(&self, at: &Moment, condition: &str, reason: String) -> RuleEvent {
+        RuleEvent {
+            rule: self.name.clone(),
+            condition: condition.to_owned(),
+            reason,
+            label: None,
+            tracks: Vec::new(),
+            zone: None,
+            line: None,
+            direction: None,
+            number: None,
+            dwell_s: None,
+            score: None,
+            bbox: None,
+            frame: at.frame,
+            pts_s: at.time_s,
+            held_back: 0,
+            notify: Vec::new(),
+        }
+    }
+}
+
+/// A track and what is known about it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) track: TrackId,
+    pub(super) record: Option<&'a Record>,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(track: TrackId, history: &'a History) -> Self {
+        Self {
+            track,
+            record: history.get(track),
+        }
+    }
+
+    /// The evidence about it.
+    pub(super) fn chain(&self) -> Vec<EvidenceItem> {
+        self.record.map(of_track).unwrap_or_default()
+    }
+
+    /// Such as `person #7`.
+    pub(super) fn name(&self) -> String {
+        let label = self.record.map(Record::label).filter(|l| !l.is_empty());
+        format!("{} #{}", label.unwrap_or("object"), self.track)
+    }
+
+    /// Writes what is known about it into an event.
+    pub(super) fn describe(&self, event: &mut RuleEvent, at: &Moment) {
+        event.tracks = vec![self.track];
+        let Some(record) = self.record else { return };
+        event.label = Some(record.label().to_owned());
+        event.score = Some(record.best_score);
+        let [w, h] = at.size.map(f64::from);
+        if w > 0.0 && h > 0.0 && record.bbox.width() > 0.0 {
+            event.bbox = Some(record.bbox.normalised(w, h));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Properties of blocks that hold parts of the query language.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::grammar::{Chain, StatementGroup};
+use crate::workflow::block_api::manifest::{Default as Or, Grammar, Property, Shape};
+
+fn fits<T: serde::de::DeserializeOwned>(json: &Json) -> Result<(), String> {
+    let text = json.to_string();
+    serde_json::from_str::<T>(&text).map(drop).map_err(|e| {
+        let message = e.to_string();
+        let end = message.rfind(" at line ").unwrap_or(message.len());
+        message.get(..end).unwrap_or(&message).to_owned()
+    })
+}
+
+/// A property that holds a chain of operations.
+pub(crate) const OPERATIONS: Shape = Shape::Grammar(Grammar {
+    what: "a list of operations {\"type\": …}",
+    json: "array",
+    check: fits::<Chain>,
+});
+
+/// A property that holds a group of statements.
+pub(crate) const CONDITION: Shape = Shape::Grammar(Grammar {
+    what: "a StatementGroup",
+    json: "object",
+    check: fits::<StatementGroup>,
+});
+
+/// A property that holds named chains of operations; none unless the definition says.
+pub(crate) const fn named_operations(name: &'static str, about: &'static str) -> Property {
+    const SHAPE: Shape = Shape::Grammar(Grammar {
+        what: "a dictionary of lists of operations",
+        json: "object",
+        check: fits::<BTreeMap<String, Chain>>,
+    });
+    Property::literal(name, about, SHAPE).or(Or::EmptyDict)
+}
+
+/// The operations of a block that calls what it works on `data`.
+pub(crate) const DATA_OPERATIONS: Property =
+    named_operations("data_operations", "operations to do on them first");
