@@ -72,7 +72,7 @@ fn describe(command: &mut clap::Command, path: &str, doc: &mut String) {
 
 const HEAD: &str = "# The command `watchkeeper`
 
-<!-- Generated from agent/src/cli; UPDATE_DOCS=1 cargo test -p watchkeeper-cli document rewrites it. -->
+<!-- Generated from agent/cli; UPDATE_DOCS=1 cargo test -p watchkeeper-cli document rewrites it. -->
 
 Results go to standard output, notes and errors to standard error. `watchkeeper completions bash|zsh|fish` prints a
 completion script, `watchkeeper man --dir DIR` writes man pages.

@@ -40,7 +40,7 @@ fn render() -> String {
     let root = names().0.root().to_owned();
     let mut out = format!(
         "# MQTT\n\n\
-         <!-- Generated from agent/src/mqtt/docs; UPDATE_DOCS=1 cargo test -p watchkeeper-agent rewrites it. -->\n\n\
+         <!-- Generated from agent/tests/it/mqtt_document; UPDATE_DOCS=1 cargo test -p watchkeeper-agent rewrites it. -->\n\n\
          A box speaks MQTT 3.1.1 below `watchkeeper/v1/<site>/<box>/` and subscribes to nothing outside of it; one ACL pattern \
          per box is enough. The examples are box `box-7` at site `north`, so everything begins with `{root}/`.\n\n\
          ## What you can rely on\n\n\
