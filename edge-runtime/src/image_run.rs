@@ -20,7 +20,7 @@ use watchkeeper_contract::effect::Effect;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_detect::{Detector, OpenError};
-use watchkeeper_engine::deploy::filters_in_vain;
+use watchkeeper_engine::deploy::ineffective_filters;
 use watchkeeper_engine::workflow::{
     self, Anomaly, Array, ClassScore, Compiled, DetectRequest, Features, Gaze, Host, ImageValue,
     Layer, Packed, Pictures, PromptedMask, RgbPixels, RunWanted, RuntimeInput, StepFailure,
@@ -210,7 +210,7 @@ pub struct Still<'a> {
 
 impl Still<'_> {
     /// What filters on classes can't do with the models that are asked, the values of this run being those of its inputs.
-    fn filters_in_vain(
+    fn ineffective_filters(
         &self,
         params: &BTreeMap<String, Json>,
         opened: &BTreeMap<String, Box<dyn Detector>>,
@@ -223,7 +223,7 @@ impl Still<'_> {
         let Ok(compiled) = workflow::compile_for_run(self.definition, params) else {
             return Vec::new();
         };
-        let warnings = filters_in_vain(&compiled, self.detector, &facts).into_iter();
+        let warnings = ineffective_filters(&compiled, self.detector, &facts).into_iter();
         warnings.map(|warning| warning.message).collect()
     }
 
@@ -238,7 +238,7 @@ impl Still<'_> {
         let mut params = Cow::Borrowed(self.params);
         let mut notes = Vec::new();
         if self.ignores_strangers {
-            for (name, nearest) in compiled.strangers(self.params.keys()) {
+            for (name, nearest) in compiled.unknown_inputs(self.params.keys()) {
                 let meant = nearest
                     .map(|n| format!("; did you mean {n}?"))
                     .unwrap_or_default();
@@ -267,7 +267,7 @@ impl Still<'_> {
             inputs.insert(name.to_owned(), RuntimeInput::Many(images));
         }
         let opened = detectors(&compiled, params, self.detector, models)?;
-        notes.extend(self.filters_in_vain(params, &opened));
+        notes.extend(self.ineffective_filters(params, &opened));
         let is_package = self.detector.is_some_and(|d| Path::new(d).is_dir());
         let mut host = StillHost {
             inner: DetectHost::new(

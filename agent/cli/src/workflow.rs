@@ -10,7 +10,7 @@ use watchkeeper_config::bounded;
 use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
 use watchkeeper_engine::workflow::replay::{self, Recording};
 use watchkeeper_engine::workflow::{
-    Takes, catalogue, compile, details, nearest_block, takes, validate, why_not,
+    Takes, catalogue, compile, details, nearest_block, takes, validate, why_unsupported,
 };
 
 use super::args::Global;
@@ -202,13 +202,13 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
         return Ok(());
     };
     let Some(found) = find(wanted) else {
-        if let Some(why) = why_not(wanted) {
+        if let Some(why) = why_unsupported(wanted) {
             let nearest = why
                 .nearest
                 .map(|n| format!("; {n} comes nearest to it here"));
             let nearest = nearest.unwrap_or_default();
             let sentence = format!(
-                "block {wanted:?} is not on this box because it {}{nearest}",
+                "block {wanted:?} is not supported because it {}{nearest}",
                 why.reason
             );
             return Err(Failure::input(sentence));
@@ -310,7 +310,7 @@ mod tests {
         let told = blocks(Some("roboflow_core/google_gemini@v1"), &Output::new(false));
         let told = told.expect_err("no block of this box").sentence;
         assert!(
-            told.contains("because it asks a vision-language model"),
+            told.contains("because it needs a hosted vision-language model"),
             "{told}"
         );
     }

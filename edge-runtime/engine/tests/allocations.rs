@@ -1,8 +1,8 @@
 //! What runs for every frame asks for no memory once it has what it needs.
 //!
-//! Counted is what the engine asks for; pictures and boxes are made by whoever calls it and are made before. The memory
-//! that a frame needs grows with the most boxes and tracks that there were, so a run of frames is gone through twice before
-//! it is counted.
+//! Counted is what the engine asks for; pictures and boxes are made by whoever calls it and are
+//! made before. The memory that a frame needs grows with the most boxes and tracks that there were,
+//! so a run of frames is gone through twice before it is counted.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -30,7 +30,8 @@ fn found(bbox: BBox, confidence: f64, number: u64) -> Detection {
     )
 }
 
-/// People who walk to and fro in rows of five, meet, and are missed now and then. It begins anew every 1200 frames.
+/// People who walk to and fro in rows of five, meet, and are missed now and then. It begins anew
+/// every 1200 frames.
 fn crowd(people: u32, frame: u32) -> Detections {
     let person = |n: u32| {
         let (row, place) = (n / 5, n % 5);
@@ -106,7 +107,8 @@ fn with_numbers(tracker: &str) -> Json {
     definition
 }
 
-/// The same with decisions that fall one way and the other, and with steps behind them that count, time and make numbers.
+/// The same with decisions that fall one way and the other, and with steps behind them that count,
+/// time and make numbers.
 fn with_decisions(tracker: &str) -> Json {
     let mut definition = counting(tracker);
     let length = |name: &str, of: &str| {
@@ -167,8 +169,8 @@ impl Host for Nothing {
     }
 }
 
-/// Goes through the frames three times, one frame each thirtieth of a second; the most that any frame of the last time
-/// asked for, in allocations, and what all of them asked for together.
+/// Goes through the frames three times, one frame each thirtieth of a second; the most that any
+/// frame of the last time asked for, in allocations, and what all of them asked for together.
 fn most_allocations(definition: &Json, frames: &[Detections]) -> (u64, u64) {
     let (most, all, _) = allocations(definition, frames);
     (most, all)

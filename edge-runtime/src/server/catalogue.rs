@@ -140,7 +140,7 @@ async fn find(app: &App, block_type: String) -> Result<Json<BlockDetails>, Refus
 }
 
 fn no_block(block_type: &str) -> String {
-    match workflow::why_not(block_type) {
+    match workflow::why_unsupported(block_type) {
         Some(why) => {
             let nearest = why
                 .nearest

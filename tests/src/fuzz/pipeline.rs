@@ -11,7 +11,7 @@ use ulid::Ulid;
 use watchkeeper_contract::event::{Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Weekday;
-use watchkeeper_engine::rules::{Change, Input, LocalTime, Moment, NeedKind};
+use watchkeeper_engine::rules::{Change, LocalTime, Moment, NeedKind, NeedValue};
 use watchkeeper_engine::workflow::{Execution, SlotId};
 use watchkeeper_runtime::fuzzing;
 use watchkeeper_runtime::pipeline::plan;
@@ -49,7 +49,7 @@ pub(super) fn pipeline(input: &[u8]) {
             Duration::from_secs(frame as u64),
             &mut choices,
         );
-        let inputs: Vec<Input<'_>> = plan
+        let inputs: Vec<NeedValue<'_>> = plan
             .needs
             .iter()
             .map(|(slot, kind)| value(&execution, *slot, *kind))
@@ -75,16 +75,16 @@ fn moment(choices: &mut Choices<'_>, frame: usize) -> Moment {
     }
 }
 
-fn value<'a>(execution: &'a Execution, slot: SlotId, kind: NeedKind) -> Input<'a> {
-    let number = || execution.number(slot).map(Input::Number);
-    let boolean = || execution.boolean(slot).map(Input::Boolean);
+fn value<'a>(execution: &'a Execution, slot: SlotId, kind: NeedKind) -> NeedValue<'a> {
+    let number = || execution.number(slot).map(NeedValue::Number);
+    let boolean = || execution.boolean(slot).map(NeedValue::Boolean);
     match kind {
-        NeedKind::Detections => execution.detections(slot).map(Input::Detections),
+        NeedKind::Detections => execution.detections(slot).map(NeedValue::Detections),
         NeedKind::Number => number(),
         NeedKind::Boolean => boolean(),
         NeedKind::NumberOrBoolean => number().or_else(boolean),
     }
-    .unwrap_or(Input::Missing)
+    .unwrap_or(NeedValue::Missing)
 }
 
 /// What was told so far: every event, and whether it is still open.

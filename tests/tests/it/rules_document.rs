@@ -261,8 +261,8 @@ declare. `rules = []` says that there shall be none: then the pipeline counts, b
     out.push_str(
         "\n## From a rule to a decision
 
-Each event carries its chain of evidence: what was looked at, what it says (0 to 1) and how much it counts. Its confidence is the
-weighted mean of the links that are there; a link that has nothing to say is left out.
+Each event carries its evidence: what was observed, how much it supports the event (0 to 1), and its weight.
+The confidence is the weighted mean of these observations; one without data is left out.
 
 ",
     );
@@ -270,7 +270,7 @@ weighted mean of the links that are there; a link that has nothing to say is lef
     for line in links
         .lines()
         .filter_map(|l| l.strip_prefix("//! |"))
-        .map(|l| l.replace(" (see [`calibrate`])", ", so the root of them counts"))
+        .map(|l| l.replace(" (see [`calibrate`])", ", so its root counts"))
     {
         put(&mut out, format_args!("|{line}\n"));
     }

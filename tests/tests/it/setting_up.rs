@@ -189,7 +189,7 @@ fn a_mistake_in_the_definition_is_mended_by_what_the_check_says() -> anyhow::Res
     last(&objects, "proposal")?;
     let checks = site.results("validate_workflow")?;
     assert!(checks[0].contains("not JSON"), "{checks:?}");
-    assert!(checks[1].contains("which is no block here"), "{checks:?}");
+    assert!(checks[1].contains("which does not exist"), "{checks:?}");
     assert!(checks[2].contains("\\\"draft\\\":\\\"d1\\\""), "{checks:?}");
     site.model.kept_its_contract()
 }
@@ -454,10 +454,7 @@ fn what_the_box_could_not_run_is_no_draft_and_a_channel_that_is_not_there_is_not
     );
     assert!(checked[1].contains("d1"), "{checked:?}");
     let proposed = site.results("propose_deployment")?;
-    assert!(
-        proposed[0].contains("is no channel of the configuration"),
-        "{proposed:?}"
-    );
+    assert!(proposed[0].contains("is not configured"), "{proposed:?}");
     assert!(last(&objects, "proposal").is_err(), "{objects:#?}");
     site.model.kept_its_contract()
 }

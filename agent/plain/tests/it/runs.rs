@@ -9,7 +9,7 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_engine::deploy::plan;
-use watchkeeper_engine::rules::{Input, LocalTime, Moment, NeedKind};
+use watchkeeper_engine::rules::{LocalTime, Moment, NeedKind, NeedValue};
 use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Packed, RgbPixels, VideoMeta};
 use watchkeeper_plain::{Plain, Scene};
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
@@ -111,16 +111,16 @@ pub(crate) fn run(
             &mut Scripted(boxes(actors, t)),
         );
         assert!(report.errors.is_empty(), "{:?}", report.errors);
-        let inputs: Vec<Input<'_>> = plan
+        let inputs: Vec<NeedValue<'_>> = plan
             .needs
             .iter()
             .map(|(slot, kind)| match kind {
                 NeedKind::Detections => execution
                     .detections(*slot)
-                    .map_or(Input::Missing, Input::Detections),
+                    .map_or(NeedValue::Missing, NeedValue::Detections),
                 _ => execution
                     .number(*slot)
-                    .map_or(Input::Missing, Input::Number),
+                    .map_or(NeedValue::Missing, NeedValue::Number),
             })
             .collect();
         let at = Moment {

@@ -1,52 +1,44 @@
-//! What is wrong with a specification.
+//! Errors in a pipeline specification.
 
 use watchkeeper_contract::problem::with_allowed;
 use watchkeeper_contract::workflow::WorkflowError;
 
 use crate::rules::RuleError;
 
-/// What is wrong with a specification.
+/// An error in a pipeline specification.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SpecError {
-    /// The workflow does not compile.
     #[error("the workflow does not compile: {}{}", .0.message, place(.0))]
     Workflow(Box<WorkflowError>),
-    /// The workflow compiles, but no step could use a value that the specification gives it.
+    /// A value of `parameters` is not valid for any step that reads it.
     #[error("{}", .error.message)]
     Parameter {
         /// Path of the value, such as `parameters.confidence`.
         field: String,
-        /// What was found there; absent where a value is missing.
+        /// The value found; absent if it is missing.
         value: Option<String>,
-        /// The same as the engine tells it.
+        /// The engine's error.
         error: Box<WorkflowError>,
     },
-    /// The workflow compiles, but it waits for something that a camera does not give.
+    /// A workflow input that no camera supplies.
     #[error(
-        "workflow input {0:?} (WorkflowBatchInput) can't be supplied by a camera, so no step behind it would ever run; \
-         make the value in the workflow, as a detection step makes predictions"
+        "no camera supplies workflow input {0:?} (WorkflowBatchInput), so no step behind it would run; \
+         compute the value in the workflow, as a detection step computes predictions"
     )]
     Unsupplied(String),
-    /// A model is named, but nothing in the workflow detects.
+    /// A model is named, but the workflow has no detection step.
     #[error(
         "model {0:?} has no effect, because the workflow has no detection step; leave it out or add one"
     )]
     ModelUnused(String),
-    /// A rule is wrong.
     #[error(transparent)]
     Rule(Box<RuleError>),
-    /// A model can't do what a step asks of it.
     #[error(transparent)]
     Unfit(Box<Unfit>),
     /// A number of the detection mode is out of range.
     #[error("{field} is {seconds}; use seconds between 0 (excluded) and 86400")]
-    Detect {
-        /// Which.
-        field: &'static str,
-        /// What was found.
-        seconds: f64,
-    },
-    /// The end is before the beginning.
+    Detect { field: &'static str, seconds: f64 },
+    /// `stop_after_s` is not a positive number.
     #[error("stop_after_s is {0}; use a number of seconds over 0, or leave it out")]
     StopAfter(f64),
 }
@@ -68,7 +60,7 @@ impl SpecError {
 }
 
 impl SpecError {
-    /// All of it in one line: what was wrong, where, and what is allowed there.
+    /// The message with the accepted values, in one line.
     #[must_use]
     pub fn in_full(&self) -> String {
         let allowed = match self {
@@ -93,16 +85,14 @@ fn place(error: &WorkflowError) -> String {
     }
 }
 
-/// A model that can't do what a step asks of it.
+/// A model that lacks the task that a step needs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("step {step:?} asks model {model:?} for {asked}")]
 pub struct Unfit {
-    /// Name of the step.
     pub step: String,
-    /// Which model.
     pub model: String,
-    /// Field of the specification that names it.
+    /// Field of the specification that names the model.
     pub field: &'static str,
-    /// What it can't do, why, and what to do about it.
+    /// What the step needs, what the model is, and the remedy.
     pub asked: String,
 }

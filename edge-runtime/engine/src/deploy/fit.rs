@@ -1,33 +1,36 @@
-//! Do the models that are here fit what a workflow and its rules ask of them?
+//! Checks that the installed models fit a workflow and its rules.
 //!
-//! A definition names models, steps and classes by name, and every one of them can be right where nothing ever comes out of
-//! it together: a rule about a class that the model does not know, masks of a network that finds boxes. Used by the runtime
-//! when it deploys and by `config check`. Invariant: pure; what is not known before it runs is not refused.
+//! Names of models, steps and classes can all be valid and still yield nothing together: a rule
+//! about a class that the model lacks, masks from a network that only finds boxes.
+//!
+//! - Pure: no file is read.
+//! - What is known only at run time is not refused.
 
 use std::collections::BTreeMap;
 
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind};
 
 use super::error::{SpecError, Unfit};
-use super::plaintext_logins::logins_in_clear;
+use super::plaintext_logins::plaintext_logins;
 use super::plan::Plan;
 use crate::rules::check::{nearest, unknown_classes};
 use crate::workflow::{Compiled, DetectionStep, Task};
 
-/// What a model is, as far as a workflow has to fit it.
+/// Properties of a model that a workflow depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFacts {
-    /// Names of its classes; empty when they are not known.
+    /// Names of its classes; empty if unknown.
     pub labels: Vec<String>,
-    /// Whether these are kinds of things; those of the motion detector are not.
+    /// Whether the classes are kinds of objects; false for the motion detector.
     pub knows_classes: bool,
-    /// Whether it compares a picture with those before, so that it can serve one step that looks at one place.
+    /// Whether it compares a picture with earlier ones, so that it serves only one step on one
+    /// view.
     pub follows_one_picture: bool,
-    /// What it does, by the word in its manifest.
+    /// Its task, as in its manifest.
     pub task: String,
 }
 
-/// Words of manifests for what a model does, and what it can be asked for.
+/// Tasks of manifests, and what a step can request from such a model.
 const TASKS: [(&str, &[Task]); 14] = [
     (DETECTION, &[Task::Boxes]),
     ("instance-segmentation", &[Task::Boxes, Task::Masks]),
@@ -50,7 +53,7 @@ const TASKS: [(&str, &[Task]); 14] = [
 const DETECTION: &str = "object-detection";
 
 impl ModelFacts {
-    /// Those of the motion detector, whose only class is `motion`.
+    /// The motion detector, whose only class is `motion`.
     #[must_use]
     pub fn motion() -> Self {
         Self {
@@ -61,7 +64,7 @@ impl ModelFacts {
         }
     }
 
-    /// Those of a network with these classes. `task` is the word of its manifest for what it does.
+    /// A network with these classes; `task` is that of its manifest.
     #[must_use]
     pub fn network(task: &str, labels: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -72,29 +75,29 @@ impl ModelFacts {
         }
     }
 
-    /// Whether it can be asked for this. What a word means that is not known here is not judged.
+    /// Returns whether the model supports a task. Unknown manifest tasks are accepted.
     fn does(&self, task: Task) -> bool {
         let known = TASKS.iter().find(|(word, _)| *word == self.task);
         known.is_none_or(|(_, tasks)| tasks.contains(&task))
     }
 }
 
-/// What was found.
+/// Errors and warnings of [`fit`].
 #[derive(Debug, Default)]
 pub struct Fit {
-    /// What could never work.
+    /// What can never work.
     pub errors: Vec<SpecError>,
-    /// What works in another way than it was meant.
+    /// What works differently than intended.
     pub warnings: Vec<PipelineWarning>,
 }
 
-/// Compares a plan with `models`, by the name that stands in the workflow or, where `spec` names one that takes the place of
-/// all, by that one. Models that are missing there are not judged.
+/// Compares a plan with `models`, keyed by the name in the workflow, or by `spec.model` where it
+/// replaces them. Models missing from the map are not checked.
 #[must_use]
 pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFacts>) -> Fit {
     let mut fit = Fit {
         errors: Vec::new(),
-        warnings: logins_in_clear(&spec.workflow),
+        warnings: plaintext_logins(&spec.workflow),
     };
     let empty = plan.compiled.empty_zones().into_iter();
     fit.warnings.extend(empty.map(|zone| PipelineWarning {
@@ -117,18 +120,20 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
         } else {
             "workflow"
         };
-        fit.errors.extend(can_not(&step, name, facts, field));
+        fit.errors
+            .extend(unsupported_task(&step, name, facts, field));
     }
-    fit.warnings.extend(filters_in_vain(
+    fit.warnings.extend(ineffective_filters(
         &plan.compiled,
         spec.model.as_deref(),
         models,
     ));
-    // A model that takes the place of all finds objects; these keep their own.
+    // A replacement model only replaces detectors.
     for step in plan.compiled.questions() {
         let name = step.model.as_ref();
         if let Some((name, facts)) = name.and_then(|n| models.get_key_value(n)) {
-            fit.errors.extend(can_not(&step, name, facts, "workflow"));
+            fit.errors
+                .extend(unsupported_task(&step, name, facts, "workflow"));
         }
     }
     if all_known && !labels.is_empty() && plan.compiled.classes_are_of_models() {
@@ -137,8 +142,8 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
         let message = if knows_classes {
             "is not a class of the model"
         } else {
-            "is not a class of the motion detector, which sees that something moves and not what; leave `classes` out, or \
-             name a network as the model"
+            "is not a class of the motion detector, which cannot tell objects apart; leave `classes` out, or use \
+             a network as the model"
         };
         let unknown = unknown_classes(&plan.rule_specs, &labels, message);
         fit.errors
@@ -147,8 +152,8 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
     fit
 }
 
-/// What the step asks for that the model can't give.
-fn can_not(
+/// Returns the error if the model lacks what the step needs.
+fn unsupported_task(
     step: &DetectionStep,
     model: &str,
     facts: &ModelFacts,
@@ -158,13 +163,13 @@ fn can_not(
         let wanted = TASKS.iter().find(|(_, tasks)| tasks.contains(&step.task));
         let wanted = wanted.map_or(DETECTION, |(word, _)| word);
         format!(
-            "{}, and it is a model for {}; name one for {wanted}, or use another step",
+            "{}, but it is a model for {}; use one for {wanted}, or another step",
             step.task.what(),
             facts.task
         )
     } else if step.many_pictures && facts.follows_one_picture {
-        "objects in several pictures a frame, and it compares each picture with the one before; name a network there, or give \
-         the step a picture that shows the same place in every frame"
+        "objects in several pictures per frame, but it compares each picture with the one before; use a \
+         network, or a picture that shows the same view in every frame"
             .to_owned()
     } else {
         return None;
@@ -177,23 +182,23 @@ fn can_not(
     })))
 }
 
-/// The filters on classes that can't do what was meant with `models`, of which `replacement` takes the place of every other.
+/// Returns warnings about class filters without effect; `replacement` replaces every model.
 #[must_use]
-pub fn filters_in_vain(
+pub fn ineffective_filters(
     compiled: &Compiled,
     replacement: Option<&str>,
     models: &BTreeMap<String, ModelFacts>,
 ) -> Vec<PipelineWarning> {
     let steps = compiled.detections().into_iter();
-    let told = steps.filter_map(|step| {
+    let reported = steps.filter_map(|step| {
         let name = replacement.or(step.model.as_deref())?;
-        filter_in_vain(&step, name, models.get(name)?)
+        ineffective_filter(&step, name, models.get(name)?)
     });
-    told.collect()
+    reported.collect()
 }
 
-/// What becomes of a filter on classes that the model does not know.
-fn filter_in_vain(
+/// Returns a warning if the model lacks a class of the step's filter.
+fn ineffective_filter(
     step: &DetectionStep,
     model: &str,
     facts: &ModelFacts,
@@ -210,8 +215,8 @@ fn filter_in_vain(
         )
     } else {
         format!(
-            "class_filter of step {:?} has no effect, because model {model:?} knows no classes: whatever moves is taken for \
-             {}; name a network as the model to tell them apart",
+            "class_filter of step {:?} has no effect, because model {model:?} has no classes and reports every motion as \
+             {}; use a network as the model to tell them apart",
             step.name,
             step.classes.join(" or ")
         )
@@ -246,7 +251,7 @@ mod tests {
         json!({"type": kind, "name": name, "images": image, "model_id": model})
     }
 
-    /// One step that detects, `more` steps, and a rule about whatever the first one finds.
+    /// A detection step, `more` steps, and a rule about the first one's detections.
     fn judge(first: Value, more: &[Value], classes: &[&str], model: Option<&str>) -> Fit {
         let mut steps = vec![first];
         steps.extend_from_slice(more);
@@ -269,13 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_about_a_class_that_the_model_knows_is_taken() {
+    fn rule_with_a_known_class_is_accepted() {
         assert_eq!(said(&judge(first("net"), &[], &["person"], None)), [""; 0]);
         assert_eq!(said(&judge(first("motion"), &[], &[], None)), [""; 0]);
     }
 
     #[test]
-    fn a_misspelt_class_is_refused_with_the_one_that_was_meant() {
+    fn misspelt_class_is_refused_with_the_nearest() {
         let fit = judge(first("net"), &[], &["car", "persn"], None);
         let [SpecError::Rule(error)] = fit.errors.as_slice() else {
             panic!("{:?}", fit.errors);
@@ -286,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_about_people_is_refused_for_a_detector_that_knows_no_classes() {
+    fn rule_with_classes_is_refused_for_the_motion_detector() {
         let said = said(&judge(first("net"), &[], &["person"], Some("motion")));
         assert!(
             said.len() == 1 && said[0].contains("leave `classes` out"),
@@ -295,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_that_a_step_may_name_itself_is_not_refused() {
+    fn class_renamed_by_a_step_is_accepted() {
         let rename = json!({"type": "roboflow_core/detections_transformation@v1", "name": "rename",
             "predictions": "$steps.first.predictions",
             "operations": [{"type": "DetectionsRename", "class_map": {"person": "guest"}, "strict": false}]});
@@ -312,12 +317,12 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_not_known_refuses_no_class() {
+    fn unknown_model_refuses_no_class() {
         assert_eq!(said(&judge(first("other"), &[], &["guest"], None)), [""; 0]);
     }
 
     #[test]
-    fn masks_and_keypoints_of_a_network_that_finds_boxes_are_refused_with_a_remedy() {
+    fn masks_and_keypoints_from_a_box_detector_are_refused() {
         for (kind, what) in [
             (
                 "roboflow_core/roboflow_instance_segmentation_model@v2",
@@ -341,14 +346,14 @@ mod tests {
             assert!(
                 said.len() == 1
                     && said[0].contains(&format!("step \"first\" asks model \"net\" for {what}"))
-                    && said[0].contains("it is a model for object-detection; name one for"),
+                    && said[0].contains("it is a model for object-detection; use one for"),
                 "{said:?}"
             );
         }
     }
 
     #[test]
-    fn a_model_that_does_what_a_step_asks_is_taken_and_one_for_whole_pictures_finds_no_boxes() {
+    fn model_must_have_the_task_of_the_step() {
         let masks = "roboflow_core/roboflow_instance_segmentation_model@v2";
         let whole = "roboflow_core/roboflow_classification_model@v2";
         for (kind, task, fits) in [
@@ -386,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_makes_the_name_of_its_model_is_judged_by_that_name() {
+    fn step_that_derives_its_model_id_is_checked_by_it() {
         let judged = |step: Value, name: &str, task: &str| {
             let workflow = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
                 "steps": [step], "outputs": []});
@@ -406,8 +411,8 @@ mod tests {
         );
         let refused = judged(clip, "clip/ViT-B-32", "image-embedding");
         assert!(
-            refused[0].contains("numbers of pictures and of texts")
-                && refused[0].contains("name one for image-text-embedding"),
+            refused[0].contains("embeddings of pictures and texts")
+                && refused[0].contains("use one for image-text-embedding"),
             "{refused:?}"
         );
         let ocr =
@@ -416,14 +421,11 @@ mod tests {
         let depth = json!({"type": "roboflow_core/depth_estimation@v1", "name": "c", "images": "$inputs.image",
             "model_version": "depth-anything-v2/small"});
         let refused = judged(depth, "depth-anything-v2/small", "classification");
-        assert!(
-            refused[0].contains("how far away things are"),
-            "{refused:?}"
-        );
+        assert!(refused[0].contains("a depth map"), "{refused:?}");
     }
 
     #[test]
-    fn the_motion_detector_is_refused_behind_crops_and_taken_behind_a_fixed_one() {
+    fn motion_detector_needs_one_fixed_view() {
         let crop = json!({"type": "roboflow_core/dynamic_crop@v1", "name": "crop", "images": "$inputs.image",
             "predictions": "$steps.first.predictions"});
         let inner = |model| detect("inner", BOXES, "$steps.crop.crops", model);
@@ -448,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_in_which_nobody_can_be_is_a_warning_also_where_a_parameter_brings_it() {
+    fn empty_zone_is_a_warning_also_from_a_parameter() {
         let workflow = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"},
                 {"type": "WorkflowParameter", "name": "corners", "default_value": [[0, 0], [90, 0], [90, 90]]}],
             "steps": [first("motion"),
@@ -457,15 +459,15 @@ mod tests {
                 {"type": "roboflow_core/time_in_zone@v3", "name": "hall", "image": "$inputs.image",
                     "detections": "$steps.track.tracked_detections", "zone": "$inputs.corners"}],
             "outputs": []});
-        let told = |parameters: Value| {
+        let reported = |parameters: Value| {
             let spec =
                 json!({"id": "p", "source": "s", "workflow": workflow, "parameters": parameters});
             let spec: PipelineSpec = serde_json::from_value(spec).unwrap();
             let plan = crate::deploy::plan(&spec).unwrap();
             fit(&spec, &plan, &models()).warnings
         };
-        assert_eq!(told(json!({})), []);
-        let warnings = told(json!({"corners": [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]}));
+        assert_eq!(reported(json!({})), []);
+        let warnings = reported(json!({"corners": [[0.1, 0.1], [0.9, 0.1], [0.9, 0.9]]}));
         let [warning] = warnings.as_slice() else {
             panic!("{warnings:?}");
         };
@@ -478,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_on_classes_that_can_not_do_what_was_meant_is_a_warning() {
+    fn ineffective_class_filter_is_a_warning() {
         let filtered = |classes: &[&str], model| {
             let mut step = first(model);
             step["class_filter"] = json!(classes);

@@ -1,8 +1,10 @@
-//! A pipeline as a person wrote it → what can run: workflow, rules and detection mode, checked together and once.
+//! Checks a pipeline specification: workflow, rules and detection mode together.
 //!
-//! Used by the runtime when it deploys and by `config check`, so that both say the same. Invariant: whoever holds a [`Plan`]
-//! holds a workflow that compiled, rules whose steps exist, and slots that are valid for every
-//! [`Execution`](crate::workflow::Execution) made from it. Checking touches no model file and no source.
+//! Used by the runtime when it deploys and by `config check`, so that both report the same.
+//!
+//! - A [`Plan`] has a workflow that compiled, rules whose steps exist, and slots valid for every
+//!   [`Execution`](crate::workflow::Execution) made from it.
+//! - No model file and no source is opened.
 
 mod error;
 mod fit;
@@ -10,5 +12,5 @@ mod plaintext_logins;
 mod plan;
 
 pub use error::{SpecError, Unfit};
-pub use fit::{Fit, ModelFacts, filters_in_vain, fit};
+pub use fit::{Fit, ModelFacts, fit, ineffective_filters};
 pub use plan::{Plan, plan};

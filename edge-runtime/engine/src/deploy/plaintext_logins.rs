@@ -1,34 +1,34 @@
-//! Logins that a workflow would send unencrypted: worth a word when it is deployed, as nobody sees them on the wire.
+//! Warnings about passwords that a workflow sends unencrypted.
 //!
-//! Only what is certain is told: a step whose port or `tls` comes from outside is told by whoever sends its messages.
+//! - Only certain cases are reported: not a step whose port or `tls` comes from an input.
 
 use serde_json::Value as Json;
 use watchkeeper_contract::host::is_this_machine;
 use watchkeeper_contract::pipeline::{PipelineWarning, WarningKind};
 
-/// Block that logs in with or without TLS; e-mail always has it.
+/// Block that logs in with or without TLS; e-mail always uses TLS.
 const PUBLISHER: &str = "mqtt_writer_sink@";
-/// The port at which brokers speak TLS.
+/// Port on which brokers speak TLS.
 const TLS_PORT: i64 = 8883;
 
-/// The steps of a workflow that send a password over a network without TLS.
-pub(super) fn logins_in_clear(workflow: &Json) -> Vec<PipelineWarning> {
+/// Returns a warning for each step that sends a password over a network without TLS.
+pub(super) fn plaintext_logins(workflow: &Json) -> Vec<PipelineWarning> {
     let steps = workflow["steps"].as_array().into_iter().flatten();
-    let in_clear = steps.filter(|step| is_in_clear(step));
-    in_clear
+    let plaintext = steps.filter(|step| sends_plaintext(step));
+    plaintext
         .map(|step| {
             let name = step["name"].as_str().unwrap_or_default();
             PipelineWarning {
                 kind: WarningKind::LoginInClear,
                 message: format!(
-                    "step {name:?} sends its password to the broker unencrypted; give it tls (port {TLS_PORT}), or a user who may do nothing else"
+                    "step {name:?} sends its password to the broker unencrypted; set tls to true (port {TLS_PORT}), or use an account without other rights"
                 ),
             }
         })
         .collect()
 }
 
-fn is_in_clear(step: &Json) -> bool {
+fn sends_plaintext(step: &Json) -> bool {
     let block = step["type"].as_str().unwrap_or_default();
     let is_publisher = block.rsplit('/').next().unwrap_or_default();
     let without_tls = match &step["tls"] {
@@ -47,8 +47,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_that_passes_a_network_unencrypted_is_told_and_no_other() {
-        let told = |more: Json| {
+    fn only_passwords_sent_over_a_network_in_plaintext_warn() {
+        let reported = |more: Json| {
             let mut step = json!({
                 "type": "roboflow_enterprise/mqtt_writer_sink@v1", "name": "tell", "host": "broker.example", "port": 1883,
                 "topic": "a", "message": "b", "username": "gate", "password": "$inputs.key",
@@ -56,7 +56,7 @@ mod tests {
             for (key, value) in more.as_object().into_iter().flatten() {
                 step[key] = value.clone();
             }
-            let warnings = logins_in_clear(&json!({"steps": [step]}));
+            let warnings = plaintext_logins(&json!({"steps": [step]}));
             warnings.into_iter().map(|w| w.message).collect::<Vec<_>>()
         };
         for more in [
@@ -66,7 +66,7 @@ mod tests {
             json!({"host": "192.168.1.4"}),
             json!({"host": "$inputs.host"}),
         ] {
-            let said = told(more.clone());
+            let said = reported(more.clone());
             assert!(
                 said.len() == 1 && said[0].contains("\"tell\""),
                 "{more}: {said:?}"
@@ -83,8 +83,8 @@ mod tests {
             json!({"host": "::1"}),
             json!({"type": "roboflow_core/webhook_sink@v1"}),
         ] {
-            assert_eq!(told(more.clone()), [""; 0], "{more}");
+            assert_eq!(reported(more.clone()), [""; 0], "{more}");
         }
-        assert_eq!(logins_in_clear(&json!({"steps": 3})), []);
+        assert_eq!(plaintext_logins(&json!({"steps": 3})), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Checks a specification and makes a [`Plan`] of it.
+//! Checks a specification and compiles it to a [`Plan`].
 
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::RuleSpec;
@@ -8,37 +8,35 @@ use super::error::SpecError;
 use crate::rules::{
     Need, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts, WorkflowFacts, derive,
 };
-use crate::workflow::{self, BOXES, Compiled, Kind, KindSet, Misfit, SlotId};
+use crate::workflow::{self, BOXES, Compiled, InvalidParameter, Kind, KindSet, SlotId};
 
-/// A pipeline that can run.
 #[derive(Debug)]
 pub struct Plan {
-    /// The compiled workflow.
     pub compiled: Compiled,
     /// The rules in force.
     pub rules: RuleSet,
-    /// The same as they were written or derived.
+    /// The rules as specified or derived.
     pub rule_specs: Vec<RuleSpec>,
-    /// Their names; empty when nothing can become an event.
+    /// Their names; empty if the pipeline makes no events.
     pub rule_names: Vec<String>,
-    /// Where each input of the rules is found, in the order of [`RuleSet::needs`].
+    /// Slot of each input of the rules, in the order of [`RuleSet::needs`].
     pub needs: Vec<(SlotId, NeedKind)>,
     /// Line counters: step name, slot of `count_in`, slot of `count_out`.
     pub lines: Vec<(String, SlotId, SlotId)>,
-    /// Time-in-zone steps: step name and slot of `timed_detections`.
+    /// Time-in-zone steps: name and slot of `timed_detections`.
     pub zones: Vec<(String, SlotId)>,
-    /// Every tracker's output.
+    /// Output slots of the trackers.
     pub tracked: Vec<SlotId>,
-    /// Models that detection steps name.
+    /// Models of detection steps.
     pub models: Vec<String>,
-    /// Models that steps ask something else than for objects.
+    /// Models of other steps.
     pub asked: Vec<String>,
 }
 
 /// Checks a specification.
 ///
 /// # Errors
-/// Everything that is wrong; rules are looked at only when the workflow compiles.
+/// All errors; rules are checked only if the workflow compiles.
 pub fn plan(spec: &PipelineSpec) -> Result<Plan, Vec<SpecError>> {
     let mut errors: Vec<SpecError> = check_detect_mode(spec).err().into_iter().collect();
     errors.extend(
@@ -53,7 +51,12 @@ pub fn plan(spec: &PipelineSpec) -> Result<Plan, Vec<SpecError>> {
             return Err(errors);
         }
     };
-    errors.extend(compiled.misfits(&spec.parameters).into_iter().map(misfit));
+    errors.extend(
+        compiled
+            .invalid_parameters(&spec.parameters)
+            .into_iter()
+            .map(invalid_parameter),
+    );
     errors.extend(
         compiled
             .batch_inputs()
@@ -79,7 +82,7 @@ pub fn plan(spec: &PipelineSpec) -> Result<Plan, Vec<SpecError>> {
     }
 }
 
-fn misfit(found: Misfit) -> SpecError {
+fn invalid_parameter(found: InvalidParameter) -> SpecError {
     SpecError::Parameter {
         field: format!("parameters.{}", found.input),
         value: found.value.map(|value| value.to_string()),
@@ -87,12 +90,12 @@ fn misfit(found: Misfit) -> SpecError {
     }
 }
 
-/// The rules in force: those that were written, else those that follow from the workflow; and those of its event sinks.
+/// Returns the specified rules, otherwise the derived ones; and those of event sinks.
 fn rules(spec: &PipelineSpec, compiled: &Compiled) -> Vec<RuleSpec> {
     let sinks = compiled.sink_rules();
     let mut rules = match &spec.rules {
         Some(written) => written.clone(),
-        // Who declares rules in the workflow has said what is worth telling.
+        // Rules in the workflow replace derived ones.
         None if !sinks.is_empty() => Vec::new(),
         None => derive(
             &compiled.line_steps(),
@@ -170,7 +173,7 @@ fn with_slots(
 fn step_facts(compiled: &Compiled, steps: Vec<String>) -> Vec<StepFacts> {
     let of = |name: String| StepFacts {
         detections: compiled.selector_in(&name, "detections").map(str::to_owned),
-        // The block's own default is to take boxes outside of the zone out.
+        // The block removes boxes outside of the zone by default.
         keeps_outside: compiled.flag_in(&name, "remove_out_of_zone_detections") == Some(false),
         name,
     };
@@ -223,7 +226,7 @@ mod tests {
         step
     }
 
-    /// Detection and tracking, and whatever is measured behind them.
+    /// Detection and tracking, followed by `more` steps.
     fn workflow(more: &[Value]) -> Value {
         let mut steps = vec![
             json!({"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect",
@@ -264,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipeline_that_names_no_rules_gets_those_of_its_workflow() {
+    fn pipeline_without_rules_derives_them() {
         assert_eq!(
             rule_names(workflow(&[road(), desk()]), json!({})),
             ["road", "desk-enters", "desk-stays"]
@@ -273,13 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_of_rules_means_none() {
+    fn empty_rule_list_means_no_rules() {
         let none = rule_names(workflow(&[road()]), json!({"rules": []}));
         assert_eq!(none, [""; 0]);
     }
 
     #[test]
-    fn a_workflow_with_an_event_sink_gets_the_rules_it_declares_and_no_others() {
+    fn event_sink_rules_replace_derived_ones() {
         let sink = json!({"type": "watchkeeper/event_sink@v1", "name": "sink", "detections": "$steps.track.tracked_detections",
             "rules": [{"name": "own", "when": {"kind": "crosses", "line": "road"}}]});
         let names = rule_names(workflow(&[road(), sink]), json!({}));
@@ -287,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_names_an_unknown_line_is_told_with_the_nearest_name() {
+    fn unknown_line_is_refused_with_the_nearest() {
         let rules = json!({"rules": [{"name": "a", "when": {"kind": "crosses", "line": "raod"}}]});
         let errors = plan(&spec(workflow(&[road()]), rules)).unwrap_err();
         let [SpecError::Rule(error)] = errors.as_slice() else {
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_that_no_camera_supplies_is_refused_with_its_name() {
+    fn batch_input_is_refused_by_name() {
         let mut workflow = workflow(&[]);
         workflow["inputs"] = json!([{"type": "WorkflowImage", "name": "image"},
             {"type": "WorkflowBatchInput", "name": "predictions", "kind": ["object_detection_prediction"]}]);
@@ -311,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_that_its_property_could_not_have_is_refused_with_field_value_and_remedy() {
+    fn invalid_parameter_is_refused_with_field_and_remedy() {
         let mut workflow = workflow(&[]);
         workflow["inputs"] = json!([{"type": "WorkflowImage", "name": "image"},
             {"type": "WorkflowParameter", "name": "conf", "default_value": 0.4},
@@ -319,7 +322,7 @@ mod tests {
             {"type": "WorkflowParameter", "name": "unused"}]);
         workflow["steps"][0]["confidence"] = json!("$inputs.conf");
         workflow["steps"][0]["model_id"] = json!("$inputs.model");
-        let told = |parameters: Value| {
+        let reported = |parameters: Value| {
             let spec = spec(workflow.clone(), json!({"parameters": parameters}));
             match plan(&spec).map_err(|errors| errors.into_iter().next()) {
                 Ok(_) => None,
@@ -335,16 +338,16 @@ mod tests {
             }
         };
         for good in [json!(0.5), json!("0.5"), json!(1)] {
-            assert_eq!(told(json!({"model": "motion", "conf": good})), None);
+            assert_eq!(reported(json!({"model": "motion", "conf": good})), None);
         }
-        assert_eq!(told(json!({"model": "motion"})), None);
+        assert_eq!(reported(json!({"model": "motion"})), None);
         for (wrong, remedy) in [
             (json!(7), "from 0 to 1"),
             (json!("high"), "has to be a number"),
             (json!(null), "has to be a number"),
         ] {
             let (field, value, message) =
-                told(json!({"model": "motion", "conf": wrong.clone()})).unwrap();
+                reported(json!({"model": "motion", "conf": wrong.clone()})).unwrap();
             assert_eq!(field, "parameters.conf");
             assert_eq!(value, Some(wrong.to_string()));
             assert!(
@@ -353,7 +356,7 @@ mod tests {
                 "{message}"
             );
         }
-        let (field, value, message) = told(json!({})).unwrap();
+        let (field, value, message) = reported(json!({})).unwrap();
         assert_eq!((field.as_str(), value), ("parameters.model", None));
         assert!(
             message.contains("model_id of step detect, has no value; give it one"),
@@ -362,14 +365,14 @@ mod tests {
     }
 
     #[test]
-    fn a_model_for_a_workflow_that_detects_nothing_is_refused() {
+    fn model_without_detection_step_is_refused() {
         let nothing = json!({"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [], "outputs": []});
         let said = said(nothing, json!({"model": "motion"}));
         assert!(said[0].contains("no detection step"), "{said:?}");
     }
 
     #[test]
-    fn what_is_wrong_in_several_places_is_told_at_once() {
+    fn all_errors_are_reported_at_once() {
         let said = said(
             workflow(&[]),
             json!({"detect": {"mode": "periodic", "every_s": 0.0}, "rules": [

@@ -1,6 +1,4 @@
-//! The boxes of one need in one frame, in an order that does not depend on the one they came in.
-//!
-//! Invariant: the same boxes in another order give the same answers.
+//! The bounding boxes of one need in one frame, in an order independent of the input's order.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -8,7 +6,7 @@ use std::collections::BTreeMap;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_vision::detections::{Detection, Detections};
 
-/// Boxes, sorted, and the best one of each track.
+/// Bounding boxes sorted by score, and the best one of each track.
 #[derive(Debug, Default)]
 pub(super) struct Boxes<'a> {
     all: Vec<&'a Detection>,
@@ -34,29 +32,30 @@ impl<'a> Boxes<'a> {
         Self { all, tracked }
     }
 
-    /// All of them, best score first.
+    /// Returns all boxes, best score first.
     pub(super) fn all(&self) -> &[&'a Detection] {
         &self.all
     }
 
-    /// Whether no detector looked at this frame for any of these boxes; so for none at all.
+    /// Returns whether no detector ran on this frame for any of these boxes; true without boxes.
     pub(super) fn is_held(&self) -> bool {
         self.all.iter().all(|d| d.is_held())
     }
 
-    /// One for each track, by track.
+    /// Returns the best box of each track, by track id.
     pub(super) fn tracked(&self) -> impl Iterator<Item = (TrackId, &'a Detection)> {
         self.tracked.iter().map(|(&t, &d)| (t, d))
     }
 }
 
-/// Whether a box that a time-in-zone step gave out is in its zone. `keeps_outside`: the step also gives out boxes outside,
-/// with a time of 0.
+/// Returns whether a box from a time-in-zone step is inside its zone.
+///
+/// With `keeps_outside` the step also outputs boxes outside of the zone, with a time of 0.
 pub(super) fn in_zone(d: &Detection, keeps_outside: bool) -> bool {
     !keeps_outside || time_in_zone(d).is_some_and(|t| t > 0.0)
 }
 
-/// Seconds in the zone, where a time-in-zone step has told them.
+/// Seconds in the zone, as set by a time-in-zone step.
 pub(super) fn time_in_zone(d: &Detection) -> Option<f64> {
     d.time_in_zone.filter(|t| t.is_finite())
 }

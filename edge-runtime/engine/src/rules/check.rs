@@ -1,6 +1,6 @@
-//! Rules as written → rules as watched: every name, selector and number is checked against the workflow, once.
+//! Compiles rules: checks every name, selector and number once against the workflow.
 //!
-//! Invariant: what comes out of `compile` refers only to needs that exist, and holds only finite numbers.
+//! - The result of `compile` refers only to existing needs and holds only finite numbers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,22 +13,22 @@ use watchkeeper_contract::rule::{
 use super::moment::{Need, NeedKind};
 use super::schedule::ActiveSchedule;
 
-/// Most rules in one set.
+/// Maximum number of rules of one pipeline.
 pub const MAX_RULES: usize = 200;
-/// Most channels that one rule names.
+/// Maximum number of channels in one rule.
 pub const MAX_CHANNELS: usize = 8;
-/// How alike a known name must be to be suggested, by Jaro-Winkler.
-const ALIKE: f64 = 0.75;
+/// Minimum Jaro-Winkler similarity of a suggested name.
+const MIN_SIMILARITY: f64 = 0.75;
 
 /// What the workflow offers to rules.
 pub struct WorkflowFacts<'a> {
-    /// Its line-counter steps.
+    /// Line-counter steps.
     pub lines: Vec<StepFacts>,
-    /// Its time-in-zone steps.
+    /// Time-in-zone steps.
     pub zones: Vec<StepFacts>,
-    /// Every selector that a rule could name, for suggestions.
+    /// Every selector that a rule can name, for suggestions.
     pub selectors: Vec<String>,
-    /// What a selector yields; `None` when there is no such thing.
+    /// Kind of a selector's output; `None` if there is no such output.
     pub kind_of: &'a dyn Fn(&str) -> Option<SelectorKind>,
 }
 
@@ -45,46 +45,40 @@ impl fmt::Debug for WorkflowFacts<'_> {
 /// A step that a rule can name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StepFacts {
-    /// Its name.
     pub name: String,
-    /// Selector of the tracked boxes it reads, where it is a selector: what is known about a track is learnt there.
+    /// Selector of the tracked detections that the step reads, if it reads a selector.
     pub detections: Option<String>,
-    /// A zone that leaves boxes outside of it in its output (with a time of 0).
+    /// The zone also outputs boxes outside of it, with a time of 0.
     pub keeps_outside: bool,
 }
 
-/// What a selector yields.
+/// Kind of a selector's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectorKind {
-    /// Boxes.
     Detections,
-    /// A number.
     Number,
-    /// A boolean.
     Boolean,
-    /// Known only when it runs.
+    /// Known at run time only.
     Any,
-    /// Anything else.
     Other,
 }
 
-/// What is wrong with a rule.
+/// An error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {value:?}: {message}")]
 pub struct RuleError {
     /// Path of the field, such as `rules[2].when.zone`.
     pub field: String,
-    /// What was written there.
+    /// The value found there.
     pub value: String,
-    /// What is wrong with it.
     pub message: String,
-    /// What would be accepted, where that can be listed.
+    /// Accepted values, if they can be listed.
     pub allowed: Vec<String>,
-    /// The accepted value that is most like what was written.
+    /// The accepted value most similar to the one found.
     pub nearest: Option<String>,
 }
 
-/// A rule that can be watched. Numbers are indices into [`Plan::needs`] and [`Plan::groups`].
+/// A compiled condition. Numbers index [`Plan::needs`] and [`Plan::groups`].
 #[derive(Debug)]
 pub(super) enum Watch {
     Tracks(TrackWatch),
@@ -92,7 +86,7 @@ pub(super) enum Watch {
     Level(LevelWatch),
 }
 
-/// A condition about the presence of tracks.
+/// A condition on single tracks.
 #[derive(Debug)]
 pub(super) struct TrackWatch {
     pub(super) kind: TrackKind,
@@ -101,7 +95,7 @@ pub(super) struct TrackWatch {
     pub(super) keeps_outside: bool,
 }
 
-/// A condition about a line: where those that crossed in and out come from.
+/// A condition on a line; `needs` are the detections that crossed in and out.
 #[derive(Debug)]
 pub(super) struct CrossWatch {
     pub(super) line: String,
@@ -109,7 +103,7 @@ pub(super) struct CrossWatch {
     pub(super) group: usize,
 }
 
-/// A condition about the scene.
+/// A condition on the scene as a whole.
 #[derive(Debug)]
 pub(super) struct LevelWatch {
     pub(super) selector: String,
@@ -118,7 +112,6 @@ pub(super) struct LevelWatch {
     pub(super) for_s: f64,
 }
 
-/// What is asked about the scene.
 #[derive(Debug)]
 pub(super) enum Question {
     Count {
@@ -130,7 +123,7 @@ pub(super) enum Question {
     },
 }
 
-/// What about a track's presence is told.
+/// Which part of a track's presence makes an event.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TrackKind {
     Appears,
@@ -139,16 +132,16 @@ pub(super) enum TrackKind {
     Stays { zone: String, for_s: f64 },
 }
 
-/// The checked rules of a pipeline.
+/// The compiled rules of a pipeline.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) needs: Vec<Need>,
-    /// Needs whose boxes belong to the same tracker, the tracker's own output first.
+    /// Needs whose detections come from the same tracker, the tracker's own output first.
     pub(super) groups: Vec<Vec<usize>>,
     pub(super) rules: Vec<(RuleSpec, Option<ActiveSchedule>, Watch)>,
 }
 
-/// Checks rules against a workflow; all that is wrong is told at once.
+/// Compiles rules against a workflow and reports all errors at once.
 pub(super) fn compile(
     specs: &[RuleSpec],
     facts: &WorkflowFacts<'_>,
@@ -169,12 +162,12 @@ pub(super) fn compile(
     for (i, spec) in specs.iter().enumerate() {
         c.at = format!("rules[{i}].");
         if spec.name.is_empty() || spec.name.chars().count() > 80 {
-            c.error("name", &spec.name, "has to have 1 to 80 characters");
+            c.error("name", &spec.name, "must have 1 to 80 characters");
         }
         if !names.insert(&spec.name) {
-            c.error("name", &spec.name, "is the name of another rule too");
+            c.error("name", &spec.name, "is already the name of another rule");
         }
-        let awake = c.numbers(spec);
+        let awake = c.check_settings(spec);
         if let Some(watch) = c.watch(&spec.when) {
             rules.push((spec.clone(), awake, watch));
         }
@@ -190,7 +183,7 @@ pub(super) fn compile(
     }
 }
 
-/// The classes that rules name and none of the models knows. `why` completes the sentence that begins with the class.
+/// Returns the classes in rules that no model knows. `why` follows the class in the message.
 pub(crate) fn unknown_classes(specs: &[RuleSpec], known: &[String], why: &str) -> Vec<RuleError> {
     let named = specs.iter().enumerate().flat_map(|(rule, spec)| {
         let classes = spec.classes.iter().enumerate();
@@ -208,7 +201,7 @@ pub(crate) fn unknown_classes(specs: &[RuleSpec], known: &[String], why: &str) -
         .collect()
 }
 
-/// The channels that rules name and nobody knows.
+/// Returns the channels in rules that the configuration lacks.
 #[must_use]
 pub fn unknown_channels(specs: &[RuleSpec], known: &[ChannelId]) -> Vec<RuleError> {
     let allowed: Vec<String> = known.iter().map(ToString::to_string).collect();
@@ -222,7 +215,7 @@ pub fn unknown_channels(specs: &[RuleSpec], known: &[ChannelId]) -> Vec<RuleErro
             field,
             value: channel.to_string(),
             message: format!(
-                "is no channel of the configuration; add a section [channels.{channel}] or name another"
+                "is not configured; add a section [channels.{channel}] or use one that exists"
             ),
             allowed: allowed.clone(),
             nearest: nearest(channel.as_str(), &allowed),
@@ -259,12 +252,12 @@ impl Compiler<'_> {
 
     fn seconds(&mut self, field: &str, value: f64) {
         if !(value.is_finite() && value >= 0.0) {
-            self.error(field, value, "has to be a number of seconds, 0 or more");
+            self.error(field, value, "must be a number of seconds, 0 or more");
         }
     }
 
     /// Checks everything but the condition.
-    fn numbers(&mut self, spec: &RuleSpec) -> Option<ActiveSchedule> {
+    fn check_settings(&mut self, spec: &RuleSpec) -> Option<ActiveSchedule> {
         self.seconds("cooldown_s", spec.cooldown_s);
         if let Some(band) = spec.confidence
             && !(0.0 <= band.min && band.min <= band.max && band.max <= 1.0)
@@ -273,28 +266,28 @@ impl Compiler<'_> {
             self.error(
                 "confidence",
                 value,
-                "has to be a band within 0 to 1, min not over max",
+                "must be a range within 0 to 1 with min not above max",
             );
         }
         let g = spec.gates;
         let falling = 1.0 >= g.act && g.act >= g.record && g.record >= g.review;
         if !(falling && g.review >= g.escalate && g.escalate >= 0.0) {
             let value = format!("{} {} {} {}", g.act, g.record, g.review, g.escalate);
-            let message = "have to fall from act over record and review to escalate, within 1 to 0";
+            let message = "must satisfy 1 >= act >= record >= review >= escalate >= 0";
             self.error("gates", value, message);
         }
         if spec.second_opinion_may_lower && spec.severity == Severity::Critical {
             self.error(
                 "second_opinion_may_lower",
                 true,
-                "can't be with the severity critical: such an event is never silenced",
+                "is not allowed with severity critical; leave it out or lower the severity",
             );
         }
         if spec.notify.len() > MAX_CHANNELS {
             self.error(
                 "notify",
                 spec.notify.len(),
-                format!("names at most {MAX_CHANNELS} channels"),
+                format!("has too many channels; use at most {MAX_CHANNELS}"),
             );
         }
         if let Some(clip) = spec.clip {
@@ -312,7 +305,7 @@ impl Compiler<'_> {
                 self.error(
                     &format!("schedule.{field}"),
                     value,
-                    "is not a time of day such as 07:30",
+                    "is not a time of day; write HH:MM, such as 07:30",
                 );
                 None
             }
@@ -320,13 +313,15 @@ impl Compiler<'_> {
     }
 
     fn clip(&mut self, clip: ClipSpec) {
-        let (most_before, least, most) =
-            (ClipSpec::MAX_PRE_ROLL_S, ClipSpec::MIN_CLIP_S, ClipSpec::MAX_CLIP_S);
+        let (most_before, least, most) = (
+            ClipSpec::MAX_PRE_ROLL_S,
+            ClipSpec::MIN_CLIP_S,
+            ClipSpec::MAX_CLIP_S,
+        );
         let is_before = (0.0..=most_before).contains(&clip.before_s);
         if !is_before {
-            let message = format!(
-                "has to be a number of seconds from 0 to {most_before}; more is not kept in memory"
-            );
+            let message =
+                format!("must be 0 to {most_before} seconds, the length of the frame buffer");
             self.error("clip.before_s", clip.before_s, message);
         }
         self.seconds("clip.after_s", clip.after_s);
@@ -337,7 +332,7 @@ impl Compiler<'_> {
             && !(least..=most).contains(&length)
         {
             let message = format!(
-                "has to be such that before_s and after_s together are {least} to {most} seconds; they are {length}"
+                "before_s and after_s together must be {least} to {most} seconds; they are {length}"
             );
             self.error("clip.after_s", clip.after_s, message);
         }
@@ -345,25 +340,17 @@ impl Compiler<'_> {
 
     fn watch(&mut self, when: &Condition) -> Option<Watch> {
         match when {
-            Condition::Appears { detections } => {
-                let need = self.detections(detections)?;
-                let group = self.group(need, &[]);
-                Some(Watch::Tracks(TrackWatch {
-                    kind: TrackKind::Appears,
-                    need,
-                    group,
-                    keeps_outside: false,
-                }))
-            }
+            Condition::Appears { detections } => self.appears(detections),
             Condition::Enters { zone } => self.zone(zone, TrackKind::Enters { zone: zone.clone() }),
             Condition::Leaves { zone } => self.zone(zone, TrackKind::Leaves { zone: zone.clone() }),
             Condition::Stays { zone, for_s } => {
                 self.seconds("when.for_s", *for_s);
+                let (zone_name, for_s) = (zone.clone(), *for_s);
                 self.zone(
                     zone,
                     TrackKind::Stays {
-                        zone: zone.clone(),
-                        for_s: *for_s,
+                        zone: zone_name,
+                        for_s,
                     },
                 )
             }
@@ -372,55 +359,60 @@ impl Compiler<'_> {
                 detections,
                 bound,
                 for_s,
-            } => {
-                self.seconds("when.for_s", *for_s);
-                if *bound == CountBound::Under(0) {
-                    self.error(
-                        "when.bound",
-                        "under 0",
-                        "can never be: there are no fewer than none",
-                    );
-                }
-                let need = self.detections(detections)?;
-                let keeps_outside = self
-                    .facts
-                    .zones
-                    .iter()
-                    .any(|z| z.keeps_outside && *detections == timed(&z.name));
-                let selector = detections.clone();
-                let question = Question::Count {
-                    bound: *bound,
-                    keeps_outside,
-                };
-                Some(Watch::Level(LevelWatch {
-                    selector,
-                    need,
-                    question,
-                    for_s: *for_s,
-                }))
-            }
-            Condition::Value { value, test, for_s } => {
-                self.seconds("when.for_s", *for_s);
-                let (kind, word) = match test {
-                    ValueTest::Is(_) => (NeedKind::Boolean, "a boolean"),
-                    ValueTest::Over(v) | ValueTest::Under(v) => {
-                        if !v.is_finite() {
-                            self.error("when.test", v, "has to be a number");
-                        }
-                        (NeedKind::Number, "a number")
-                    }
-                };
-                let need = self.selected("when.value", value, kind, word)?;
-                let question = Question::Value { test: *test };
-                let selector = value.clone();
-                Some(Watch::Level(LevelWatch {
-                    selector,
-                    need,
-                    question,
-                    for_s: *for_s,
-                }))
-            }
+            } => self.count(detections, *bound, *for_s),
+            Condition::Value { value, test, for_s } => self.value(value, *test, *for_s),
         }
+    }
+
+    fn appears(&mut self, detections: &str) -> Option<Watch> {
+        let need = self.detections(detections)?;
+        let group = self.group(need, &[]);
+        Some(Watch::Tracks(TrackWatch {
+            kind: TrackKind::Appears,
+            need,
+            group,
+            keeps_outside: false,
+        }))
+    }
+
+    fn count(&mut self, detections: &str, bound: CountBound, for_s: f64) -> Option<Watch> {
+        self.seconds("when.for_s", for_s);
+        if bound == CountBound::Under(0) {
+            let message = "never holds, because a count is never below 0; use under 1 or more";
+            self.error("when.bound", "under 0", message);
+        }
+        let need = self.detections(detections)?;
+        let mut zones = self.facts.zones.iter();
+        let keeps_outside = zones.any(|z| z.keeps_outside && *detections == timed(&z.name));
+        Some(Watch::Level(LevelWatch {
+            selector: detections.to_owned(),
+            need,
+            question: Question::Count {
+                bound,
+                keeps_outside,
+            },
+            for_s,
+        }))
+    }
+
+    fn value(&mut self, value: &str, test: ValueTest, for_s: f64) -> Option<Watch> {
+        self.seconds("when.for_s", for_s);
+        let (kind, word) = match test {
+            ValueTest::Is(_) => (NeedKind::Boolean, "a boolean"),
+            ValueTest::Over(v) | ValueTest::Under(v) => {
+                if !v.is_finite() {
+                    self.error("when.test", v, "must be a number");
+                }
+                (NeedKind::Number, "a number")
+            }
+        };
+        let need = self.selected("when.value", value, kind, word)?;
+        Some(Watch::Level(LevelWatch {
+            selector: value.to_owned(),
+            need,
+            question: Question::Value { test },
+            for_s,
+        }))
     }
 
     fn detections(&mut self, selector: &str) -> Option<usize> {
@@ -443,7 +435,7 @@ impl Compiler<'_> {
         let found = (facts.kind_of)(selector);
         let fits = match found {
             None => {
-                let message = "is not an output of a step of the workflow";
+                let message = "is not an output of any step of the workflow";
                 self.unknown(field, selector, message, &facts.selectors);
                 return None;
             }
@@ -454,7 +446,7 @@ impl Compiler<'_> {
             Some(SelectorKind::Other) => false,
         };
         if !fits {
-            self.error(field, selector, format!("does not yield {word}"));
+            self.error(field, selector, format!("is not {word}"));
             return None;
         }
         Some(self.need(selector, kind))
@@ -463,7 +455,7 @@ impl Compiler<'_> {
     fn need(&mut self, selector: &str, kind: NeedKind) -> usize {
         if let Some(i) = self.needs.iter().position(|n| n.selector == selector) {
             if self.needs[i].kind != kind {
-                // Only reached for numbers and booleans, or where the kind is known only when it runs.
+                // Two rules read one value, one as a number and one as a boolean.
                 self.needs[i].kind = NeedKind::NumberOrBoolean;
             }
             return i;
@@ -475,7 +467,7 @@ impl Compiler<'_> {
         self.needs.len() - 1
     }
 
-    /// The group of the tracker whose output `main` is, to which `more` belong too.
+    /// Returns the group of the tracker with output `main`, adding the needs `more` to it.
     fn group(&mut self, main: usize, more: &[usize]) -> usize {
         let known = self.groups.iter().position(|g| g.first() == Some(&main));
         let at = known.unwrap_or_else(|| {
@@ -542,7 +534,8 @@ impl Compiler<'_> {
         }))
     }
 
-    /// The group of the tracker that a step reads; where that is not known, the step's own output is all there is.
+    /// Returns the group of the tracker that a step reads; if unknown, the step's own outputs form
+    /// one.
     fn grouped(&mut self, step: &StepFacts, outputs: &[usize]) -> usize {
         let main = match &step.detections {
             Some(selector) => self.need(selector, NeedKind::Detections),
@@ -552,16 +545,16 @@ impl Compiler<'_> {
     }
 }
 
-/// Selector of a zone's boxes.
+/// Selector of a zone's detections.
 fn timed(zone: &str) -> String {
     format!("$steps.{zone}.timed_detections")
 }
 
-/// The allowed value that is most like this one, where one is alike.
+/// Returns the allowed value most similar to `value`, if one is similar enough.
 pub(crate) fn nearest(value: &str, allowed: &[String]) -> Option<String> {
     let score = |a: &String| strsim::jaro_winkler(value, a);
     let best = allowed
         .iter()
         .max_by(|a, b| score(a).total_cmp(&score(b)))?;
-    (score(best) >= ALIKE).then(|| best.clone())
+    (score(best) >= MIN_SIMILARITY).then(|| best.clone())
 }

@@ -1,4 +1,4 @@
-//! What every rule has and sees: its settings, the frame, and the track that an event is about.
+//! State that all kinds of rules share: settings, the frame, and the track of an event.
 
 use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_contract::id::TrackId;
@@ -9,17 +9,17 @@ use super::boxes::Boxes;
 use super::evidence::{EvidenceItem, of_track};
 use super::history::{History, Record};
 use super::life::EventEmitter;
-use super::moment::{Input, Moment};
+use super::moment::{Moment, NeedValue};
 use super::schedule::ActiveSchedule;
 
-/// What the rules look at in one frame, by need and by group.
+/// Inputs of the rules in one frame, by need and by group.
 pub(super) struct View<'a> {
-    pub(super) inputs: &'a [Input<'a>],
+    pub(super) inputs: &'a [NeedValue<'a>],
     pub(super) boxes: &'a [Option<Boxes<'a>>],
     pub(super) histories: &'a [History],
 }
 
-/// What every rule has, whatever it watches.
+/// Settings of a rule, independent of its condition.
 #[derive(Debug)]
 pub(super) struct RuleContext {
     name: String,
@@ -29,16 +29,17 @@ pub(super) struct RuleContext {
 }
 
 impl RuleContext {
-    pub(super) fn new(spec: &RuleSpec, awake: Option<ActiveSchedule>) -> Self {
+    pub(super) fn new(spec: &RuleSpec, active: Option<ActiveSchedule>) -> Self {
         Self {
             name: spec.name.clone(),
             classes: spec.classes.clone(),
             band: spec.confidence,
-            emitter: EventEmitter::new(spec, awake),
+            emitter: EventEmitter::new(spec, active),
         }
     }
 
-    /// Whether class and score of a box are those the rule is about. A track has the class that most of its boxes had.
+    /// Returns whether a box has a class and score that the rule accepts. The class of a track is
+    /// that of most of its boxes.
     pub(super) fn fits(&self, d: &Detection, record: Option<&Record>) -> bool {
         let label = record.map_or(&*d.class, Record::label);
         let class = self.classes.is_empty() || self.classes.iter().any(|c| c == label);
@@ -48,7 +49,7 @@ impl RuleContext {
                 .is_none_or(|b| b.min <= d.confidence && d.confidence <= b.max)
     }
 
-    /// The things the rule is about, in words.
+    /// Names the accepted classes for a reason text.
     pub(super) fn things(&self) -> String {
         if self.classes.is_empty() {
             "objects".to_owned()
@@ -57,7 +58,7 @@ impl RuleContext {
         }
     }
 
-    /// An event of this rule about nothing yet.
+    /// Creates an event of this rule, without subject.
     pub(super) fn event(&self, at: &Moment, condition: &str, reason: String) -> RuleEvent {
         RuleEvent {
             rule: self.name.clone(),
@@ -80,7 +81,7 @@ impl RuleContext {
     }
 }
 
-/// A track and what is known about it.
+/// A track with its history.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) track: TrackId,
@@ -95,18 +96,17 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The evidence about it.
     pub(super) fn chain(&self) -> Vec<EvidenceItem> {
         self.record.map(of_track).unwrap_or_default()
     }
 
-    /// Such as `person #7`.
+    /// Returns a name such as `person #7`.
     pub(super) fn name(&self) -> String {
         let label = self.record.map(Record::label).filter(|l| !l.is_empty());
         format!("{} #{}", label.unwrap_or("object"), self.track)
     }
 
-    /// Writes what is known about it into an event.
+    /// Adds the track's details to an event.
     pub(super) fn describe(&self, event: &mut RuleEvent, at: &Moment) {
         event.tracks = vec![self.track];
         let Some(record) = self.record else { return };

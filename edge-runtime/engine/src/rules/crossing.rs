@@ -1,13 +1,13 @@
-//! Rules about a line: a track crosses it. The line counter decides that; here it is told.
+//! Rules about a line: a track crosses it, as counted by the line-counter step.
 //!
-//! Invariant: the event of a crossing ends when it begins, so that none is ever open.
+//! - A crossing is momentary: its event ends when it begins.
 
 use super::boxes::Boxes;
 use super::check::CrossWatch;
 use super::context::{RuleContext, Subject, View};
 use super::life::{Lifecycle, Scene};
 
-/// What a rule about a line watches.
+/// A rule about a line.
 #[derive(Debug)]
 pub(super) struct Crossing {
     watch: CrossWatch,
@@ -30,13 +30,13 @@ impl Crossing {
             for (track, d) in boxes.into_iter().flat_map(Boxes::tracked) {
                 let subject = Subject::new(track, history);
                 if context.fits(d, subject.record) {
-                    self.tell(context, scene, subject, direction);
+                    self.report(context, scene, subject, direction);
                 }
             }
         }
     }
 
-    fn tell(
+    fn report(
         &self,
         context: &mut RuleContext,
         scene: &mut Scene<'_>,
@@ -54,7 +54,7 @@ impl Crossing {
         event.direction = Some(direction.to_owned());
         let (chain, end) = (subject.chain(), event.clone());
         let mut life = Lifecycle::candidate();
-        // A crossing is over when it is seen: there is nothing to wait for.
+        // A crossing is momentary: nothing to wait for.
         context
             .emitter
             .try_begin(scene, Some(subject.track), (&chain, true), &mut life, event);

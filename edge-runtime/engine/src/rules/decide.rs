@@ -1,16 +1,17 @@
-//! From evidence to a decision: the weighted mean of the chain against the gates.
+//! Turns evidence into a decision: compares its weighted mean with the confidence gates.
 //!
-//! `confidence = Σ weight · confidence / Σ weight`. At or above a gate its decision holds, the highest first: act 0.90,
-//! record 0.85, review 0.70, escalate 0.50 by default; below the last one the event is discarded, which is counted.
+//! `confidence = Σ weight · confidence / Σ weight`. The highest gate reached decides: act 0.90,
+//! record 0.85, review 0.70, escalate 0.50 by default. Below the last gate the event is discarded
+//! and counted.
 //!
-//! Invariant: the confidence is in `0.0..=1.0`; an empty chain has confidence 0.
+//! - The confidence is in `0.0..=1.0`; without evidence it is 0.
 
 use watchkeeper_contract::event::{Decision, Verdict};
 use watchkeeper_contract::rule::Gates;
 
 use super::evidence::{EvidenceItem, round};
 
-/// The weighted confidence of a chain.
+/// Returns the weighted mean confidence of a chain.
 #[must_use]
 pub fn confidence(chain: &[EvidenceItem]) -> f64 {
     let weight: f64 = chain.iter().map(EvidenceItem::weight).sum();
@@ -22,7 +23,7 @@ pub fn confidence(chain: &[EvidenceItem]) -> f64 {
     }
 }
 
-/// What holds at this confidence.
+/// Returns the verdict for a confidence.
 #[must_use]
 pub fn verdict(confidence: f64, gates: &Gates) -> Verdict {
     match confidence {
@@ -34,7 +35,7 @@ pub fn verdict(confidence: f64, gates: &Gates) -> Verdict {
     }
 }
 
-/// The decision with its reason.
+/// Returns the decision and its reason.
 #[must_use]
 pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
     let confidence = confidence(chain);
@@ -79,7 +80,7 @@ mod tests {
     use crate::rules::evidence::{of_count, of_value};
 
     #[test]
-    fn each_gate_is_included() {
+    fn confidence_equal_to_a_gate_passes_it() {
         let g = Gates::default();
         for (c, v) in [
             (1.0, Verdict::Act),
@@ -96,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn no_evidence_is_no_confidence() {
+    fn empty_chain_has_confidence_zero() {
         let d = decide(&[], &Gates::default());
         assert_eq!((d.verdict, d.confidence), (Verdict::Discard, 0.0));
     }
 
     #[test]
-    fn the_reason_names_the_gate_and_both_ends_of_the_chain() {
+    fn reason_names_gate_strongest_and_weakest_evidence() {
         let d = decide(&of_value(None, 10.0), &Gates::default());
         assert_eq!(
             d.reason,

@@ -1,16 +1,17 @@
-//! The rules of a pipeline that names none: what its workflow measures is what is worth telling.
+//! Default rules of a pipeline that has none, derived from its lines, zones and trackers.
 //!
-//! Invariant: this is the only place where rules are made up, so a workflow makes the same events however it was deployed.
+//! - Rules are derived only here, so a workflow makes the same events however it was deployed.
 
 use watchkeeper_contract::rule::{Condition, CrossDirection, Gates, RuleSpec, Severity};
 
-/// Seconds in a zone after which a visit is worth an event.
+/// Seconds in a zone after which a visit makes an event.
 pub const STAY_S: f64 = 5.0;
 
-/// Crossings of each line counter, visits of each zone, and what appears at each tracker where there is neither.
+/// Derives a crossing rule for each line counter and enter and stay rules for each zone, or an
+/// appear rule for each tracker if there is no line or zone.
 ///
-/// The arguments are names of steps. Rules are called like their step: `door`, `desk-enters`, `desk-stays`; `appears` stands for the
-/// first tracker, `appears-NAME` for any other.
+/// The arguments are names of steps. Rules are named after their step: `door`, `desk-enters`,
+/// `desk-stays`; `appears` is the first tracker's, `appears-NAME` that of any other.
 #[must_use]
 pub fn derive(lines: &[String], zones: &[String], trackers: &[String]) -> Vec<RuleSpec> {
     let mut rules: Vec<RuleSpec> = lines
@@ -48,7 +49,7 @@ pub fn derive(lines: &[String], zones: &[String], trackers: &[String]) -> Vec<Ru
 
 fn rule(name: String, when: Condition) -> RuleSpec {
     RuleSpec {
-        // A rule's name has at most 80 characters, a step's may have more.
+        // A rule's name has at most 80 characters; a step's may have more.
         name: name.chars().take(80).collect(),
         when,
         classes: Vec::new(),
@@ -77,12 +78,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_makes_a_crossing_rule_and_a_zone_makes_enter_and_stay_rules() {
+    fn line_and_zone_derive_their_rules() {
         assert_eq!(names(&["l"], &["z"], &["t"]), ["l", "z-enters", "z-stays"]);
     }
 
     #[test]
-    fn without_line_and_zone_whatever_appears_at_any_tracker_is_an_event() {
+    fn without_line_or_zone_each_tracker_derives_appears() {
         assert_eq!(names(&[], &[], &["t", "u"]), ["appears", "appears-u"]);
         let rules = derive(&[], &[], &["t".to_owned()]);
         let detections = "$steps.t.tracked_detections".to_owned();
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workflow_that_measures_nothing_has_no_rules() {
+    fn workflow_without_measures_derives_no_rules() {
         assert_eq!(names(&[], &[], &[]), [""; 0]);
     }
 }

@@ -1,35 +1,36 @@
-//! The chain of evidence of an event: what was looked at, what it says, how much it counts.
+//! Evidence of an event: which observations support it, how strongly, and how much each counts.
 //!
-//! A link that has nothing to say is left out rather than guessed; the decision divides by the weights of those that are
-//! there. The weights, and why:
+//! An observation without data is left out rather than guessed; the decision divides by the weights
+//! that are present. The weights, and why:
 //!
-//! | link | weight | why |
+//! | observation | weight | why |
 //! |---|---|---|
-//! | `detector_score` | 0.30 | the only one that looked at pixels; but scores are ranks, not probabilities (see [`calibrate`]) |
-//! | `track_age` | 0.25 | noise does not come back at the same place: after a second of sights a false track is rare |
-//! | `continuity` | 0.10 | an object that is there is seen in most frames; partly covered by age, so it counts less |
-//! | `box_stability` | 0.15 | boxes of real objects change size slowly; those of noise, shadows and merged blobs jump |
-//! | `motion_agreement` | 0.10 | real things keep their velocity; weak, because people do turn |
-//! | `persistence` | 0.25 | for conditions without a track, what age is for a track |
-//! | `rule_margin` | 0.20 | how far the bound is passed: a count that is over by one hangs on a single box |
-//! | `workflow_value` | 0.50 | a boolean or number that the workflow computed: exact, but about what its steps saw |
+//! | `detector_score` | 0.30 | the only one based on pixels, but a score is a rank, not a probability (see [`calibrate`]) |
+//! | `track_age` | 0.25 | noise does not return to the same place: after a second of sightings a false track is rare |
+//! | `continuity` | 0.10 | a present object is seen in most frames; weighs less because age covers part of it |
+//! | `box_stability` | 0.15 | boxes of real objects change size slowly; noise, shadows and merged blobs jump |
+//! | `motion_agreement` | 0.10 | real objects keep their velocity; weak, because people turn |
+//! | `persistence` | 0.25 | the age of a condition that has no track |
+//! | `rule_margin` | 0.20 | distance from the bound: a count over by one depends on a single box |
+//! | `workflow_value` | 0.50 | a boolean or number computed by the workflow: exact, but based on what its steps saw |
 //!
-//! A well-established track of the motion detector (class `motion`, score about 0.5, seen for two seconds, steady) comes
-//! to about 0.88 and so stands by itself; one seen for three frames comes to about 0.66 and asks for a second opinion.
+//! An established track of the motion detector (class `motion`, score about 0.5, seen for two
+//! seconds, steady) reaches about 0.88 and is recorded without a second opinion. One seen for three
+//! frames reaches about 0.66 and is escalated.
 //!
-//! Invariant: what a link says is in `0.0..=1.0`, whatever numbers it is made of.
+//! - A confidence is in `0.0..=1.0`, whatever numbers it is computed from.
 
 use watchkeeper_contract::event::Evidence;
 
 use super::history::Record;
 
-/// One link, cheap to make; [`EvidenceItem::evidence`] puts it into words.
+/// One observation. [`EvidenceItem::evidence`] formats it for a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EvidenceItem {
     source: Source,
     confidence: f64,
     weight: f64,
-    /// The numbers behind it, for the note.
+    /// The numbers behind the confidence, for the note.
     numbers: [f64; 2],
 }
 
@@ -60,25 +61,24 @@ impl EvidenceItem {
         }
     }
 
-    /// For a condition that has held for so many seconds.
+    /// The observation that a condition has held for `held_s` seconds.
     fn persistence(held_s: f64) -> Self {
         let confidence = saturate(held_s, 0.4);
         Self::new(Source::Persistence, 0.25, confidence, [held_s, 0.0])
     }
 
-    /// What it says, `0.0..=1.0`.
+    /// Returns the confidence, `0.0..=1.0`.
     #[must_use]
     pub fn confidence(&self) -> f64 {
         self.confidence
     }
 
-    /// How much it counts.
     #[must_use]
     pub fn weight(&self) -> f64 {
         self.weight
     }
 
-    /// Its name in the record.
+    /// Returns the name used in records.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self.source {
@@ -93,7 +93,7 @@ impl EvidenceItem {
         }
     }
 
-    /// The link as it is recorded.
+    /// Formats the item for a record.
     #[must_use]
     pub fn evidence(&self) -> Evidence {
         let [a, b] = self.numbers;
@@ -106,7 +106,7 @@ impl EvidenceItem {
                 format!("off its course by {:.1} % of its size", a * 100.0)
             }
             Source::Persistence => format!("has held for {a:.1} s"),
-            Source::RuleMargin => format!("{} against a bound of {}", round(a), round(b)),
+            Source::RuleMargin => format!("{} against a limit of {}", round(a), round(b)),
             Source::WorkflowValue => "computed by the workflow".to_owned(),
         };
         Evidence {
@@ -118,33 +118,34 @@ impl EvidenceItem {
     }
 }
 
-/// A confidence or a weight as it is told: four digits are more than any of this deserves.
+/// Rounds a confidence or weight to four digits.
 #[must_use]
 pub fn round(v: f64) -> f64 {
     (v * 1e4).round() / 1e4
 }
 
-/// A detector's score as a confidence.
+/// Maps a detector's score to a confidence.
 ///
-/// Scores of one-stage detectors rank boxes; their scale is what training left. A box at 0.5 that survived the threshold
-/// and suppression is right far more often than half the time, one at 0.9 hardly more often than one at 0.8. The square
-/// root is the plainest curve of that shape: 0.25 → 0.50, 0.50 → 0.71, 0.80 → 0.89.
+/// Scores of one-stage detectors rank boxes; their scale is what training left. A box at 0.5 that
+/// survived the threshold and suppression is right far more often than half the time, one at 0.9
+/// hardly more often than one at 0.8. The square root is the plainest curve of that shape: 0.25 →
+/// 0.50, 0.50 → 0.71, 0.80 → 0.89.
 #[must_use]
 pub fn calibrate(score: f64) -> f64 {
     score.clamp(0.0, 1.0).sqrt()
 }
 
-/// Grows from 0 to 1, half of what is left every `half`.
+/// Grows from 0 to 1, halving the remaining distance every `half`.
 fn saturate(value: f64, half: f64) -> f64 {
     1.0 - 0.5f64.powf(value.max(0.0) / half)
 }
 
-/// The chain of an event about one track.
+/// Returns the evidence for an event about one track.
 #[must_use]
 pub fn of_track(record: &Record) -> Vec<EvidenceItem> {
     let (best, mean) = (record.best_score, record.mean_score());
     let age = record.age_s();
-    // Both many sights and some time are needed: thirty sights within a second are not independent.
+    // Requires both sightings and time: thirty sightings within a second are not independent.
     let established = saturate(record.seen as f64, 3.0).min(saturate(age, 0.4));
     let mut chain = vec![
         EvidenceItem::new(
@@ -160,7 +161,7 @@ pub fn of_track(record: &Record) -> Vec<EvidenceItem> {
             [record.seen as f64, age],
         ),
     ];
-    // One sight says nothing about change.
+    // One sighting says nothing about change.
     if record.seen > 2 {
         let (change, surprise) = (record.size_change, record.surprise);
         chain.push(EvidenceItem::new(
@@ -185,7 +186,7 @@ pub fn of_track(record: &Record) -> Vec<EvidenceItem> {
     chain
 }
 
-/// The chain of an event about a number of boxes with these scores, `bound` being what it was compared with.
+/// Returns the evidence for an event about a count of boxes with `scores`, compared with `bound`.
 #[must_use]
 pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<EvidenceItem> {
     let n = scores.len() as f64;
@@ -210,7 +211,7 @@ pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<EvidenceItem> {
     chain
 }
 
-/// The chain of an event about a value of the workflow; a number comes with the bound it was compared with.
+/// Returns the evidence for an event about a workflow value; a number comes with its bound.
 #[must_use]
 pub fn of_value(number_and_bound: Option<[f64; 2]>, held_s: f64) -> Vec<EvidenceItem> {
     let mut chain = vec![
@@ -242,7 +243,8 @@ mod tests {
     use watchkeeper_vision::detections::testing::tracked;
     use watchkeeper_vision::geometry::BBox;
 
-    /// The verdict on a track seen `frames` times at 15 frames per second whose boxes wobble by a few percent.
+    /// The verdict on a track seen `frames` times at 15 frames per second whose boxes wobble by a
+    /// few percent.
     fn verdict(frames: u32, score: f64) -> Verdict {
         let mut h = History::default();
         for i in 0..frames {
@@ -256,30 +258,30 @@ mod tests {
     }
 
     #[test]
-    fn an_established_motion_track_stands_by_itself() {
+    fn established_motion_track_is_recorded() {
         assert!(verdict(30, 0.5) >= Verdict::Record);
     }
 
     #[test]
-    fn an_established_track_with_a_good_score_can_be_acted_upon() {
+    fn established_track_with_good_score_acts() {
         assert_eq!(verdict(45, 0.85), Verdict::Act);
     }
 
     #[test]
-    fn a_track_of_three_frames_needs_a_second_opinion_and_a_single_weak_box_is_discarded() {
+    fn short_track_escalates_and_one_weak_box_is_discarded() {
         assert_eq!(verdict(3, 0.5), Verdict::Escalate);
         assert_eq!(verdict(1, 0.3), Verdict::Discard);
     }
 
     #[test]
-    fn a_count_that_has_held_is_surer_than_one_of_this_frame() {
+    fn count_confidence_grows_with_persistence() {
         let sure = |held| decide(&of_count(&[0.8; 6], 5.0, held), &Gates::default()).confidence;
         assert!(sure(3.0) > 0.85);
         assert!(sure(0.0) < 0.7);
     }
 
     #[test]
-    fn a_number_that_is_none_leaves_every_link_between_zero_and_one() {
+    fn non_finite_numbers_keep_confidences_in_range() {
         for v in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let chain = of_value(Some([v, 1.0]), v)
                 .into_iter()

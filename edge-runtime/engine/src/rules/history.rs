@@ -1,7 +1,7 @@
-//! What is known about each track: how long, how sure, how steadily it was seen.
+//! Statistics of each track: duration, scores, steadiness.
 //!
-//! Invariant: at most [`MAX_TRACKS`] tracks, the one unseen for longest makes room; every number in a [`Record`] is
-//! finite.
+//! - At most [`MAX_TRACKS`] tracks; the one unseen for longest is evicted.
+//! - Every number in a [`Record`] is finite.
 
 use std::sync::Arc;
 
@@ -10,31 +10,30 @@ use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{BBox, Point};
 
-/// Most tracks that are remembered.
+/// Maximum number of tracks.
 pub const MAX_TRACKS: usize = 2048;
-/// Most classes for which a track's votes are counted.
+/// Maximum number of classes counted for a track.
 const MAX_CLASSES: usize = 8;
-/// How much the latest observation counts in a running mean.
+/// Weight of the latest observation in a running mean.
 const LATEST: f64 = 0.15;
-/// Velocity follows faster than the means: it is used for one step ahead only.
+/// The same for the velocity, which follows faster because it predicts one step only.
 const LATEST_VELOCITY: f64 = 0.4;
 
-/// One track as it was seen so far.
+/// Statistics of one track.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// Clock at the first sight, in seconds.
+    /// Clock at the first sighting, in seconds.
     pub first_s: f64,
-    /// Clock at the latest sight, in seconds.
+    /// Clock at the latest sighting, in seconds.
     pub last_s: f64,
-    /// Frames in which it was seen.
+    /// Number of frames with a sighting.
     pub seen: u64,
-    /// Best score.
     pub best_score: f64,
     /// Latest box, in pixels.
     pub bbox: BBox,
-    /// Running mean of how much width and height change from one sight to the next, as a fraction.
+    /// Running mean of the relative change of width and height between sightings.
     pub size_change: f64,
-    /// Running mean of how far the centre is from where its velocity led, in box diagonals.
+    /// Running mean of the distance between predicted and actual centre, in box diagonals.
     pub surprise: f64,
     first_round: u64,
     last_round: u64,
@@ -118,25 +117,24 @@ impl Record {
         }
     }
 
-    /// Mean score.
     #[must_use]
     pub fn mean_score(&self) -> f64 {
         self.score_sum / self.seen as f64
     }
 
-    /// Fraction of the frames between its first and its latest sight in which it was seen.
+    /// Returns the fraction of frames with a sighting, from the first to the latest one.
     #[must_use]
     pub fn continuity(&self) -> f64 {
         self.seen as f64 / (self.last_round - self.first_round + 1) as f64
     }
 
-    /// Seconds from the first to the latest sight.
+    /// Returns the seconds from the first to the latest sighting.
     #[must_use]
     pub fn age_s(&self) -> f64 {
         self.last_s - self.first_s
     }
 
-    /// The class most of its boxes had; among equals the one that comes first in the alphabet.
+    /// Returns the class of most boxes; of equally frequent ones the alphabetically first.
     #[must_use]
     pub fn label(&self) -> &str {
         let most = self
@@ -166,7 +164,6 @@ fn mix(mean: &mut f64, latest: f64, weight: f64) {
     }
 }
 
-/// The tracks of one tracker.
 #[derive(Debug, Clone)]
 pub struct History {
     tracks: Recent<Record>,
@@ -183,14 +180,13 @@ impl Default for History {
 }
 
 impl History {
-    /// Begins the next frame.
     pub fn next_frame(&mut self) {
         self.round += 1;
         self.tracks.next_round(u64::MAX);
     }
 
-    /// Takes a box of this frame; a second one of the same track in the same frame changes nothing. One that is only held is
-    /// no sight: the track is remembered, its numbers stay.
+    /// Adds a sighting of this frame. A second box of the same track in one frame is ignored. A
+    /// held box keeps the track from being evicted, without changing its statistics.
     pub fn see(&mut self, d: &Detection, clock: f64) {
         let Some(track) = d.track.filter(|t| t.0 >= 0) else {
             return;
@@ -210,7 +206,6 @@ impl History {
         }
     }
 
-    /// What is known about a track.
     #[must_use]
     pub fn get(&self, track: TrackId) -> Option<&Record> {
         self.tracks.get(track)
@@ -233,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_walk_surprises_nobody() {
+    fn steady_walk_has_no_surprise() {
         let mut h = History::default();
         walk(&mut h, 30, 5.0, 0.0);
         let r = h.get(TrackId(1)).unwrap();
@@ -243,14 +238,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wobbling_box_is_less_steady() {
+    fn wobbling_box_has_size_change() {
         let mut h = History::default();
         walk(&mut h, 30, 5.0, 20.0);
         assert!(h.get(TrackId(1)).unwrap().size_change > 0.1);
     }
 
     #[test]
-    fn gaps_lower_the_continuity() {
+    fn gaps_lower_continuity() {
         let mut h = History::default();
         walk(&mut h, 5, 5.0, 0.0);
         for _ in 0..5 {
@@ -261,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_that_is_only_held_adds_no_sight_and_no_age() {
+    fn held_box_adds_no_sighting_and_no_age() {
         let mut h = History::default();
         walk(&mut h, 3, 5.0, 0.0);
         let before = h.get(TrackId(1)).unwrap().clone();
@@ -274,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_is_the_one_most_boxes_had() {
+    fn label_is_the_most_frequent_class() {
         let mut h = History::default();
         for class in ["dog", "person", "person"] {
             let mut d = tracked(&[(1, BBox::new(0.0, 0.0, 9.0, 9.0))]);

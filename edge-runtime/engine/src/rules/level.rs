@@ -1,11 +1,10 @@
-//! Rules about the scene as a whole: a count or a value is beyond a bound for some time.
+//! Rules about the scene as a whole: a count or a value beyond a bound for some time.
 //!
-//! Before an event begins, its condition has to hold without a break; once it has begun, a break no longer than the grace
-//! does not end it. A frame in which the step did not run says nothing until the grace is over; nor does a gap without
-//! frames, and what is true behind a longer one has not held through it.
-//!
-//! Invariant: at most one event at a time, which ends when the condition, the knowledge about it, the schedule or the
-//! source does.
+//! - Before an event begins, its condition must hold without a break. Once begun, breaks up to the
+//!   grace do not end it.
+//! - A frame without a value, or a gap without frames, counts as unknown until the grace is over. A
+//!   condition that is true again after a longer gap starts over.
+//! - At most one event is open. It ends with its condition, its data, its schedule or the source.
 
 use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_contract::id::TrackId;
@@ -16,12 +15,12 @@ use super::check::{LevelWatch, Question};
 use super::context::{RuleContext, View};
 use super::evidence::{EvidenceItem, of_count, of_value};
 use super::life::{Lifecycle, SETTLE_S, Scene, Suppressed};
-use super::moment::{Input, Moment};
+use super::moment::{Moment, NeedValue};
 
-/// Most tracks that an event about a count lists.
+/// Maximum number of tracks in an event about a count.
 const MAX_LISTED: usize = 32;
 
-/// What was read of the condition in one frame.
+/// The condition as read from one frame.
 #[derive(Debug, Default)]
 struct Reading {
     holds: bool,
@@ -30,13 +29,13 @@ struct Reading {
     scores: Vec<f64>,
 }
 
-/// A condition about the scene, since when it holds and what became of it.
+/// A rule about a count or a value.
 #[derive(Debug)]
 pub(super) struct Level {
     watch: LevelWatch,
     since_s: Option<f64>,
     last_true_s: f64,
-    /// The latest reading that held, for the last words.
+    /// The latest reading that held, for the end of the event.
     latest: Reading,
     life: Lifecycle,
 }
@@ -62,71 +61,70 @@ impl Level {
         if scene.clock - self.last_true_s > scene.grace_s {
             let is_over = reading.as_ref().is_some_and(|r| !r.holds);
             let why = if is_over {
-                "it is over"
+                "the condition ended"
             } else {
-                "nothing more is known"
+                "no data"
             };
-            self.over(context, scene, why);
+            self.end(context, scene, why);
         }
         let open = matches!(self.life, Lifecycle::Open(_));
         match reading {
-            // What is only held to be so goes on and becomes no surer by it.
+            // Held detections extend the event without adding evidence.
             Some(reading)
                 if reading.holds && self.since_s.is_some() && is_held(view, &self.watch) =>
             {
                 self.last_true_s = scene.clock;
-                return self.unless_asleep(context, scene);
+                return self.end_if_inactive(context, scene);
             }
             Some(reading) if reading.holds => {
                 self.since_s.get_or_insert(scene.clock);
                 self.last_true_s = scene.clock;
                 self.latest = reading;
             }
-            Some(_) if !open => return self.over(context, scene, "it is over"),
-            // A break, or a step that did not run.
-            Some(_) | None => return self.unless_asleep(context, scene),
+            Some(_) if !open => return self.end(context, scene, "the condition ended"),
+            // A break within the grace, or a step that did not run.
+            Some(_) | None => return self.end_if_inactive(context, scene),
         }
-        self.unless_asleep(context, scene);
+        self.end_if_inactive(context, scene);
         let Some(since) = self.since_s else { return };
         let held = scene.clock - since;
         if matches!(self.life, Lifecycle::Candidate { .. }) && held >= self.watch.for_s {
             let settled = held >= SETTLE_S.max(self.watch.for_s);
-            let event = self.tell(context, scene.at, held, None);
+            let event = self.describe(context, scene.at, held, None);
             let chain = self.chain(held);
             context
                 .emitter
                 .try_begin(scene, None, (&chain, settled), &mut self.life, event);
         } else if let Some(mut open) = self.life.take_open() {
             let at = scene.at;
-            let look = || (self.chain(held), self.tell(context, at, held, None));
+            let look = || (self.chain(held), self.describe(context, at, held, None));
             context
                 .emitter
-                .review(scene, &mut open, look, self.further());
+                .review(scene, &mut open, look, self.is_further());
             self.life = Lifecycle::Open(open);
         }
     }
 
-    /// The condition does not hold any more, or is not looked at any more.
-    pub(super) fn over(&mut self, context: &mut RuleContext, scene: &mut Scene<'_>, why: &str) {
-        // Without a beginning there is nothing that could be over.
+    /// Ends the event or the candidate.
+    pub(super) fn end(&mut self, context: &mut RuleContext, scene: &mut Scene<'_>, why: &str) {
         let Some(since) = self.since_s.take() else {
             return;
         };
         let held = self.last_true_s - since;
         let chain = self.chain(held);
-        // What was put off for more evidence is decided with what there is.
+        // Decides now what was postponed for more evidence.
         if let Lifecycle::Candidate {
             held: Some(Suppressed::Settling),
         } = self.life
         {
-            let event = self.tell(context, scene.at, held, None);
+            let event = self.describe(context, scene.at, held, None);
             context
                 .emitter
                 .try_begin(scene, None, (&chain, true), &mut self.life, event);
         }
         match std::mem::replace(&mut self.life, Lifecycle::candidate()) {
             Lifecycle::Open(open) => {
-                let event = self.tell(context, scene.at, held, Some(why));
+                let event = self.describe(context, scene.at, held, Some(why));
                 context.emitter.end(scene, *open, event, &chain);
             }
             Lifecycle::Candidate { held } => context.emitter.give_up(held),
@@ -135,14 +133,14 @@ impl Level {
         self.latest = Reading::default();
     }
 
-    /// A rule that fell asleep does not look any more.
-    fn unless_asleep(&mut self, context: &mut RuleContext, scene: &mut Scene<'_>) {
-        if matches!(self.life, Lifecycle::Open(_)) && !context.emitter.is_awake(scene.at) {
-            self.over(context, scene, "the schedule ended");
+    /// Ends the event once the schedule is over.
+    fn end_if_inactive(&mut self, context: &mut RuleContext, scene: &mut Scene<'_>) {
+        if matches!(self.life, Lifecycle::Open(_)) && !context.emitter.is_active(scene.at) {
+            self.end(context, scene, "the schedule ended");
         }
     }
 
-    /// What this frame says; nothing where the step did not run or gave no usable number.
+    /// Reads the condition; `None` if the step did not run or gave no usable number.
     fn read(&self, context: &RuleContext, view: &View<'_>) -> Option<Reading> {
         match &self.watch.question {
             Question::Count {
@@ -154,9 +152,13 @@ impl Level {
             }
             Question::Value { test } => {
                 let (holds, number) = match (test, view.inputs[self.watch.need]) {
-                    (ValueTest::Is(want), Input::Boolean(b)) => (b == *want, None),
-                    (ValueTest::Over(v), Input::Number(n)) if n.is_finite() => (n > *v, Some(n)),
-                    (ValueTest::Under(v), Input::Number(n)) if n.is_finite() => (n < *v, Some(n)),
+                    (ValueTest::Is(want), NeedValue::Boolean(b)) => (b == *want, None),
+                    (ValueTest::Over(v), NeedValue::Number(n)) if n.is_finite() => {
+                        (n > *v, Some(n))
+                    }
+                    (ValueTest::Under(v), NeedValue::Number(n)) if n.is_finite() => {
+                        (n < *v, Some(n))
+                    }
                     _ => return None,
                 };
                 Some(Reading {
@@ -183,8 +185,8 @@ impl Level {
         }
     }
 
-    /// Whether the latest number is further beyond the bound than one that was told before.
-    fn further(&self) -> impl FnOnce(f64) -> bool + use<> {
+    /// Returns a test whether the latest number is further beyond the bound than another one.
+    fn is_further(&self) -> impl FnOnce(f64) -> bool + use<> {
         let now = self.latest.number;
         let up = match &self.watch.question {
             Question::Count { bound, .. } => matches!(bound, CountBound::Over(_)),
@@ -193,8 +195,14 @@ impl Level {
         move |told| now.is_some_and(|n| if up { n > told } else { n < told })
     }
 
-    /// The event, in words; `over` says why it ends.
-    fn tell(&self, context: &RuleContext, at: &Moment, held: f64, over: Option<&str>) -> RuleEvent {
+    /// Returns the event with its reason; `over` says why it ends.
+    fn describe(
+        &self,
+        context: &RuleContext,
+        at: &Moment,
+        held: f64,
+        over: Option<&str>,
+    ) -> RuleEvent {
         let LevelWatch {
             selector, for_s, ..
         } = &self.watch;
@@ -202,8 +210,8 @@ impl Level {
         let (condition, said) = match &self.watch.question {
             Question::Count { bound, .. } => {
                 let bound = match bound {
-                    CountBound::Over(b) => format!("over the bound of {b}"),
-                    CountBound::Under(b) => format!("under the bound of {b}"),
+                    CountBound::Over(b) => format!("over the limit of {b}"),
+                    CountBound::Under(b) => format!("under the limit of {b}"),
                 };
                 (
                     "count",
@@ -214,14 +222,14 @@ impl Level {
                 let value = value(selector);
                 let said = match test {
                     ValueTest::Is(b) => format!("{value} is {b}"),
-                    ValueTest::Over(b) => format!("{value} is {number}, over the bound of {b}"),
-                    ValueTest::Under(b) => format!("{value} is {number}, under the bound of {b}"),
+                    ValueTest::Over(b) => format!("{value} is {number}, over the limit of {b}"),
+                    ValueTest::Under(b) => format!("{value} is {number}, under the limit of {b}"),
                 };
                 ("value", said)
             }
         };
         let reason = match over {
-            None => format!("{said}, for {held:.1} s ({for_s} s asked for)"),
+            None => format!("{said}, for {held:.1} s (limit {for_s} s)"),
             Some(why) => format!("{said}, held for {held:.1} s; {why}"),
         };
         let mut event = context.event(at, condition, reason);
@@ -238,12 +246,12 @@ impl Level {
     }
 }
 
-/// The step and the output of a selector.
+/// Splits a selector into step and output.
 fn parts(selector: &str) -> Option<(&str, &str)> {
     selector.strip_prefix("$steps.")?.split_once('.')
 }
 
-/// Where things are counted, for a person: nothing where it is the whole picture.
+/// Names where boxes are counted; empty for the whole picture.
 fn place(selector: &str) -> String {
     match parts(selector) {
         Some((_, "tracked_detections")) => String::new(),
@@ -253,7 +261,7 @@ fn place(selector: &str) -> String {
     }
 }
 
-/// A value, for a person.
+/// Names a value for a reason text.
 fn value(selector: &str) -> String {
     match parts(selector) {
         Some((step, output)) => format!("the {output} of {step}"),
@@ -261,13 +269,13 @@ fn value(selector: &str) -> String {
     }
 }
 
-/// Whether the watched boxes are there and none of them was looked at in this frame.
+/// Returns whether boxes are present but no detector ran on this frame.
 fn is_held(view: &View<'_>, watch: &LevelWatch) -> bool {
     let boxes = view.boxes[watch.need].as_ref();
     boxes.is_some_and(|b| !b.all().is_empty() && b.is_held())
 }
 
-/// Counts the boxes that the rule is about.
+/// Counts the boxes that the rule accepts.
 fn count(
     context: &RuleContext,
     boxes: &Boxes<'_>,

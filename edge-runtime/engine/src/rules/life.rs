@@ -1,11 +1,10 @@
-//! The life of an event: a candidate until the evidence, the schedule and the cool-down let it begin, then open, then
-//! over.
+//! Lifecycle of an event: candidate, open, over.
 //!
-//! A decision is put off for up to [`SETTLE_S`] while the evidence still grows: a track of two frames would begin every
-//! event as a doubtful one that is corrected a second later. What ends before that is decided with what there is.
-//!
-//! Invariant: [`EventEmitter::begin`] is the only place that makes a `new`, [`EventEmitter::end`] the only one that makes an `end`, and it
-//! consumes the open event.
+//! - A candidate begins once evidence, schedule and cool-down allow it.
+//! - A decision waits up to [`SETTLE_S`] while evidence still grows; otherwise most events would
+//!   begin as doubtful and be corrected a second later.
+//! - Only [`EventEmitter::begin`] makes a `new` record and only [`EventEmitter::end`] an `end`; the
+//!   latter consumes the open event.
 
 use std::collections::BTreeMap;
 
@@ -18,36 +17,37 @@ use super::evidence::EvidenceItem;
 use super::moment::{Change, Moment};
 use super::schedule::ActiveSchedule;
 
-/// Longest time for which a decision waits for more evidence, in seconds.
+/// Maximum seconds that a decision waits for more evidence.
 pub(super) const SETTLE_S: f64 = 1.0;
-/// Seconds between two looks at the evidence of an open event.
+/// Seconds between two reviews of an open event's evidence.
 const REVIEW_EVERY_S: f64 = 1.0;
-/// Seconds between two updates that only tell a new number.
+/// Seconds between two updates that only report a new number.
 const NUMBER_EVERY_S: f64 = 5.0;
-/// Most tracks whose cool-down is remembered per rule; the one that began first makes room.
+/// Maximum number of tracks with a cool-down per rule; the oldest is evicted.
 const MAX_COOLDOWNS: usize = 4096;
 
-/// What became of something that a rule might tell of.
+/// State of a possible event.
 #[derive(Debug)]
 pub(super) enum Lifecycle {
-    /// It has not begun; why not is noted so that it can be counted.
-    Candidate { held: Option<Suppressed> },
-    /// It has begun.
+    /// Not begun; `held` says why.
+    Candidate {
+        held: Option<Suppressed>,
+    },
     Open(Box<OpenEvent>),
-    /// It has been told, or is not to be.
+    /// Ended, or never to begin.
     Over,
 }
 
-/// Why a candidate could not begin.
+/// Why a candidate did not begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Suppressed {
-    /// The evidence is below the last gate.
+    /// The confidence is below the last gate.
     Weak,
-    /// The rule or the track cools down.
+    /// The rule or the track is cooling down.
     Cooling,
-    /// The schedule says no.
-    Asleep,
-    /// More evidence may come.
+    /// The schedule is inactive.
+    Inactive,
+    /// More evidence may follow.
     Settling,
 }
 
@@ -56,7 +56,7 @@ impl Lifecycle {
         Self::Candidate { held: None }
     }
 
-    /// The open event, if there is one; then this is over.
+    /// Takes the open event, if there is one, and marks this as over.
     pub(super) fn take_open(&mut self) -> Option<Box<OpenEvent>> {
         match std::mem::replace(self, Self::Over) {
             Self::Open(open) => Some(open),
@@ -68,28 +68,27 @@ impl Lifecycle {
     }
 }
 
-/// An event that has begun.
 #[derive(Debug)]
 pub(super) struct OpenEvent {
     id: EventId,
     decision: Decision,
     reviewed_s: f64,
-    told_s: f64,
+    reported_s: f64,
     number: Option<f64>,
 }
 
-/// What an observation is written down with.
+/// The current frame, as rules record events about it.
 pub(super) struct Scene<'a> {
     pub(super) at: &'a Moment,
-    /// Seconds of source time that have passed since the first frame.
+    /// Seconds of source time since the first frame.
     pub(super) clock: f64,
-    /// Seconds for which a track may be out of sight, or a condition not hold, before its event ends.
+    /// Seconds that a track may be unseen, or a condition false, before its event ends.
     pub(super) grace_s: f64,
     pub(super) new_id: &'a mut dyn FnMut() -> EventId,
     pub(super) out: &'a mut Vec<Change>,
 }
 
-/// Where a rule's candidates are admitted, its events written and what it held back is counted.
+/// Admits candidates, emits events and counts what was suppressed.
 #[derive(Debug)]
 pub(super) struct EventEmitter {
     severity: Severity,
@@ -99,16 +98,16 @@ pub(super) struct EventEmitter {
     clip: Option<ClipSpec>,
     cooldown_s: f64,
     shared_cooldown: bool,
-    awake: Option<ActiveSchedule>,
-    /// When the latest event began, by track or for the whole rule.
+    active: Option<ActiveSchedule>,
+    /// Start of the latest event, by track or for the whole rule.
     began: BTreeMap<Option<TrackId>, f64>,
     held_back: u32,
-    /// Candidates that were too weak.
+    /// Number of candidates with too little evidence.
     pub(super) discarded: u64,
 }
 
 impl EventEmitter {
-    pub(super) fn new(spec: &RuleSpec, awake: Option<ActiveSchedule>) -> Self {
+    pub(super) fn new(spec: &RuleSpec, active: Option<ActiveSchedule>) -> Self {
         Self {
             severity: spec.severity,
             gates: spec.gates,
@@ -117,19 +116,18 @@ impl EventEmitter {
             clip: spec.clip,
             cooldown_s: spec.cooldown_s,
             shared_cooldown: spec.shared_cooldown,
-            awake,
+            active,
             began: BTreeMap::new(),
             held_back: 0,
             discarded: 0,
         }
     }
 
-    /// Whether the schedule lets the rule look.
-    pub(super) fn is_awake(&self, at: &Moment) -> bool {
-        self.awake.as_ref().is_none_or(|a| a.at(at.local))
+    pub(super) fn is_active(&self, at: &Moment) -> bool {
+        self.active.as_ref().is_none_or(|a| a.at(at.local))
     }
 
-    /// The decision, which tells a second opinion its terms where it asks for one.
+    /// Decides; an escalation includes the terms for a second opinion.
     fn decide(&self, chain: &[EvidenceItem]) -> Decision {
         let mut decision = decide(chain, &self.gates);
         if decision.verdict == Verdict::Escalate {
@@ -141,12 +139,12 @@ impl EventEmitter {
         decision
     }
 
-    /// For whom an event of this track makes it quiet: for itself, or for all of them.
+    /// Key of the cool-down that an event of this track starts.
     fn quiet_for(&self, key: Option<TrackId>) -> Option<TrackId> {
         key.filter(|_| !self.shared_cooldown)
     }
 
-    /// Whether a candidate may begin now. `settled`: there will be no better evidence soon.
+    /// Decides whether a candidate may begin. `settled`: no better evidence is expected soon.
     fn admit(
         &self,
         scene: &Scene<'_>,
@@ -154,8 +152,8 @@ impl EventEmitter {
         chain: &[EvidenceItem],
         settled: bool,
     ) -> Result<Decision, Suppressed> {
-        if !self.is_awake(scene.at) {
-            return Err(Suppressed::Asleep);
+        if !self.is_active(scene.at) {
+            return Err(Suppressed::Inactive);
         }
         let decision = self.decide(chain);
         if !settled && decision.verdict < Verdict::Record {
@@ -164,7 +162,7 @@ impl EventEmitter {
         if decision.verdict == Verdict::Discard {
             return Err(Suppressed::Weak);
         }
-        // A critical event is never silenced.
+        // Critical events are never suppressed by a cool-down.
         let cooling = self.severity != Severity::Critical
             && self
                 .began
@@ -177,7 +175,7 @@ impl EventEmitter {
         }
     }
 
-    /// Lets a candidate begin if it may; else notes why not.
+    /// Begins the event if it is admitted, otherwise notes why not.
     pub(super) fn try_begin(
         &mut self,
         scene: &mut Scene<'_>,
@@ -195,14 +193,14 @@ impl EventEmitter {
         }
     }
 
-    /// Counts what never began.
+    /// Counts a candidate that never began.
     pub(super) fn give_up(&mut self, held: Option<Suppressed>) {
         match held {
             Some(Suppressed::Cooling) => self.held_back = self.held_back.saturating_add(1),
             Some(Suppressed::Weak | Suppressed::Settling) => {
                 self.discarded = self.discarded.saturating_add(1)
             }
-            Some(Suppressed::Asleep) | None => {}
+            Some(Suppressed::Inactive) | None => {}
         }
     }
 
@@ -232,15 +230,15 @@ impl EventEmitter {
             id: (scene.new_id)(),
             decision,
             reviewed_s: scene.clock,
-            told_s: scene.clock,
+            reported_s: scene.clock,
             number: event.number,
         };
         self.write(scene, &open, Phase::New, event, chain);
         open
     }
 
-    /// Looks at the evidence of an open event again; tells when the decision has become a stronger one, or the number a
-    /// larger one in the direction of the bound.
+    /// Reviews the evidence of an open event. Emits an update if the verdict became stronger or the
+    /// number moved further beyond its bound.
     pub(super) fn review(
         &self,
         scene: &mut Scene<'_>,
@@ -256,19 +254,18 @@ impl EventEmitter {
         let decision = self.decide(&chain);
         let stronger = decision.verdict > open.decision.verdict;
         let number =
-            scene.clock - open.told_s >= NUMBER_EVERY_S && open.number.is_some_and(further);
+            scene.clock - open.reported_s >= NUMBER_EVERY_S && open.number.is_some_and(further);
         if stronger || number {
-            // A decision once made is not taken back while the event lasts.
+            // A verdict never weakens while the event is open.
             if decision.verdict >= open.decision.verdict {
                 open.decision = decision;
             }
-            open.told_s = scene.clock;
+            open.reported_s = scene.clock;
             open.number = event.number;
             self.write(scene, open, Phase::Update, event, &chain);
         }
     }
 
-    /// Ends an open event.
     pub(super) fn end(
         &self,
         scene: &mut Scene<'_>,

@@ -1,11 +1,12 @@
-//! Rules to events: what is worth telling, how sure we are, and why.
+//! Rules: conditions on workflow outputs that make events with evidence and a reason.
 //!
-//! A [`RuleSet`] is made once from what a person wrote and from what the workflow offers; then it takes, frame by frame,
-//! the workflow's values that it [`needs`](RuleSet::needs) and gives back changes of events. Each event rests on a chain
-//! of [`evidence`] and carries the decision that [`decide`] draws from it.
+//! A [`RuleSet`] is compiled once from the rules and the workflow. Frame by frame it takes the
+//! values listed by [`needs`](RuleSet::needs) and returns changes of events, each with its
+//! [`evidence`] and the decision made by [`decide`].
 //!
-//! Invariants: an event that began ends exactly once, at the latest when [`RuleSet::finish`] is called; the order of
-//! boxes in a frame makes no difference; no input makes it panic; every memory in here is bounded.
+//! - An event that began ends exactly once, at the latest in [`RuleSet::finish`].
+//! - The order of boxes in a frame makes no difference.
+//! - No input makes it panic; all memory is bounded.
 
 mod boxes;
 pub mod check;
@@ -18,14 +19,14 @@ pub mod history;
 mod level;
 mod life;
 pub mod moment;
-mod presence;
 mod rule;
 mod schedule;
 mod set;
-mod stays;
+mod track_rule;
+mod visits;
 
 pub use check::{RuleError, SelectorKind, StepFacts, WorkflowFacts};
 pub use derive::{STAY_S, derive};
-pub use moment::{Change, Input, LocalTime, Moment, Need, NeedKind};
+pub use moment::{Change, LocalTime, Moment, Need, NeedKind, NeedValue};
 pub use schedule::is_awake;
 pub use set::RuleSet;

@@ -1,6 +1,7 @@
-//! One rule at work: whom it is about, what it watches, where its events are written.
+//! One rule at work.
 //!
-//! Invariant: whatever is open is ended by [`Rule::finish`]; a rule reads only its own needs.
+//! - [`Rule::finish`] ends all open events.
+//! - A rule reads only its own needs.
 
 use watchkeeper_contract::rule::RuleSpec;
 
@@ -11,16 +12,15 @@ use super::history::History;
 use super::level::Level;
 use super::life::Scene;
 use super::schedule::ActiveSchedule;
-use super::stays::Stays;
+use super::track_rule::TrackRule;
 
 #[derive(Debug)]
 enum Watcher {
-    Stays(Stays),
+    Tracks(TrackRule),
     Crossing(Crossing),
     Level(Box<Level>),
 }
 
-/// A rule at work.
 #[derive(Debug)]
 pub(super) struct Rule {
     context: RuleContext,
@@ -28,43 +28,42 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    pub(super) fn new(spec: &RuleSpec, awake: Option<ActiveSchedule>, watch: Watch) -> Self {
-        let context = RuleContext::new(spec, awake);
+    pub(super) fn new(spec: &RuleSpec, active: Option<ActiveSchedule>, watch: Watch) -> Self {
+        let context = RuleContext::new(spec, active);
         let watcher = match watch {
-            Watch::Tracks(tracks) => Watcher::Stays(Stays::new(tracks)),
+            Watch::Tracks(tracks) => Watcher::Tracks(TrackRule::new(tracks)),
             Watch::Crosses(crosses) => Watcher::Crossing(Crossing::new(crosses)),
             Watch::Level(level) => Watcher::Level(Box::new(Level::new(level))),
         };
         Self { context, watcher }
     }
 
-    /// Takes one frame.
     pub(super) fn observe(&mut self, scene: &mut Scene<'_>, view: &View<'_>) {
         match &mut self.watcher {
-            Watcher::Stays(w) => w.observe(&mut self.context, scene, view),
+            Watcher::Tracks(w) => w.observe(&mut self.context, scene, view),
             Watcher::Crossing(w) => w.observe(&mut self.context, scene, view),
             Watcher::Level(w) => w.observe(&mut self.context, scene, view),
         }
     }
 
-    /// Ends everything that is open: there will be no more frames.
+    /// Ends all open events: there are no more frames.
     pub(super) fn finish(&mut self, scene: &mut Scene<'_>, histories: &[History]) {
         match &mut self.watcher {
-            Watcher::Stays(w) => w.finish(&mut self.context, scene, histories),
+            Watcher::Tracks(w) => w.finish(&mut self.context, scene, histories),
             Watcher::Crossing(_) => {}
-            Watcher::Level(w) => w.over(&mut self.context, scene, "the watch ended"),
+            Watcher::Level(w) => w.end(&mut self.context, scene, "the source ended"),
         }
     }
 
-    /// Candidates that were too weak to become events.
+    /// Number of candidates with too little evidence.
     pub(super) fn discarded(&self) -> u64 {
         self.context.emitter.discarded
     }
 
-    /// Tracks that were not watched because there were too many at once.
+    /// Number of tracks ignored because there were too many.
     pub(super) fn unwatched(&self) -> u64 {
         match &self.watcher {
-            Watcher::Stays(w) => w.unwatched(),
+            Watcher::Tracks(w) => w.unwatched(),
             Watcher::Crossing(_) | Watcher::Level(_) => 0,
         }
     }

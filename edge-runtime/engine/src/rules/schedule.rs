@@ -1,6 +1,6 @@
-//! When a rule is awake.
+//! Schedules of rules.
 //!
-//! Invariant: a span that passes midnight belongs to the day on which it begins.
+//! - A span that passes midnight belongs to the day on which it begins.
 
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
@@ -16,7 +16,7 @@ const WEEK: [Weekday; 7] = [
     Weekday::Sun,
 ];
 
-/// A schedule with its times understood.
+/// A parsed schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ActiveSchedule {
     days: Vec<Weekday>,
@@ -25,7 +25,7 @@ pub(super) struct ActiveSchedule {
 }
 
 impl ActiveSchedule {
-    /// The schedule as written, or which of its times is not one.
+    /// Parses a schedule, or returns the name of the field with an invalid time.
     pub(super) fn new(schedule: &Schedule) -> Result<Self, &'static str> {
         Ok(Self {
             days: schedule.days.clone(),
@@ -34,7 +34,7 @@ impl ActiveSchedule {
         })
     }
 
-    /// Whether a span that began on one of the days covers this time.
+    /// Returns whether a span that began on one of the days covers this time.
     pub(super) fn at(&self, local: LocalTime) -> bool {
         let m = local.minute_of_day;
         let today = self.begins_on(local.weekday);
@@ -49,7 +49,7 @@ impl ActiveSchedule {
     }
 }
 
-/// Whether a schedule is awake at this time; `None` where one of its times is none.
+/// Returns whether a schedule is active; `None` if one of its times is invalid.
 #[must_use]
 pub fn is_awake(schedule: &Schedule, local: LocalTime) -> Option<bool> {
     ActiveSchedule::new(schedule)
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_is_included_and_the_end_is_not() {
+    fn schedule_includes_from_and_excludes_to() {
         let a = awake(&[], "08:00", "17:30");
         assert!(a.at(at(Weekday::Wed, 8, 0)));
         assert!(a.at(at(Weekday::Wed, 17, 29)));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_belongs_to_the_day_on_which_it_begins() {
+    fn night_span_belongs_to_its_first_day() {
         let a = awake(&[Weekday::Fri], "22:00", "06:00");
         assert!(a.at(at(Weekday::Fri, 23, 0)));
         assert!(a.at(at(Weekday::Sat, 5, 59)));
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn the_night_from_sunday_ends_on_monday() {
+    fn sunday_night_span_ends_on_monday() {
         let a = awake(&[Weekday::Sun], "22:00", "06:00");
         assert!(a.at(at(Weekday::Mon, 1, 0)));
         assert!(!a.at(at(Weekday::Sun, 1, 0)));
     }
 
     #[test]
-    fn from_and_to_alike_mean_all_day() {
+    fn equal_from_and_to_mean_all_day() {
         let a = awake(&[Weekday::Mon], "09:00", "09:00");
         assert!(a.at(at(Weekday::Mon, 9, 0)));
         assert!(a.at(at(Weekday::Tue, 8, 59)));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_none_is_named() {
+    fn invalid_time_names_its_field() {
         for bad in ["24:00", "8:00", "08:60", "0800", "", "+8:00", "08:00 "] {
             let s = Schedule {
                 days: vec![],

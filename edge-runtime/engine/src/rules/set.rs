@@ -1,7 +1,7 @@
 //! The rules of one pipeline, frame by frame.
 //!
-//! Invariant: the clock of a set never goes back, whatever the times of frames do; every history has seen a frame before any
-//! rule looks at it.
+//! - The clock never goes back, whatever the frames' times do.
+//! - Every history sees a frame before any rule does.
 
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::RuleSpec;
@@ -12,10 +12,10 @@ use super::check::{RuleError, WorkflowFacts, compile};
 use super::context::View;
 use super::history::History;
 use super::life::Scene;
-use super::moment::{Change, Input, Moment, Need};
+use super::moment::{Change, Moment, Need, NeedValue};
 use super::rule::Rule;
 
-/// The rules of one pipeline and what they remember.
+/// The rules of one pipeline with their state.
 #[derive(Debug)]
 pub struct RuleSet {
     needs: Vec<Need>,
@@ -29,10 +29,10 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// Checks rules against the workflow they are about.
+    /// Compiles rules against a workflow.
     ///
     /// # Errors
-    /// Everything that is wrong with any of them, with what would be accepted.
+    /// All errors of all rules, with the accepted values.
     pub fn new(specs: &[RuleSpec], facts: &WorkflowFacts<'_>) -> Result<Self, Vec<RuleError>> {
         let plan = compile(specs, facts)?;
         let clips = specs.iter().filter_map(|spec| spec.clip);
@@ -53,24 +53,25 @@ impl RuleSet {
         })
     }
 
-    /// The values of the workflow that [`observe`](Self::observe) wants, in this order.
+    /// Returns the workflow values that [`observe`](Self::observe) expects, in this order.
     #[must_use]
     pub fn needs(&self) -> &[Need] {
         &self.needs
     }
 
-    /// Seconds before an event that a rule wants in a clip, those of the rule that wants most; absent where none wants a clip.
+    /// Returns the longest `before_s` of the rules' clips, in seconds; `None` without clips.
     #[must_use]
     pub fn pre_roll_s(&self) -> Option<f64> {
         self.pre_roll_s
     }
 
-    /// Takes one frame: `inputs` in the order of [`needs`](Self::needs), those at the end that are not there count as
-    /// missing. A frame whose time is not a number is ignored. Gives back what changed, rule by rule.
+    /// Processes one frame and returns the changes of events, rule by rule. `inputs` are in the
+    /// order of [`needs`](Self::needs); missing ones at the end count as [`NeedValue::Missing`]. A
+    /// frame whose time is not a number is ignored.
     pub fn observe(
         &mut self,
         at: &Moment,
-        inputs: &[Input<'_>],
+        inputs: &[NeedValue<'_>],
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Vec<Change> {
         if !at.time_s.is_finite() {
@@ -83,19 +84,19 @@ impl RuleSet {
         self.clock += step;
         let grace_s = self.grace.next(self.clock);
 
-        let inputs: Vec<Input<'_>> = (0..self.needs.len())
-            .map(|i| inputs.get(i).copied().unwrap_or(Input::Missing))
+        let inputs: Vec<NeedValue<'_>> = (0..self.needs.len())
+            .map(|i| inputs.get(i).copied().unwrap_or(NeedValue::Missing))
             .collect();
         let boxes: Vec<Option<Boxes<'_>>> = inputs
             .iter()
             .map(|input| match input {
-                Input::Detections(d) => Some(Boxes::new(d)),
-                Input::Number(_) | Input::Boolean(_) | Input::Missing => None,
+                NeedValue::Detections(d) => Some(Boxes::new(d)),
+                NeedValue::Number(_) | NeedValue::Boolean(_) | NeedValue::Missing => None,
             })
             .collect();
         for (group, history) in self.groups.iter().zip(&mut self.histories) {
             let found = || group.iter().filter_map(|&n| boxes[n].as_ref());
-            // A frame that no detector looked at is none: it neither adds sights nor makes holes between them.
+            // A frame without detection adds no sighting and no gap.
             let held = found().any(|b| !b.all().is_empty()) && found().all(Boxes::is_held);
             if !held {
                 history.next_frame();
@@ -124,7 +125,7 @@ impl RuleSet {
         out
     }
 
-    /// Ends every open event: the source came to its end or the pipeline stops.
+    /// Ends every open event: the source ended or the pipeline stops.
     pub fn finish(&mut self, at: &Moment, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
         let mut out = Vec::new();
         let mut scene = Scene {
@@ -140,13 +141,13 @@ impl RuleSet {
         out
     }
 
-    /// How many would-be events were too weak to tell.
+    /// Number of candidates with too little evidence.
     #[must_use]
     pub fn discarded(&self) -> u64 {
         self.rules.iter().map(Rule::discarded).sum()
     }
 
-    /// How many tracks were not watched because one rule had too many at once.
+    /// Number of tracks ignored because one rule had too many at once.
     #[must_use]
     pub fn unwatched(&self) -> u64 {
         self.rules.iter().map(Rule::unwatched).sum()

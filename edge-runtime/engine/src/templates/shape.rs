@@ -1,69 +1,61 @@
-//! Lines and zones as a person types them, parsed into shapes that cannot be wrong.
+//! Lines and zones parsed from text such as `gate:10,20,300,20`.
 //!
-//! Coordinates are pixels of the source, origin at the top left; a line or zone may reach outside the picture.
+//! Coordinates are pixels of the source, origin at the top left; a line or zone may reach outside
+//! the picture.
 
 use std::str::FromStr;
 
-/// Steps of the workflow that `--watch` builds; a line or zone can't take these names.
+/// Steps of the built workflow; a line or zone can't take these names.
 pub const RESERVED: [&str; 5] = ["detect", "tracker", "boxes", "labels", "traces"];
 /// Beginning of the names of drawing steps.
 pub const RESERVED_PREFIX: &str = "draw-";
-/// Longest name of a line or zone.
 const MAX_NAME: usize = 40;
-/// Farthest coordinate: far outside of any picture, near enough that lengths and areas stay exact.
+/// Maximum coordinate: far outside of any picture, small enough for exact lengths and areas.
 const MAX_COORDINATE: f64 = 1e6;
 
-/// `NAME:x1,y1,x2,y2`: a directed line, from its start to its end.
+/// `NAME:x1,y1,x2,y2`: a directed line from start to end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedLine {
-    /// Name, also of the workflow step.
+    /// Name of the line and of its workflow step.
     pub name: String,
-    /// Start in pixels.
     pub from: [f64; 2],
-    /// End in pixels.
     pub to: [f64; 2],
 }
 
-/// `NAME:x1,y1,x2,y2,x3,y3,…`: a polygon of at least three corners, closed by itself.
+/// `NAME:x1,y1,x2,y2,x3,y3,…`: a closed polygon of at least three corners.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedZone {
-    /// Name, also of the workflow step.
+    /// Name of the zone and of its workflow step.
     pub name: String,
-    /// Corners in pixels.
     pub points: Vec<[f64; 2]>,
 }
 
 /// Why a line or zone was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ShapeError {
-    /// There is no colon.
     #[error("has no name; write NAME:{0}, such as {1}")]
     NoName(&'static str, &'static str),
-    /// The name holds other characters.
+    /// The name has other characters.
     #[error(
         "name {0:?} is not allowed; use 1 to 40 letters, digits, '-' and '_', beginning with a letter"
     )]
     BadName(String),
-    /// The name means another step.
+    /// The name is that of another step.
     #[error(
         "name {0:?} is taken by a step of the workflow that is built; use another, such as {0}1"
     )]
     Reserved(String),
-    /// A coordinate is no number.
     #[error("coordinate {0:?} is not a number of pixels from -1000000 to 1000000")]
     NotANumber(String),
-    /// The wrong number of coordinates.
     #[error("has {found} coordinates; {wanted}")]
     Count {
-        /// How many there are.
         found: usize,
-        /// What there should be.
+        /// The expected count, as text.
         wanted: &'static str,
     },
-    /// The line has no length.
     #[error("begins and ends at the same point; give two different points")]
     NoLength,
-    /// The corners of the zone lie on one line.
+    /// The corners lie on one line.
     #[error("encloses no area; give at least three corners that do not lie on one line")]
     NoArea,
 }
@@ -165,13 +157,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_keeps_its_direction() {
+    fn line_keeps_its_direction() {
         let line = line("door:10,20,30.5,-40").unwrap();
         assert_eq!((line.from, line.to), ([10.0, 20.0], [30.5, -40.0]));
     }
 
     #[test]
-    fn a_bad_line_says_what_to_write_instead() {
+    fn invalid_line_error_has_a_remedy() {
         for (text, part) in [
             ("0,0,1,1", "NAME:x1,y1,x2,y2"),
             ("my door:0,0,1,1", "letters, digits"),
@@ -192,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_needs_three_corners_that_enclose_something() {
+    fn zone_needs_three_corners_with_an_area() {
         assert_eq!(zone("z:0,0,10,0,10,10").unwrap().points.len(), 3);
         assert!(matches!(
             zone("z:0,0,10,0"),
@@ -207,13 +199,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_parsed_or_refused_without_a_panic(text in ".{0,60}") {
+        fn any_text_parses_without_panic(text in ".{0,60}") {
             drop(line(&text));
             drop(zone(&text));
         }
 
         #[test]
-        fn what_was_written_is_what_is_understood(x1 in -1e4..1e4f64, y1 in -1e4..1e4f64, x2 in -1e4..1e4f64) {
+        fn parsed_shape_round_trips(x1 in -1e4..1e4f64, y1 in -1e4..1e4f64, x2 in -1e4..1e4f64) {
             let parsed = line(&format!("l:{x1},{y1},{x2},{}", y1 + 1.0)).unwrap();
             prop_assert_eq!(parsed.from, [x1, y1]);
             prop_assert_eq!(parsed.to, [x2, y1 + 1.0]);

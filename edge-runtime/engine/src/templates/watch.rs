@@ -10,20 +10,20 @@ use serde_json::{Value, json};
 
 use super::shape::{NamedLine, NamedZone};
 
-/// Selector of what the tracker of a built workflow gives.
+/// Selector of the tracker's output.
 pub const TRACKED: &str = "$steps.tracker.tracked_detections";
-/// Beginning of the names of the steps that count.
+/// Prefix of the names of counting steps.
 const COUNT_PREFIX: &str = "count-";
-/// Lowest score of a detection unless a person says otherwise: the lower bound of ByteTrack's second association
-/// (Zhang et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
+/// Default minimum score of a detection: the lower bound of ByteTrack's second association (Zhang
+/// et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
 const CONFIDENCE: f64 = 0.1;
-/// Score from which a network's box counts as certain; a track begins 0.1 above it. The block's own 0.25 begins tracks on
-/// the fragments into which a small network breaks a long vehicle, and the fragment then takes over its identity
-/// in the middle of a line. Boxes below still keep a track alive.
+/// Minimum score at which a network's box counts as certain; a track begins 0.1 above it. The
+/// block's own default, 0.25, starts tracks on fragments of long vehicles, which then take over the
+/// identity in the middle of a line. Weaker boxes still keep a track alive.
 const ACTIVATION: f64 = 0.4;
-/// The detector whose scores mean something else: contrast and persistence, not likeness.
+/// The motion detector, whose scores measure contrast and persistence instead of likeness.
 pub const MOTION: &str = "motion";
-/// What a label of ours says, such as `person #7 0.93`.
+/// Text of a label, such as `person #7 0.93`.
 pub const LABEL: &str = "Class, Tracker Id and Confidence";
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
 const IOU: f64 = 0.45;
@@ -31,24 +31,22 @@ const IOU: f64 = 0.45;
 /// What to watch for.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Watch {
-    /// Classes; empty for all.
+    /// Classes to detect; empty for all.
     pub classes: Vec<String>,
-    /// Lines to count at.
     pub lines: Vec<NamedLine>,
-    /// Zones to time.
     pub zones: Vec<NamedZone>,
-    /// Lowest score of a detection.
+    /// Minimum score of a detection.
     pub confidence: Option<f64>,
-    /// Numbers to have in the results.
+    /// Counts to add to the results.
     pub counts: Vec<NamedCount>,
 }
 
-/// How many objects there are now: a number in the results.
+/// The current number of objects, as an output of the workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedCount {
     /// Name of the output; the step is called `count-NAME`.
     pub name: String,
-    /// Name of the zone to count in; the whole picture if absent.
+    /// Zone to count in; the whole picture if absent.
     pub zone: Option<String>,
 }
 
@@ -71,18 +69,18 @@ pub fn unique_names(watch: &Watch) -> Result<(), DuplicateName> {
     }
 }
 
-/// A class that a workflow would take for a selector.
+/// A class that the workflow language would read as a selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the class {0:?} begins with '$', as only selectors of a workflow do")]
-pub struct NoClass(String);
+#[error("the class {0:?} begins with '$', which marks a selector; use another name")]
+pub struct InvalidClass(String);
 
-/// Refuses a class that can't stand in a workflow.
+/// Refuses a class that can't be written in a workflow.
 ///
 /// # Errors
-/// [`NoClass`] with the first such class.
-pub fn plain_classes(watch: &Watch) -> Result<(), NoClass> {
+/// [`InvalidClass`] with the first such class.
+pub fn plain_classes(watch: &Watch) -> Result<(), InvalidClass> {
     match watch.classes.iter().find(|class| class.starts_with('$')) {
-        Some(class) => Err(NoClass(class.clone())),
+        Some(class) => Err(InvalidClass(class.clone())),
         None => Ok(()),
     }
 }
@@ -232,7 +230,7 @@ fn output(name: &str, selector: &str) -> Value {
     json!({"type": "JsonField", "name": name, "selector": selector})
 }
 
-/// A point as the workflow language has it: whole pixels stay whole numbers.
+/// Writes a point with whole pixels as integers.
 fn pixel(point: [f64; 2]) -> Value {
     let number = |n: f64| {
         if n.fract() == 0.0 && n.abs() < 1e9 {
@@ -244,7 +242,7 @@ fn pixel(point: [f64; 2]) -> Value {
     json!([number(point[0]), number(point[1])])
 }
 
-/// The model named by the detection steps of a definition, where it is the same text in all of them.
+/// Returns the model of all detection steps, if it is the same text in all of them.
 #[must_use]
 pub fn named_model(workflow: &Value) -> Option<&str> {
     let steps = workflow["steps"].as_array()?;
@@ -253,7 +251,7 @@ pub fn named_model(workflow: &Value) -> Option<&str> {
     names.all(|name| name == first).then_some(first)
 }
 
-/// The classes that the detection steps of a definition keep, where there is one list of them. `None`: they keep all, or not the same.
+/// Returns the classes that all detection steps keep; `None` if they keep all classes, or differ.
 #[must_use]
 pub fn named_classes(workflow: &Value) -> Option<Vec<String>> {
     let steps = workflow["steps"].as_array()?;
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_built_workflow_is_the_one_kept_beside_this_test() {
+    fn built_workflow_equals_the_golden_file() {
         let watch = watch(
             &["door:0,218,640,218", "gate:10.5,0,10,480"],
             &["desk:100,100,500,100,500,400"],
@@ -304,14 +302,14 @@ mod tests {
     }
 
     #[test]
-    fn the_built_workflow_compiles() {
+    fn built_workflow_compiles() {
         let watch = watch(&["l:0,0,9,9"], &["z:0,0,9,0,9,9"], &["person"]);
         let report = crate::workflow::validate(&workflow(&watch, "yolox-nano"));
         assert!(report.ok, "{:#?}", report.errors);
     }
 
     #[test]
-    fn a_built_workflow_that_counts_has_the_number_among_its_outputs() {
+    fn count_is_an_output_of_the_built_workflow() {
         let mut watch = watch(&[], &["desk:0,0,9,0,9,9"], &[]);
         let count = |name: &str, zone: Option<&str>| NamedCount {
             name: name.to_owned(),
@@ -324,13 +322,13 @@ mod tests {
     }
 
     #[test]
-    fn every_class_is_watched_where_none_is_named() {
+    fn no_classes_means_all_classes() {
         let built = workflow(&watch(&[], &[], &[]), "motion");
         assert!(built["steps"][0].get("class_filter").is_none());
     }
 
     #[test]
-    fn every_selector_of_a_built_workflow_leads_to_an_earlier_step() {
+    fn every_selector_names_an_earlier_step() {
         let built = workflow(&watch(&["l:0,0,9,9"], &["z:0,0,9,0,9,9"], &[]), "motion");
         let mut known = vec!["$inputs.image".to_owned()];
         for step in built["steps"].as_array().unwrap() {
@@ -350,19 +348,19 @@ mod tests {
     }
 
     #[test]
-    fn a_name_used_for_a_line_and_a_zone_is_refused() {
+    fn name_used_twice_is_refused() {
         let twice = watch(&["a:0,0,9,9"], &["a:0,0,9,0,9,9"], &[]);
         assert_eq!(unique_names(&twice), Err(DuplicateName("a".to_owned())));
     }
 
     #[test]
-    fn a_class_that_reads_like_a_selector_is_refused() {
+    fn class_like_a_selector_is_refused() {
         let odd = watch(&[], &[], &["person", "$car"]);
-        assert_eq!(plain_classes(&odd), Err(NoClass("$car".to_owned())));
+        assert_eq!(plain_classes(&odd), Err(InvalidClass("$car".to_owned())));
     }
 
     #[test]
-    fn the_model_of_a_definition_is_found_only_where_all_steps_agree() {
+    fn named_model_needs_all_steps_to_agree() {
         let one = workflow(&watch(&[], &[], &[]), "yolox-nano");
         assert_eq!(named_model(&one), Some("yolox-nano"));
         let two = json!({"steps": [{"model_id": "a"}, {"model_id": "b"}]});

@@ -1,10 +1,12 @@
-//! The workflow language: Roboflow's definitions, compiled once and run on every frame.
+//! Workflows in Roboflow's language: compiled once, run on every frame.
 //!
-//! A definition goes three ways in turn: *definition* (the document, its grammar) → *checked* (names, kinds, lineage) →
-//! *plan* (numbered slots in topological order), of which any number of [`Execution`]s run, whose state outlives them
-//! ([`Execution::save`]). Everything that is wrong is
-//! collected, in the classes of Roboflow's compiler. Invariants: a document that passes [`validate`] compiles; no
-//! document and no value makes anything here panic; a failing step never stops the others.
+//!     definition (document) → checked (names, kinds, lineage) → plan (numbered slots) → execution
+//!
+//! - All errors are collected, in the classes of Roboflow's compiler.
+//! - A document that passes [`validate`] compiles.
+//! - No document and no value causes a panic.
+//! - A failing step never stops the others.
+//! - The state of an [`Execution`] can be saved and restored ([`Execution::save`]).
 
 mod block_api;
 mod blocks;
@@ -30,7 +32,8 @@ pub use block_api::host::{
     Writing,
 };
 pub use catalogue::entries::{
-    NotHere, State, catalogue, details, families, missing, nearest_block, not_here, why_not,
+    FamilyState, UnsupportedFamily, catalogue, details, families, missing, nearest_block,
+    unsupported_families, why_unsupported,
 };
 pub use catalogue::property_schema::{Takes, takes};
 pub use catalogue::sinks_and_secrets::{
@@ -45,18 +48,18 @@ pub use plan::empty_zones::EmptyZone;
 pub(crate) use plan::facts::BOXES;
 pub use plan::facts::DetectionStep;
 pub use run::execution::{Execution, RunReport, RuntimeInput, StepFailure};
-pub use run::input::Misfit;
+pub use run::input::InvalidParameter;
 pub use run::replay;
-pub use run::saved_state::{MOST_BYTES as MOST_STATE_BYTES, Restart, Restored, Saved, StateError};
+pub use run::saved_state::{MAX_STATE_BYTES, Restart, Restored, Saved, StateError};
 pub use values::image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
 pub use values::json::Pictures;
 pub use values::value::{Array, Value};
 pub use values::{codec, json};
 
-/// The definition with every workflow in it in the place of its step, as it runs: what their inputs are filled with stands where they are used.
+/// Returns the definition with every inner workflow replaced by its steps.
 ///
 /// # Errors
-/// A sentence, where an inner workflow can't be put in its place.
+/// If an inner workflow is invalid.
 pub fn flattened(definition: &Json) -> Result<Json, String> {
     match language::subworkflow::inline(definition, &mut language::error::Problems::default()) {
         Ok(Some(flat)) => Ok(flat),
@@ -65,7 +68,7 @@ pub fn flattened(definition: &Json) -> Result<Json, String> {
     }
 }
 
-/// Says everything that is wrong with a definition, or the depth and kinds of everything in it.
+/// Reports all errors in a definition, or the depth and kinds of its outputs.
 #[must_use]
 pub fn validate(definition: &Json) -> ValidateReport {
     let checked = match plan::check::check(definition) {
@@ -116,10 +119,10 @@ pub fn validate(definition: &Json) -> ValidateReport {
     }
 }
 
-/// Compiles a definition with these values of its parameters; those not given keep their default.
+/// Compiles a definition with these values of its parameters; others keep their default.
 ///
 /// # Errors
-/// Everything that is wrong.
+/// All errors.
 pub fn compile(
     definition: &Json,
     parameters: &BTreeMap<String, Json>,
@@ -127,10 +130,10 @@ pub fn compile(
     plan::compiled::plan(plan::check::check(definition)?, parameters)
 }
 
-/// As [`compile`], for what a run is given: values of inputs that are no parameters are passed over.
+/// Like [`compile`], for the inputs of a run: inputs that are not parameters are ignored.
 ///
 /// # Errors
-/// Everything that is wrong.
+/// All errors.
 pub fn compile_for_run(
     definition: &Json,
     given: &BTreeMap<String, Json>,
@@ -146,7 +149,6 @@ pub fn compile_for_run(
 }
 
 impl Compiled {
-    /// Depth and kinds of every output.
     fn output_infos(&self) -> BTreeMap<String, OutputInfo> {
         self.plan
             .outputs

@@ -6,16 +6,17 @@ use std::path::Path;
 
 use serde_json::Value;
 use watchkeeper_engine::workflow::{
-    State, Takes, catalogue, details, families, missing, not_here, takes,
+    FamilyState, Takes, catalogue, details, families, missing, takes, unsupported_families,
 };
 
 const HEAD: &str = "# Blocks
 
 <!-- Generated from the engine's catalogue; UPDATE_DOCS=1 cargo test -p watchkeeper-engine blocks_document rewrites it. -->
 
-What a step of a workflow can be. The same is at `GET /v1/blocks` and in `watchkeeper blocks`, where `watchkeeper blocks TYPE`
-tells what its properties take, and with `--json` the JSON Schema of a step. Several versions of a block stand together; the properties are those of the latest one.
-**Bold** properties are required. A kind in italics is what a selector in that place has to carry; `*` is any.
+The blocks that a workflow's steps can use. The same list is at `GET /v1/blocks` and in `watchkeeper blocks`;
+`watchkeeper blocks TYPE` shows the properties of one block, and with `--json` the JSON Schema of a step.
+Versions of a block are listed together, with the properties of the latest one.
+**Bold** properties are required. A kind in italics is what a selector must carry there; `*` is any kind.
 ";
 
 /// `roboflow_core/byte_tracker@v3` without its version, and the version.
@@ -45,7 +46,7 @@ fn document() -> String {
         }
     }
     write(&mut out, &not_yet());
-    write(&mut out, &elsewhere());
+    write(&mut out, &unsupported());
     out
 }
 
@@ -54,28 +55,25 @@ fn overview() -> String {
     let families = families();
     let here = families
         .values()
-        .filter(|s| matches!(s, State::Here(_) | State::Inlined));
+        .filter(|s| matches!(s, FamilyState::Supported(_) | FamilyState::Inlined));
     let mut out = format!(
-        "\n## All families\n\n{} families, of which {} are here.\n\n| Family | State |\n|---|---|\n",
+        "\n## All families\n\n{} families, {} of them supported.\n\n| Family | State |\n|---|---|\n",
         families.len(),
         here.count()
     );
     for (name, state) in &families {
         let state = match state {
-            State::Here(versions) => format!("here: {}", versions.join(", ")),
-            State::Inlined => {
-                "here: the steps of the inner definition take its place before anything is checked"
-                    .to_owned()
-            }
-            State::NotHere(why) => format!("not on this box, as it {}", why.reason),
-            State::Missing => "not yet".to_owned(),
+            FamilyState::Supported(versions) => versions.join(", "),
+            FamilyState::Inlined => "replaced by the steps of the inner definition".to_owned(),
+            FamilyState::Unsupported(why) => format!("not supported: {}", why.reason),
+            FamilyState::Missing => "not yet".to_owned(),
         };
         write(&mut out, &format!("| `{name}` | {state} |\n"));
     }
     out
 }
 
-/// Types of the language that belong on a box and have no block yet.
+/// Types without a block yet.
 fn not_yet() -> String {
     let missing = missing();
     if missing.is_empty() {
@@ -91,15 +89,15 @@ fn not_yet() -> String {
         .map(|(name, versions)| format!("| `{name}` | {} |\n", versions.join(", ")))
         .collect();
     format!(
-        "\n## Not yet\n\nA definition with one of these is refused, as this version has no block for it.\n\n| Block | Versions |\n|---|---|\n{}",
+        "\n## Not yet\n\nA definition with one of these is refused.\n\n| Block | Versions |\n|---|---|\n{}",
         rows.concat()
     )
 }
 
-/// Families that are not for this box.
-fn elsewhere() -> String {
-    let mut out = "\n## Not on this box\n\nA definition with one of these is refused with the reason. So is one that brings its own blocks in Python: what\nthey do is mostly said by `property_definition`, `expression` and the query language.\n\n| Block | Because it | Nearest here |\n|---|---|---|\n".to_owned();
-    for block in not_here() {
+/// Families that are not supported.
+fn unsupported() -> String {
+    let mut out = "\n## Not supported\n\nA definition with one of these is refused with the reason. So is one with embedded Python blocks; use\n`property_definition`, `expression` and the query language instead.\n\n| Block | Why: it | Nearest supported |\n|---|---|---|\n".to_owned();
+    for block in unsupported_families() {
         let nearest = block.nearest.map(|n| format!("`{n}`")).unwrap_or_default();
         let row = format!("| `{}` | {} | {nearest} |\n", block.family, block.reason);
         write(&mut out, &row.replace("|  |", "| |"));
@@ -124,7 +122,7 @@ fn section(name: &str, versions: &[&str]) -> String {
             .collect();
         write(&mut out, &format!(", also {}", aliases.join(", ")));
     }
-    out.push_str("\n\n| Property | Value | Default | What it is |\n|---|---|---|---|\n");
+    out.push_str("\n\n| Property | Value | Default | Meaning |\n|---|---|---|---|\n");
     let empty = serde_json::Map::new();
     let required: Vec<&str> = latest.schema["required"]
         .as_array()
@@ -161,7 +159,7 @@ fn section(name: &str, versions: &[&str]) -> String {
     out
 }
 
-/// What may be written for a property, from its schema.
+/// The values of a property, from its schema.
 fn value(schema: &Value) -> String {
     let word = |way| match way {
         Takes::Selector(kinds) => format!("*{}*", escaped(&kinds.join(", "))),
@@ -198,18 +196,23 @@ fn every_block_stands_in_the_document_once() {
 #[test]
 fn every_family_of_the_language_has_a_state() {
     let families = families();
-    assert_eq!(families["roboflow_core/inner_workflow"], State::Inlined);
+    assert_eq!(
+        families["roboflow_core/inner_workflow"],
+        FamilyState::Inlined
+    );
     assert!(matches!(
         families["roboflow_core/byte_tracker"],
-        State::Here(_)
+        FamilyState::Supported(_)
     ));
     assert!(matches!(
         families["roboflow_core/google_gemini"],
-        State::NotHere(_)
+        FamilyState::Unsupported(_)
     ));
     for block in catalogue() {
         let (name, version) = family(&block.r#type);
-        assert!(matches!(&families[name], State::Here(versions) if versions.contains(&version)));
+        assert!(
+            matches!(&families[name], FamilyState::Supported(versions) if versions.contains(&version))
+        );
     }
 }
 

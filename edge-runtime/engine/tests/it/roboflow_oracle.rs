@@ -1,4 +1,5 @@
-//! Tracker, line counter and time in zone against what Roboflow's own engine answered for the same boxes.
+//! Tracker, line counter and time in zone against what Roboflow's own engine answered for the same
+//! boxes.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test")]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Rules at work on small scenes: who appears, enters, stays, crosses, and what is told about it.
+//! Rules on small scenes: which events they make, and what these report.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use watchkeeper_contract::rule::{
 };
 use watchkeeper_engine::rules::check::{MAX_CHANNELS, unknown_channels};
 use watchkeeper_engine::rules::{
-    Change, Input, LocalTime, Moment, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts,
+    Change, LocalTime, Moment, NeedKind, NeedValue, RuleError, RuleSet, SelectorKind, StepFacts,
     WorkflowFacts,
 };
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
@@ -107,7 +107,6 @@ fn value(test: ValueTest, for_s: f64) -> Condition {
     }
 }
 
-/// What one frame shows.
 #[derive(Debug, Clone, Default)]
 struct Shot {
     boxes: Vec<Detection>,
@@ -195,17 +194,17 @@ impl Bench {
             pick(&shot.crossed_out),
         );
         let needs = self.rules.needs().to_vec();
-        let inputs: Vec<Input<'_>> = needs
+        let inputs: Vec<NeedValue<'_>> = needs
             .iter()
             .map(|n| match n.selector.as_str() {
-                TRACKED => Input::Detections(&all),
-                "$steps.dock.timed_detections" => Input::Detections(&zone),
-                "$steps.gate.detections_in" => Input::Detections(&ins),
-                "$steps.gate.detections_out" => Input::Detections(&outs),
+                TRACKED => NeedValue::Detections(&all),
+                "$steps.dock.timed_detections" => NeedValue::Detections(&zone),
+                "$steps.gate.detections_in" => NeedValue::Detections(&ins),
+                "$steps.gate.detections_out" => NeedValue::Detections(&outs),
                 VALUE => match shot.value {
-                    Some(v) if n.kind == NeedKind::Boolean => Input::Boolean(v > 0.0),
-                    Some(v) => Input::Number(v),
-                    None => Input::Missing,
+                    Some(v) if n.kind == NeedKind::Boolean => NeedValue::Boolean(v > 0.0),
+                    Some(v) => NeedValue::Number(v),
+                    None => NeedValue::Missing,
                 },
                 other => panic!("unexpected need {other}"),
             })
@@ -219,14 +218,14 @@ impl Bench {
             .extend(self.rules.observe(at, &inputs, &mut new_id));
     }
 
-    /// Shows the same for some seconds.
+    /// Shows one scene for some seconds.
     fn hold(&mut self, seconds: f64, shot: &Shot) {
         for _ in 0..(seconds * FPS).round() as u32 {
             self.show(shot);
         }
     }
 
-    /// Shows the same at each of these seconds of source time.
+    /// Shows one scene at each of these seconds of source time.
     fn show_when(&mut self, times: impl IntoIterator<Item = u32>, shot: &Shot) {
         for time in times {
             self.frame += 1;
@@ -238,7 +237,7 @@ impl Bench {
         }
     }
 
-    /// Tracks 1.. stand at their places for some seconds, in the zone.
+    /// Tracks 1.. stand in the zone for some seconds.
     fn stand(&mut self, seconds: f64, tracks: i64) {
         self.hold(seconds, &standing(tracks));
     }
@@ -273,7 +272,7 @@ fn standing(tracks: i64) -> Shot {
 const NEW_END: [Phase; 2] = [Phase::New, Phase::End];
 
 #[test]
-fn a_track_that_appears_is_told_once_and_ends_when_it_is_gone() {
+fn appears_makes_one_event_that_ends_with_the_track() {
     let mut b = Bench::new(&[rule(appears())]);
     b.stand(5.0, 1);
     assert_eq!(b.phases(), [Phase::New]);
@@ -297,14 +296,14 @@ fn a_track_that_appears_is_told_once_and_ends_when_it_is_gone() {
             .reason
             .starts_with("person #1 was seen for the first time")
     );
-    // Should the tracker bring it back, it is not a new one.
+    // A track that returns later is not new.
     b.stand(3.0, 1);
     b.stand(3.0, 0);
     assert_eq!(b.phases(), NEW_END);
 }
 
 #[test]
-fn a_track_that_flickers_keeps_its_event() {
+fn flickering_track_keeps_its_event() {
     let mut b = Bench::new(&[rule(stays(2.0))]);
     b.stand(3.0, 1);
     for _ in 0..5 {
@@ -317,7 +316,7 @@ fn a_track_that_flickers_keeps_its_event() {
 }
 
 #[test]
-fn entering_begins_and_ends_at_once_and_again_only_after_leaving() {
+fn enters_event_is_momentary_and_repeats_after_leaving() {
     let mut b = Bench::new(&[rule(enters())]);
     b.stand(6.0, 1);
     assert_eq!(b.phases(), NEW_END);
@@ -328,7 +327,7 @@ fn entering_begins_and_ends_at_once_and_again_only_after_leaving() {
 }
 
 #[test]
-fn leaving_carries_the_dwell_time_and_is_not_told_when_the_source_ends() {
+fn leaves_event_has_dwell_time_and_needs_a_live_source() {
     let mut b = Bench::new(&[rule(leaves())]);
     b.stand(4.1, 1);
     assert!(b.changes.is_empty());
@@ -341,7 +340,7 @@ fn leaving_carries_the_dwell_time_and_is_not_told_when_the_source_ends() {
 }
 
 #[test]
-fn staying_is_told_when_the_time_is_over_and_names_the_bound() {
+fn stays_event_begins_after_the_bound_and_names_it() {
     let mut b = Bench::new(&[rule(stays(3.0))]);
     b.stand(2.9, 1);
     assert!(b.changes.is_empty());
@@ -349,10 +348,7 @@ fn staying_is_told_when_the_time_is_over_and_names_the_bound() {
     assert_eq!(b.phases(), [Phase::New]);
     let e = &b.changes[0].event;
     assert!((e.dwell_s.unwrap() - 3.0).abs() < 1e-6, "{e:?}");
-    assert_eq!(
-        e.reason,
-        "person #1 has been in zone dock for 3.0 s; the bound is 3 s"
-    );
+    assert_eq!(e.reason, "person #1 in zone dock for 3.0 s (limit 3 s)");
     b.finish();
     assert_eq!(b.phases(), NEW_END);
     assert!(
@@ -361,12 +357,12 @@ fn staying_is_told_when_the_time_is_over_and_names_the_bound() {
             .unwrap()
             .event
             .reason
-            .starts_with("the watch ended")
+            .starts_with("the source ended")
     );
 }
 
 #[test]
-fn the_time_that_the_zone_tells_counts() {
+fn dwell_time_of_the_zone_step_counts() {
     let mut b = Bench::new(&[rule(stays(30.0))]);
     let mut shot = standing(1);
     shot.boxes[0].time_in_zone = Some(31.0);
@@ -375,7 +371,7 @@ fn the_time_that_the_zone_tells_counts() {
 }
 
 #[test]
-fn a_crossing_is_told_with_its_direction_and_only_where_it_is_wanted() {
+fn crossing_reports_only_the_wanted_direction() {
     for (wanted, expected) in [
         (CrossDirection::In, vec!["in"]),
         (CrossDirection::Out, vec!["out"]),
@@ -401,7 +397,7 @@ fn a_crossing_is_told_with_its_direction_and_only_where_it_is_wanted() {
 }
 
 #[test]
-fn a_count_has_to_hold_without_a_break_and_then_survives_a_flicker() {
+fn count_begins_without_a_break_and_survives_a_flicker() {
     let mut b = Bench::new(&[rule(count(CountBound::Over(2), 2.0))]);
     b.stand(1.5, 3);
     b.show(&standing(2));
@@ -412,7 +408,7 @@ fn a_count_has_to_hold_without_a_break_and_then_survives_a_flicker() {
     assert_eq!(b.changes[0].event.number, Some(3.0));
     let reason = &b.changes[0].event.reason;
     assert!(
-        reason.contains("over the bound of 2") && reason.contains("(2 s asked for)"),
+        reason.contains("over the limit of 2") && reason.contains("(limit 2 s)"),
         "{reason}"
     );
     b.show(&standing(2));
@@ -423,26 +419,23 @@ fn a_count_has_to_hold_without_a_break_and_then_survives_a_flicker() {
 }
 
 #[test]
-fn a_count_does_not_hold_through_an_outage() {
+fn count_ends_in_an_outage() {
     let mut b = Bench::new(&[rule(count(CountBound::Over(0), 60.0))]);
     b.show_when([0, 1, 120], &standing(1));
     assert!(b.changes.is_empty(), "{:?}", b.changes);
-    // From there on it has held for a minute.
+    // From here on it has held for a minute.
     b.show_when(121..=180, &standing(1));
     assert_eq!(b.phases(), [Phase::New]);
-    // The event ends at the last sight before the next outage, and what is behind it is another one.
+    // The event ends at the last sighting before the next outage; what follows is another event.
     b.show_when(800..=861, &standing(1));
     assert_eq!(b.phases(), [Phase::New, Phase::End, Phase::New]);
     let end = &b.changes.iter().find(|c| c.phase == Phase::End).unwrap();
     let reason = &end.event.reason;
-    assert!(
-        reason.contains("held for 60.0 s; nothing more is known"),
-        "{reason}"
-    );
+    assert!(reason.contains("held for 60.0 s; no data"), "{reason}");
 }
 
 #[test]
-fn a_pipeline_that_looks_every_five_seconds_tells_each_thing_once() {
+fn periodic_detection_makes_one_event_each() {
     let looks = |from: u32, to: u32| (from..to).map(|look| look * 5);
     for (when, told) in [
         (appears(), 1),
@@ -453,7 +446,7 @@ fn a_pipeline_that_looks_every_five_seconds_tells_each_thing_once() {
     ] {
         let mut b = Bench::new(&[rule(when.clone())]);
         b.show_when(looks(0, 20), &standing(1));
-        // Two looks in a row miss it.
+        // Two detections in a row miss it.
         b.show_when(looks(20, 22), &standing(0));
         b.show_when(looks(22, 30), &standing(1));
         assert_eq!(b.phases().len(), told, "{when:?} {:?}", b.phases());
@@ -463,7 +456,7 @@ fn a_pipeline_that_looks_every_five_seconds_tells_each_thing_once() {
 }
 
 #[test]
-fn a_count_under_a_bound_sees_an_empty_scene() {
+fn count_under_a_bound_holds_in_an_empty_scene() {
     let mut b = Bench::new(&[rule(count(CountBound::Under(1), 3.0))]);
     b.stand(2.0, 1);
     b.stand(4.0, 0);
@@ -472,7 +465,7 @@ fn a_count_under_a_bound_sees_an_empty_scene() {
 }
 
 #[test]
-fn a_growing_count_is_updated_now_and_then() {
+fn growing_count_is_updated_at_intervals() {
     let mut b = Bench::new(&[rule(count(CountBound::Over(1), 1.0))]);
     b.stand(3.0, 2);
     for n in 3..9 {
@@ -487,7 +480,7 @@ fn a_growing_count_is_updated_now_and_then() {
 }
 
 #[test]
-fn a_value_is_watched_as_a_number_or_as_a_boolean() {
+fn value_rule_reads_number_or_boolean() {
     for (test, low, high) in [
         (ValueTest::Over(5.0), 5.0, 6.0),
         (ValueTest::Under(1.0), 1.0, 0.0),
@@ -508,7 +501,7 @@ fn a_value_is_watched_as_a_number_or_as_a_boolean() {
 }
 
 #[test]
-fn a_step_that_does_not_run_concludes_nothing_until_the_grace_is_over() {
+fn skipped_step_is_unknown_until_the_grace_is_over() {
     let mut b = Bench::new(&[rule(value(ValueTest::Is(true), 0.0))]);
     b.hold(
         2.0,
@@ -524,7 +517,7 @@ fn a_step_that_does_not_run_concludes_nothing_until_the_grace_is_over() {
 }
 
 #[test]
-fn only_the_asked_class_and_score_count() {
+fn only_the_rule_s_classes_and_confidences_count() {
     let band = Some(Band { min: 0.7, max: 0.9 });
     for (class, score, expected) in [
         ("person", 0.8, 1),
@@ -548,7 +541,7 @@ fn only_the_asked_class_and_score_count() {
 }
 
 #[test]
-fn the_cool_down_holds_back_and_the_next_event_says_how_many() {
+fn event_after_a_cool_down_counts_suppressed_ones() {
     let mut b = Bench::new(&[RuleSpec {
         cooldown_s: 15.0,
         ..rule(enters())
@@ -567,7 +560,7 @@ fn the_cool_down_holds_back_and_the_next_event_says_how_many() {
 }
 
 #[test]
-fn the_cool_down_of_one_track_does_not_silence_another() {
+fn cool_down_of_one_track_leaves_others_alone() {
     let mut b = Bench::new(&[RuleSpec {
         cooldown_s: 100.0,
         ..rule(enters())
@@ -578,7 +571,7 @@ fn the_cool_down_of_one_track_does_not_silence_another() {
 }
 
 #[test]
-fn a_shared_cool_down_of_one_track_silences_the_others() {
+fn shared_cool_down_suppresses_other_tracks() {
     let mut b = Bench::new(&[RuleSpec {
         cooldown_s: 100.0,
         shared_cooldown: true,
@@ -591,7 +584,7 @@ fn a_shared_cool_down_of_one_track_silences_the_others() {
 }
 
 #[test]
-fn who_still_stands_there_when_a_shared_cool_down_is_over_is_told_then() {
+fn track_present_after_a_shared_cool_down_makes_an_event() {
     let mut b = Bench::new(&[RuleSpec {
         cooldown_s: 10.0,
         shared_cooldown: true,
@@ -605,7 +598,7 @@ fn who_still_stands_there_when_a_shared_cool_down_is_over_is_told_then() {
 }
 
 #[test]
-fn a_condition_that_outlasts_the_cool_down_is_told_late_but_told() {
+fn condition_that_outlasts_the_cool_down_makes_a_late_event() {
     let mut b = Bench::new(&[RuleSpec {
         cooldown_s: 8.0,
         ..rule(count(CountBound::Over(0), 0.0))
@@ -617,7 +610,7 @@ fn a_condition_that_outlasts_the_cool_down_is_told_late_but_told() {
 }
 
 #[test]
-fn a_critical_rule_is_never_silenced() {
+fn critical_rule_has_no_cool_down() {
     let spec = RuleSpec {
         cooldown_s: 1000.0,
         severity: Severity::Critical,
@@ -632,7 +625,7 @@ fn a_critical_rule_is_never_silenced() {
 }
 
 #[test]
-fn a_rule_asleep_tells_nothing_and_its_open_count_ends_with_the_schedule() {
+fn inactive_rule_makes_no_event_and_ends_the_open_one() {
     let schedule = Some(Schedule {
         days: vec![Weekday::Tue],
         from: "22:00".into(),
@@ -667,7 +660,7 @@ fn a_rule_asleep_tells_nothing_and_its_open_count_ends_with_the_schedule() {
 }
 
 #[test]
-fn weak_evidence_is_counted_and_not_told() {
+fn weak_evidence_is_counted_without_event() {
     let mut b = Bench::new(&[rule(enters())]);
     let mut shot = standing(1);
     shot.boxes[0].confidence = 0.15;
@@ -678,7 +671,7 @@ fn weak_evidence_is_counted_and_not_told() {
 }
 
 #[test]
-fn gates_of_zero_let_everything_through() {
+fn gates_of_zero_admit_everything() {
     let gates = Gates {
         act: 0.9,
         record: 0.0,
@@ -695,7 +688,7 @@ fn gates_of_zero_let_everything_through() {
 }
 
 #[test]
-fn only_a_doubtful_event_says_what_a_second_opinion_may_make_of_it() {
+fn only_an_escalated_event_has_terms_for_a_second_opinion() {
     let gates = Gates {
         act: 1.0,
         record: 1.0,
@@ -727,7 +720,7 @@ fn only_a_doubtful_event_says_what_a_second_opinion_may_make_of_it() {
 }
 
 #[test]
-fn a_rule_of_critical_severity_may_not_be_lowered() {
+fn critical_rule_refuses_second_opinion_may_lower() {
     let spec = RuleSpec {
         severity: Severity::Critical,
         second_opinion_may_lower: true,
@@ -737,7 +730,7 @@ fn a_rule_of_critical_severity_may_not_be_lowered() {
 }
 
 #[test]
-fn every_record_of_an_event_names_the_channels_of_its_rule() {
+fn every_record_names_the_channels_of_its_rule() {
     let channel = |name: &str| ChannelId::new(name).unwrap();
     let notify = vec![channel("security"), channel("yard")];
     let mut b = Bench::new(&[RuleSpec {
@@ -751,7 +744,7 @@ fn every_record_of_an_event_names_the_channels_of_its_rule() {
 }
 
 #[test]
-fn a_channel_that_nobody_knows_is_named_with_the_one_that_may_be_meant() {
+fn unknown_channel_is_refused_with_the_nearest() {
     let channel = |name: &str| ChannelId::new(name).unwrap();
     let known = [channel("security"), channel("yard")];
     let specs = [
@@ -778,7 +771,7 @@ fn a_channel_that_nobody_knows_is_named_with_the_one_that_may_be_meant() {
 }
 
 #[test]
-fn a_clip_is_asked_for_where_an_event_begins_and_nowhere_else() {
+fn only_the_new_record_requests_a_clip() {
     let clip = ClipSpec {
         before_s: 8.0,
         after_s: 4.0,
@@ -805,7 +798,7 @@ fn a_clip_is_asked_for_where_an_event_begins_and_nowhere_else() {
 }
 
 #[test]
-fn a_clip_that_can_not_be_kept_is_refused_with_what_can() {
+fn clip_out_of_bounds_is_refused_with_the_bounds() {
     let asked = |before_s, after_s| RuleSpec {
         clip: Some(ClipSpec { before_s, after_s }),
         ..rule(enters())
@@ -814,9 +807,9 @@ fn a_clip_that_can_not_be_kept_is_refused_with_what_can() {
         assert!(RuleSet::new(&[asked(before_s, after_s)], &facts()).is_ok());
     }
     for (before_s, after_s, field, says) in [
-        (31.0, 5.0, "rules[0].clip.before_s", "from 0 to 30"),
-        (-1.0, 5.0, "rules[0].clip.before_s", "from 0 to 30"),
-        (f64::NAN, 5.0, "rules[0].clip.before_s", "from 0 to 30"),
+        (31.0, 5.0, "rules[0].clip.before_s", "0 to 30 seconds"),
+        (-1.0, 5.0, "rules[0].clip.before_s", "0 to 30 seconds"),
+        (f64::NAN, 5.0, "rules[0].clip.before_s", "0 to 30 seconds"),
         (5.0, -1.0, "rules[0].clip.after_s", "0 or more"),
         (5.0, f64::INFINITY, "rules[0].clip.after_s", "0 or more"),
         (
@@ -839,7 +832,7 @@ fn a_clip_that_can_not_be_kept_is_refused_with_what_can() {
 }
 
 #[test]
-fn a_source_that_starts_over_does_not_freeze_the_clock() {
+fn looping_source_does_not_freeze_the_clock() {
     let mut b = Bench::new(&[rule(stays(2.0))]);
     b.stand(1.5, 1);
     b.frame = 0;
@@ -852,7 +845,7 @@ fn errors(spec: RuleSpec) -> Vec<RuleError> {
 }
 
 #[test]
-fn a_misspelt_name_is_refused_with_the_one_that_was_meant() {
+fn misspelt_name_is_refused_with_the_nearest() {
     for (spec, field, nearest) in [
         (
             rule(Condition::Enters { zone: "dok".into() }),
@@ -885,7 +878,7 @@ fn a_misspelt_name_is_refused_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn numbers_that_make_no_sense_are_refused_all_at_once() {
+fn invalid_numbers_are_all_reported_at_once() {
     let spec = RuleSpec {
         name: String::new(),
         cooldown_s: f64::NAN,
@@ -919,13 +912,13 @@ fn numbers_that_make_no_sense_are_refused_all_at_once() {
 }
 
 #[test]
-fn a_value_of_the_wrong_kind_and_a_second_rule_of_the_same_name_are_refused() {
+fn wrong_kind_and_duplicate_name_are_refused() {
     let text = Condition::Value {
         value: "$steps.note.text".into(),
         test: ValueTest::Over(1.0),
         for_s: 0.0,
     };
-    assert_eq!(errors(rule(text))[0].message, "does not yield a number");
+    assert_eq!(errors(rule(text))[0].message, "is not a number");
     let e = RuleSet::new(&[rule(appears()), rule(enters())], &facts()).unwrap_err();
     assert_eq!(e[0].field, "rules[1].name");
 }
@@ -943,7 +936,6 @@ fn two_rules_on_one_value_share_a_need() {
     assert_eq!(b.rules.needs()[0].kind, NeedKind::NumberOrBoolean);
 }
 
-/// One rule of each kind.
 fn all_rules(cooldown_s: f64) -> Vec<RuleSpec> {
     let conditions = [
         appears(),
@@ -963,7 +955,7 @@ fn all_rules(cooldown_s: f64) -> Vec<RuleSpec> {
 }
 
 #[test]
-fn one_scene_sets_off_every_kind_of_rule() {
+fn one_scene_triggers_every_kind_of_rule() {
     let mut b = Bench::new(&all_rules(0.0));
     b.hold(
         3.0,
@@ -991,7 +983,7 @@ fn one_scene_sets_off_every_kind_of_rule() {
 }
 
 #[test]
-fn a_zone_that_shows_boxes_outside_of_it_is_left_when_their_time_is_zero() {
+fn zone_with_outside_boxes_is_left_at_time_zero() {
     let mut facts = facts();
     facts.zones[0].keeps_outside = true;
     let mut b = Bench::with(&[rule(leaves())], &facts);
@@ -1008,7 +1000,7 @@ fn a_zone_that_shows_boxes_outside_of_it_is_left_when_their_time_is_zero() {
 }
 
 #[test]
-fn a_zone_that_reads_no_known_tracker_is_evidence_enough() {
+fn zone_without_known_tracker_makes_events() {
     let mut facts = facts();
     facts.zones[0].detections = None;
     let mut b = Bench::with(&[rule(stays(2.0))], &facts);
@@ -1019,7 +1011,7 @@ fn a_zone_that_reads_no_known_tracker_is_evidence_enough() {
 }
 
 #[test]
-fn a_doubtful_event_is_updated_when_the_evidence_has_grown() {
+fn doubtful_event_is_updated_with_more_evidence() {
     let mut b = Bench::new(&[rule(appears())]);
     let mut shot = standing(1);
     shot.boxes[0].confidence = 0.36;
@@ -1077,7 +1069,7 @@ fn shot_strategy() -> impl Strategy<Value = Shot> {
         })
 }
 
-/// The same shots for random stretches of time, so that things also last.
+/// The same shots for random spans of time.
 fn film() -> impl Strategy<Value = Vec<(Shot, u8)>> {
     proptest::collection::vec((shot_strategy(), 1u8..40), 1..20)
 }
@@ -1101,7 +1093,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn each_event_begins_once_then_ends_once_and_ids_are_never_reused(
+    fn each_event_begins_and_ends_once_under_its_own_id(
         film in film(), cooldown_s in 0.0f64..5.0,
     ) {
         let mut lives: BTreeMap<EventId, Vec<Phase>> = BTreeMap::new();
@@ -1120,7 +1112,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_boxes_makes_no_difference(film in film()) {
+    fn order_of_boxes_makes_no_difference(film in film()) {
         let (a, b) = (play(&film, 1.0, false), play(&film, 1.0, true));
         // Compared as text, because a NaN is not equal to itself.
         prop_assert_eq!(format!("{a:?}"), format!("{b:?}"));

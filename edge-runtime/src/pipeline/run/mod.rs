@@ -22,7 +22,7 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{
     DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError,
 };
-use watchkeeper_engine::rules::{Change, Input, LocalTime, Moment, NeedKind, RuleSet};
+use watchkeeper_engine::rules::{Change, LocalTime, Moment, NeedKind, NeedValue, RuleSet};
 use watchkeeper_engine::workflow::{
     Execution, ImageValue, Overlay, Pixels, Restart, SlotId, StateError, StepFailure, VideoMeta,
 };
@@ -297,7 +297,7 @@ impl Run {
             size: [frame.picture.width, frame.picture.height],
             local,
         };
-        let inputs: Vec<Input<'_>> = self
+        let inputs: Vec<NeedValue<'_>> = self
             .needs
             .iter()
             .map(|(slot, kind)| input(&self.execution, *slot, *kind))
@@ -404,7 +404,7 @@ impl Run {
             }
         }
         // Where a tracker begins anew, so do its identities: who stays and who was counted would be told by those of others.
-        if restored.anew.is_empty() && memory.tracked.len() == self.tracked.len() {
+        if restored.restarted.is_empty() && memory.tracked.len() == self.tracked.len() {
             let mut zones = memory.zones;
             for (name, _, visits) in &mut self.zones {
                 if let Some(saved) = zones.remove(name) {
@@ -415,7 +415,7 @@ impl Run {
                 *seen = saved;
             }
         }
-        Ok(restored.anew)
+        Ok(restored.restarted)
     }
 
     /// The source ended or the pipeline stops: open events end.
@@ -508,19 +508,21 @@ fn whole(number: Option<f64>) -> Option<u64> {
         .map(|n| n as u64)
 }
 
-fn input(execution: &Execution, slot: SlotId, kind: NeedKind) -> Input<'_> {
+fn input(execution: &Execution, slot: SlotId, kind: NeedKind) -> NeedValue<'_> {
     match kind {
         NeedKind::Detections => execution
             .detections(slot)
-            .map_or(Input::Missing, Input::Detections),
-        NeedKind::Number => execution.number(slot).map_or(Input::Missing, Input::Number),
+            .map_or(NeedValue::Missing, NeedValue::Detections),
+        NeedKind::Number => execution
+            .number(slot)
+            .map_or(NeedValue::Missing, NeedValue::Number),
         NeedKind::Boolean => execution
             .boolean(slot)
-            .map_or(Input::Missing, Input::Boolean),
+            .map_or(NeedValue::Missing, NeedValue::Boolean),
         NeedKind::NumberOrBoolean => match (execution.boolean(slot), execution.number(slot)) {
-            (Some(b), _) => Input::Boolean(b),
-            (None, Some(n)) => Input::Number(n),
-            (None, None) => Input::Missing,
+            (Some(b), _) => NeedValue::Boolean(b),
+            (None, Some(n)) => NeedValue::Number(n),
+            (None, None) => NeedValue::Missing,
         },
     }
 }

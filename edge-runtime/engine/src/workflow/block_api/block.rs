@@ -1,8 +1,10 @@
 //! Blocks at run time: one instance per step, called once per element.
 //!
-//! Invariant: a block sees its properties as values in the order of its manifest and never a selector, a name or another
-//! step; it reads no clock, the time is in the [`Call`]. A [`Block`] remembers nothing: one that does is
-//! [`Stateful`](crate::workflow::block_api::stateful::Stateful).
+//! - A block sees its properties as values, in the order of its manifest; never selectors, names or
+//!   other steps.
+//! - It reads no clock: the time is in the [`Call`].
+//! - A [`Block`] has no state; one with state is
+//!   [`Stateful`](crate::workflow::block_api::stateful::Stateful).
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,18 +22,18 @@ use crate::workflow::block_api::host::Host;
 use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::value::Value;
 
-/// What a block is made from.
+/// What a block is built from.
 #[derive(Debug)]
 pub(crate) struct Setup<'a> {
-    /// Properties as the definition has them, by canonical name.
+    /// Properties as written in the definition, by canonical name.
     pub(crate) literals: &'a Map<String, Json>,
 }
 
 impl Setup<'_> {
-    /// Reads a property with a grammar of its own.
+    /// Parses a property with a grammar of its own.
     ///
     /// # Errors
-    /// Where it doesn't fit, which the check of the definition has excluded.
+    /// If it does not parse; the check of the definition excludes that.
     pub(crate) fn parse<T: serde::de::DeserializeOwned>(
         &self,
         property: &str,
@@ -41,55 +43,49 @@ impl Setup<'_> {
     }
 }
 
-/// Where the values of a step's properties come from, for error messages.
+/// Names behind the values of a step's properties, for error messages.
 pub(crate) trait ArgNames {
-    /// Name of property `index`.
     fn property(&self, index: usize) -> Option<&str>;
 
     /// Name of the workflow input that property `index` reads.
     fn input(&self, index: usize) -> Option<&str>;
 }
 
-/// One call of a block.
 pub(crate) struct Call<'a> {
-    /// Name of the step.
     pub(crate) step: &'a str,
-    /// Where the values of the properties come from, for error messages.
+    /// Names behind the property values, for error messages.
     pub(crate) arg_names: &'a dyn ArgNames,
-    /// Monotonic time.
     pub(crate) now: Duration,
     /// Values of the properties, in the order of the manifest.
     pub(crate) args: &'a [Value],
-    /// Where the outputs go, in the order of the manifest; all null at first.
+    /// Outputs, in the order of the manifest; all null at first.
     pub(crate) out: &'a mut [Value],
-    /// What the outputs were in the last frame, for its memory; see [`Call::blank`].
+    /// Outputs of the last frame, whose memory is reused; see [`Call::blank`].
     pub(crate) spare: &'a mut [Value],
-    /// Which branches go on, in the order in which the definition declares them; all false at first.
+    /// Which branches continue, in the definition's order; all false at first.
     pub(crate) branches: &'a mut [bool],
     /// Keys of the branches of a dictionary property, in the same order.
     pub(crate) cases: &'a [Arc<str>],
-    /// The program around the workflow.
     pub(crate) host: &'a mut dyn Host,
-    /// Where new identities and random numbers come from.
-    pub(crate) ids: &'a Ids,
-    /// What all steps of this running workflow remember together.
-    pub(crate) shared: &'a mut Shared,
-    /// How many elements are still to come in this run; known only where the manifest says `whole_batch`.
+    /// Source of identities and random numbers.
+    pub(crate) ids: &'a IdCounter,
+    /// State shared by all steps of this running workflow.
+    pub(crate) shared: &'a mut SharedState,
+    /// Number of elements to come in this run; known only if the manifest sets `whole_batch`.
     pub(crate) left: usize,
 }
 
-/// The count of a running workflow, by which identities are made for what blocks make anew, and random numbers are drawn.
-/// It is saved with what the blocks remember, so that both go on over a restart.
+/// The counter of a running workflow, from which identities and random numbers are derived. It is
+/// saved with the state of the blocks.
 #[derive(Debug, Default)]
-pub(crate) struct Ids {
-    /// Tells this running workflow from others.
+pub(crate) struct IdCounter {
+    /// Distinguishes this running workflow from others.
     pub(crate) stream: u64,
-    /// The last number given.
     pub(crate) last: Cell<u64>,
 }
 
-impl Ids {
-    /// The next number of the count.
+impl IdCounter {
+    /// Returns the next number.
     pub(crate) fn count(&self) -> u64 {
         let number = self.last.get().wrapping_add(1);
         self.last.set(number);
@@ -97,29 +93,25 @@ impl Ids {
     }
 }
 
-/// What all steps of a running workflow remember together: values by place and key. Bounded: of too many keys, that which
-/// comes first in the alphabet is forgotten.
+/// State shared by all steps of a running workflow: values by place and key. Beyond
+/// [`Self::MAX_ENTRIES`] the alphabetically first key is evicted.
 #[derive(Debug, Default)]
-pub(crate) struct Shared(BTreeMap<(Arc<str>, Arc<str>), Value>);
+pub(crate) struct SharedState(BTreeMap<(Arc<str>, Arc<str>), Value>);
 
-impl Shared {
-    /// Most values remembered.
-    const MOST: usize = 4096;
+impl SharedState {
+    const MAX_ENTRIES: usize = 4096;
 
-    /// The value of `key` at `place`.
     pub(crate) fn get(&self, place: &Arc<str>, key: &Arc<str>) -> Option<&Value> {
         self.0.get(&(Arc::clone(place), Arc::clone(key)))
     }
 
-    /// Remembers a value.
     pub(crate) fn set(&mut self, place: &Arc<str>, key: &Arc<str>, value: Value) {
         self.0.insert((Arc::clone(place), Arc::clone(key)), value);
-        if self.0.len() > Self::MOST {
+        if self.0.len() > Self::MAX_ENTRIES {
             self.0.pop_first();
         }
     }
 
-    /// Everything that is remembered, by place and key.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&(Arc<str>, Arc<str>), &Value)> {
         self.0.iter()
     }
@@ -135,47 +127,47 @@ impl std::fmt::Debug for Call<'_> {
     }
 }
 
-/// One step's instance of a block that remembers nothing: what it does follows from the call alone.
+/// One step's block without state: its result depends on the call alone.
 pub(crate) trait Block: Send + Sync {
-    /// Works on one element.
+    /// Processes one element.
     ///
     /// # Errors
-    /// As [`Instance::run`].
+    /// See [`Instance::run`].
     fn run(&self, call: &mut Call<'_>) -> Result<(), String>;
 }
 
-/// What one step remembers, as bytes.
+/// The state of one step, as bytes.
 pub(crate) trait Memory {
-    /// Number of the form in which it is written.
+    /// Version of the format.
     fn form(&self) -> u32;
 
-    /// Writes it, in at most so many bytes.
+    /// Serialises the state in at most `max_bytes` bytes.
     ///
     /// # Errors
-    /// Why it can't be saved, in one sentence.
-    fn write(&self, most: usize) -> Result<Vec<u8>, String>;
+    /// If it can't be saved.
+    fn write(&self, max_bytes: usize) -> Result<Vec<u8>, String>;
 
-    /// Puts what was written in this form in its place.
+    /// Restores state saved in this format version.
     ///
     /// # Errors
-    /// Why it can't be read; nothing has changed then.
+    /// If it can't be read; the state is unchanged then.
     fn read(&mut self, bytes: &[u8]) -> Result<(), String>;
 }
 
-/// One step of a running workflow: a block, with its state where it has one.
+/// One step of a running workflow: a block, with its state if it has one.
 pub(crate) trait Instance: Send {
-    /// Works on one element.
+    /// Processes one element.
     ///
     /// # Errors
-    /// One sentence; the step fails for this element and the steps that need it are skipped.
+    /// The step fails for this element; steps that need it are skipped.
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String>;
 
-    /// What it remembers, to be saved.
+    /// The state to save.
     fn memory(&self) -> Option<&dyn Memory> {
         None
     }
 
-    /// The same, to be restored.
+    /// The state to restore.
     fn memory_mut(&mut self) -> Option<&mut dyn Memory> {
         None
     }
@@ -195,7 +187,8 @@ impl<'a> Call<'a> {
         self.args.get(index).unwrap_or(NULL)
     }
 
-    /// That property `index` is not what is `expected`: which one it is, and what can be done where an input of the workflow is meant to bring it.
+    /// The error that property `index` is not what is `expected`, with the remedy if a workflow
+    /// input supplies it.
     fn unfit(&self, index: usize, expected: &str) -> String {
         let found = self.arg(index);
         let what = found.what();
@@ -205,7 +198,7 @@ impl<'a> Call<'a> {
             Some(input) if found.is_null() => format!(
                 "{message}; give input {input} a value, or a default_value in the definition"
             ),
-            Some(input) => format!("{message}; input {input} brings it"),
+            Some(input) => format!("{message}; the value is from input {input}"),
             None => message,
         }
     }
@@ -213,7 +206,7 @@ impl<'a> Call<'a> {
     /// Property `index` as detections.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// If it is something else.
     pub(crate) fn detections(&self, index: usize) -> Result<&'a Arc<Detections>, String> {
         match self.arg(index) {
             Value::Detections(d) => Ok(d),
@@ -224,7 +217,7 @@ impl<'a> Call<'a> {
     /// Property `index` as an image.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// If it is something else.
     pub(crate) fn image(&self, index: usize) -> Result<&'a Arc<ImageValue>, String> {
         match self.arg(index) {
             Value::Image(image) => Ok(image),
@@ -232,10 +225,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Property `index` as a number, or `default` where it is null.
+    /// Property `index` as a number, or `default` if it is null.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// If it is something else.
     pub(crate) fn number(&self, index: usize, default: f64) -> Result<f64, String> {
         match self.arg(index) {
             Value::Null => Ok(default),
@@ -243,10 +236,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// [`number`](Self::number), also where it is a text that says one: what a model is asked may come so from a parameter.
+    /// Like [`number`](Self::number), also from text: parameters may be given as text.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// If it is something else.
     pub(crate) fn number_or_text(&self, index: usize, default: f64) -> Result<f64, String> {
         match self.arg(index).as_str().map(|text| text.trim().parse()) {
             Some(Ok(number)) => Ok(number),
@@ -254,10 +247,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Property `index` as a whole number, or `default` where it is null.
+    /// Property `index` as an integer, or `default` if it is null.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// If it is something else.
     pub(crate) fn integer(&self, index: usize, default: i64) -> Result<i64, String> {
         match self.arg(index) {
             Value::Null => Ok(default),
@@ -267,10 +260,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Property `index` as a boolean, or `default` where it is null.
+    /// Property `index` as a boolean, or `default` if it is null.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// If it is something else.
     pub(crate) fn boolean(&self, index: usize, default: bool) -> Result<bool, String> {
         match self.arg(index) {
             Value::Null => Ok(default),
@@ -282,28 +275,28 @@ impl<'a> Call<'a> {
     /// Property `index` as text.
     ///
     /// # Errors
-    /// Where it is something else.
+    /// If it is something else.
     pub(crate) fn text(&self, index: usize) -> Result<&'a str, String> {
         let text = self.arg(index).as_str();
         text.ok_or_else(|| self.unfit(index, "a string"))
     }
 
-    /// Property `index` as the name of an anchor; `None` where it is null.
+    /// Property `index` as the name of an anchor; `None` if it is null.
     ///
     /// # Errors
-    /// Where it is no such name.
+    /// If it is no anchor.
     pub(crate) fn anchor(&self, index: usize) -> Result<Option<Anchor>, String> {
         if self.arg(index).is_null() {
             return Ok(None);
         }
         let name = self.text(index)?;
         let name_only: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
-        Anchor::deserialize(name_only)
-            .map(Some)
-            .map_err(|_| format!("{name:?} is no anchor; use CENTER, BOTTOM_CENTER and so on"))
+        Anchor::deserialize(name_only).map(Some).map_err(|_| {
+            format!("{name:?} is not an anchor; use one such as CENTER or BOTTOM_CENTER")
+        })
     }
 
-    /// An identity that no other box of this running workflow has.
+    /// Returns an identity that is unique in this running workflow.
     pub(crate) fn new_id(&self) -> DetectionId {
         DetectionId::Local {
             stream: self.ids.stream,
@@ -311,8 +304,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An empty list of detections for output `index`, which nobody else holds: in the memory of the one that it had in the
-    /// last frame, unless someone keeps that.
+    /// Returns an empty list of detections for output `index`, reusing the memory of the last
+    /// frame's unless it has another holder.
     pub(crate) fn blank(&mut self, index: usize) -> Arc<Detections> {
         let before = self.spare.get_mut(index).map(std::mem::take);
         let mut blank = match before {
@@ -328,14 +321,14 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Puts `value` into output `index`.
+    /// Sets output `index`.
     pub(crate) fn put(&mut self, index: usize, value: impl Into<Value>) {
         if let Some(slot) = self.out.get_mut(index) {
             *slot = value.into();
         }
     }
 
-    /// Lets branch `index` go on.
+    /// Lets branch `index` continue.
     pub(crate) fn go_on(&mut self, index: usize) {
         if let Some(branch) = self.branches.get_mut(index) {
             *branch = true;

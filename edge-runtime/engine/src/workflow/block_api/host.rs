@@ -12,37 +12,37 @@ use watchkeeper_vision::mask::Bitmap;
 use crate::workflow::values::image::{ImageValue, RgbPixels};
 use crate::workflow::values::value::Array;
 
-/// What the program around the workflow does for it.
+/// What the program around the workflow provides.
 pub trait Host {
-    /// Runs a model on a picture.
+    /// Detects objects in a picture.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String>;
 
-    /// Whether the classes of a model are kinds of things, so that a step can ask for some of them. Those of one that only
-    /// sees that something moves are not: what it finds is whatever was asked for.
+    /// Returns whether the model's classes are kinds of objects that a step can filter by; false
+    /// for the motion detector.
     fn knows_classes(&self, request: &DetectRequest<'_>) -> bool {
         let _ = request;
         true
     }
 
-    /// Asks a model what a whole picture shows: every class it knows, with its score.
+    /// Classifies a whole picture: every class with its score.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
         Err(format!(
-            "model {model_id:?} can't be asked about a picture of {:?}: nothing here classifies",
+            "model {model_id:?} can't classify a picture of {:?}: this host has no classification",
             image.size()
         ))
     }
 
-    /// Asks a model what each pixel of a picture belongs to: one detection a class, with the pixels as its mask. Pixels whose best score is
-    /// below `confidence` (absent: the model's own) belong to nothing.
+    /// Segments a picture: one detection per class, with the pixels as its mask. Pixels whose best
+    /// score is below `confidence` (absent: the model's own) belong to no class.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn segment(
         &mut self,
         model_id: &str,
@@ -51,16 +51,16 @@ pub trait Host {
     ) -> Result<Detections, String> {
         let _ = confidence;
         Err(format!(
-            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells pixels apart",
+            "model {model_id:?} can't segment a picture of {:?}: this host has no segmentation",
             image.size()
         ))
     }
 
-    /// Asks a model which pixels belong to what each of these boxes shows, in pixels of the picture: an answer for each, in their order. Without
-    /// boxes there is one answer, for what the picture shows. With `several` a box may mean a part of what it shows.
+    /// Returns the mask of the object in each of the boxes, in pixels; without boxes, one mask for
+    /// the whole picture. With `several` a mask may cover only a part of the object.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn segment_prompted(
         &mut self,
         model_id: &str,
@@ -70,27 +70,26 @@ pub trait Host {
     ) -> Result<Vec<PromptedMask>, String> {
         let _ = (boxes, several);
         Err(format!(
-            "model {model_id:?} can't be asked about a picture of {:?}: nothing here makes masks of what is pointed at",
+            "model {model_id:?} can't segment boxes in a picture of {:?}: this host has no prompted segmentation",
             image.size()
         ))
     }
 
-    /// Asks a model how far away the places of a picture are, in comparison with each other: rows of numbers over the whole picture, of any
-    /// size, as the model gives them.
+    /// Estimates relative depth: rows of numbers over the whole picture, in the model's resolution.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {
         Err(format!(
-            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells how far things are",
+            "model {model_id:?} can't estimate depth in a picture of {:?}: this host has no depth estimation",
             image.size()
         ))
     }
 
-    /// Asks a model where faces look: each face that is found, or the one that the whole picture is.
+    /// Estimates the gaze of each face found, or of the one face that fills the picture.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn gaze(
         &mut self,
         model_id: &str,
@@ -99,15 +98,15 @@ pub trait Host {
     ) -> Result<Vec<Gaze>, String> {
         let _ = finds_faces;
         Err(format!(
-            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells where faces look",
+            "model {model_id:?} can't estimate gaze in a picture of {:?}: this host has no gaze estimation",
             image.size()
         ))
     }
 
-    /// Asks a model for what its classes are made of.
+    /// Returns a classifier's features.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn features(
         &mut self,
         model_id: &str,
@@ -116,36 +115,36 @@ pub trait Host {
     ) -> Result<Features, String> {
         let _ = layer;
         Err(format!(
-            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells what classes are made of",
+            "model {model_id:?} can't extract features of a picture of {:?}: this host has no feature extraction",
             image.size()
         ))
     }
 
-    /// Asks a model how unusual a picture is, and each place of it.
+    /// Returns the anomaly score of a picture and of each of its regions.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn anomaly(&mut self, model_id: &str, image: &ImageValue) -> Result<Anomaly, String> {
         Err(format!(
-            "model {model_id:?} can't be asked about a picture of {:?}: nothing here tells what is unusual",
+            "model {model_id:?} can't judge a picture of {:?}: this host has no anomaly detection",
             image.size()
         ))
     }
 
-    /// What a model that looks at runs of frames wants to see of a video.
+    /// Returns the frames that an action recognition model needs.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn wants_run(&mut self, model_id: &str) -> Result<RunWanted, String> {
         Err(format!(
-            "model {model_id:?} can't be asked about a run of frames: nothing here tells what happens"
+            "model {model_id:?} can't recognise actions: this host has no action recognition"
         ))
     }
 
-    /// Asks such a model what happens in a run of frames, of as many as it wants: every class it knows, with its score.
+    /// Recognises the action in a run of frames: every class with its score.
     ///
     /// # Errors
-    /// One sentence; the run is judged by nobody.
+    /// The run has no result.
     fn recognise(
         &mut self,
         model_id: &str,
@@ -153,235 +152,225 @@ pub trait Host {
     ) -> Result<Vec<ClassScore>, String> {
         let frames = frames.len();
         Err(format!(
-            "model {model_id:?} can't be asked about a run of {frames} frames: nothing here tells what happens"
+            "model {model_id:?} can't recognise actions in {frames} frames: this host has no action recognition"
         ))
     }
 
-    /// Asks a model for the numbers that stand for a picture.
+    /// Returns the embedding of a picture.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn embed(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<f32>, String> {
         Err(format!(
-            "model {model_id:?} can't be asked about a picture of {:?}: nothing here embeds",
+            "model {model_id:?} can't embed a picture of {:?}: this host has no embeddings",
             image.size()
         ))
     }
 
-    /// Asks the same model for the numbers that stand for a text, to be compared with those of pictures. It is asked for
-    /// the same texts in every frame; a host keeps the answers by model and text.
+    /// Returns the embedding of a text, to compare with those of pictures. Called with the same
+    /// texts in every frame; a host caches the results by model and text.
     ///
     /// # Errors
-    /// One sentence; the step fails for this text.
+    /// The step fails for this text.
     fn embed_text(&mut self, model_id: &str, text: &str) -> Result<Vec<f32>, String> {
         let length = text.chars().count();
         Err(format!(
-            "model {model_id:?} can't be asked about a text of {length} characters: nothing here embeds"
+            "model {model_id:?} can't embed a text of {length} characters: this host has no embeddings"
         ))
     }
 
-    /// Asks a model what is written in a picture.
+    /// Reads the text in a picture.
     ///
     /// # Errors
-    /// One sentence; the step fails for this picture.
+    /// The step fails for this picture.
     fn read_text(&mut self, model_id: &str, image: &ImageValue) -> Result<Writing, String> {
         Err(format!(
-            "model {model_id:?} can't be asked about a picture of {:?}: nothing here reads text",
+            "model {model_id:?} can't read text in a picture of {:?}: this host has no text recognition",
             image.size()
         ))
     }
 
-    /// Takes over something that `step` wants done outside, to perform it later. It never waits for it.
+    /// Queues an effect of `step` for later execution. Never blocks.
     ///
     /// # Errors
-    /// One sentence, such as that too much is waiting already; nothing will be done then.
+    /// If it is refused, such as by a full queue; the effect is not executed then.
     fn emit(&mut self, step: &str, effect: Effect) -> Result<(), String> {
         Err(format!(
-            "nothing here performs what step {step} wants: {}",
+            "this host executes no effects, but step {step} wants: {}",
             effect.what()
         ))
     }
 
-    /// Whether there is a secret of this name where secrets are kept. What it is, stays there.
+    /// Returns whether the host has a secret of this name; its text stays with the host.
     fn has_secret(&self, _name: &str) -> bool {
         false
     }
 
-    /// The time of day, where something here knows it.
+    /// Returns the time of day, if the host knows it.
     fn wall_clock(&self) -> Option<jiff::Timestamp> {
         None
     }
 }
 
-/// What is written in a picture.
+/// Text recognised in a picture.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Writing {
-    /// All of it, in the order in which it is read.
+    /// All of the text, in reading order.
     pub text: String,
-    /// Where its parts are; the class of each is what it says.
+    /// Its parts; the class of each is its text.
     pub parts: Detections,
 }
 
-/// What belongs to one thing that was pointed at.
+/// The mask of a prompted object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptedMask {
-    /// Its pixels.
     pub mask: Bitmap,
-    /// How well the model believes that they fit, about `0.0..=1.0`.
+    /// The model's estimate of the mask's quality, about `0.0..=1.0`.
     pub confidence: f64,
 }
 
-/// Which numbers of a model are meant.
+/// A layer of a classifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
-    /// What its last layer takes: they are alike for pictures that look alike.
+    /// Input of the last layer: similar for pictures that look alike.
     Last,
-    /// What its last layer makes of them: one a class, before they become scores.
+    /// Output of the last layer, one number per class, before scores are computed.
     Logits,
 }
 
-/// Numbers of a model.
+/// Features of a picture.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Features {
-    /// The numbers.
     pub numbers: Vec<f32>,
-    /// Tells numbers that can be compared with each other from others: the same for the same layer of the same model.
+    /// Identifies the layer and the model; features are comparable only within one space.
     pub space: String,
 }
 
-/// What a model that looks at runs of frames wants to see of a video.
+/// Frames that an action recognition model needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunWanted {
-    /// Frames of a run; at least 2.
+    /// Number of frames; at least 2.
     pub frames: usize,
-    /// How many of them make a second; over 0.
+    /// Frames per second; above 0.
     pub fps: f64,
-    /// Longest side of a frame in pixels that makes a difference to it.
+    /// Longest useful side of a frame in pixels.
     pub longest: u32,
-    /// Lowest score worth reporting where a step does not say.
+    /// Default minimum score.
     pub confidence: f64,
-    /// Whether several things may happen at once.
+    /// Whether several actions may happen at once.
     pub several: bool,
 }
 
-/// How unusual a picture is.
+/// Anomaly scores of a picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Anomaly {
-    /// The higher, the more unusual; in the model's own measure.
+    /// The higher, the more unusual, on the model's own scale.
     pub score: f64,
-    /// From which score on a picture is unusual, as the model's makers found.
+    /// Score from which on a picture is unusual, as determined in training.
     pub threshold: f64,
-    /// By how much a score over the threshold is rather sure; over 0.
+    /// Excess over the threshold that is rather certain; above 0.
     pub deviation: f64,
-    /// The same of each place: rows of numbers over the whole picture, of any size.
+    /// Scores of regions: rows of numbers over the whole picture, in any resolution.
     pub map: Array,
 }
 
-/// A face and where it looks.
+/// A face and its gaze.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gaze {
-    /// The face, in pixels of the picture.
+    /// Bounding box of the face in pixels.
     pub face: BBox,
-    /// Score of the face, `0.0..=1.0`.
     pub confidence: f64,
-    /// Degrees to the side, below zero to the left of the picture.
+    /// Horizontal angle in degrees, negative to the left of the picture.
     pub yaw: f64,
-    /// Degrees upwards, below zero down.
+    /// Vertical angle in degrees, negative downwards.
     pub pitch: f64,
 }
 
-/// What is asked of a model, of each object that it finds or of the whole picture.
+/// What a step needs from a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Task {
-    /// Its box.
+    /// Bounding boxes.
     #[default]
     Boxes,
-    /// Its box and its mask.
+    /// Bounding boxes with masks.
     Masks,
-    /// Its box and its keypoints.
+    /// Bounding boxes with keypoints.
     Keypoints,
-    /// Its box, of objects that the step describes in words.
+    /// Bounding boxes of objects described in text.
     Described,
-    /// What the whole picture shows.
+    /// Classes of the whole picture.
     Classes,
-    /// Numbers that stand for the picture.
+    /// The embedding of a picture.
     Numbers,
-    /// Numbers that stand for the picture, and those that stand for texts to compare it with.
+    /// Comparable embeddings of pictures and texts.
     NumbersOfTexts,
-    /// What is written in the picture.
+    /// Text in the picture.
     Writing,
-    /// What each pixel belongs to.
+    /// The class of each pixel.
     Segments,
-    /// How far away each pixel is.
+    /// The depth of each pixel.
     Depth,
-    /// Where faces look.
     Gaze,
-    /// Which pixels belong to what is pointed at.
+    /// Masks of the objects in given boxes.
     Prompted,
-    /// What its classes are made of.
+    /// Features of a classifier.
     Features,
-    /// How unusual the picture is.
     Anomaly,
-    /// What happens in a run of frames.
+    /// Actions in a run of frames.
     Actions,
 }
 
 impl Task {
-    /// What it is, in a sentence.
+    /// Names it in error messages.
     #[must_use]
     pub const fn what(self) -> &'static str {
         match self {
             Self::Boxes => "boxes",
             Self::Masks => "masks",
             Self::Keypoints => "keypoints",
-            Self::Described => "objects that are described in words",
-            Self::Classes => "what a whole picture shows",
-            Self::Numbers => "numbers of pictures",
-            Self::NumbersOfTexts => "numbers of pictures and of texts",
-            Self::Writing => "what is written",
-            Self::Segments => "what each pixel belongs to",
-            Self::Depth => "how far away things are",
-            Self::Gaze => "where faces look",
-            Self::Prompted => "masks of what boxes point at",
-            Self::Features => "what its classes are made of",
-            Self::Anomaly => "how unusual a picture is",
-            Self::Actions => "what happens in a run of frames",
+            Self::Described => "objects described in text",
+            Self::Classes => "classes of a whole picture",
+            Self::Numbers => "embeddings of pictures",
+            Self::NumbersOfTexts => "embeddings of pictures and texts",
+            Self::Writing => "text in a picture",
+            Self::Segments => "the class of each pixel",
+            Self::Depth => "a depth map",
+            Self::Gaze => "gaze directions",
+            Self::Prompted => "masks of objects in boxes",
+            Self::Features => "classifier features",
+            Self::Anomaly => "anomaly scores",
+            Self::Actions => "actions in a run of frames",
         }
     }
 }
 
-/// A class and its score, from a model that says what a whole picture shows.
+/// A class with its score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassScore {
-    /// Name of the class.
     pub class: Arc<str>,
-    /// Index into the model's labels.
     pub class_id: i64,
-    /// Score, `0.0..=1.0`.
     pub confidence: f64,
 }
 
-/// What a detection step asks for.
+/// Request of a detection step.
 #[derive(Debug)]
 pub struct DetectRequest<'a> {
-    /// Name of the step.
     pub step: &'a str,
-    /// Model as the definition names it.
+    /// Model as named in the definition.
     pub model_id: &'a str,
-    /// What is wanted of each object.
+    /// What is needed of each object.
     pub task: Task,
-    /// The objects that are wanted, in words; absent: those that the model knows.
+    /// Text descriptions of the objects; absent: the model's classes.
     pub described: Option<&'a [String]>,
-    /// The picture.
     pub image: &'a ImageValue,
-    /// Lowest score to report; absent: the model's own.
+    /// Minimum score; absent: the model's own.
     pub confidence: Option<f64>,
-    /// Overlap above which the weaker of two boxes goes; absent: the model's own.
+    /// Overlap (IoU) above which the weaker of two boxes is suppressed; absent: the model's own.
     pub iou_threshold: Option<f64>,
-    /// Only these classes; absent: all.
+    /// Classes to report; absent: all.
     pub class_filter: Option<&'a [String]>,
     /// Whether boxes of different classes suppress each other; absent: the model's own.
     pub class_agnostic_nms: Option<bool>,
-    /// At most this many boxes; absent: the model's own limit.
+    /// Maximum number of boxes; absent: the model's own.
     pub max_detections: Option<usize>,
 }

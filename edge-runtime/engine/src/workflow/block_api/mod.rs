@@ -1,6 +1,6 @@
-//! What a block is to the engine: its manifest, one call of it, and the state that it keeps.
+//! What a block is to the engine: manifest, call, state, and the host around it.
 //!
-//! - The blocks themselves stand in [`blocks`](super::blocks), one file each.
+//! - The blocks themselves are in [`blocks`](super::blocks), one file each.
 
 pub(crate) mod block;
 pub(crate) mod host;

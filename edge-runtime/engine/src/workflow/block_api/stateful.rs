@@ -1,8 +1,7 @@
-//! Blocks that remember: what they keep from one element to the next, and the seam through which it is saved.
+//! Blocks with state, and how that state is saved.
 //!
-//! Invariant: what a block remembers is its [`Stateful::State`] and nothing else. A [`Block`](crate::workflow::block_api::block::Block) is given itself only to
-//! read, and has to be `Sync`, so it can't change anything it owns; whoever wants to remember has to say what, and that
-//! has to be serialisable. A block that forgets to be saved doesn't compile.
+//! - All state of a block is in its [`Stateful::State`]: the block itself is shared and immutable,
+//!   and the state must be serialisable. A block whose state is not saved does not compile.
 
 use std::io::{self, Write};
 
@@ -12,59 +11,57 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::workflow::block_api::block::{Call, Instance, Memory};
 
-/// A block that remembers. Its own fields are its settings; its state is handed to it at each call.
+/// A block with state. Its own fields are its settings; the state is passed to each call.
 pub(crate) trait Stateful: Send + Sync {
-    /// Number of the form in which [`Self::State`] is written. It is raised with each change of that type after which
-    /// what was saved before can't be read, or would mean something else.
+    /// Version of the format of [`Self::State`], raised with each incompatible change.
     const FORM: u32 = 1;
-    /// What it remembers. The default is how it begins.
+    /// The state; its default is the initial one.
     type State: Serialize + DeserializeOwned + Default + Send;
 
-    /// Works on one element.
+    /// Processes one element.
     ///
     /// # Errors
-    /// As [`Instance::run`].
+    /// See [`Instance::run`].
     fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String>;
 }
 
-/// A block with its state.
-struct Remembering<B: Stateful> {
+struct StatefulInstance<B: Stateful> {
     block: B,
     state: B::State,
 }
 
-/// An instance of a block that remembers nothing yet.
-pub(crate) fn remembering<B: Stateful + 'static>(block: B) -> Box<dyn Instance> {
+/// Creates an instance with the initial state.
+pub(crate) fn stateful_instance<B: Stateful + 'static>(block: B) -> Box<dyn Instance> {
     let state = B::State::default();
-    Box::new(Remembering { block, state })
+    Box::new(StatefulInstance { block, state })
 }
 
-impl<B: Stateful> Remembering<B> {
-    /// Whether there is anything to remember: what several blocks share may need no state in one of them.
-    const REMEMBERS: bool = size_of::<B::State>() > 0;
+impl<B: Stateful> StatefulInstance<B> {
+    /// Whether there is any state: a shared state type may be empty for some blocks.
+    const HAS_STATE: bool = size_of::<B::State>() > 0;
 }
 
-impl<B: Stateful> Instance for Remembering<B> {
+impl<B: Stateful> Instance for StatefulInstance<B> {
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
         self.block.run(&mut self.state, call)
     }
 
     fn memory(&self) -> Option<&dyn Memory> {
-        Self::REMEMBERS.then_some(self)
+        Self::HAS_STATE.then_some(self)
     }
 
     fn memory_mut(&mut self) -> Option<&mut dyn Memory> {
-        Self::REMEMBERS.then_some(self)
+        Self::HAS_STATE.then_some(self)
     }
 }
 
-impl<B: Stateful> Memory for Remembering<B> {
+impl<B: Stateful> Memory for StatefulInstance<B> {
     fn form(&self) -> u32 {
         B::FORM
     }
 
-    fn write(&self, most: usize) -> Result<Vec<u8>, String> {
-        write(&self.state, most)
+    fn write(&self, max_bytes: usize) -> Result<Vec<u8>, String> {
+        write(&self.state, max_bytes)
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<(), String> {
@@ -73,22 +70,22 @@ impl<B: Stateful> Memory for Remembering<B> {
     }
 }
 
-/// Writes a value as MessagePack with names of fields, so that every number comes back exactly, those that are not
-/// finite included, and a field can be added to a form.
+/// Serialises a value as MessagePack with field names: numbers stay exact, including non-finite
+/// ones, and fields can be added later.
 ///
 /// # Errors
-/// Why it can't be, or that it takes more than `most` bytes.
-pub(crate) fn write<T: Serialize + ?Sized>(value: &T, most: usize) -> Result<Vec<u8>, String> {
+/// If it fails, or takes more than `max_bytes` bytes.
+pub(crate) fn write<T: Serialize + ?Sized>(value: &T, max_bytes: usize) -> Result<Vec<u8>, String> {
     let mut out = Bounded {
         bytes: Vec::new(),
-        most,
+        max_bytes,
     };
     let result = value.serialize(&mut rmp_serde::Serializer::new(&mut out).with_struct_map());
     match result {
         Ok(()) => Ok(out.bytes),
-        Err(rmp_serde::encode::Error::InvalidValueWrite(_)) => {
-            Err(format!("it takes more than the {most} bytes that are left"))
-        }
+        Err(rmp_serde::encode::Error::InvalidValueWrite(_)) => Err(format!(
+            "it takes more than the remaining {max_bytes} bytes"
+        )),
         Err(rmp_serde::encode::Error::Syntax(why)) => Err(why),
         Err(other) => Err(other.to_string()),
     }
@@ -97,7 +94,7 @@ pub(crate) fn write<T: Serialize + ?Sized>(value: &T, most: usize) -> Result<Vec
 /// Reads what [`write()`] wrote, all of it.
 ///
 /// # Errors
-/// Why it can't be read.
+/// If it does not parse.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let mut rest = bytes;
     let value = rmp_serde::from_read(&mut rest).map_err(|e| e.to_string())?;
@@ -108,15 +105,15 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     }
 }
 
-/// Bytes in memory up to a bound.
+/// A buffer with a maximum size.
 struct Bounded {
     bytes: Vec<u8>,
-    most: usize,
+    max_bytes: usize,
 }
 
 impl Write for Bounded {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + part.len() > self.most {
+        if self.bytes.len() + part.len() > self.max_bytes {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.bytes.extend_from_slice(part);
@@ -128,22 +125,21 @@ impl Write for Bounded {
     }
 }
 
-/// State that is learned anew from the next pictures, sooner than its size would be worth keeping. It is never saved, and
-/// whoever saves is told so.
+/// State that is learned from the next pictures faster than saving it is worth. It is never saved;
+/// saving reports that.
 #[derive(Debug, Default)]
-pub(crate) struct Fleeting<T>(pub(crate) T);
+pub(crate) struct Unsaved<T>(pub(crate) T);
 
-/// Why [`Fleeting`] state is not saved.
-const LEARNED_ANEW: &str = "it is learned anew from the next pictures";
+const NOT_SAVED: &str = "it is learned again from the next pictures";
 
-impl<T> Serialize for Fleeting<T> {
+impl<T> Serialize for Unsaved<T> {
     fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        Err(S::Error::custom(LEARNED_ANEW))
+        Err(S::Error::custom(NOT_SAVED))
     }
 }
 
-impl<'de, T> Deserialize<'de> for Fleeting<T> {
+impl<'de, T> Deserialize<'de> for Unsaved<T> {
     fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
-        Err(D::Error::custom(LEARNED_ANEW))
+        Err(D::Error::custom(NOT_SAVED))
     }
 }

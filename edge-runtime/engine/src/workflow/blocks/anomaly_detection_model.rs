@@ -1,4 +1,5 @@
-//! Says how unusual pictures are, by a model that the program around the workflow runs and that has learned from usual ones.
+//! Says how unusual pictures are, by a model that the program around the workflow runs and that has
+//! learned from usual ones.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::workflow::block_api::manifest::{
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
 
-/// Farthest that a score is taken to be from its threshold, in deviations of the model: beyond that a class would be certain.
+/// Farthest that a score is taken to be from its threshold, in deviations of the model: beyond that
+/// a class would be certain.
 const MOST_MARGIN: f64 = 30.0;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -113,7 +115,8 @@ mod tests {
     use super::Kind;
     use crate::workflow::values::value::Value;
 
-    /// What is said of a picture of this grey, and the map. The bench's model has a threshold of 128 and a deviation of 16.
+    /// What is said of a picture of this grey, and the map. The bench's model has a threshold of
+    /// 128 and a deviation of 16.
     fn said(grey: u8, more: &Json) -> (Json, Option<Value>) {
         let mut step = json!({"type": "roboflow_core/anomaly_detection_model@v1", "images": "$inputs.image",
             "model_id": "mine"});

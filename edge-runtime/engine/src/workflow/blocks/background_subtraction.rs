@@ -7,7 +7,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, Output, Property, Role,
 };
-use crate::workflow::block_api::stateful::{Fleeting, Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, lazy};
@@ -37,14 +37,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(30)),
     ],
     outputs: &[Output::new("image", &[Kind::Image])],
-    build: |_| Ok(remembering(Subtract)),
+    build: |_| Ok(stateful_instance(Subtract)),
     ..Manifest::BASE
 }];
 
 struct Subtract;
 
 impl Stateful for Subtract {
-    type State = Fleeting<PerVideo<Background>>;
+    type State = Unsaved<PerVideo<Background>>;
 
     fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;

@@ -6,7 +6,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::stored_value::StoredValue;
 use crate::workflow::values::value::Value;
@@ -31,7 +31,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Bool(false)),
     ],
     outputs: &[Output::new("output", &[Kind::ListOfValues])],
-    build: |_| Ok(remembering(Buffer)),
+    build: |_| Ok(stateful_instance(Buffer)),
     ..Manifest::BASE
 }];
 

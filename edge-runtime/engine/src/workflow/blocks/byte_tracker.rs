@@ -10,7 +10,7 @@ use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::instances;
 use crate::workflow::blocks::common::instances::{Instances, Video};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo};
@@ -106,7 +106,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(remembering(Tracker {
+    Ok(stateful_instance(Tracker {
         cache_size: instances::cache_size(setup),
     }))
 }

@@ -138,7 +138,8 @@ impl Block for Draw {
     }
 }
 
-/// Name, id and score of the classes that a result holds to: the best one, or all that are likely enough.
+/// Name, id and score of the classes that a result holds to: the best one, or all that are likely
+/// enough.
 fn classes(predictions: &Value) -> Vec<(String, i64, f64)> {
     let text = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
     let number = |v: Option<&Value>| v.and_then(Value::as_f64).unwrap_or(0.0);

@@ -1,4 +1,5 @@
-//! Says what whole pictures show, with one label or with several, by a model that the program around the workflow runs.
+//! Says what whole pictures show, with one label or with several, by a model that the program
+//! around the workflow runs.
 
 use super::object_detection_model::{
     CONFIDENCE, CUSTOM_CONFIDENCE, LEARNING_TARGET, MODEL, NO_LEARNING,

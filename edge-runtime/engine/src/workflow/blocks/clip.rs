@@ -1,5 +1,5 @@
-//! Makes numbers of pictures and texts that can be compared with each other, by a model that the program around the workflow
-//! runs.
+//! Makes numbers of pictures and texts that can be compared with each other, by a model that the
+//! program around the workflow runs.
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::Task;

@@ -1,4 +1,5 @@
-//! Says which of some texts describes a picture best, by a model that the program around the workflow runs.
+//! Says which of some texts describes a picture best, by a model that the program around the
+//! workflow runs.
 
 use std::sync::Arc;
 

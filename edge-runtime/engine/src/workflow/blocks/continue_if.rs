@@ -7,7 +7,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, Manifest, POSITIVE, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -37,7 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[],
     build: |setup| {
-        Ok(remembering(Gate {
+        Ok(stateful_instance(Gate {
             condition: setup.parse("condition_statement")?,
         }))
     },

@@ -60,7 +60,8 @@ impl Block for Change {
                     contrast::stretched(&pixels.data, ends[0], ends[1])
                 }
                 "Histogram Equalization" => contrast::equalised(&pixels.data),
-                // So many pieces, and so much of one for a single lightness, as scikit-image has them.
+                // So many pieces, and so much of one for a single lightness, as scikit-image has
+                // them.
                 _ => {
                     return imaging::each_channel(pixels, |plane| {
                         contrast::adaptive(plane, 8, 0.03)

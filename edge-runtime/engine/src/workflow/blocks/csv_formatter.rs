@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::uql::{Chain, apply_named, named_operations};
 use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -47,7 +47,7 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
             ));
         }
     }
-    Ok(remembering(Table {
+    Ok(stateful_instance(Table {
         operations: setup.parse("columns_operations")?,
     }))
 }

@@ -12,7 +12,7 @@ use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     Default as Or, Grammar, Manifest, Output, Property, Role, Shape, StepOutput,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::stored_value::StoredValue;
 use crate::workflow::values::value::Value;
@@ -120,7 +120,7 @@ struct Interval {
 }
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(remembering(Aggregate {
+    Ok(stateful_instance(Aggregate {
         operations: setup.parse("data_operations")?,
         wanted: wanted(setup.literals),
     }))
@@ -158,7 +158,8 @@ impl Stateful for Aggregate {
             _ => seconds(1.0),
         };
         if let Err(why) = added {
-            // As the peer has it, what can't be added ends no interval; but what bars it would bar it for ever.
+            // As the peer has it, what can't be added ends no interval; but what bars it would bar
+            // it for ever.
             if is_over && is_barred {
                 *state = Interval {
                     since: Some(call.now),

@@ -2,7 +2,7 @@
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::stored_value::StoredValue;
@@ -18,7 +18,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("next_steps", "the steps that go on", Shape::Steps),
     ],
     outputs: &[],
-    build: |_| Ok(remembering(Delta)),
+    build: |_| Ok(stateful_instance(Delta)),
     ..Manifest::BASE
 }];
 

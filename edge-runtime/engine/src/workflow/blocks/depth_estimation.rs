@@ -1,4 +1,5 @@
-//! Says how far away everything in a picture is, in comparison, by a model that the program around the workflow runs.
+//! Says how far away everything in a picture is, in comparison, by a model that the program around
+//! the workflow runs.
 
 use std::sync::Arc;
 
@@ -89,7 +90,8 @@ fn normalised(depth: &Array) -> Result<Array, String> {
     Array::new(depth.shape().to_vec(), data).ok_or_else(|| "the depth is not whole".to_owned())
 }
 
-/// Rows of numbers as many as the picture has rows, and so the columns: between two numbers in proportion, as pictures are scaled.
+/// Rows of numbers as many as the picture has rows, and so the columns: between two numbers in
+/// proportion, as pictures are scaled.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -10,7 +10,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, Manifest, NUMBER, Output, POSITIVE, Property, Role,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -73,7 +73,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("total_pending", &[Kind::Integer]),
         Output::new("complete_events", &[Kind::Dictionary]),
     ],
-    build: |_| Ok(remembering(EventLog)),
+    build: |_| Ok(stateful_instance(EventLog)),
     ..Manifest::BASE
 }];
 

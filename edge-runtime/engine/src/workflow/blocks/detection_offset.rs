@@ -58,7 +58,8 @@ impl Block for Grow {
         let [width, height] = size.map(f64::from);
         for d in &mut out.boxes {
             let b = d.bbox;
-            // Half to each side, in whole pixels as the peer rounds them; boxes stay in the picture.
+            // Half to each side, in whole pixels as the peer rounds them; boxes stay in the
+            // picture.
             let (dx, dy) = if in_percent {
                 (
                     (b.width() * dx / 200.0).trunc(),

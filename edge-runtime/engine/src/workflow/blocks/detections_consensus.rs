@@ -273,7 +273,8 @@ impl Joining<'_> {
         out
     }
 
-    /// The box that the class is taken from: that of the best or worst score, or the first of the most frequent class.
+    /// The box that the class is taken from: that of the best or worst score, or the first of the
+    /// most frequent class.
     fn named<'d>(&self, group: &[&'d Detection]) -> &'d Detection {
         let by_score = |most: bool| {
             let better = |a: &'d Detection, b: &'d Detection| {

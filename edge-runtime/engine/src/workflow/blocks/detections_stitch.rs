@@ -87,7 +87,8 @@ fn put_back(d: &Detection, image: &ImageValue) -> Result<Detection, String> {
     Ok(moved)
 }
 
-/// Without each box that covers a stronger one of its class; of equally strong ones the later is the stronger.
+/// Without each box that covers a stronger one of its class; of equally strong ones the later is
+/// the stronger.
 fn suppress(all: Detections, threshold: f64) -> Detections {
     let mut order: Vec<usize> = (0..all.boxes.len()).rev().collect();
     let score = |i: &usize| all.boxes.get(*i).map_or(0.0, |d| d.confidence);
@@ -109,8 +110,9 @@ fn suppress(all: Detections, threshold: f64) -> Detections {
     all.pick(kept)
 }
 
-/// With the boxes of a class that cover the strongest of them joined to it, class by class; of equally strong ones the later is the stronger. Scores are
-/// averaged, each counting as much as its box is large.
+/// With the boxes of a class that cover the strongest of them joined to it, class by class; of
+/// equally strong ones the later is the stronger. Scores are averaged, each counting as much as its
+/// box is large.
 fn join(all: Detections, threshold: f64) -> Detections {
     let mut rest: Vec<Detection> = all.boxes.into_iter().rev().collect();
     rest.sort_by(|a, b| {

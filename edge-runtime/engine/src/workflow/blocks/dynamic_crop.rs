@@ -81,7 +81,8 @@ impl Block for Cut {
     }
 }
 
-/// The part of the picture that a box covers, in whole pixels, with its left upper corner; nothing for an empty one.
+/// The part of the picture that a box covers, in whole pixels, with its left upper corner; nothing
+/// for an empty one.
 fn cut(image: &ImageValue, d: &Detection) -> Option<(ImageValue, [i64; 2])> {
     #[expect(
         clippy::cast_possible_truncation,

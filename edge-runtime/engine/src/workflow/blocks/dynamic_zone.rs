@@ -205,7 +205,8 @@ fn along_edges(zone: &[Point], outline: &[Point], share: f64) -> Result<Vec<Poin
     })
 }
 
-/// Slope and height of the line that lies best along points, by least squares; none through fewer than two.
+/// Slope and height of the line that lies best along points, by least squares; none through fewer
+/// than two.
 fn line(points: &[Point]) -> Option<[f64; 2]> {
     if points.len() < 2 {
         return None;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
 use super::super::uql::Chain;
-use crate::workflow::block_api::block::{Call, Ids, Instance, Setup};
+use crate::workflow::block_api::block::{Call, IdCounter, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
 };
-use crate::workflow::block_api::stateful::remembering;
+use crate::workflow::block_api::stateful::stateful_instance;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Rest, Sent, Sink, attachments, sealed, texts};
 use crate::workflow::blocks::common::template;
@@ -194,7 +194,7 @@ fn build(setup: &Setup<'_>, at: &'static Places) -> Result<Box<dyn Instance>, St
     {
         return Err("receiver_email has to name at least one receiver".to_owned());
     }
-    Ok(remembering(Notify {
+    Ok(stateful_instance(Notify {
         operations: setup.parse("message_parameters_operations")?,
         at,
     }))
@@ -261,7 +261,7 @@ fn html(
     text: &str,
     parameters: &Value,
     operations: &BTreeMap<String, Chain>,
-    ids: &Ids,
+    ids: &IdCounter,
 ) -> Result<EmailBody, String> {
     let mut images = Vec::new();
     let filled = template::fill_with(

@@ -1,4 +1,5 @@
-//! Makes numbers of pictures with what a classifier has learned, by a model that the program around the workflow runs.
+//! Makes numbers of pictures with what a classifier has learned, by a model that the program around
+//! the workflow runs.
 
 use super::object_detection_model::MODEL;
 use crate::workflow::block_api::block::{Block, Call};

@@ -1,7 +1,8 @@
 //! Declares what to make events of.
 //!
-//! The rules are read when the workflow is deployed ([`super::super::Compiled::sink_rules`]); the program around it
-//! applies them to the slots after each frame. The step itself therefore has nothing left to do.
+//! The rules are read when the workflow is deployed ([`super::super::Compiled::sink_rules`]); the
+//! program around it applies them to the slots after each frame. The step itself therefore has
+//! nothing left to do.
 
 use serde::Deserialize;
 use watchkeeper_contract::rule::RuleSpec;

@@ -9,7 +9,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::stored_value::StoredValue;
@@ -51,7 +51,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("is_available", &[Kind::Boolean]),
         Output::new("reference_frame_number", &[Kind::Integer]),
     ],
-    build: |_| Ok(remembering(Delay)),
+    build: |_| Ok(stateful_instance(Delay)),
     ..Manifest::BASE
 }];
 

@@ -11,7 +11,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
@@ -97,11 +97,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Int(25)),
     ],
-    build: |_| Ok(remembering(Draw)),
+    build: |_| Ok(stateful_instance(Draw)),
     ..drawing::BASE
 }];
 
-/// Pixels of the picture that a cell of the heat map covers, each way: spots have soft edges anyway.
+/// Pixels of the picture that a cell of the heat map covers, each way: spots have soft edges
+/// anyway.
 const CELL: f64 = 4.0;
 /// Most tracks remembered for one video.
 const MAX_TRACKS: usize = 16_384;

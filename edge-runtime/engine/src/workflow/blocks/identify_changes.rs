@@ -9,7 +9,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -69,7 +69,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("std", &[Kind::Embedding]),
         Output::new("warming_up", &[Kind::Boolean]),
     ],
-    build: |_| Ok(remembering(Changes)),
+    build: |_| Ok(stateful_instance(Changes)),
     ..Manifest::BASE
 }];
 
@@ -120,7 +120,8 @@ impl Mean {
                 self.spread = (1.0 - alpha) * self.spread + alpha * difference * difference;
                 self.deviation = self.spread.sqrt();
             }
-            // Welford, "Note on a method for calculating corrected sums of squares and products", 1962.
+            // Welford, "Note on a method for calculating corrected sums of squares and products",
+            // 1962.
             Strategy::Simple(count) => {
                 let before = number - self.average;
                 self.average += before / count;

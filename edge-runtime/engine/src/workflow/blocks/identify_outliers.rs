@@ -8,7 +8,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -46,7 +46,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("percentile", &[Kind::FloatZeroToOne]),
         Output::new("warming_up", &[Kind::Boolean]),
     ],
-    build: |_| Ok(remembering(Outliers)),
+    build: |_| Ok(stateful_instance(Outliers)),
     ..Manifest::BASE
 }];
 
@@ -101,7 +101,8 @@ impl Stateful for Outliers {
 }
 
 impl Before {
-    /// Share of the remembered embeddings that are less like their mean direction than the newest one.
+    /// Share of the remembered embeddings that are less like their mean direction than the newest
+    /// one.
     fn percentile(&self) -> f64 {
         let Some(newest) = self.latest.back() else {
             return 0.5;

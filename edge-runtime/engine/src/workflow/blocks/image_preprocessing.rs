@@ -120,7 +120,8 @@ impl Block for Change {
     }
 }
 
-/// The picture turned counter-clockwise, on a canvas that holds all of it; corners that nothing falls on are black.
+/// The picture turned counter-clockwise, on a canvas that holds all of it; corners that nothing
+/// falls on are black.
 fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
     match (-degrees).rem_euclid(360) {
         0 => return picture.clone(),

@@ -6,7 +6,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -56,9 +56,9 @@ const fn version(name: &'static str, summary: &'static str, whole: bool) -> Mani
         outputs: OUTPUTS,
         depth: Depth::Deeper,
         build: if whole {
-            |_| Ok(remembering(Slice { whole: true }))
+            |_| Ok(stateful_instance(Slice { whole: true }))
         } else {
-            |_| Ok(remembering(Slice { whole: false }))
+            |_| Ok(stateful_instance(Slice { whole: false }))
         },
         ..Manifest::BASE
     }

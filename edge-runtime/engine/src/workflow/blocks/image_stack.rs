@@ -10,7 +10,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::codec;
@@ -57,7 +57,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("frames", &[Kind::ListOfValues]),
         Output::new("frames_count", &[Kind::Integer]),
     ],
-    build: |_| Ok(remembering(Stack)),
+    build: |_| Ok(stateful_instance(Stack)),
     ..Manifest::BASE
 }];
 

@@ -1,4 +1,5 @@
-//! Finds objects in pictures with their masks, by a model that the program around the workflow runs.
+//! Finds objects in pictures with their masks, by a model that the program around the workflow
+//! runs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Finds objects in pictures with their keypoints, by a model that the program around the workflow runs.
+//! Finds objects in pictures with their keypoints, by a model that the program around the workflow
+//! runs.
 
 use super::object_detection_model::{
     AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, Model, NO_MODE, outputs_v1, outputs_v2, properties,

@@ -10,7 +10,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use crate::workflow::language::kinds::Kind;
 
@@ -41,7 +41,7 @@ const fn version(
         role: Role::Line,
         properties,
         outputs,
-        build: |_| Ok(remembering(Counter)),
+        build: |_| Ok(stateful_instance(Counter)),
         keeps_classes: true,
         ..Manifest::BASE
     }

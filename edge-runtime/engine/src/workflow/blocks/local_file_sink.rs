@@ -4,7 +4,7 @@ use watchkeeper_contract::effect::{Effect, FileWrite};
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Log, Sent};
 use crate::workflow::language::kinds::Kind;
@@ -28,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::MAX_ENTRIES,
     ],
     outputs: sink::PLAIN_OUTPUTS,
-    build: |_| Ok(remembering(Save)),
+    build: |_| Ok(stateful_instance(Save)),
     ..Manifest::BASE
 }];
 

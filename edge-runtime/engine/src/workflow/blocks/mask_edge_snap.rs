@@ -167,7 +167,8 @@ fn whole(n: f64) -> usize {
     n
 }
 
-/// Where the picture changes by more than is usual around: the mean in a window and so many standard deviations.
+/// Where the picture changes by more than is usual around: the mean in a window and so many
+/// standard deviations.
 fn strong(strength: &[f64], size: [u32; 2], window: usize, sigma: f64) -> Bitmap {
     let [width, height] = size.map(|n| n as usize);
     // Sums over everything left of and above a place, so that a window is four of them.

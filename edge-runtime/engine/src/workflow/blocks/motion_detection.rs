@@ -12,7 +12,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
 };
-use crate::workflow::block_api::stateful::{Fleeting, Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -77,7 +77,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("detections", &[Kind::ObjectDetection]),
         Output::new("motion_zones", &[Kind::ListOfValues]),
     ],
-    build: |_| Ok(remembering(Motion)),
+    build: |_| Ok(stateful_instance(Motion)),
     ..Manifest::BASE
 }];
 
@@ -97,7 +97,7 @@ struct Seen {
 }
 
 impl Stateful for Motion {
-    type State = Fleeting<Learned>;
+    type State = Unsaved<Learned>;
 
     fn run(&self, learned: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;

@@ -6,7 +6,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, Manifest, POSITIVE, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Sent, sealed};
 use crate::workflow::language::kinds::Kind;
@@ -92,7 +92,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
     ],
     outputs: sink::PLAIN_OUTPUTS,
-    build: |_| Ok(remembering(Publish)),
+    build: |_| Ok(stateful_instance(Publish)),
     ..Manifest::BASE
 }];
 

@@ -117,8 +117,8 @@ const fn version(
     }
 }
 
-/// What every step that finds objects can be told, in the order in which [`Model`] reads it, and behind it what is its own.
-/// `N` is the number of both; a wrong one does not compile.
+/// What every step that finds objects can be told, in the order in which [`Model`] reads it, and
+/// behind it what is its own. `N` is the number of both; a wrong one does not compile.
 pub(super) const fn properties<const N: usize>(
     confidence: Property,
     agnostic: Property,
@@ -190,7 +190,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
 ];
 
-/// A step that asks a model for objects; the first eleven properties are those of [`BLOCKS`], in their order.
+/// A step that asks a model for objects; the first eleven properties are those of [`BLOCKS`], in
+/// their order.
 pub(super) struct Model {
     task: Task,
     /// Position of a property with the lowest score of a keypoint, where there is one.

@@ -13,7 +13,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use crate::workflow::language::kinds::Kind;
 
@@ -37,7 +37,7 @@ const V1: Manifest = Manifest {
     role: Role::Other,
     properties: &[METADATA, TRACKED, TRIGGERING_ANCHOR, REFERENCE_PATH],
     outputs: &[Output::new("path_deviation_detections", BOXES)],
-    build: |_| Ok(remembering(Deviation)),
+    build: |_| Ok(stateful_instance(Deviation)),
     ..Manifest::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -65,9 +65,9 @@ struct Ways {
     tracks: Recent<Way>,
 }
 
-/// How far a way so far is from each beginning of the path: the last row of the table by which Eiter and Mannila
-/// ("Computing discrete Fréchet distance", 1994) compute the distance. A row follows from the one before, so that no way
-/// has to be kept.
+/// How far a way so far is from each beginning of the path: the last row of the table by which
+/// Eiter and Mannila ("Computing discrete Fréchet distance", 1994) compute the distance. A row
+/// follows from the one before, so that no way has to be kept.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Way(Vec<f64>);
 

@@ -12,7 +12,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -82,7 +82,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         "transformed_rect_width",
         "transformed_rect_height",
     ],
-    build: |_| Ok(remembering(Correct)),
+    build: |_| Ok(stateful_instance(Correct)),
     ..Manifest::BASE
 }];
 
@@ -203,7 +203,8 @@ fn turned(mut corners: [Point; 4]) -> [Point; 4] {
     best
 }
 
-/// The way from the corners to a rectangle of this size, and by how much it was made larger for the detections.
+/// The way from the corners to a rectangle of this size, and by how much it was made larger for the
+/// detections.
 fn way(
     corners: [Point; 4],
     size: [i64; 2],
@@ -255,7 +256,8 @@ struct Part {
 impl Part {
     /// Grows until it holds a point of every detection.
     fn hold(&mut self, all: &Detections, anchor: &str) -> Result<(), String> {
-        // Each side, by the places of its corners clockwise, with the corners of a box that lie farthest on that side.
+        // Each side, by the places of its corners clockwise, with the corners of a box that lie
+        // farthest on that side.
         let sides = [
             (0, 1, [Anchor::BottomLeft, Anchor::TopLeft]),
             (2, 3, [Anchor::BottomRight, Anchor::TopRight]),
@@ -282,8 +284,8 @@ impl Part {
         Ok(())
     }
 
-    /// Moves a side out so far that a point beyond it lies on it; by how many pixels its second corner moved, or the first
-    /// where the side is left or above.
+    /// Moves a side out so far that a point beyond it lies on it; by how many pixels its second
+    /// corner moved, or the first where the side is left or above.
     fn push(&mut self, from: usize, to: usize, p: Point) -> Result<f64, String> {
         let (a, b) = (self.corners[from], self.corners[to]);
         let beyond = (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x) <= 0.0;

@@ -3,7 +3,7 @@
 use super::video_of;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -30,7 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
     ],
     outputs: &[],
-    build: |_| Ok(remembering(Limiter)),
+    build: |_| Ok(stateful_instance(Limiter)),
     ..Manifest::BASE
 }];
 
@@ -48,7 +48,8 @@ impl Stateful for Limiter {
         } else {
             video_of(call.arg(3))?.time_s()
         };
-        // A clock that went back starts the cooldown anew rather than blocking until it has caught up.
+        // A clock that went back starts the cooldown anew rather than blocking until it has caught
+        // up.
         if last.is_none_or(|last| since(last, time) >= cooldown || time < last) {
             *last = Some(time);
             call.go_on(0);
@@ -57,8 +58,8 @@ impl Stateful for Limiter {
     }
 }
 
-/// Seconds between two times, each to the microsecond as the peer has it: the ninth frame of thirty a second comes 0.3 s after the one that
-/// passed, whatever is left over behind the point.
+/// Seconds between two times, each to the microsecond as the peer has it: the ninth frame of thirty
+/// a second comes 0.3 s after the one that passed, whatever is left over behind the point.
 fn since(last: f64, time: f64) -> f64 {
     let micros = |seconds: f64| (seconds * 1e6).round_ties_even();
     (micros(time) - micros(last)) / 1e6

@@ -1,10 +1,11 @@
-//! Says what happens in a video, from when to when, by a model that the program around the workflow runs and that looks at runs
-//! of frames.
+//! Says what happens in a video, from when to when, by a model that the program around the workflow
+//! runs and that looks at runs of frames.
 //!
-//! A run covers as many seconds as the model has learned from, in source time: at each of its moments the frame that was
-//! there then. So a camera that gives fewer frames than the model wants has some of them twice, as it is in training, and
-//! none is judged before a run is covered. Invariant: what is kept of a video is its timeline, of bounded length, and small
-//! copies of the frames of one run; of few videos at a time.
+//! A run covers as many seconds as the model has learned from, in source time: at each of its
+//! moments the frame that was there then. So a camera that gives fewer frames than the model wants
+//! has some of them twice, as it is in training, and none is judged before a run is covered.
+//! Invariant: what is kept of a video is its timeline, of bounded length, and small copies of the
+//! frames of one run; of few videos at a time.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -20,16 +21,18 @@ use crate::workflow::block_api::host::{ClassScore, RunWanted, Task};
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
 };
-use crate::workflow::block_api::stateful::{Fleeting, Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, RgbPixels};
 use crate::workflow::values::value::Value;
 
 /// Most actions of a video that are remembered; of more, those that ended first are forgotten.
 const MOST_ACTIONS: usize = 5000;
-/// Most videos of which frames are kept; of more, the one that was not seen for longest is forgotten.
+/// Most videos of which frames are kept; of more, the one that was not seen for longest is
+/// forgotten.
 const MOST_VIDEOS: usize = 8;
-/// Part of the time between two frames of a run by which a frame may come early: cameras are not that even.
+/// Part of the time between two frames of a run by which a frame may come early: cameras are not
+/// that even.
 const EARLY: f64 = 0.1;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -75,7 +78,7 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     if let Some(stride) = setup.literals.get("stride_seconds").and_then(Json::as_f64) {
         check_stride(stride)?;
     }
-    Ok(remembering(Watch))
+    Ok(stateful_instance(Watch))
 }
 
 fn check_stride(stride: f64) -> Result<f64, String> {
@@ -151,7 +154,7 @@ impl Videos {
 }
 
 impl Stateful for Watch {
-    type State = Fleeting<Videos>;
+    type State = Unsaved<Videos>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
@@ -224,7 +227,8 @@ fn filter(value: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// What happens, of the classes that are asked for: each that is likely enough, or the likeliest of all where one thing happens at a time.
+/// What happens, of the classes that are asked for: each that is likely enough, or the likeliest of
+/// all where one thing happens at a time.
 fn happening(
     mut scores: Vec<ClassScore>,
     classes: &[String],
@@ -275,8 +279,8 @@ impl Video {
         self.last_look.is_some_and(|last| now >= last + stride)
     }
 
-    /// The frames of the run that ends now: at each of its moments the newest one. None where there was no frame at its first moment, or the frames
-    /// stopped for longer than a run takes.
+    /// The frames of the run that ends now: at each of its moments the newest one. None where there
+    /// was no frame at its first moment, or the frames stopped for longer than a run takes.
     fn covering(&self, now: f64, wanted: &RunWanted) -> Option<Vec<Sample>> {
         let step = 1.0 / wanted.fps;
         let window = wanted.frames as f64 * step;
@@ -354,7 +358,8 @@ impl Action {
     }
 }
 
-/// A copy of a picture whose longest side is no longer than this; the picture itself where it is small already.
+/// A copy of a picture whose longest side is no longer than this; the picture itself where it is
+/// small already.
 fn small(rgb: &Arc<RgbPixels>, longest: u32) -> Arc<RgbPixels> {
     if rgb.width.max(rgb.height) <= longest {
         return Arc::clone(rgb);

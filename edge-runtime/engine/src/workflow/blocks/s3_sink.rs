@@ -5,7 +5,7 @@ use watchkeeper_contract::effect::{Effect, S3Write};
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Log, Sent, sealed};
 use crate::workflow::language::kinds::Kind;
@@ -57,11 +57,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
     ],
     outputs: sink::PLAIN_OUTPUTS,
-    build: |_| Ok(remembering(Save)),
+    build: |_| Ok(stateful_instance(Save)),
     ..Manifest::BASE
 }];
 
-/// Most bytes of one object that grows: as everything of it is sent with each content, a new one is begun then.
+/// Most bytes of one object that grows: as everything of it is sent with each content, a new one is
+/// begun then.
 const MOST_BYTES: usize = 4 << 20;
 
 struct Save;

@@ -1,4 +1,5 @@
-//! Says which pixels belong to what boxes point at, by a model that the program around the workflow runs.
+//! Says which pixels belong to what boxes point at, by a model that the program around the workflow
+//! runs.
 
 use std::sync::Arc;
 
@@ -16,7 +17,8 @@ use crate::workflow::block_api::manifest::{
 use crate::workflow::language::kinds::Kind;
 
 const VERSIONS: &[&str] = &["hiera_large", "hiera_small", "hiera_tiny", "hiera_b_plus"];
-/// Most pixels of all masks of a picture: a mask has one byte for each pixel of the picture, and the masks of a picture are made together.
+/// Most pixels of all masks of a picture: a mask has one byte for each pixel of the picture, and
+/// the masks of a picture are made together.
 const MOST_PIXELS: u64 = 64 << 20;
 /// Most parts of masks that one picture is told with.
 const MOST_PARTS: usize = 4096;

@@ -1,4 +1,5 @@
-//! Says what each pixel of a picture belongs to, by a model that the program around the workflow runs.
+//! Says what each pixel of a picture belongs to, by a model that the program around the workflow
+//! runs.
 
 use std::sync::Arc;
 

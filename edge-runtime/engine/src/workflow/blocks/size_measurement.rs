@@ -56,7 +56,8 @@ fn dimensions(value: &Value) -> Result<[f64; 2], String> {
     }
 }
 
-/// Width and height of an outline: the sides of the smallest turned rectangle around it, the flatter one first.
+/// Width and height of an outline: the sides of the smallest turned rectangle around it, the
+/// flatter one first.
 fn aligned(outline: &[Point]) -> Option<[f64; 2]> {
     if polygon_area(outline) <= 0.0 {
         return None;

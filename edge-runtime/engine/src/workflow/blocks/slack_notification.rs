@@ -7,7 +7,7 @@ use watchkeeper_contract::effect::{Effect, SlackMessage};
 use super::super::uql::Chain;
 use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::remembering;
+use crate::workflow::block_api::stateful::stateful_instance;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Sent, Session, Sink, attachments, sealed};
 use crate::workflow::blocks::common::template;
@@ -46,7 +46,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(remembering(Notify {
+    Ok(stateful_instance(Notify {
         operations: setup.parse("message_parameters_operations")?,
     }))
 }

@@ -12,7 +12,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, PerVideo, TRACKED};
 use crate::workflow::language::kinds::Kind;
 
@@ -42,7 +42,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .nullable(),
     ],
     outputs: &[Output::new("tracked_detections", BOXES)],
-    build: |_| Ok(remembering(Stabilize)),
+    build: |_| Ok(stateful_instance(Stabilize)),
     ..Manifest::BASE
 }];
 
@@ -58,8 +58,9 @@ struct Objects {
     speeds: Vec<(TrackId, Speed)>,
 }
 
-/// The speed of an object in pixels a frame, by a Kalman filter on the mean of the latest ones (Welch and Bishop, "An
-/// introduction to the Kalman filter"). Both directions have the same uncertainty, so that it is one number.
+/// The speed of an object in pixels a frame, by a Kalman filter on the mean of the latest ones
+/// (Welch and Bishop, "An introduction to the Kalman filter"). Both directions have the same
+/// uncertainty, so that it is one number.
 #[derive(Serialize, Deserialize)]
 struct Speed {
     velocity: Point,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{COUNT, Manifest, Output, Property, Role, SHARE};
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 
 const IMAGES: Property =
@@ -34,7 +34,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ],
         outputs: OUTPUTS,
         batch: &["images"],
-        build: |_| Ok(remembering(Cut { in_shares: false })),
+        build: |_| Ok(stateful_instance(Cut { in_shares: false })),
         ..Manifest::BASE
     },
     Manifest {
@@ -51,7 +51,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ],
         outputs: OUTPUTS,
         batch: &["images"],
-        build: |_| Ok(remembering(Cut { in_shares: true })),
+        build: |_| Ok(stateful_instance(Cut { in_shares: true })),
         ..Manifest::BASE
     },
 ];

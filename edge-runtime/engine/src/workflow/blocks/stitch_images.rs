@@ -81,7 +81,8 @@ impl Block for Stitch {
     }
 }
 
-/// Both pictures in one, which is made when someone looks; `None` where no way from the one to the other is found.
+/// Both pictures in one, which is made when someone looks; `None` where no way from the one to the
+/// other is found.
 fn joined(
     images: [&Arc<ImageValue>; 2],
     found: &[Found; 2],

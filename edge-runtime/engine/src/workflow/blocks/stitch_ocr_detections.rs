@@ -301,8 +301,9 @@ fn by_gaps(mut letters: Vec<Letter>, way: Way, delimiter: &str, multiplier: f64)
     texts.join(way.line_break())
 }
 
-/// The limit between small and large gaps, in shares of a letter: that which parts them best (Otsu, "A threshold selection
-/// method from gray-level histograms", 1979). None where the large ones are no gaps between words.
+/// The limit between small and large gaps, in shares of a letter: that which parts them best (Otsu,
+/// "A threshold selection method from gray-level histograms", 1979). None where the large ones are
+/// no gaps between words.
 fn limit(gaps: &[f64]) -> Option<f64> {
     if gaps.len() < 2 {
         return None;

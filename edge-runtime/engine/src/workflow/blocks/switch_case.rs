@@ -64,7 +64,8 @@ impl Digits {
     }
 }
 
-/// The text by which the language compares a value; texts and whole numbers, by which switches are set frame after frame, take no memory.
+/// The text by which the language compares a value; texts and whole numbers, by which switches are
+/// set frame after frame, take no memory.
 fn text_of<'a>(value: &'a Value, digits: &'a mut Digits) -> Cow<'a, str> {
     match value {
         Value::Text(text) => Cow::Borrowed(text),

@@ -110,7 +110,8 @@ impl Block for Match {
     }
 }
 
-/// Where a picture correlates with a template by at least so much. Lewis, "Fast normalized cross-correlation", 1995.
+/// Where a picture correlates with a template by at least so much. Lewis, "Fast normalized
+/// cross-correlation", 1995.
 fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
     #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
     let count = part.data.len() as f64;
@@ -133,7 +134,8 @@ fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
             }
             let spread = (squares - sum * sum / count).max(0.0);
             let norm = (spread * energy).sqrt();
-            // A template without any contrast is like everything; such a place is like nothing else.
+            // A template without any contrast is like everything; such a place is like nothing
+            // else.
             let likeness = match norm > 1e-6 {
                 true => product / norm,
                 false if energy > 1e-6 => 0.0,
@@ -148,7 +150,8 @@ fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
     places
 }
 
-/// Boxes that don't overlap by more than so much; of those that do, the last stays. The order is kept.
+/// Boxes that don't overlap by more than so much; of those that do, the last stays. The order is
+/// kept.
 fn apart(boxes: &[BBox], most: f64) -> Vec<BBox> {
     let mut kept: Vec<BBox> = Vec::new();
     for b in boxes.iter().rev() {

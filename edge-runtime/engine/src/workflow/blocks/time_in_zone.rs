@@ -10,7 +10,7 @@ use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use crate::workflow::language::kinds::Kind;
 
@@ -65,17 +65,17 @@ pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/time_in_zone@v1",
         &[FRAME, METADATA, TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(remembering(Timer { clock: 1 })),
+        |_| Ok(stateful_instance(Timer { clock: 1 })),
     ),
     version(
         "roboflow_core/time_in_zone@v2",
         &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(remembering(Timer { clock: 0 })),
+        |_| Ok(stateful_instance(Timer { clock: 0 })),
     ),
     version(
         "roboflow_core/time_in_zone@v3",
         &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(remembering(Timer { clock: 0 })),
+        |_| Ok(stateful_instance(Timer { clock: 0 })),
     ),
 ];
 

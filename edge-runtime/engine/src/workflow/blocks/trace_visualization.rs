@@ -5,7 +5,7 @@ use watchkeeper_vision::draw::Traces;
 use super::require_tracks;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{ANCHORS, COUNT, Default as Or, Manifest, Property};
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::drawing::Ink;
 use crate::workflow::blocks::common::per_video::PerVideo;
@@ -39,7 +39,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Int(1)),
     ],
-    build: |_| Ok(remembering(Draw)),
+    build: |_| Ok(stateful_instance(Draw)),
     ..drawing::BASE
 }];
 

@@ -12,7 +12,7 @@ use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     ANY_DETECTIONS, COUNT, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -128,7 +128,7 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
             "reattach_window is {window} and has to be at most state_ttl, which is {ttl}"
         ));
     }
-    Ok(remembering(Lock))
+    Ok(stateful_instance(Lock))
 }
 
 struct Lock;

@@ -1,4 +1,5 @@
-//! Follows objects from frame to frame with our own tracker. Takes and gives what `byte_tracker@v3` does.
+//! Follows objects from frame to frame with our own tracker. Takes and gives what `byte_tracker@v3`
+//! does.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::instances;
 use crate::workflow::blocks::common::instances::{Instances, Video};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
@@ -64,7 +65,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(remembering(Step {
+    Ok(stateful_instance(Step {
         cache_size: instances::cache_size(setup),
     }))
 }
@@ -99,7 +100,8 @@ impl Stateful for Step {
                 instances: Instances::new(self.cache_size),
             })
         })?;
-        // Properties may come from other steps, and a camera's rate may be known only after some frames.
+        // Properties may come from other steps, and a camera's rate may be known only after some
+        // frames.
         video.tracker.set_config(config);
         let mut tracked = call.blank(0);
         let out = Arc::make_mut(&mut tracked);

@@ -9,7 +9,7 @@ use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
 };
-use crate::workflow::block_api::stateful::remembering;
+use crate::workflow::block_api::stateful::stateful_instance;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Rest, Sent, Session, Sink, sealed, texts};
 use crate::workflow::blocks::common::template;
@@ -116,13 +116,13 @@ pub(super) const BLOCKS: &[Manifest] = &[
 const MOST_TEXT: usize = 1600;
 
 fn first(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(remembering(First {
+    Ok(stateful_instance(First {
         operations: setup.parse("message_parameters_operations")?,
     }))
 }
 
 fn second(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(remembering(Second {
+    Ok(stateful_instance(Second {
         operations: setup.parse("message_parameters_operations")?,
     }))
 }

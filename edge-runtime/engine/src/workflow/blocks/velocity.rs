@@ -13,7 +13,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::language::kinds::Kind;
 
@@ -44,7 +44,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Float(1.0)),
     ],
     outputs: &[Output::new("velocity_detections", DETECTIONS)],
-    build: |_| Ok(remembering(Velocity)),
+    build: |_| Ok(stateful_instance(Velocity)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
@@ -116,7 +116,8 @@ impl Stateful for Velocity {
     }
 }
 
-/// Pixels a second since the last time; nothing for a new track, or where time stood still or went back.
+/// Pixels a second since the last time; nothing for a new track, or where time stood still or went
+/// back.
 fn velocity(last: Option<Last>, at: Point, time_s: f64) -> Point {
     match last {
         Some(last) if time_s > last.time_s => {

@@ -1,6 +1,8 @@
-//! Writes events into files on the box, each with its pictures, to be carried to Roboflow's event service by somebody else.
+//! Writes events into files on the box, each with its pictures, to be carried to Roboflow's event
+//! service by somebody else.
 //!
-//! A file is a `tar` archive compressed by `gzip`: `payload.json`, which says what happened, and the pictures below `images/`.
+//! A file is a `tar` archive compressed by `gzip`: `payload.json`, which says what happened, and
+//! the pictures below `images/`.
 
 use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
@@ -10,7 +12,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::sink::{DISABLE_SINK, FIRE_AND_FORGET, Rest, Sent};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::codec;
@@ -180,7 +182,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("bundle_path", &[Kind::Text]),
         Output::new("message", &[Kind::Text]),
     ],
-    build: |_| Ok(remembering(Pack)),
+    build: |_| Ok(stateful_instance(Pack)),
     ..Manifest::BASE
 }];
 
@@ -381,7 +383,8 @@ fn of_detections(all: &Detections, lists: &mut Map<String, Json>) {
     }
 }
 
-/// The classes of a classification with one label or with several: those that it decided for, else all that it tells.
+/// The classes of a classification with one label or with several: those that it decided for, else
+/// all that it tells.
 fn classifications(prediction: &Json) -> Vec<Json> {
     let row = |class: &str, details: &Json| {
         let confidence = details.get("confidence").unwrap_or(details);

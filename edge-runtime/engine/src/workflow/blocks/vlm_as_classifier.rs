@@ -138,7 +138,8 @@ fn unique(classes: &[String]) -> impl Iterator<Item = (&str, usize)> {
         .map(move |(_, class)| (class.as_str(), last(class)))
 }
 
-/// A result with several labels: the best score of each class that was named, nothing for the others.
+/// A result with several labels: the best score of each class that was named, nothing for the
+/// others.
 fn several(said: &Json, classes: &[String]) -> Option<Entries> {
     let mut named: Vec<(String, f64)> = Vec::new();
     for entry in said.as_array()? {

@@ -125,7 +125,8 @@ fn build(setup: &Setup<'_>, first: bool) -> Result<Box<dyn Instance>, String> {
 enum Notation {
     /// Sides in shares of the picture, or `box_2d` as y, x, y, x in thousandths.
     Gemini,
-    /// `box_2d` in pixels of the picture as it was sent, at most so long on its longer side; sides in shares otherwise.
+    /// `box_2d` in pixels of the picture as it was sent, at most so long on its longer side; sides
+    /// in shares otherwise.
     Pixels(Upload),
     /// `box_2d` in hundredths.
     Percent,
@@ -425,7 +426,8 @@ fn florence(said: &Json, task: &str, classes: &[String]) -> Option<Vec<Found>> {
     Some(found)
 }
 
-/// A number of four digits for a name, the same on every box: from the first nine digits of its MD5 sum.
+/// A number of four digits for a name, the same on every box: from the first nine digits of its MD5
+/// sum.
 fn md5_number(name: &str) -> i64 {
     let digest = Md5::digest(name.as_bytes());
     let head = digest

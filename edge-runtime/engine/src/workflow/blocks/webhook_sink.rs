@@ -6,11 +6,11 @@ use std::sync::Arc;
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
 
 use super::super::uql::{Chain, apply_alone, named_operations};
-use crate::workflow::block_api::block::{Call, Ids};
+use crate::workflow::block_api::block::{Call, IdCounter};
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, Property, Role, Shape,
 };
-use crate::workflow::block_api::stateful::remembering;
+use crate::workflow::block_api::stateful::stateful_instance;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Rest, Sent, Sink, attachments, sealed};
 use crate::workflow::language::kinds::Kind;
@@ -109,7 +109,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: sink::OUTPUTS,
     build: |setup| {
-        Ok(remembering(Webhook {
+        Ok(stateful_instance(Webhook {
             json_operations: setup.parse("json_payload_operations")?,
             file_operations: setup.parse("multi_part_encoded_files_operations")?,
             form_operations: setup.parse("form_data_operations")?,
@@ -214,7 +214,7 @@ fn pairs(value: &Value) -> Vec<(String, String)> {
 fn changed(
     value: &Value,
     operations: &BTreeMap<String, Chain>,
-    ids: &Ids,
+    ids: &IdCounter,
 ) -> Result<Value, String> {
     let changed = entries(value).map(|(name, value)| {
         let value = match operations.get(&**name) {

@@ -1,4 +1,5 @@
-//! Finds objects that a step describes in words, by a model that the program around the workflow runs.
+//! Finds objects that a step describes in words, by a model that the program around the workflow
+//! runs.
 
 use super::clip::version;
 use super::object_detection_model::limit;

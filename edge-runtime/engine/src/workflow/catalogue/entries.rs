@@ -1,6 +1,6 @@
-//! The catalogue: what a person, a program or a model has to know to use a block, made from its manifest.
+//! The block catalogue: descriptions of blocks for users, programs and LLMs.
 //!
-//! Invariant: nothing is said here that the manifests and the table of types do not say.
+//! - Made from the manifests and the table of types only.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::workflow::language::subworkflow::INNER;
 use crate::workflow::language::types;
 use crate::workflow::language::types::Known;
 
-/// Every block, in the order of the families.
+/// All blocks, in the order of the families.
 #[must_use]
 pub fn catalogue() -> Vec<BlockSummary> {
     blocks::all().map(summary).collect()
 }
 
-/// Everything about the block of this type, canonical or alias.
+/// Returns the description of a block by type or alias.
 #[must_use]
 pub fn details(r#type: &str) -> Option<BlockDetails> {
     let manifest = blocks::find(r#type)?;
@@ -34,15 +34,16 @@ pub fn details(r#type: &str) -> Option<BlockDetails> {
     })
 }
 
-/// Likeness (Jaro and Winkler's, 0 to 1) from which a name may have been meant.
-const LIKE: f64 = 0.85;
+/// Minimum similarity (Jaro-Winkler, 0 to 1) of a suggested type.
+const MIN_SIMILARITY: f64 = 0.85;
 
-/// The block whose type is most like `wanted`, by its own name where no namespace or no version was written; of equals the latest.
+/// Returns the block with the most similar type; of equal ones the latest version. Namespace and
+/// version are ignored if `wanted` lacks them.
 #[must_use]
 pub fn nearest_block(wanted: &str) -> Option<String> {
-    // The namespace would make every block of it look alike.
+    // A common namespace would make all of its blocks look similar.
     let own_name = |r#type: &str| r#type.rsplit('/').next().unwrap_or_default().to_owned();
-    // No type is longer, and likeness takes time by the square of the length.
+    // No type is longer, and similarity costs the square of the length.
     let wanted: String = own_name(wanted).chars().take(200).collect();
     blocks::all()
         .map(|block| {
@@ -56,43 +57,42 @@ pub fn nearest_block(wanted: &str) -> Option<String> {
             (likeness, block.name)
         })
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness >= LIKE)
+        .filter(|(likeness, _)| *likeness >= MIN_SIMILARITY)
         .map(|(_, name)| name.to_owned())
 }
 
-/// A family of the language that is not on this box.
+/// A family of the language that is not supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotHere {
-    /// Type without its version.
+pub struct UnsupportedFamily {
     pub family: String,
-    /// Why, as a clause to follow "because it".
+    /// Why, as a clause that follows "because it".
     pub reason: String,
-    /// Family of the block that comes nearest to it.
+    /// Family of the nearest supported block.
     pub nearest: Option<String>,
 }
 
-/// Families that run in somebody's cloud, or need a model or a driver that this box doesn't carry, each once.
+/// Families that need a cloud service, a model or a driver that is not available, each once.
 #[must_use]
-pub fn not_here() -> Vec<NotHere> {
-    let mut found: Vec<NotHere> = Vec::new();
+pub fn unsupported_families() -> Vec<UnsupportedFamily> {
+    let mut found: Vec<UnsupportedFamily> = Vec::new();
     for known in types::all() {
         let family = types::family(known.name);
         if !found.iter().any(|f| f.family == family) {
-            found.extend(why_not(known.name));
+            found.extend(why_unsupported(known.name));
         }
     }
     found
 }
 
-/// Why there is no block of this type here, where the language has it; a type without a version means its family.
+/// Returns why a type of the language is not supported; a type without version means its family.
 #[must_use]
-pub fn why_not(r#type: &str) -> Option<NotHere> {
+pub fn why_unsupported(r#type: &str) -> Option<UnsupportedFamily> {
     let known = types::find(r#type).or_else(|| {
         let of_family = |known: &&Known| types::family(known.name) == r#type;
         types::all().iter().find(of_family)
     })?;
     let elsewhere = types::elsewhere(known)?;
-    Some(NotHere {
+    Some(UnsupportedFamily {
         family: types::family(known.name).to_owned(),
         reason: elsewhere.reason.to_owned(),
         nearest: elsewhere
@@ -102,43 +102,44 @@ pub fn why_not(r#type: &str) -> Option<NotHere> {
     })
 }
 
-/// What this box makes of a family of the language.
+/// Support of a family of the language.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
-    /// It has blocks of these versions.
-    Here(Vec<&'static str>),
-    /// Its steps are replaced by the steps of the definition that they name, so that it needs no block.
+pub enum FamilyState {
+    /// Supported in these versions.
+    Supported(Vec<&'static str>),
+    /// Replaced by the steps of its definition, without a block.
     Inlined,
-    /// It is not for this box.
-    NotHere(NotHere),
-    /// It belongs here and has no block yet.
+    Unsupported(UnsupportedFamily),
+    /// Supported in principle, but has no block yet.
     Missing,
 }
 
-/// Every family of the language and of this project, by name.
+/// All families of the language and of this project, by name.
 #[must_use]
-pub fn families() -> BTreeMap<&'static str, State> {
+pub fn families() -> BTreeMap<&'static str, FamilyState> {
     let mut found = BTreeMap::new();
     for manifest in blocks::all() {
         let (name, version) = manifest.name.split_once('@').unwrap_or((manifest.name, ""));
-        let state = found.entry(name).or_insert(State::Here(Vec::new()));
-        if let State::Here(versions) = state {
+        let state = found
+            .entry(name)
+            .or_insert(FamilyState::Supported(Vec::new()));
+        if let FamilyState::Supported(versions) = state {
             versions.push(version);
         }
     }
     for known in types::all() {
-        found
-            .entry(types::family(known.name))
-            .or_insert_with(|| match why_not(known.name) {
-                _ if known.name == INNER => State::Inlined,
-                Some(why) => State::NotHere(why),
-                None => State::Missing,
-            });
+        found.entry(types::family(known.name)).or_insert_with(|| {
+            match why_unsupported(known.name) {
+                _ if known.name == INNER => FamilyState::Inlined,
+                Some(why) => FamilyState::Unsupported(why),
+                None => FamilyState::Missing,
+            }
+        });
     }
     found
 }
 
-/// Types of the language that belong on this box and have no block yet.
+/// Types without a block yet.
 #[must_use]
 pub fn missing() -> Vec<&'static str> {
     let is_known = |k: &Known| blocks::find(k.name).is_some() || k.name == INNER;
@@ -162,7 +163,7 @@ fn summary(manifest: &Manifest) -> BlockSummary {
     }
 }
 
-/// JSON Schema (2020-12) of a step of this block.
+/// Returns the JSON Schema (2020-12) of a step of this block.
 fn schema(manifest: &Manifest) -> Json {
     let aliases = types::aliases(manifest.name);
     let names: Vec<&str> = std::iter::once(manifest.name)
@@ -254,30 +255,8 @@ fn literal_schema(shape: Shape) -> Option<Json> {
         Shape::Selector => return None,
         Shape::Any => json!({}),
         Shape::Boolean => json!({"type": "boolean"}),
-        Shape::Integer(min, max) => {
-            let mut map = Map::new();
-            map.insert("type".into(), "integer".into());
-            if min > i64::MIN {
-                map.insert("minimum".into(), min.into());
-            }
-            if max < i64::MAX {
-                map.insert("maximum".into(), max.into());
-            }
-            Json::Object(map)
-        }
-        Shape::Number(min, max) => {
-            let mut map = Map::new();
-            map.insert("type".into(), "number".into());
-            if min == f64::MIN_POSITIVE {
-                map.insert("exclusiveMinimum".into(), 0.into());
-            } else if min.is_finite() {
-                map.insert("minimum".into(), min.into());
-            }
-            if max.is_finite() {
-                map.insert("maximum".into(), max.into());
-            }
-            Json::Object(map)
-        }
+        Shape::Integer(min, max) => integer_schema(min, max),
+        Shape::Number(min, max) => number_schema(min, max),
         Shape::Text => json!({"type": "string"}),
         Shape::Scalar => json!({"type": ["string", "number", "boolean"]}),
         Shape::Choice(choices) => json!({"enum": choices}),
@@ -286,18 +265,7 @@ fn literal_schema(shape: Shape) -> Option<Json> {
         Shape::Texts(least) => {
             json!({"type": "array", "items": {"type": "string"}, "minItems": least})
         }
-        Shape::ListOf(item, least, most) => {
-            let mut map = Map::new();
-            map.insert("type".into(), "array".into());
-            map.extend(literal_schema(*item).map(|item| ("items".to_owned(), item)));
-            if least > 0 {
-                map.insert("minItems".into(), least.into());
-            }
-            if most < usize::MAX {
-                map.insert("maxItems".into(), most.into());
-            }
-            Json::Object(map)
-        }
+        Shape::ListOf(item, least, most) => list_schema(*item, least, most),
         Shape::DictOf(item) => {
             json!({"type": "object", "additionalProperties": literal_schema(*item)})
         }
@@ -315,4 +283,43 @@ fn literal_schema(shape: Shape) -> Option<Json> {
         }
         Shape::Grammar(grammar) => json!({"type": grammar.json, "format": grammar.what}),
     })
+}
+
+fn integer_schema(min: i64, max: i64) -> Json {
+    let mut map = Map::new();
+    map.insert("type".into(), "integer".into());
+    if min > i64::MIN {
+        map.insert("minimum".into(), min.into());
+    }
+    if max < i64::MAX {
+        map.insert("maximum".into(), max.into());
+    }
+    Json::Object(map)
+}
+
+fn number_schema(min: f64, max: f64) -> Json {
+    let mut map = Map::new();
+    map.insert("type".into(), "number".into());
+    if min == f64::MIN_POSITIVE {
+        map.insert("exclusiveMinimum".into(), 0.into());
+    } else if min.is_finite() {
+        map.insert("minimum".into(), min.into());
+    }
+    if max.is_finite() {
+        map.insert("maximum".into(), max.into());
+    }
+    Json::Object(map)
+}
+
+fn list_schema(item: Shape, min_items: usize, max_items: usize) -> Json {
+    let mut map = Map::new();
+    map.insert("type".into(), "array".into());
+    map.extend(literal_schema(item).map(|item| ("items".to_owned(), item)));
+    if min_items > 0 {
+        map.insert("minItems".into(), min_items.into());
+    }
+    if max_items < usize::MAX {
+        map.insert("maxItems".into(), max_items.into());
+    }
+    Json::Object(map)
 }

@@ -1,4 +1,4 @@
-//! Descriptions of blocks for people, programs and models, made from the manifests.
+//! Descriptions of blocks for users, programs and LLMs, made from the manifests.
 
 pub(crate) mod entries;
 pub(crate) mod property_schema;

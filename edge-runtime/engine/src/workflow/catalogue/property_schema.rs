@@ -1,21 +1,21 @@
-//! What may be written for a property of a step, read from its JSON Schema for people: the command line and the document of the blocks word it from here.
+//! The ways in which a property can be given, read from its JSON Schema.
 //!
-//! Invariant: it says what [`details`](crate::workflow::details) says in its schema, and no more.
+//! The command line and docs/ref/blocks.md describe properties with it.
 
 use serde_json::Value as Json;
 
-/// One of the ways in which a property can be given.
+/// One way in which a property can be given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Takes {
-    /// A selector that carries one of these kinds.
+    /// A selector of one of these kinds.
     Selector(Vec<String>),
     /// One of these values, written as JSON.
     OneOf(Vec<String>),
-    /// A value of a type, in words, with its bounds: `number 0 to 1`.
+    /// A literal, as type and bounds: `number 0 to 1`.
     Literal(String),
 }
 
-/// The ways in which the property of this schema can be given, in the schema's order.
+/// Returns the ways to give the property with this schema, in the schema's order.
 #[must_use]
 pub fn takes(schema: &Json) -> Vec<Takes> {
     match schema["anyOf"].as_array() {
@@ -60,7 +60,7 @@ mod tests {
     use crate::workflow::details;
 
     #[test]
-    fn bounds_values_and_selectors_are_told_apart() {
+    fn schemas_map_to_bounds_values_and_selectors() {
         let schema = json!({"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"kinds": ["float"], "type": "string"}, {"enum": ["a", null]}]});
         let told = [
             Takes::Literal("number 0 to 1".to_owned()),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn every_property_of_every_block_can_be_given() {
+    fn every_property_has_a_way_to_be_given() {
         for block in catalogue() {
             let details = details(&block.r#type).unwrap();
             for (name, schema) in details.schema["properties"].as_object().unwrap() {

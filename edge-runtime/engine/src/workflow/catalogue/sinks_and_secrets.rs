@@ -1,7 +1,8 @@
-//! What a definition sends out of the box, and the secrets that stand in it as text: for whoever shows a definition to a person, a model or a file.
+//! Which steps of a definition send data out, and which secrets it contains as text.
 //!
-//! Invariants: which properties take a secret, and which blocks send, is what their manifests say; a selector is not a secret, and neither is the name of
-//! one. Works on any document, compiled or not, and on steps in branches and inner workflows as on others.
+//! - Manifests decide which properties take a secret and which blocks send.
+//! - Selectors and names of secrets are not secrets.
+//! - Works on any document, compiled or not, including steps in branches and inner workflows.
 
 use std::collections::BTreeSet;
 
@@ -11,28 +12,27 @@ use crate::workflow::block_api::manifest::{Manifest, Property, Role};
 use crate::workflow::blocks;
 use crate::workflow::language::kinds::Kind;
 
-/// Property of the blocks that call an address that the definition names. What stands behind the host may be as good as a password: a hook's address is all
-/// that is needed to use it.
+/// Property with the address that a block calls. Its path may be a credential, as in a web hook.
 const ADDRESS: &str = "url";
-/// Properties that say where a step connects to. A secret in the step is meant for whoever is there.
+/// Properties that name the destination of a step, which receives the step's secret.
 pub const DESTINATION: [&str; 6] = ["url", "host", "port", "tls", "smtp_server", "smtp_port"];
-/// Property by which a step fills the inputs of the workflow in it.
+/// Property that fills the inputs of an inner workflow.
 const BINDINGS: &str = "parameter_bindings";
-/// What an input is where nothing fills it.
+/// Member with the default value of an input.
 const DEFAULT: &str = "default_value";
-/// How the selector of an input begins.
+/// Prefix of selectors of inputs.
 pub const INPUT: &str = "$inputs.";
-/// How the selector of an output of a step begins.
+/// Prefix of selectors of outputs.
 pub const STEP: &str = "$steps.";
 
-/// Whether blocks of this type, canonical or alias, hand results to the outside.
+/// Returns whether blocks of this type or alias send results out.
 #[must_use]
 pub fn is_sink(r#type: &str) -> bool {
     blocks::find(r#type).is_some_and(|manifest| manifest.role == Role::Sink)
 }
 
-/// The definition with what `mask` makes of it in the place of each secret that stands in it as text. A specification of a pipeline is taken as well: of its
-/// `parameters` those are secrets that fill such properties.
+/// Replaces each secret in a definition by the result of `mask`. Also takes a pipeline
+/// specification, in which `parameters` may fill such properties.
 #[must_use]
 pub fn masked(definition: &Json, mask: &mut dyn FnMut(&str) -> String) -> Json {
     Masking {
@@ -42,8 +42,8 @@ pub fn masked(definition: &Json, mask: &mut dyn FnMut(&str) -> String) -> Json {
     .of(definition)
 }
 
-/// Names of the inputs by which a property that takes a secret, or the address of a sink, is filled: by a text in which they stand, by a step between, or
-/// in an inner workflow.
+/// Returns the names of inputs that fill a secret property or a sink's address: directly, in a
+/// text, by a step between, or in an inner workflow.
 #[must_use]
 pub fn secret_inputs(definition: &Json) -> BTreeSet<String> {
     let Origins {
@@ -57,7 +57,7 @@ pub fn secret_inputs(definition: &Json) -> BTreeSet<String> {
     names
 }
 
-/// Whether a text is a selector and nothing else, which is no secret.
+/// Returns whether a text is only a selector.
 #[must_use]
 pub fn is_selector(text: &str) -> bool {
     let rest = text.strip_prefix(INPUT).or(text.strip_prefix(STEP));
@@ -68,14 +68,15 @@ fn is_of_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Where secrets come from. Inputs and steps are known by their names alone, whichever definition they stand in: what has the name of a secret is taken for one.
+/// Origins of secrets. Inputs and steps are matched by name in any definition, so a namesake is
+/// treated as a secret too.
 #[derive(Default)]
 struct Origins {
-    /// What fills a property that takes a secret.
+    /// Origins of properties that take a secret.
     secrets: Carriers,
-    /// Inputs that are the address of a sink, or the host in it.
+    /// Inputs that are the address of a sink, or its host.
     addresses: BTreeSet<String>,
-    /// What makes up an address otherwise: a part behind its host, or all of it by a step between.
+    /// Other parts of an address: behind the host, or the whole of it from a step between.
     parts: Carriers,
 }
 
@@ -128,7 +129,7 @@ impl Origins {
 }
 
 impl Carriers {
-    /// Adds what is selected in a value, wherever in a text it stands: texts of inner workflows may have selectors in them.
+    /// Adds the selectors in a value, at any place in its texts.
     fn note(&mut self, value: &Json) {
         match value {
             Json::String(text) => self.note_text(text),
@@ -139,14 +140,14 @@ impl Carriers {
     }
 
     fn note_text(&mut self, text: &str) {
-        // A whole selector may have a name that is not written like one.
+        // A whole selector may have a name with other characters.
         self.inputs
             .extend(text.strip_prefix(INPUT).map(str::to_owned));
         self.inputs.extend(named(text, INPUT));
         self.steps.extend(named(text, STEP));
     }
 
-    /// Adds what these are made of, as far back as it reaches.
+    /// Adds the origins of the noted steps, recursively.
     fn follow(&mut self, definition: &Json) {
         loop {
             let known = self.clone();
@@ -166,20 +167,20 @@ impl Carriers {
     }
 }
 
-/// Whether what a step gives comes from pictures, and so is no secret that it was given.
+/// Returns whether the step's output is made from pictures, and so contains no secret.
 fn looks_at_pictures(step: &Map<String, Json>) -> bool {
     let is_picture = |p: &Property| p.kinds.has(Kind::Image) && !p.kinds.has(Kind::Any);
     manifest_of(step).is_some_and(|manifest| manifest.properties.iter().any(is_picture))
 }
 
-/// The names behind each of these prefixes in a text.
+/// Returns the names behind a prefix in a text.
 fn named(text: &str, prefix: &str) -> Vec<String> {
     let behind = text.split(prefix).skip(1);
     let names = behind.map(|rest| rest.chars().take_while(|c| is_of_name(*c)).collect());
     names.filter(|name: &String| !name.is_empty()).collect()
 }
 
-/// Visits what inputs of these names are filled with: by the step that holds their workflow, and by default.
+/// Visits the values of inputs with these names: bindings of inner workflows and defaults.
 fn each_origin(definition: &Json, names: &BTreeSet<String>, visit: &mut dyn FnMut(&Json)) {
     each_object(definition, &mut |fields| {
         let bindings = fields.get(BINDINGS).and_then(Json::as_object);
@@ -196,7 +197,7 @@ fn each_origin(definition: &Json, names: &BTreeSet<String>, visit: &mut dyn FnMu
     });
 }
 
-/// Visits every object in a document, however deep it stands.
+/// Visits every object in a document, at any depth.
 fn each_object(value: &Json, visit: &mut dyn FnMut(&Map<String, Json>)) {
     match value {
         Json::Array(items) => items.iter().for_each(|item| each_object(item, visit)),
@@ -208,7 +209,7 @@ fn each_object(value: &Json, visit: &mut dyn FnMut(&Map<String, Json>)) {
     }
 }
 
-/// An address up to the end of its host, and what is behind.
+/// Splits an address behind its host.
 fn split_address(text: &str) -> (&str, &str) {
     let start = text.find("://").map_or(0, |at| at + "://".len());
     let rest = text.get(start..).unwrap_or_default();
@@ -216,7 +217,7 @@ fn split_address(text: &str) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// Visits every step of a type that is known in a document, however deep it stands.
+/// Visits every step of a known type, at any depth.
 fn each_step(definition: &Json, visit: &mut dyn FnMut(&'static Manifest, &Map<String, Json>)) {
     each_object(definition, &mut |fields| {
         if let Some(manifest) = manifest_of(fields) {
@@ -229,15 +230,15 @@ fn manifest_of(fields: &Map<String, Json>) -> Option<&'static Manifest> {
     blocks::find(fields.get("type")?.as_str()?)
 }
 
-/// The property of this name, where it takes a secret.
+/// Returns the property of this name if it takes a secret.
 fn takes_secret(manifest: &Manifest, name: &str) -> Option<&'static Property> {
     let is_it = |p: &&Property| p.name == name || p.aliases.contains(&name);
     let property = manifest.properties.iter().find(is_it)?;
-    // What takes anything takes secrets too, and is not meant for them.
+    // A property of any kind accepts secrets without being meant for them.
     (property.kinds.has(Kind::Secret) && !property.kinds.has(Kind::Any)).then_some(property)
 }
 
-/// Whether the property of this name takes values of every kind.
+/// Returns whether the property of this name accepts every kind.
 fn takes_anything(manifest: &Manifest, name: &str) -> bool {
     let mut properties = manifest.properties.iter();
     properties.any(|p| p.name == name && p.kinds.has(Kind::Any))
@@ -262,7 +263,7 @@ impl Masking<'_> {
                     let shown = match manifest {
                         Some(m) if takes_secret(m, name).is_some() => self.whole(value),
                         Some(m) if m.role == Role::Sink && name == ADDRESS => self.address(value),
-                        // What a step between may have as text of its own.
+                        // Text that a step between may contribute.
                         Some(m) if carries && takes_anything(m, name) => self.whole(value),
                         _ if name == BINDINGS => self.parameters(value),
                         None if name == DEFAULT => self.input(&own_name, value),
@@ -277,7 +278,7 @@ impl Masking<'_> {
         }
     }
 
-    /// What an input is.
+    /// Masks an input's value.
     fn input(&mut self, name: &str, value: &Json) -> Json {
         let is_address = value.as_str().is_some_and(|text| text.contains("://"));
         let is_part = self.origins.parts.inputs.contains(name);
@@ -300,7 +301,7 @@ impl Masking<'_> {
             .collect()
     }
 
-    /// Every text in a value that is no selector.
+    /// Masks every text in a value that is not a selector.
     fn whole(&mut self, value: &Json) -> Json {
         match value {
             Json::String(text) if is_selector(text) || text.is_empty() => value.clone(),
@@ -316,7 +317,7 @@ impl Masking<'_> {
         }
     }
 
-    /// An address without what stands behind its host, and without a login before it.
+    /// Masks the part of an address behind its host, and a login before it.
     fn address(&mut self, value: &Json) -> Json {
         let Some(text) = value.as_str().filter(|text| !is_selector(text)) else {
             return self.of(value);
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_manifest_takes_secrets_for_is_masked_and_nothing_else() {
+    fn only_secret_properties_are_masked() {
         let definition = json!({
             "inputs": [{"type": "WorkflowParameter", "name": "pass", "default_value": "inside"}, {"type": "WorkflowParameter", "name": "text", "default_value": "hi"}],
             "steps": [
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pipeline_fills_a_secret_or_an_address_with_is_masked_too() {
+    fn parameters_that_fill_secrets_are_masked() {
         let workflow = json!({
             "inputs": [{"type": "WorkflowParameter", "name": "hook", "default_value": "https://hooks.example/T0"}],
             "steps": [
@@ -398,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_inner_workflows_are_steps() {
+    fn steps_of_inner_workflows_are_masked() {
         let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "https://a/secret"});
         let inner = json!({"type": "roboflow_core/inner_workflow@v1", "name": "in", "workflow_definition": {"steps": [hook]}});
         let shown = stars(&json!({"steps": [inner]}));
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_a_secret_of_an_inner_workflow_is_one() {
+    fn bindings_of_inner_secrets_are_masked() {
         let slack = json!({"type": "roboflow_core/slack_notification@v1", "name": "slack", "slack_token": "$inputs.token", "channel": "$inputs.channel"});
         let inner = |bindings: Json| {
             let child = json!({"inputs": [], "steps": [slack]});
@@ -431,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_up_a_secret_within_a_text_or_by_a_step_between_is_one() {
+    fn parts_of_a_secret_are_masked() {
         let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "hook", "method": "POST", "url": "https://$inputs.host/in/$inputs.key",
             "headers": {"Authorization": "Bearer $inputs.token"}, "json_payload": {"site": "$inputs.site"}});
         let child = json!({"inputs": [{"type": "WorkflowParameter", "name": "key", "default_value": "k0"}], "steps": [hook]});
@@ -470,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn each_different_secret_is_asked_for_once_in_its_place() {
+    fn mask_is_called_once_per_secret() {
         let steps = json!([{"type": "roboflow_core/slack_notification@v1", "name": "a", "slack_token": "one"}, {"type": "roboflow_core/slack_notification@v1", "name": "b", "slack_token": "two"}]);
         let mut seen = Vec::new();
         let _shown = masked(&json!({"steps": steps}), &mut |secret| {
@@ -481,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_is_known_by_any_of_its_names() {
+    fn is_sink_accepts_aliases() {
         assert!(is_sink("roboflow_core/webhook_sink@v1"));
         assert!(is_sink("roboflow_core/local_file_sink@v1"));
         assert!(!is_sink("roboflow_core/line_counter@v2"));

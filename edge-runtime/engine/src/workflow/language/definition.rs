@@ -1,7 +1,7 @@
-//! The document: a workflow definition as written, with its grammar checked.
+//! A workflow definition as written, with its grammar checked.
 //!
-//! Owns inputs, outputs and the raw bodies of steps. Invariant: a [`Definition`] has names, selectors and input types that
-//! are well-formed; whether they fit together is the business of [`crate::workflow::plan::check`].
+//! - A [`Definition`] has well-formed names, selectors and input types.
+//! - Not here: whether they fit together, see [`crate::workflow::plan::check`].
 
 use serde_json::{Map, Value as Json};
 
@@ -10,13 +10,13 @@ use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::language::selector::Selector;
 use crate::workflow::values::lenient::integer;
 
-/// Version of Roboflow's execution engine whose language this is.
+/// Version of Roboflow's execution engine that defines this language.
 pub const ENGINE_VERSION: (u64, u64) = (1, 17);
 
-/// Most steps in one definition: far beyond any real one, small enough to check in a moment.
+/// Maximum number of steps in one definition.
 pub(crate) const MAX_STEPS: usize = 2000;
 
-/// Deepest batch that an input may be.
+/// Maximum depth of a batch input.
 const MAX_DEPTH: usize = 16;
 
 /// A definition with checked grammar.
@@ -25,14 +25,13 @@ pub(crate) struct Definition {
     pub(crate) inputs: Vec<Input>,
     pub(crate) steps: Vec<StepDef>,
     pub(crate) outputs: Vec<OutputDef>,
-    /// Outputs whose selector is none, by name, with what is written in its place. It refers to nothing, which is told with the other
-    /// references.
+    /// Outputs without a valid selector: name and what is written instead. Reported with the other
+    /// dangling references.
     pub(crate) unselected: Vec<(String, String)>,
-    /// Types of the blocks in Python that the document brings along.
+    /// Types of the Python blocks embedded in the document.
     pub(crate) own_blocks: Vec<String>,
 }
 
-/// One input.
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
     pub(crate) name: String,
@@ -40,7 +39,6 @@ pub(crate) struct Input {
     pub(crate) what: InputType,
 }
 
-/// Type of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum InputType {
     Image,
@@ -50,7 +48,7 @@ pub(crate) enum InputType {
 }
 
 impl Input {
-    /// Batch dimensionality.
+    /// Number of batch levels.
     pub(crate) const fn depth(&self) -> usize {
         match self.what {
             InputType::Image | InputType::VideoMetadata => 1,
@@ -60,7 +58,6 @@ impl Input {
     }
 }
 
-/// One step as written.
 #[derive(Debug, Clone)]
 pub(crate) struct StepDef {
     pub(crate) name: String,
@@ -68,12 +65,12 @@ pub(crate) struct StepDef {
     pub(crate) body: Map<String, Json>,
 }
 
-/// One output.
 #[derive(Debug, Clone)]
 pub(crate) struct OutputDef {
     pub(crate) name: String,
     pub(crate) selector: Selector,
-    /// Whether detections are handed out in the coordinates of the first picture, and not of the crop they were found in.
+    /// Whether detections are written in the coordinates of the first picture instead of those of
+    /// their crop.
     pub(crate) in_root: bool,
 }
 
@@ -86,7 +83,7 @@ const INPUT_TYPES: [&str; 6] = [
     "WorkflowBatchInput",
 ];
 
-/// Reads a document; everything wrong with its grammar goes into `problems`.
+/// Reads a document; adds every error in its grammar to `problems`.
 pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
     let mut definition = Definition::default();
     let Some(top) = document.as_object() else {
@@ -95,9 +92,9 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
         ));
         return definition;
     };
-    // As the cloud's API and its exports have it.
+    // The cloud's API and its exports wrap the definition.
     if top.get("specification").is_some_and(Json::is_object) && !top.contains_key("steps") {
-        let why = "the definition is what stands in specification; give that object by itself";
+        let why = "the definition is wrapped in `specification`; pass only that object";
         problems.push(Problem::syntax(why).property("specification"));
         return definition;
     }
@@ -121,7 +118,7 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
     if steps.len() > MAX_STEPS {
         problems.push(
             Problem::syntax(format!(
-                "{} steps are more than the {MAX_STEPS} that one workflow may have",
+                "the definition has {} steps; at most {MAX_STEPS} are allowed",
                 steps.len()
             ))
             .property("steps"),
@@ -184,30 +181,30 @@ fn read_version(top: &Map<String, Json>, problems: &mut Problems) {
         );
         return;
     };
-    // `1.3` is `1.3.0`, and both are `v1.3`.
+    // `1.3` means `1.3.0`; both may start with `v`.
     let numbers = text.trim().trim_start_matches('v').split('.');
     let numbers: Option<Vec<u64>> = numbers.map(|n| n.parse().ok()).collect();
     match numbers {
-        // Definitions for the engine before 1.0 use the same grammar, and the peer's compiler takes them.
+        // The peer also compiles definitions for engines before 1.0, which use the same grammar.
         Some(wanted) if !is_newer(&wanted) => {}
         Some(_) => problems.push(
             Problem::new(
                 ErrorClass::NotSupportedExecutionEngineError,
-                format!("version {text} asks for a newer engine than {major}.{minor}"),
+                format!("version {text} needs a newer engine than {major}.{minor}"),
             )
             .property("version"),
         ),
         None => problems.push(
             Problem::new(
                 ErrorClass::WorkflowDefinitionError,
-                format!("version {text:?} is not a version; write \"{major}.{minor}.0\""),
+                format!("version {text:?} is not valid; write \"{major}.{minor}.0\""),
             )
             .property("version"),
         ),
     }
 }
 
-/// Whether a version is above `1.17.0`, whose language this is.
+/// Returns whether a version is above `1.17.0`.
 fn is_newer(version: &[u64]) -> bool {
     let (major, minor) = ENGINE_VERSION;
     let ours = [major, minor].into_iter().chain(std::iter::repeat(0));
@@ -219,7 +216,7 @@ fn is_newer(version: &[u64]) -> bool {
         .is_some_and(|(a, b)| a > b)
 }
 
-/// The text under `key`, or a problem.
+/// Returns the text under `key`, or reports a problem.
 fn text<'a>(
     map: &'a Map<String, Json>,
     key: &str,
@@ -293,7 +290,7 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
         }
         other => {
             problems.push(
-                Problem::syntax(format!("{other:?} is no type of input"))
+                Problem::syntax(format!("{other:?} is not an input type"))
                     .step("$inputs")
                     .property(name)
                     .allowed(other, INPUT_TYPES),
@@ -304,7 +301,8 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
     Some(Input { name, kinds, what })
 }
 
-/// The depth of a batch input as it is written, or the class of what is wrong with it: a number below 1 is a fault of the graph to the peer.
+/// Reads the depth of a batch input. On error returns the class of the problem: the peer reports a
+/// number below 1 as an error of the graph.
 fn batch_depth(written: &Json) -> Result<usize, ErrorClass> {
     let depth = integer(written).ok_or(ErrorClass::WorkflowSyntaxError)?;
     if depth < 1 {
@@ -333,14 +331,14 @@ fn read_kinds(map: &Map<String, Json>, name: &str, problems: &mut Problems) -> O
         if problems.is_full() {
             break;
         }
-        // The peer also takes a kind as an object with its name and description.
+        // The peer also accepts a kind as an object with a name and a description.
         let text = item.as_str().or_else(|| item.get("name")?.as_str());
         match text.and_then(Kind::parse) {
             Some(kind) => set = set.union(KindSet::of(&[kind])),
             None => {
                 let found = text.unwrap_or_default();
                 problems.push(
-                    Problem::syntax(format!("{item} is no kind"))
+                    Problem::syntax(format!("{item} is not a kind"))
                         .step("$inputs")
                         .property(name)
                         .allowed(found, Kind::ALL.iter().map(|k| k.name())),
@@ -380,7 +378,7 @@ fn read_output(index: usize, item: &Json, definition: &mut Definition, problems:
     let written = text(map, "selector", "$outputs", &at, problems);
     if let Some(r#type) = map.get("type").filter(|t| *t != "JsonField") {
         problems.push(
-            Problem::syntax(format!("{type} is no type of output; write \"JsonField\""))
+            Problem::syntax(format!("{type} is not an output type; write \"JsonField\""))
                 .step("$outputs")
                 .property(name.unwrap_or(&at))
                 .allowed(r#type.as_str().unwrap_or_default(), ["JsonField"]),
@@ -391,7 +389,7 @@ fn read_output(index: usize, item: &Json, definition: &mut Definition, problems:
         && system != "own"
     {
         problems.push(
-            Problem::syntax(format!("{system} is no coordinates system"))
+            Problem::syntax(format!("{system} is not a coordinates system"))
                 .step("$outputs")
                 .property(name.unwrap_or(&at))
                 .allowed(system.as_str().unwrap_or_default(), ["parent", "own"]),

@@ -1,21 +1,20 @@
-//! What can be wrong with a definition, in the peer's classes.
+//! Errors in a definition, in the peer's classes.
 //!
-//! Owns the list of classes and the collector. Invariant: checks push and go on, so that one pass reports everything
-//! that is wrong; the order in which problems are pushed is the order in which the peer would meet them.
+//! - Checks push and continue, so that one pass reports everything.
+//! - Problems are pushed in the order in which the peer would find them.
 
 use watchkeeper_contract::workflow::WorkflowError;
 
-/// Most problems that are told of one definition. More help nobody, and each costs its suggestions.
+/// Maximum number of problems reported per definition; each one costs a search for suggestions.
 const MAX_PROBLEMS: usize = 200;
-/// Most allowed values that one problem lists.
+/// Maximum number of allowed values listed per problem.
 const MAX_ALLOWED: usize = 100;
 
-/// Characters of a message, a name or a value that are told: what was found may be as long as the document.
-const MAX_TOLD: usize = 2000;
+/// Maximum characters of a message, name or value; what was found may be as long as the document.
+const MAX_TEXT: usize = 2000;
 
-/// Class of a problem, named as Roboflow's compiler names it.
+/// Class of a problem, named as in Roboflow's compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the peer's and say it")]
 pub enum ErrorClass {
     WorkflowSyntaxError,
     DuplicatedNameError,
@@ -39,7 +38,7 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Name on the wire.
+    /// Name used in messages and over the API.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -100,8 +99,8 @@ impl Problem {
         self
     }
 
-    /// States what is allowed, and which of it is nearest to what was `found`. Of a long list the nearest and the first
-    /// ones are told.
+    /// Sets the allowed values and the one nearest to `found`. A long list is cut to the nearest
+    /// and the first ones.
     pub(crate) fn allowed<S: Into<String>>(
         mut self,
         found: &str,
@@ -120,7 +119,7 @@ impl Problem {
         self
     }
 
-    /// States only the nearest spelling, where the whole list would be too long to read.
+    /// Sets only the nearest spelling, for lists too long to read.
     pub(crate) fn nearest_of<'a>(
         mut self,
         found: &str,
@@ -130,7 +129,7 @@ impl Problem {
         self
     }
 
-    /// States what to use instead.
+    /// Sets what to use instead.
     pub(crate) fn nearest_is(mut self, nearest: impl Into<String>) -> Self {
         self.0.nearest = Some(nearest.into());
         self
@@ -147,20 +146,21 @@ impl Problem {
     }
 }
 
-/// Leaves out the middle of a long text: its end often has the remedy.
+/// Cuts the middle of a long text: its end often has the remedy.
 fn cut(text: &mut String) {
     let chars = text.chars().count();
-    if chars > MAX_TOLD {
-        let half = MAX_TOLD / 2;
+    if chars > MAX_TEXT {
+        let half = MAX_TEXT / 2;
         let start: String = text.chars().take(half).collect();
         let end: String = text.chars().skip(chars - half).collect();
         *text = format!("{start} … {end}");
     }
 }
 
-/// The spelling in `known` that is nearest to `found`, if any is near enough to be meant.
+/// Returns the spelling in `known` that is nearest to `found`, if it is similar enough.
 ///
-/// Jaro–Winkler favours a common beginning, as misspelt identifiers have; 0.75 lets one wrong letter in four through.
+/// Jaro–Winkler favours a common prefix, which misspelt identifiers have; 0.75 allows one wrong
+/// letter in four.
 pub(crate) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let found: String = found.chars().take(200).collect();
     known
@@ -171,7 +171,6 @@ pub(crate) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>)
         .map(|(_, k)| k.to_owned())
 }
 
-/// Collects problems.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<WorkflowError>);
 
@@ -182,7 +181,7 @@ impl Problems {
         }
     }
 
-    /// Whether nothing more is taken: checks that are dear stop then.
+    /// Returns whether no more problems are taken, so that expensive checks can stop.
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= MAX_PROBLEMS
     }
@@ -193,7 +192,8 @@ impl Problems {
 
     pub(crate) fn into_vec(mut self) -> Vec<WorkflowError> {
         if self.is_full() {
-            let cut = format!("only the first {MAX_PROBLEMS} problems are told; mend them first");
+            let cut =
+                format!("only the first {MAX_PROBLEMS} problems are reported; fix these first");
             self.0.push(Problem::syntax(cut).done());
         }
         self.0

@@ -1,26 +1,22 @@
-//! Kinds: what a selector promises and what a property accepts.
+//! Kinds: the types of data that a selector promises and a property accepts.
 //!
-//! Owns the closed list of 46 kind names and the set type over them. Invariant: a [`KindSet`] is a plain bit set, so
-//! that the kind check of an edge is one `and`; there is no sub-typing between kinds.
+//! - The list of 46 kinds is closed; there is no sub-typing between them.
+//! - A [`KindSet`] is a bit set, so the check of an edge is one `and`.
 
 macro_rules! kinds {
     ($($variant:ident = $name:literal),+ $(,)?) => {
-        /// One kind of data.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        #[allow(missing_docs, reason = "the names say it")]
-        pub enum Kind { $($variant),+ }
+                pub enum Kind { $($variant),+ }
 
         impl Kind {
-            /// Every kind, in the order of its declaration.
             pub const ALL: &'static [Kind] = &[$(Kind::$variant),+];
 
-            /// Name of the kind as definitions write it.
+            /// Name of the kind in definitions.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Kind::$variant => $name),+ }
             }
 
-            /// The kind of this name.
             #[must_use]
             pub fn parse(name: &str) -> Option<Self> {
                 match name { $($name => Some(Kind::$variant),)+ _ => None }
@@ -77,15 +73,13 @@ kinds! {
     ActionRecognition = "action_recognition_prediction",
 }
 
-/// A set of kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KindSet(u64);
 
 impl KindSet {
-    /// The set with only the wildcard, which is compatible with everything.
+    /// The wildcard, compatible with every kind.
     pub const ANY: Self = Self::of(&[Kind::Any]);
 
-    /// The set of these kinds.
     #[must_use]
     pub const fn of(kinds: &[Kind]) -> Self {
         let mut bits = 0;
@@ -97,26 +91,24 @@ impl KindSet {
         Self(bits)
     }
 
-    /// Whether `kind` is in the set.
     #[must_use]
     pub const fn has(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u64) != 0
     }
 
-    /// This set and `other` together.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether data of these kinds may flow where `accepted` is declared: true unless both sides are free of the
-    /// wildcard and share no kind.
+    /// Returns whether data of these kinds may flow where `accepted` is declared: one side has the
+    /// wildcard, or they share a kind.
     #[must_use]
     pub const fn fits(self, accepted: Self) -> bool {
         self.has(Kind::Any) || accepted.has(Kind::Any) || self.0 & accepted.0 != 0
     }
 
-    /// Names of the kinds in the set.
     #[must_use]
     pub fn names(self) -> Vec<String> {
         Kind::ALL
@@ -132,7 +124,7 @@ mod tests {
     use super::{Kind, KindSet};
 
     #[test]
-    fn every_kind_is_found_by_its_name_and_fits_in_the_bit_set() {
+    fn every_kind_parses_and_fits_in_the_bit_set() {
         assert!(Kind::ALL.len() <= 64);
         for kind in Kind::ALL {
             assert_eq!(Kind::parse(kind.name()), Some(*kind));

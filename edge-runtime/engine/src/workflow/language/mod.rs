@@ -1,6 +1,6 @@
-//! The workflow language: definitions, selectors, kinds, block types, and what is wrong with a definition.
+//! The workflow language: definitions, selectors, kinds, block types and errors.
 //!
-//! - Knows no block and no value of a run; it depends on nothing else of [`workflow`](super).
+//! - Knows no block and no run; it depends only on [`values`](super::values).
 
 pub(crate) mod definition;
 pub(crate) mod error;

@@ -1,19 +1,16 @@
 //! Selectors: `$inputs.name`, `$steps.name.output` and `$steps.name`.
 //!
-//! Invariant: a [`Selector`] is well-formed, whether or not what it names exists.
+//! - A [`Selector`] is well-formed; what it names may not exist.
 
 use std::fmt;
 
-/// A well-formed reference to an input, to an output of a step, or to a step.
+/// A well-formed reference to an input, a step's output, or a step.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Selector {
-    /// `$inputs.name`
     Input(String),
-    /// `$steps.step.output`; the output may be `*` for all of them.
+    /// `$steps.step.output`; the output may be `*` for all.
     Output {
-        /// Name of the step.
         step: String,
-        /// Name of its output.
         output: String,
     },
     /// `$steps.name`, legal only as a target of flow control.
@@ -28,7 +25,7 @@ fn is_name(text: &str, star: bool) -> bool {
 }
 
 impl Selector {
-    /// Parses `text`; `None` when it isn't a well-formed selector.
+    /// Parses `text`; `None` if it is not a well-formed selector.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(name) = text.strip_prefix("$inputs.") {
@@ -46,7 +43,7 @@ impl Selector {
         }
     }
 
-    /// Whether `value` is a string that has to be read as a selector, well-formed or not.
+    /// Returns whether `value` is a string that must be read as a selector, well-formed or not.
     #[must_use]
     pub fn looks_like(value: &serde_json::Value) -> bool {
         value.as_str().is_some_and(|text| text.starts_with('$'))
@@ -68,7 +65,7 @@ mod tests {
     use super::Selector;
 
     #[test]
-    fn well_formed_selectors_print_as_they_were_written() {
+    fn well_formed_selectors_round_trip() {
         for text in [
             "$inputs.image",
             "$steps.a-b_1.out",

@@ -1,7 +1,8 @@
-//! Workflows in workflows: an `inner_workflow` step is replaced by the steps of the definition that it holds.
+//! Subworkflows: replaces each `inner_workflow` step by the steps of its definition.
 //!
-//! Owns the rewriting of names and selectors. Invariant: what comes out has no inner workflow left, every step of a child
-//! is called `step__child`, and what stood for an output of the child stands for the step that makes it.
+//! - The result has no inner workflow left.
+//! - Every step of a child is called `step__child`.
+//! - A reference to an output of the child becomes one to the step that makes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +14,16 @@ use crate::workflow::language::error::{ErrorClass, Problem, Problems};
 use crate::workflow::language::types;
 use crate::workflow::values::value::Value;
 
-/// Type of the step that holds a workflow: part of the language, and no block.
+/// Type of the step that holds a workflow; part of the language, not a block.
 pub(crate) const INNER: &str = "roboflow_core/inner_workflow@v1";
 
-/// Most workflows inside each other, the outermost not counted, as the peer has it by default.
+/// Maximum nesting of workflows, the outermost not counted; the peer's default.
 const MAX_DEPTH: usize = 4;
 
-/// Most inner workflows in one definition, as the peer has it by default.
+/// Maximum number of inner workflows in one definition; the peer's default.
 const MAX_COUNT: usize = 32;
 
-/// The document with every inner workflow in place of its step; `Ok(None)` when there is none.
+/// Returns the document with every inner workflow replaced by its steps; `Ok(None)` if it has none.
 pub(crate) fn inline(document: &Json, problems: &mut Problems) -> Result<Option<Json>, Problem> {
     if holders(document).next().is_none() {
         return Ok(None);
@@ -37,7 +38,7 @@ fn is_inner(step: &Json) -> bool {
         .is_some_and(|t| types::canonical(t) == INNER)
 }
 
-/// The steps of a document that hold a workflow.
+/// Returns the steps that hold a workflow.
 fn holders(document: &Json) -> impl Iterator<Item = &Json> {
     let steps = document.get("steps").and_then(Json::as_array);
     steps.into_iter().flatten().filter(|step| is_inner(step))
@@ -51,12 +52,12 @@ fn name_of(step: &Json) -> &str {
     step.get("name").and_then(Json::as_str).unwrap_or_default()
 }
 
-/// The definition that a step holds.
+/// Returns the definition that a step holds.
 fn child_of(step: &Json) -> Result<&Json, Problem> {
     let name = name_of(step);
     if step.get("execution_mode").and_then(Json::as_str) == Some("remote_dispatch") {
         return Err(Problem::syntax(format!(
-            "step {name} sends its workflow to another machine, which is not on this box; write execution_mode \"embedded\""
+            "step {name} runs its workflow on another machine, which is not supported; set execution_mode to \"embedded\""
         ))
         .step(name)
         .property("execution_mode"));
@@ -67,7 +68,7 @@ fn child_of(step: &Json) -> Result<&Json, Problem> {
             Err(Problem::new(
                 ErrorClass::WorkflowEnvironmentConfigurationError,
                 format!(
-                    "step {name} names a workflow that is kept on Roboflow's platform, which is not on this box; put its definition into workflow_definition"
+                    "step {name} names a workflow on Roboflow's platform, which is not supported; put its definition into workflow_definition"
                 ),
             )
             .step(name)
@@ -81,7 +82,7 @@ fn child_of(step: &Json) -> Result<&Json, Problem> {
     }
 }
 
-/// Counts inner workflows before any is touched.
+/// Counts inner workflows before any is replaced.
 fn measure(document: &Json, depth: usize, count: &mut usize) -> Result<(), Problem> {
     for step in holders(document) {
         let name = name_of(step);
@@ -89,14 +90,16 @@ fn measure(document: &Json, depth: usize, count: &mut usize) -> Result<(), Probl
         if depth >= MAX_DEPTH {
             return Err(Problem::new(
                 ErrorClass::InnerWorkflowNestingDepthError,
-                format!("step {name} is more than {MAX_DEPTH} workflows deep"),
+                format!("step {name} is nested more than {MAX_DEPTH} workflows deep"),
             )
             .step(name));
         }
         if *count > MAX_COUNT {
             return Err(Problem::new(
                 ErrorClass::InnerWorkflowTotalCountError,
-                format!("step {name} is one more than the {MAX_COUNT} inner workflows that a definition may have"),
+                format!(
+                    "step {name} exceeds the {MAX_COUNT} inner workflows allowed in a definition"
+                ),
             )
             .step(name));
         }
@@ -105,7 +108,7 @@ fn measure(document: &Json, depth: usize, count: &mut usize) -> Result<(), Probl
     Ok(())
 }
 
-/// A document without inner workflows.
+/// Replaces all inner workflows of a document.
 fn flatten(document: &Json, problems: &mut Problems) -> Result<Json, Problem> {
     let mut flat = document.clone();
     loop {
@@ -113,12 +116,12 @@ fn flatten(document: &Json, problems: &mut Problems) -> Result<Json, Problem> {
             return Ok(flat);
         };
         let child = flatten(child_of(step)?, problems)?;
-        flat = put_in_place(&flat, step, &child, problems)?;
+        flat = replace_step(&flat, step, &child, problems)?;
     }
 }
 
-/// The document with the steps of `child` in place of `step`.
-fn put_in_place(
+/// Replaces `step` by the steps of `child`.
+fn replace_step(
     document: &Json,
     step: &Json,
     child: &Json,
@@ -128,52 +131,12 @@ fn put_in_place(
     if inner.is_empty() {
         return Err(invalid(inner, "an inner workflow needs a name".to_owned()));
     }
-    let empty = Map::new();
-    let bindings = match step.get("parameter_bindings") {
-        None | Some(Json::Null) => &empty,
-        Some(Json::Object(map)) => map,
-        Some(_) => {
-            return Err(invalid(
-                inner,
-                format!("parameter_bindings of step {inner} has to be an object"),
-            )
-            .property("parameter_bindings"));
-        }
-    };
-    let values = bind(inner, child, bindings, problems)?;
+    let values = bind(step, child, problems)?;
     let steps = child.get("steps").and_then(Json::as_array);
     let steps = steps
         .filter(|s| !s.is_empty())
         .ok_or_else(|| invalid(inner, format!("the workflow of step {inner} has no steps")))?;
-
-    let mut taken: BTreeSet<String> = document
-        .get("steps")
-        .and_then(Json::as_array)
-        .into_iter()
-        .flatten()
-        .map(|s| name_of(s).to_owned())
-        .filter(|name| name != inner)
-        .collect();
-    let mut names: BTreeMap<&str, String> = BTreeMap::new();
-    for step in steps {
-        let old = name_of(step);
-        if old.is_empty() {
-            return Err(invalid(
-                inner,
-                format!("every step in the workflow of step {inner} needs a name"),
-            ));
-        }
-        let base = format!("{inner}__{old}");
-        let mut new = base.clone();
-        let mut suffix = 2;
-        while !taken.insert(new.clone()) {
-            new = format!("{base}__{suffix}");
-            suffix += 1;
-        }
-        // Two steps of one name are an error of the child, and stay one.
-        let new = names.entry(old).or_insert(new).clone();
-        taken.insert(new);
-    }
+    let names = choose_names(document, inner, steps)?;
     let of_child = |text: &str| rewrite_child(text, &names, &values);
     let moved: Vec<Json> = steps
         .iter()
@@ -186,22 +149,7 @@ fn put_in_place(
         })
         .collect();
     let first = moved.first().map(name_of).unwrap_or_default().to_owned();
-    let mut outputs = BTreeMap::new();
-    let declared = child.get("outputs").and_then(Json::as_array);
-    for output in declared.into_iter().flatten() {
-        let text = |key: &str| output.get(key).and_then(Json::as_str);
-        if let (Some(name), Some(selector)) = (text("name"), text("selector")) {
-            let Json::String(new) = of_child(selector) else {
-                return Err(invalid(
-                    inner,
-                    format!(
-                        "output {name} of the workflow of step {inner} is a fixed value, and nothing makes it"
-                    ),
-                ));
-            };
-            outputs.insert(name.to_owned(), new);
-        }
-    }
+    let outputs = child_outputs(inner, child, &of_child)?;
     let of_parent = |text: &str| Json::String(rewrite_parent(text, inner, &first, &outputs));
     let mut patched = each_text(document, &of_parent);
     if let Some(steps) = patched.get_mut("steps").and_then(Json::as_array_mut)
@@ -211,30 +159,96 @@ fn put_in_place(
     {
         steps.splice(at..=at, moved);
     }
-    let dynamic = child.get("dynamic_blocks_definitions");
-    if let (Some(Json::Array(more)), Some(top)) = (dynamic, patched.as_object_mut()) {
-        let all = top
-            .entry("dynamic_blocks_definitions")
-            .or_insert_with(|| Json::Array(Vec::new()));
-        if let Json::Array(all) = all {
-            all.extend(
-                more.iter()
-                    .filter(|m| !all.contains(m))
-                    .cloned()
-                    .collect::<Vec<_>>(),
-            );
-        }
-    }
+    add_dynamic_blocks(&mut patched, child);
     Ok(patched)
 }
 
-/// What the inputs of the child stand for.
-fn bind(
+/// Chooses the names of the child's steps in the parent, unique among its steps.
+fn choose_names<'a>(
+    document: &Json,
+    inner: &str,
+    steps: &'a [Json],
+) -> Result<BTreeMap<&'a str, String>, Problem> {
+    let mut taken: BTreeSet<String> = document
+        .get("steps")
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .map(|s| name_of(s).to_owned())
+        .filter(|name| name != inner)
+        .collect();
+    let mut names: BTreeMap<&str, String> = BTreeMap::new();
+    for step in steps {
+        let old = name_of(step);
+        if old.is_empty() {
+            let message = format!("every step in the workflow of step {inner} needs a name");
+            return Err(invalid(inner, message));
+        }
+        let base = format!("{inner}__{old}");
+        let mut new = base.clone();
+        let mut suffix = 2;
+        while !taken.insert(new.clone()) {
+            new = format!("{base}__{suffix}");
+            suffix += 1;
+        }
+        // Two steps of one name are an error of the child, and remain one.
+        let new = names.entry(old).or_insert(new).clone();
+        taken.insert(new);
+    }
+    Ok(names)
+}
+
+/// Returns the selectors of the child's outputs, rewritten for the parent.
+fn child_outputs(
     inner: &str,
     child: &Json,
-    bindings: &Map<String, Json>,
+    of_child: &dyn Fn(&str) -> Json,
+) -> Result<BTreeMap<String, String>, Problem> {
+    let mut outputs = BTreeMap::new();
+    let declared = child.get("outputs").and_then(Json::as_array);
+    for output in declared.into_iter().flatten() {
+        let text = |key: &str| output.get(key).and_then(Json::as_str);
+        if let (Some(name), Some(selector)) = (text("name"), text("selector")) {
+            let Json::String(new) = of_child(selector) else {
+                let message = format!(
+                    "output {name} of the workflow of step {inner} is a fixed value; connect it to a step"
+                );
+                return Err(invalid(inner, message));
+            };
+            outputs.insert(name.to_owned(), new);
+        }
+    }
+    Ok(outputs)
+}
+
+/// Adds the child's Python blocks to those of the parent.
+fn add_dynamic_blocks(parent: &mut Json, child: &Json) {
+    const KEY: &str = "dynamic_blocks_definitions";
+    if let (Some(Json::Array(more)), Some(top)) = (child.get(KEY), parent.as_object_mut()) {
+        let all = top.entry(KEY).or_insert_with(|| Json::Array(Vec::new()));
+        if let Json::Array(all) = all {
+            let new: Vec<Json> = more.iter().filter(|m| !all.contains(m)).cloned().collect();
+            all.extend(new);
+        }
+    }
+}
+
+/// Returns the values of the child's inputs.
+fn bind(
+    step: &Json,
+    child: &Json,
     problems: &mut Problems,
 ) -> Result<BTreeMap<String, Json>, Problem> {
+    let inner = name_of(step);
+    let empty = Map::new();
+    let bindings = match step.get("parameter_bindings") {
+        None | Some(Json::Null) => &empty,
+        Some(Json::Object(map)) => map,
+        Some(_) => {
+            let message = format!("parameter_bindings of step {inner} has to be an object");
+            return Err(invalid(inner, message).property("parameter_bindings"));
+        }
+    };
     let inputs = definition::read(child, problems).inputs;
     let known = || inputs.iter().map(|i| i.name.as_str());
     for name in bindings.keys() {
@@ -257,7 +271,7 @@ fn bind(
                 return Err(Problem::new(
                     ErrorClass::InnerWorkflowParameterBindingsMissingRequiredError,
                     format!(
-                        "step {inner} doesn't say what input {} of its workflow is, and there is no default",
+                        "step {inner} gives no value for input {} of its workflow, which has no default; add it to parameter_bindings",
                         input.name
                     ),
                 )
@@ -270,7 +284,7 @@ fn bind(
     Ok(values)
 }
 
-/// The value with every text in it changed; keys stay.
+/// Returns the value with every text in it changed; keys stay.
 fn each_text(json: &Json, change: &dyn Fn(&str) -> Json) -> Json {
     match json {
         Json::String(text) => change(text),
@@ -283,13 +297,14 @@ fn each_text(json: &Json, change: &dyn Fn(&str) -> Json) -> Json {
     }
 }
 
-/// Length of the name at the beginning of `text`.
+/// Returns the length of the name at the start of `text`.
 fn name_len(text: &str) -> usize {
     text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
         .unwrap_or(text.len())
 }
 
-/// Copies `text` with what follows each `prefix` changed: `change` gets the rest and says how much of it stands for what.
+/// Copies `text`, replacing what follows each `prefix`. `change` gets the rest and returns the
+/// length of the part to replace, including the prefix, and its replacement.
 fn replace_each(
     text: &str,
     prefix: &str,
@@ -316,13 +331,13 @@ fn replace_each(
     out
 }
 
-/// A text of the child as it stands in the parent.
+/// Rewrites a text of the child for the parent.
 fn rewrite_child(
     text: &str,
     names: &BTreeMap<&str, String>,
     values: &BTreeMap<String, Json>,
 ) -> Json {
-    // A whole reference keeps the type of what it stands for.
+    // A value that is only a reference keeps the type of what it refers to.
     if let Some(name) = text.strip_prefix("$inputs.")
         && let Some(value) = values.get(name)
     {
@@ -339,7 +354,7 @@ fn rewrite_child(
     }))
 }
 
-/// A text of the parent without the step that held the child.
+/// Rewrites a text of the parent that refers to the replaced step.
 fn rewrite_parent(
     text: &str,
     inner: &str,
@@ -402,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_takes_the_place_of_its_step_under_names_of_its_own() {
+    fn inner_workflow_is_replaced_by_renamed_steps() {
         let whole = parent(child(), json!({"word": "$inputs.name"}));
         let mut problems = Problems::default();
         let flat = inline(&whole, &mut problems).unwrap().unwrap();
@@ -416,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_child_has_the_class_of_the_peer() {
+    fn errors_of_inner_workflows_have_the_peer_s_class() {
         let class = |document: Json| validate(&document).errors[0].class.clone();
         let missing = parent(child(), json!({}));
         assert_eq!(
@@ -441,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn two_children_of_one_parent_keep_apart() {
+    fn two_inner_workflows_stay_apart() {
         let mut whole = parent(child(), json!({"word": "$inputs.name"}));
         let mut second = whole["steps"][0].clone();
         second["name"] = json!("nested__cut");

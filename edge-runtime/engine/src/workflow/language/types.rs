@@ -1,8 +1,9 @@
-//! The block types of the language, whether they are here or not: canonical names, other names, and why some are not on
-//! this box.
+//! The block types of Roboflow's language: canonical names, aliases, and why some are not
+//! supported.
 //!
-//! Owns `types.tsv`, a table of facts about Roboflow's engine 1.17. Invariant: a type string has at most one canonical
-//! name; spelling traps (`relative_statoic_crop`, `camera-calibration`) stay as definitions write them.
+//! - The table `types.tsv` describes Roboflow's engine 1.17.
+//! - A type has at most one canonical name. Misspelt types (`relative_statoic_crop`,
+//!   `camera-calibration`) stay as definitions write them.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,26 +15,22 @@ use crate::workflow::language::definition::ENGINE_VERSION;
 pub(crate) enum Class {
     /// No model and no service.
     Local,
-    /// A network.
     Model,
-    /// Something outside to hand results to.
+    /// An external receiver of results.
     Sink,
-    /// A service in somebody's cloud.
+    /// A cloud service.
     Cloud,
     /// A model too large for an ONNX back end.
     Large,
 }
 
-/// One block type of the language.
+/// A block type of the language.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// Canonical name.
     pub(crate) name: &'static str,
-    /// What it needs.
     pub(crate) class: Class,
-    /// First engine version that has it; the last one is below 2.0.
+    /// First engine version with the type, below 2.0.
     pub(crate) since: (u64, u64),
-    /// Other names for it.
     pub(crate) aliases: Vec<&'static str>,
 }
 
@@ -85,48 +82,46 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     table
 });
 
-/// Every block type of the language, in the order of the table.
+/// All block types, in the order of the table.
 pub(crate) fn all() -> &'static [Known] {
     &TABLE.types
 }
 
-/// The block type of this name, canonical or not, as far as this engine's version has it.
+/// Returns the block type with this name or alias, if this engine's version has it.
 pub(crate) fn find(name: &str) -> Option<&'static Known> {
     let table = &*TABLE;
     let known = table.types.get(*table.by_name.get(name)?)?;
     (known.since <= ENGINE_VERSION).then_some(known)
 }
 
-/// The canonical name for a name: itself, where the language doesn't know it.
+/// Returns the canonical name of a type; an unknown name stays.
 pub(crate) fn canonical(name: &str) -> &str {
     find(name).map_or(name, |known| known.name)
 }
 
-/// Other names of a canonical one.
+/// Returns the aliases of a canonical name.
 pub(crate) fn aliases(canonical: &str) -> &'static [&'static str] {
     find(canonical).map_or(&[], |known| &known.aliases)
 }
 
-/// Why a family is not on this box, and what comes nearest to it here.
+/// Why a block is not supported, and the nearest supported one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnsupportedBlock {
-    /// One clause, to follow "because it".
+    /// A clause that follows "because it".
     pub(crate) reason: &'static str,
-    /// Family of the nearest block that runs here.
+    /// Family of the nearest supported block.
     pub(crate) nearest: Option<&'static str>,
 }
 
-const HOSTED: &str = "asks a vision-language model that a vendor hosts";
-const LARGE: &str = "needs a vision-language model that is no ONNX job and too large for this box";
-const SEGMENT: &str = "needs SAM 3, whose networks are no ONNX job";
+const HOSTED: &str = "needs a hosted vision-language model";
+const LARGE: &str = "needs a vision-language model too large for ONNX on this hardware";
+const SEGMENT: &str = "needs SAM 3, which has no ONNX networks";
 const PLATFORM: &str = "writes to a Roboflow account";
-const MACHINES: &str =
-    "speaks a protocol of machine controllers, for which this box carries no driver";
+const MACHINES: &str = "needs a driver for machine controllers";
 const EVENTS: Option<&str> = Some("watchkeeper/event_sink");
-const STABILITY: &str = "has pictures made by Stability AI";
+const STABILITY: &str = "needs Stability AI's service";
 
-/// Why a family is not here and what comes nearest to it. Families of class cloud or large without a word of their own are
-/// answered by their class.
+/// Reasons by family. Other families of class cloud or large have the reason of their class.
 const FAMILIES: &[(&str, &str, Option<&str>)] = &[
     (
         "roboflow_core/visual_search",
@@ -140,7 +135,7 @@ const FAMILIES: &[(&str, &str, Option<&str>)] = &[
     ),
     (
         "roboflow_core/google_vision_ocr",
-        "asks Google's OCR service",
+        "needs Google's OCR service",
         Some("roboflow_core/ocr_model"),
     ),
     (
@@ -160,12 +155,12 @@ const FAMILIES: &[(&str, &str, Option<&str>)] = &[
     ),
     (
         "roboflow_core/seg-preview",
-        "asks Roboflow's hosted segmentation",
+        "needs Roboflow's hosted segmentation",
         Some("roboflow_core/roboflow_instance_segmentation_model"),
     ),
     (
         "roboflow_core/segment_anything_2_video",
-        "follows masks with the memory of SAM 2, which is no ONNX job",
+        "needs the video memory of SAM 2, which has no ONNX networks",
         Some("roboflow_core/byte_tracker"),
     ),
     (
@@ -185,7 +180,7 @@ const FAMILIES: &[(&str, &str, Option<&str>)] = &[
     ),
     (
         "roboflow_core/segment_anything3_3d_objects",
-        "makes a 3-D model with a network that is no ONNX job",
+        "needs a 3-D network that has no ONNX export",
         None,
     ),
     ("roboflow_core/stability_ai_image_gen", STABILITY, None),
@@ -218,17 +213,13 @@ const FAMILIES: &[(&str, &str, Option<&str>)] = &[
     ),
     (
         "roboflow_core/cog_vlm",
-        "was taken out of the language by its makers",
+        "was removed from the language",
         None,
     ),
-    (
-        "roboflow_core/onvif_sink",
-        "moves cameras over ONVIF, for which this box carries no client",
-        EVENTS,
-    ),
+    ("roboflow_core/onvif_sink", "needs an ONVIF client", EVENTS),
     (
         "roboflow_enterprise/event_writer_sink",
-        "posts to Roboflow's own event service for enterprises",
+        "posts to Roboflow's enterprise event service",
         Some("roboflow_core/vision_event_bundle"),
     ),
     ("roboflow_core/modbus_tcp", MACHINES, EVENTS),
@@ -238,17 +229,17 @@ const FAMILIES: &[(&str, &str, Option<&str>)] = &[
     ("roboflow_enterprise/opc_writer_sink", MACHINES, EVENTS),
     (
         "roboflow_core/microsoft_sql_server_sink",
-        "needs a driver for SQL Server, which this box does not carry",
+        "needs a driver for SQL Server",
         Some("roboflow_core/webhook_sink"),
     ),
 ];
 
-/// A type without its version.
+/// Returns a type without its version.
 pub(crate) fn family(name: &str) -> &str {
     name.split('@').next().unwrap_or(name)
 }
 
-/// Why a type is not here; `None` where it belongs on this box.
+/// Returns why a type is not supported; `None` if it is.
 pub(crate) fn elsewhere(known: &Known) -> Option<UnsupportedBlock> {
     let own = family(known.name);
     if let Some((_, reason, nearest)) = FAMILIES.iter().find(|(name, ..)| *name == own) {
@@ -273,7 +264,7 @@ mod tests {
     use super::{EVENTS, FAMILIES, all, canonical, elsewhere, family, find};
 
     #[test]
-    fn every_name_of_a_type_leads_to_its_canonical_one() {
+    fn every_alias_has_one_canonical_name() {
         assert_eq!(all().len(), 259);
         assert_eq!(all().iter().map(|k| k.aliases.len()).sum::<usize>(), 70);
         for known in all() {
@@ -290,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_on_this_box_says_why_and_names_only_families_that_exist() {
+    fn unsupported_families_have_reasons_and_valid_alternatives() {
         let is_family = |name: &str| all().iter().any(|k| family(k.name) == name);
         for (name, _, nearest) in FAMILIES {
             assert!(is_family(name), "{name}");

@@ -1,7 +1,8 @@
-//! The document against itself: names, references, kinds and cycles.
+//! Checks a definition: names, references, kinds and cycles.
 //!
-//! Owns the order of the checks, which is that of the peer's compiler, so that the first problem has the class that the
-//! peer would report. Invariant: a [`Checked`] graph has unique names, no dangling selector and a topological order.
+//! - The order of the checks is that of the peer's compiler, so that the first problem has the
+//!   class that the peer would report.
+//! - A [`Checked`] graph has unique names, no dangling selector and a topological order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,11 +24,10 @@ use crate::workflow::plan::step::{Arg, CheckedStep};
 
 use watchkeeper_contract::workflow::WorkflowError;
 
-/// A definition that makes sense.
+/// A definition without errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Checked {
     pub(crate) inputs: Vec<Input>,
-    /// In topological order.
     pub(crate) steps: Vec<CheckedStep>,
     pub(crate) outputs: Vec<OutputDef>,
     /// Depth and lineage of every step, in the same order.
@@ -37,7 +37,7 @@ pub(crate) struct Checked {
 /// Checks a document.
 ///
 /// # Errors
-/// Everything that is wrong with it.
+/// All errors.
 pub(crate) fn check(document: &Json) -> Result<Checked, Vec<WorkflowError>> {
     let mut problems = Problems::default();
     let inlined = match subworkflow::inline(document, &mut problems) {
@@ -89,21 +89,21 @@ fn check_steps(definition: &Definition, problems: &mut Problems) -> Vec<CheckedS
     checked
 }
 
-/// The problem that a step is of a type that has no block here, with the reason where there is one.
+/// The error that a step's type has no block, with the reason if known.
 fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
     let (name, r#type) = (&step.name, &step.r#type);
     let problem = if own_blocks.contains(r#type) {
         Problem::new(
             ErrorClass::DynamicBlockError,
             format!(
-                "step {name} is a block in Python, which does not run on this box; use property_definition, expression or the query language"
+                "step {name} is a Python block, which is not supported; use property_definition, expression or the query language"
             ),
         )
     } else if let Some(known) = types::find(r#type) {
         match types::elsewhere(known) {
             Some(elsewhere) => {
                 let mut problem = Problem::syntax(format!(
-                    "step {name} is of type {type:?}, which is not on this box because it {}",
+                    "step {name} is of type {type:?}, which is not supported because it {}",
                     elsewhere.reason
                 ));
                 if let Some(nearest) = elsewhere.nearest.and_then(blocks::latest) {
@@ -112,15 +112,15 @@ fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
                 problem
             }
             None => Problem::syntax(format!(
-                "step {name} is of type {type:?}, which this version has no block for; `watchkeeper blocks` lists those it has"
+                "step {name} is of type {type:?}, which is not supported yet; `watchkeeper blocks` lists those that are"
             ))
             .nearest_of(r#type, blocks::all().map(|m| m.name)),
         }
     } else {
         let problem = Problem::syntax(format!(
-            "step {name} is of type {type:?}, which is no block here; `watchkeeper blocks` lists them"
+            "step {name} is of type {type:?}, which does not exist; `watchkeeper blocks` lists the types"
         ));
-        // Without a namespace it is like the own name of a block, and like no type as a whole.
+        // Without a namespace it resembles a block's own name, but no whole type.
         let by_own_name = (!r#type.contains('/')).then(|| nearest_block(r#type));
         match by_own_name.flatten() {
             Some(nearest) => problem.nearest_is(nearest),
@@ -141,7 +141,7 @@ fn check_names(definition: &Definition, problems: &mut Problems) {
             if !seen.insert(name) && told.insert(name) {
                 let problem = Problem::new(
                     ErrorClass::DuplicatedNameError,
-                    format!("two {what} are called {name}; names have to be unique"),
+                    format!("two {what} are called {name}; names must be unique"),
                 );
                 problems.push(match place {
                     Some(place) => problem.step(place).property(name),
@@ -161,7 +161,7 @@ fn check_names(definition: &Definition, problems: &mut Problems) {
 /// What selectors may refer to.
 struct Names<'a> {
     inputs: BTreeMap<&'a str, &'a Input>,
-    /// Every step by name; `None` for one that is itself wrong, so that nothing is said about references to it.
+    /// Steps by name; `None` for an invalid one, so that references to it are not reported too.
     steps: BTreeMap<&'a str, Option<&'a CheckedStep>>,
 }
 
@@ -185,13 +185,14 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Kinds of what a data selector refers to; `Ok(None)` when that is itself wrong. `star`: whether it is that of an output of the workflow, which
-    /// may ask for all outputs of a step.
+    /// Returns the kinds of what a data selector refers to; `Ok(None)` if that is invalid itself.
+    /// `star`: the selector is that of a workflow output, which may name all outputs of a step.
     fn kinds(&self, selector: &Selector, star: bool) -> Result<Option<KindSet>, Problem> {
         let missing = |message: String, found: &str, known: Vec<&str>| {
             Problem::new(ErrorClass::InvalidReferenceTargetError, message).allowed(found, known)
         };
-        // A step that asks for an output that isn't there is a fault of the graph, an output of the workflow that does so is not.
+        // In the peer's classes, a step that refers to a missing output is an error of the graph; a
+        // workflow output is not.
         let missing_output = |message: String, found: &str, known: Vec<&str>| {
             let class = if star {
                 ErrorClass::InvalidReferenceTargetError
@@ -204,7 +205,7 @@ impl<'a> Names<'a> {
             Selector::Input(name) => match self.inputs.get(name.as_str()) {
                 Some(input) => Ok(Some(input.kinds)),
                 None => Err(missing(
-                    format!("{selector} refers to an input that isn't there"),
+                    format!("{selector} refers to an input that does not exist"),
                     name,
                     self.inputs.keys().copied().collect(),
                 )),
@@ -212,7 +213,7 @@ impl<'a> Names<'a> {
             Selector::Step(step) | Selector::Output { step, .. } => {
                 let Some(known) = self.steps.get(step.as_str()) else {
                     return Err(missing(
-                        format!("{selector} refers to a step that isn't there"),
+                        format!("{selector} refers to a step that does not exist"),
                         step,
                         self.steps.keys().copied().collect(),
                     ));
@@ -231,7 +232,7 @@ impl<'a> Names<'a> {
                 match outputs.iter().find(|o| *o.name == **output) {
                     Some(found) => Ok(Some(found.kinds)),
                     None => Err(missing_output(
-                        format!("{selector} refers to an output that step {step} doesn't have"),
+                        format!("{selector} refers to an output that step {step} does not have"),
                         output,
                         outputs.iter().map(|o| &*o.name).collect(),
                     )),
@@ -244,7 +245,7 @@ impl<'a> Names<'a> {
 fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Problems) {
     for (property, arg) in step.manifest.properties.iter().zip(&step.args) {
         arg.each_ref(&mut |selector| {
-            // A list may hold more references than anybody wants to read about.
+            // A list may hold very many references.
             if problems.is_full() {
                 return;
             }
@@ -253,7 +254,7 @@ fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Proble
                     Problem::new(
                         ErrorClass::ReferenceTypeError,
                         format!(
-                            "{selector} carries {}, which {} of step {} doesn't take",
+                            "{selector} has kind {}, which {} of step {} does not accept",
                             kinds.names().join(" or "),
                             property.name,
                             step.name
@@ -282,14 +283,14 @@ fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Proble
             let problem = if !names.steps.contains_key(target) {
                 Problem::new(
                     ErrorClass::InvalidReferenceTargetError,
-                    format!("$steps.{target} refers to a step that isn't there"),
+                    format!("$steps.{target} refers to a step that does not exist"),
                 )
                 .allowed(target, names.steps.keys().copied())
             } else if !targets.insert(target) {
                 Problem::new(
                     ErrorClass::ExecutionGraphStructureError,
                     format!(
-                        "step {} lets step {target} go on by more than one branch",
+                        "step {} names step {target} in more than one branch",
                         step.name
                     ),
                 )
@@ -309,7 +310,7 @@ fn check_outputs(definition: &Definition, names: &Names<'_>, problems: &mut Prob
         let problem = Problem::new(
             ErrorClass::InvalidReferenceTargetError,
             format!(
-                "{written:?} is no selector of an output; write $steps.name.output, $steps.name.* or $inputs.name"
+                "{written:?} does not select an output; write $steps.name.output, $steps.name.* or $inputs.name"
             ),
         );
         problems.push(problem.step("$outputs").property(&**name));
@@ -324,8 +325,9 @@ fn check_outputs(definition: &Definition, names: &Names<'_>, problems: &mut Prob
     }
 }
 
-/// Steps in topological order, level by level: a step comes after all whose longest way from an input is shorter, which tells what a step finds
-/// that another one leaves behind elsewhere than in its outputs. Within a level they come as in the document.
+/// Sorts steps topologically, level by level: a step follows all steps with a shorter longest path
+/// from an input. This order decides what a step sees of the shared state of others. Within a level
+/// the document's order is kept.
 fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
     let index: BTreeMap<&str, usize> = steps
         .iter()
@@ -375,7 +377,10 @@ fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
         let first = stuck.first().copied().unwrap_or_default().to_owned();
         return Err(Problem::new(
             ErrorClass::ExecutionGraphStructureError,
-            format!("steps {} wait for each other in a circle", stuck.join(", ")),
+            format!(
+                "steps {} depend on each other in a circle",
+                stuck.join(", ")
+            ),
         )
         .step(first));
     }

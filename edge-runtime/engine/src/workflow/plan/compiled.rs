@@ -1,7 +1,8 @@
 //! The compiled plan: numbered slots, steps in topological order, no names left.
 //!
-//! Invariant: every slot a step reads is an input or was written by an earlier step; a plan is immutable and shared by
-//! every [`crate::workflow::run::execution::Execution`] made of it.
+//! - Every slot that a step reads is an input or was written by an earlier step.
+//! - A plan is immutable and shared by all its
+//!   [executions](crate::workflow::run::execution::Execution).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +14,12 @@ use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::block::{Instance, Setup};
 use crate::workflow::block_api::manifest::{Depth, Manifest, Role, StepOutput};
-use crate::workflow::language::definition::{InputType, OutputDef};
+use crate::workflow::language::definition::{Input, InputType, OutputDef};
 use crate::workflow::language::error::{ErrorClass, Problem};
 use crate::workflow::language::kinds::KindSet;
 use crate::workflow::language::selector::Selector;
 use crate::workflow::plan::check::Checked;
-use crate::workflow::plan::lineage::{Flow, Origin, of_input};
+use crate::workflow::plan::lineage::{Flow, Origin, of_input as input_lineage};
 use crate::workflow::plan::step::{Arg, CheckedStep};
 use crate::workflow::values::value::Value;
 
@@ -39,17 +40,17 @@ pub(crate) struct Plan {
 pub(crate) struct SlotInfo {
     pub(crate) depth: usize,
     pub(crate) kinds: KindSet,
-    /// Whether its first level is the batch of the run, one element for each row of the result.
+    /// Whether the first level is the batch of the run, one element per result row.
     pub(crate) by_row: bool,
 }
 
-/// One input; its number is that of its slot.
+/// An input; its index is its slot.
 #[derive(Debug)]
 pub(crate) struct PlanInput {
     pub(crate) name: Arc<str>,
     pub(crate) what: InputType,
     pub(crate) kinds: KindSet,
-    /// Value of a parameter: as given, else the default.
+    /// Value of a parameter: the given one or the default.
     pub(crate) value: Value,
 }
 
@@ -58,14 +59,14 @@ pub(crate) struct PlanStep {
     pub(crate) name: Arc<str>,
     pub(crate) manifest: &'static Manifest,
     pub(crate) literals: Map<String, Json>,
-    /// Its outputs, the first of which has the slot `first_slot`.
+    /// Outputs, starting at slot `first_slot`.
     pub(crate) outputs: Vec<StepOutput>,
     pub(crate) args: Vec<Source>,
-    /// How many of these, and of what is in them, are lists and dictionaries that are made for each element.
+    /// Number of lists and dictionaries in the arguments that are assembled per element.
     pub(crate) bundles: usize,
     /// Depth at which it runs.
     pub(crate) exec: usize,
-    /// What tells how many elements there are at each level; absent for a scalar step.
+    /// What defines the number of elements at each level; absent for a scalar step.
     pub(crate) shape: Option<ShapeOf>,
     pub(crate) first_slot: usize,
     pub(crate) first_branch: usize,
@@ -76,7 +77,7 @@ pub(crate) struct PlanStep {
     pub(crate) gates: Vec<(usize, usize)>,
 }
 
-/// Where the shape of a batch is read from.
+/// What the shape of a batch is read from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ShapeOf {
     Slot(usize),
@@ -88,9 +89,9 @@ pub(crate) enum ShapeOf {
 pub(crate) enum Source {
     Const(Value),
     Slot(usize),
-    /// Items, and which of the step's bundles they are put into.
+    /// Items, and the number of the step's bundle that holds them.
     List(Vec<Source>, usize),
-    /// Entries, and which of the step's bundles they are put into.
+    /// Entries, and the number of the step's bundle that holds them.
     Dict(Vec<(Arc<str>, Source)>, usize),
 }
 
@@ -98,7 +99,7 @@ pub(crate) enum Source {
 pub(crate) struct PlanOutput {
     pub(crate) name: String,
     pub(crate) what: OutputOf,
-    /// Whether detections are handed out in the coordinates of the first picture.
+    /// Whether detections are returned in the coordinates of the uncropped picture.
     pub(crate) in_root: bool,
 }
 
@@ -117,20 +118,13 @@ pub struct Compiled {
 /// Geometry that a workflow declares, in pixels of its image.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Overlay {
-    /// A line of a line counter.
     Line {
-        /// Name of the step.
         name: String,
-        /// Where it begins.
         start: Point,
-        /// Where it ends.
         end: Point,
     },
-    /// A zone of a time-in-zone step.
     Zone {
-        /// Name of the step.
         name: String,
-        /// Its corners.
         polygon: Vec<Point>,
     },
 }
@@ -141,52 +135,9 @@ pub(crate) fn plan(
     parameters: &BTreeMap<String, Json>,
 ) -> Result<Compiled, Vec<WorkflowError>> {
     check_parameters(&checked, parameters)?;
-    let mut slots: Vec<SlotInfo> = Vec::new();
-    let mut inputs = Vec::new();
-    let mut of_input_name: BTreeMap<&str, usize> = BTreeMap::new();
-    for (index, input) in checked.inputs.iter().enumerate() {
-        of_input_name.insert(&input.name, index);
-        let depth = of_input(index, input).len();
-        slots.push(SlotInfo {
-            depth,
-            kinds: input.kinds,
-            by_row: depth > 0,
-        });
-        let value = match &input.what {
-            InputType::Parameter { default } => {
-                parameters.get(&input.name).unwrap_or(default).clone()
-            }
-            _ => Json::Null,
-        };
-        inputs.push(PlanInput {
-            name: Arc::from(input.name.as_str()),
-            what: input.what.clone(),
-            kinds: input.kinds,
-            value: Value::from(value),
-        });
-    }
-    let mut of_step: BTreeMap<&str, (usize, &CheckedStep)> = BTreeMap::new();
-    for (step, flow) in checked.steps.iter().zip(&checked.flow) {
-        of_step.insert(&step.name, (slots.len(), step));
-        slots.extend(step.outputs.iter().map(|o| SlotInfo {
-            depth: flow.out.len(),
-            kinds: o.kinds,
-            by_row: flow.out.first() == Some(&Origin::Run),
-        }));
-    }
-    let mut first_branches = Vec::with_capacity(checked.steps.len());
-    let mut branches = 0;
-    for step in &checked.steps {
-        first_branches.push(branches);
-        branches += step.branches().len();
-    }
-    let numbers = Numbers {
-        slots: &slots,
-        flows: &checked.flow,
-        of_input: of_input_name,
-        of_step,
-        first_branches,
-    };
+    let inputs = checked.inputs.iter();
+    let inputs = inputs.map(|input| plan_input(input, parameters)).collect();
+    let (numbers, branches) = Numbers::assign(&checked);
     let steps = checked.steps.iter().zip(&checked.flow).enumerate();
     let steps = steps
         .map(|(i, (step, flow))| numbers.step(i, step, flow))
@@ -197,12 +148,25 @@ pub(crate) fn plan(
             inputs,
             steps,
             outputs,
-            slots,
+            slots: numbers.slots,
             branches,
         }),
     };
     compiled.check_blocks()?;
     Ok(compiled)
+}
+
+fn plan_input(input: &Input, parameters: &BTreeMap<String, Json>) -> PlanInput {
+    let value = match &input.what {
+        InputType::Parameter { default } => parameters.get(&input.name).unwrap_or(default).clone(),
+        _ => Json::Null,
+    };
+    PlanInput {
+        name: Arc::from(input.name.as_str()),
+        what: input.what.clone(),
+        kinds: input.kinds,
+        value: Value::from(value),
+    }
 }
 
 fn check_parameters(
@@ -236,19 +200,57 @@ fn check_parameters(
     }
 }
 
-/// The numbers that names stand for while a plan is made.
+/// Numbers assigned to names while a plan is made.
 struct Numbers<'a> {
-    slots: &'a [SlotInfo],
+    slots: Vec<SlotInfo>,
     flows: &'a [Flow],
     of_input: BTreeMap<&'a str, usize>,
-    /// Each step with the slot of its first output.
+    /// Steps with the slot of their first output.
     of_step: BTreeMap<&'a str, (usize, &'a CheckedStep)>,
-    /// Of each step, in their order.
+    /// Number of each step's first branch.
     first_branches: Vec<usize>,
 }
 
-impl Numbers<'_> {
-    /// The slot that a selector of data means.
+impl<'a> Numbers<'a> {
+    /// Numbers inputs, outputs and branches; also returns the number of branches.
+    fn assign(checked: &'a Checked) -> (Self, usize) {
+        let mut slots: Vec<SlotInfo> = Vec::new();
+        let mut of_input = BTreeMap::new();
+        for (index, input) in checked.inputs.iter().enumerate() {
+            of_input.insert(input.name.as_str(), index);
+            let depth = input_lineage(index, input).len();
+            slots.push(SlotInfo {
+                depth,
+                kinds: input.kinds,
+                by_row: depth > 0,
+            });
+        }
+        let mut of_step = BTreeMap::new();
+        for (step, flow) in checked.steps.iter().zip(&checked.flow) {
+            of_step.insert(step.name.as_str(), (slots.len(), step));
+            slots.extend(step.outputs.iter().map(|o| SlotInfo {
+                depth: flow.out.len(),
+                kinds: o.kinds,
+                by_row: flow.out.first() == Some(&Origin::Run),
+            }));
+        }
+        let mut first_branches = Vec::with_capacity(checked.steps.len());
+        let mut branches = 0;
+        for step in &checked.steps {
+            first_branches.push(branches);
+            branches += step.branches().len();
+        }
+        let numbers = Self {
+            slots,
+            flows: &checked.flow,
+            of_input,
+            of_step,
+            first_branches,
+        };
+        (numbers, branches)
+    }
+
+    /// Returns the slot that a data selector refers to.
     fn slot(&self, selector: &Selector) -> Option<usize> {
         match selector {
             Selector::Input(name) => self.of_input.get(name.as_str()).copied(),
@@ -260,15 +262,15 @@ impl Numbers<'_> {
         }
     }
 
-    /// A branch of a step, with the depth at which it is decided.
+    /// Returns the number of a branch and the depth at which it is decided.
     fn gate(&self, step: usize, branch: usize) -> (usize, usize) {
         let first = self.first_branches.get(step);
         let depth = self.flows.get(step).map_or(0, |flow| flow.exec.len());
         (first.map_or(0, |first| first + branch), depth)
     }
 
-    /// What tells how many elements a step runs on at each level: the data that is deep enough, that of the property which says so before the
-    /// rest, else a decision that gates it.
+    /// Returns what defines the number of elements at each level: data deep enough, first that of
+    /// the reference property; otherwise a branch that gates the step.
     fn shape(&self, step: &CheckedStep, exec: usize, gates: &[(usize, usize)]) -> Option<ShapeOf> {
         if exec == 0 {
             return None;
@@ -345,7 +347,7 @@ impl Numbers<'_> {
     }
 }
 
-/// Whatever is in a bundle has a higher number than the bundle.
+/// Converts an argument. A bundle has a lower number than those nested in it.
 fn source(arg: &Arg, slot_of: &dyn Fn(&Selector) -> Option<usize>, bundles: &mut usize) -> Source {
     let mut bundle = || {
         *bundles += 1;
@@ -374,13 +376,30 @@ fn place(outputs: &[StepOutput], name: &str) -> Option<usize> {
     outputs.iter().position(|o| *o.name == *name)
 }
 
+fn bad_target(message: String) -> Problem {
+    Problem::new(ErrorClass::InvalidReferenceTargetError, message)
+}
+
 impl PlanStep {
-    /// The slot of an output.
+    /// Slot of an output.
     pub(crate) fn slot(&self, output: &str) -> Option<SlotId> {
         place(&self.outputs, output).map(|i| SlotId(self.first_slot + i))
     }
 
-    /// Makes the block of this step.
+    fn no_such_output(&self, selector: &str) -> WorkflowError {
+        let outputs = self.outputs.iter();
+        bad_target(format!(
+            "{selector} refers to an output that step {} does not have",
+            self.name
+        ))
+        .allowed(
+            selector,
+            outputs.map(|o| format!("$steps.{}.{}", self.name, o.name)),
+        )
+        .done()
+    }
+
+    /// Builds the block of this step.
     pub(crate) fn build(&self) -> Result<Box<dyn Instance>, String> {
         (self.manifest.build)(&Setup {
             literals: &self.literals,
@@ -404,73 +423,60 @@ impl Compiled {
         }
     }
 
-    /// The slot that `$steps.name.output` or `$inputs.name` stands for.
+    /// Returns the slot of `$steps.name.output` or `$inputs.name`.
     ///
     /// # Errors
-    /// What is wrong with the selector, with the nearest right one.
+    /// If the selector is invalid, with the nearest valid one.
     pub fn slot(&self, selector: &str) -> Result<SlotId, WorkflowError> {
-        let refuse =
-            |message: String| Problem::new(ErrorClass::InvalidReferenceTargetError, message);
-        let steps = &self.plan.steps;
         match Selector::parse(selector) {
-            Some(Selector::Input(name)) => self
-                .plan
-                .inputs
-                .iter()
-                .position(|i| *i.name == *name)
-                .map(SlotId)
-                .ok_or_else(|| {
-                    refuse(format!("{selector} refers to an input that isn't there"))
-                        .allowed(
-                            selector,
-                            self.plan
-                                .inputs
-                                .iter()
-                                .map(|i| format!("$inputs.{}", i.name)),
-                        )
-                        .done()
-                }),
-            Some(Selector::Output { step, output }) => {
-                let Some(found) = steps.iter().find(|s| *s.name == *step) else {
-                    return Err(
-                        refuse(format!("{selector} refers to a step that isn't there"))
-                            .allowed(
-                                &format!("$steps.{step}"),
-                                steps.iter().map(|s| format!("$steps.{}", s.name)),
-                            )
-                            .done(),
-                    );
-                };
-                found.slot(&output).ok_or_else(|| {
-                    refuse(format!(
-                        "{selector} refers to an output that step {step} doesn't have"
-                    ))
-                    .allowed(
-                        selector,
-                        found
-                            .outputs
-                            .iter()
-                            .map(|o| format!("$steps.{step}.{}", o.name)),
-                    )
-                    .done()
-                })
+            Some(Selector::Input(name)) => {
+                let mut inputs = self.plan.inputs.iter();
+                let slot = inputs.position(|i| *i.name == *name).map(SlotId);
+                slot.ok_or_else(|| self.no_such_input(selector))
             }
-            _ => Err(refuse(format!(
-                "{selector:?} is no selector; write $steps.name.output or $inputs.name"
-            ))
-            .allowed(
-                selector,
-                steps.iter().flat_map(|s| {
-                    let name = Arc::clone(&s.name);
-                    let outputs = s.outputs.iter();
-                    outputs.map(move |o| format!("$steps.{name}.{}", o.name))
-                }),
-            )
-            .done()),
+            Some(Selector::Output { step, output }) => {
+                let mut steps = self.plan.steps.iter();
+                let found = steps.find(|s| *s.name == *step);
+                let found = found.ok_or_else(|| self.no_such_step(selector, &step))?;
+                let slot = found.slot(&output);
+                slot.ok_or_else(|| found.no_such_output(selector))
+            }
+            _ => Err(self.not_a_selector(selector)),
         }
     }
 
-    /// Value of a property that doesn't change from frame to frame.
+    fn no_such_input(&self, selector: &str) -> WorkflowError {
+        let inputs = self.plan.inputs.iter();
+        bad_target(format!("{selector} refers to an input that does not exist"))
+            .allowed(selector, inputs.map(|i| format!("$inputs.{}", i.name)))
+            .done()
+    }
+
+    fn no_such_step(&self, selector: &str, step: &str) -> WorkflowError {
+        let steps = self.plan.steps.iter();
+        bad_target(format!("{selector} refers to a step that does not exist"))
+            .allowed(
+                &format!("$steps.{step}"),
+                steps.map(|s| format!("$steps.{}", s.name)),
+            )
+            .done()
+    }
+
+    fn not_a_selector(&self, text: &str) -> WorkflowError {
+        let steps = self.plan.steps.iter();
+        let selectors = steps.flat_map(|s| {
+            let name = Arc::clone(&s.name);
+            let outputs = s.outputs.iter();
+            outputs.map(move |o| format!("$steps.{name}.{}", o.name))
+        });
+        bad_target(format!(
+            "{text:?} is not a selector; write $steps.name.output or $inputs.name"
+        ))
+        .allowed(text, selectors)
+        .done()
+    }
+
+    /// Returns the value of a property that is the same in every frame.
     pub(crate) fn fixed<'a>(&'a self, step: &'a PlanStep, property: &str) -> Option<&'a Value> {
         match step.args.get(step.manifest.property(property)?)? {
             Source::Const(value) => Some(value),
@@ -493,19 +499,19 @@ impl Compiled {
         steps.filter(move |s| is_it(s.manifest.role))
     }
 
-    /// The model that a step asks, where that is known before it runs.
+    /// Returns the step's model, if known before it runs.
     pub(crate) fn model_of(&self, step: &PlanStep) -> Option<String> {
         let text = |property: &str| self.fixed(step, property)?.as_str().map(str::to_owned);
         (step.manifest.model)(&text)
     }
 
-    /// The models that its detection steps name, each once, in the order of the steps.
+    /// Models of the detection steps, each once, in the order of the steps.
     #[must_use]
     pub fn model_ids(&self) -> Vec<String> {
         self.models_of(is_detector)
     }
 
-    /// The models that its steps ask something else than for objects, each once, in the order of the steps.
+    /// Models of other steps, each once, in the order of the steps.
     #[must_use]
     pub fn asked_ids(&self) -> Vec<String> {
         self.models_of(|role| matches!(role, Role::Asker(_)))
@@ -521,7 +527,7 @@ impl Compiled {
         ids
     }
 
-    /// The rules that its event sinks declare.
+    /// Rules declared by the event sinks.
     #[must_use]
     pub fn sink_rules(&self) -> Vec<RuleSpec> {
         self.steps_of(Role::Sink)
@@ -531,13 +537,12 @@ impl Compiled {
             .collect()
     }
 
-    /// Whether any of its steps runs a model.
+    /// Returns whether any step detects objects with a model.
     #[must_use]
     pub fn needs_detector(&self) -> bool {
         self.steps_where(is_detector).next().is_some()
     }
 
-    /// Names of its image inputs.
     pub fn image_inputs(&self) -> impl Iterator<Item = &str> {
         let images = self
             .plan
@@ -547,7 +552,6 @@ impl Compiled {
         images.map(|i| &*i.name)
     }
 
-    /// Name of its first image input.
     #[must_use]
     pub fn image_input(&self) -> Option<&str> {
         self.plan
@@ -561,32 +565,29 @@ impl Compiled {
         self.steps_of(role).map(|s| s.name.to_string()).collect()
     }
 
-    /// Names of its detection steps.
     #[must_use]
     pub fn detector_steps(&self) -> Vec<String> {
         let steps = self.steps_where(is_detector);
         steps.map(|s| s.name.to_string()).collect()
     }
 
-    /// Names of its trackers, whose output is `tracked_detections`.
+    /// Names of the trackers, whose output is `tracked_detections`.
     #[must_use]
     pub fn tracker_steps(&self) -> Vec<String> {
         self.names_of(Role::Tracker)
     }
 
-    /// Names of its line counters.
     #[must_use]
     pub fn line_steps(&self) -> Vec<String> {
         self.names_of(Role::Line)
     }
 
-    /// Names of its time-in-zone steps.
     #[must_use]
     pub fn zone_steps(&self) -> Vec<String> {
         self.names_of(Role::Zone)
     }
 
-    /// Lines and zones whose geometry is fixed, in the order of the steps.
+    /// Lines and zones with fixed geometry, in the order of the steps.
     #[must_use]
     pub fn overlays(&self) -> Vec<Overlay> {
         let mut overlays = Vec::new();

@@ -1,6 +1,7 @@
-//! Zones that have no inside, and lines that nobody can cross: the definition compiles all the same, as it does at Roboflow.
+//! Warnings about zones without area and lines without length; they compile, as at Roboflow.
 //!
-//! Owns the judgement and its words. Invariant: what a step makes itself, or a run brings, is not judged; a zone that reaches over itself has an inside.
+//! - Geometry computed by a step, or given by a run, is not checked.
+//! - A self-intersecting zone has an area.
 
 use watchkeeper_vision::geometry::Point;
 
@@ -8,26 +9,25 @@ use crate::workflow::block_api::manifest::Role;
 use crate::workflow::plan::compiled::Compiled;
 use crate::workflow::values::value::Value;
 
-/// The property that holds the corners.
+/// Property with the corners of a zone.
 pub(crate) const PROPERTY: &str = "zone";
 
-/// The property that holds the ends of a line.
+/// Property with the ends of a line.
 const LINE: &str = "line_segment";
 
-/// Area in pixels up to which a zone is nothing: corners given as shares of the picture, from 0 to 1, have no more.
-const NOTHING: f64 = 1.0;
+/// Maximum area in pixels of an empty zone: shares of the picture, from 0 to 1, have no more.
+const MAX_EMPTY_AREA: f64 = 1.0;
 
-/// A zone in which nobody can ever be, or a line that nobody can cross.
+/// A zone without area, or a line without length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmptyZone {
-    /// Name of the step.
     pub step: String,
-    /// What is wrong with it and what to write, one sentence.
+    /// What is wrong, and what to write.
     pub message: String,
 }
 
 impl Compiled {
-    /// Its zones in which nobody can ever be, and its lines that nobody can cross, each in the order of the steps.
+    /// Returns zones without area, then lines without length, in the order of the steps.
     #[must_use]
     pub fn empty_zones(&self) -> Vec<EmptyZone> {
         let zones = self.steps_of(Role::Zone);
@@ -40,7 +40,7 @@ impl Compiled {
             })
         });
         let lines = self.steps_of(Role::Line).filter_map(|step| {
-            let why = why_no_line(self.fixed(step, LINE)?)?;
+            let why = why_uncrossable(self.fixed(step, LINE)?)?;
             Some(EmptyZone {
                 step: step.name.to_string(),
                 message: format!("line of step {} {why}", step.name),
@@ -50,8 +50,8 @@ impl Compiled {
     }
 }
 
-/// Why nobody can cross a line; nothing where somebody can, or no line is known before it runs.
-fn why_no_line(ends: &Value) -> Option<String> {
+/// Returns why a line can't be crossed; `None` if it can, or if it is not known before a run.
+fn why_uncrossable(ends: &Value) -> Option<String> {
     if ends.is_null() {
         return None;
     }
@@ -63,12 +63,12 @@ fn why_no_line(ends: &Value) -> Option<String> {
         ));
     };
     let (across, along) = (to.x - from.x, to.y - from.y);
-    (across * across + along * along <= 2.0 * NOTHING).then(|| {
-        "is no longer than a pixel, so nobody crosses it; its ends are pixels of the picture, not shares of it from 0 to 1".to_owned()
+    (across * across + along * along <= 2.0 * MAX_EMPTY_AREA).then(|| {
+        "is no longer than a pixel, so nothing can cross it; its ends are pixels of the picture, not shares of it from 0 to 1".to_owned()
     })
 }
 
-/// Why nobody can be in a zone; nothing where somebody can, or no zone is known before it runs.
+/// Returns why a zone can't be entered; `None` if it can, or if it is not known before a run.
 fn why_empty(corners: &Value) -> Option<String> {
     if corners.is_null() {
         return None;
@@ -83,11 +83,11 @@ fn why_empty(corners: &Value) -> Option<String> {
         if distinct < 3 {
             let corners = if distinct == 1 { "corner" } else { "corners" };
             Some(format!(
-                "has {distinct} different {corners}, so nobody can be in it; give three or more around a place, in pixels of the picture"
+                "has {distinct} different {corners}, so nothing can be in it; give three or more, in pixels of the picture"
             ))
-        } else if reach(polygon) <= NOTHING {
+        } else if covered_area(polygon) <= MAX_EMPTY_AREA {
             Some(
-                "covers no more than a pixel, so nobody can be in it; its corners are pixels of the picture, not shares of it from 0 to 1".to_owned(),
+                "covers no more than a pixel, so nothing can be in it; its corners are pixels of the picture, not shares of it from 0 to 1".to_owned(),
             )
         } else {
             None
@@ -103,9 +103,9 @@ fn distinct(polygon: &[Point]) -> usize {
     polygon.iter().enumerate().filter(is_first).count()
 }
 
-/// The area that its triangles from the first corner cover, in pixels, one that lies over another counted again: nought only where all corners lie
-/// on a line.
-fn reach(polygon: &[Point]) -> f64 {
+/// Returns the summed area of the triangles from the first corner, in pixels; zero only if all
+/// corners lie on a line.
+fn covered_area(polygon: &[Point]) -> f64 {
     let Some(from) = polygon.first() else {
         return 0.0;
     };
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_that_nobody_can_be_in_is_told_with_the_reason() {
+    fn empty_zone_is_reported_with_the_reason() {
         for (corners, reason) in [
             (json!([]), "fewer than three corners"),
             (json!([[1, 1], [9, 9]]), "fewer than three corners"),
@@ -146,20 +146,20 @@ mod tests {
                 json!([[0.1, 0.1], [0.5, 0.1], [0.5, 0.9]]),
                 "no more than a pixel",
             ),
-            // One of two.
+            // One of two is empty.
             (
                 json!([[[0, 0], [9, 0], [9, 9]], [[3, 3], [3, 3], [4, 4]]]),
                 "has 2 different corners",
             ),
         ] {
-            let told = why(corners.clone()).unwrap_or_default();
-            assert!(told.contains(reason), "{corners}: {told:?}");
+            let reported = why(corners.clone()).unwrap_or_default();
+            assert!(reported.contains(reason), "{corners}: {reported:?}");
         }
     }
 
     #[test]
-    fn a_line_that_nobody_can_cross_is_told_with_the_reason() {
-        let why = |ends: Json| why_no_line(&Value::from(ends));
+    fn line_without_length_is_reported_with_the_reason() {
+        let why = |ends: Json| why_uncrossable(&Value::from(ends));
         for (ends, reason) in [
             (json!([]), "has 0 ends"),
             (json!([[5, 5]]), "has 1 ends"),
@@ -169,8 +169,8 @@ mod tests {
             (json!([[0.1, 0.5], [0.9, 0.5]]), "no longer than a pixel"),
             (json!([[0, 0], [1, 1]]), "no longer than a pixel"),
         ] {
-            let told = why(ends.clone()).unwrap_or_default();
-            assert!(told.contains(reason), "{ends}: {told:?}");
+            let reported = why(ends.clone()).unwrap_or_default();
+            assert!(reported.contains(reason), "{ends}: {reported:?}");
         }
         for ends in [json!([[0, 5], [9, 5]]), json!(null)] {
             assert_eq!(why(ends.clone()), None, "{ends}");
@@ -178,11 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_with_an_inside_is_not_told_nor_one_that_is_not_known_yet() {
+    fn zone_with_an_area_or_unknown_is_not_reported() {
         for corners in [
             json!([[0, 0], [9, 0], [9, 9]]),
             json!([[0, 0], [3, 0], [3, 1]]),
-            // Over itself, with as much to the left as to the right.
+            // Self-intersecting, with equal areas of both orientations.
             json!([[0, 0], [9, 9], [9, 0], [0, 9]]),
             json!([[[0, 0], [9, 0], [9, 9]]]),
             json!(null),
@@ -193,7 +193,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_triangle_of_more_than_a_pixel_has_an_inside_wherever_it_lies(
+        fn any_triangle_over_a_pixel_has_an_area(
             x in -1e4..1e4_f64, y in -1e4..1e4_f64, width in 2.0..1e4_f64, height in 2.0..1e4_f64,
         ) {
             let corners = json!([[x, y], [x + width, y], [x, y + height]]);

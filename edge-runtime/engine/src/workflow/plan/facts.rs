@@ -1,6 +1,6 @@
-//! What a compiled workflow tells about itself by name: for rules, which name its steps and outputs.
+//! Properties of a compiled workflow by name, for rules and deployment checks.
 //!
-//! Invariant: every selector listed here is one that [`Compiled::slot`] accepts.
+//! - Every selector listed here is accepted by [`Compiled::slot`].
 
 use serde_json::Value as Json;
 
@@ -11,23 +11,21 @@ use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::plan::compiled::{Compiled, PlanStep, SlotId};
 use crate::workflow::values::value::Value;
 
-/// A step that asks a model about pictures, as far as that is known before it runs.
+/// A step that uses a model, as far as known before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DetectionStep {
-    /// Its name.
     pub name: String,
-    /// The model it names; absent where only a running step tells.
+    /// Its model; absent if known only at run time.
     pub model: Option<String>,
-    /// What it asks of it.
     pub task: Task,
-    /// Whether it looks at any number of pictures in one frame, such as the crops of what another step found.
+    /// Whether it processes any number of pictures per frame, such as crops.
     pub many_pictures: bool,
-    /// The classes that it asks for; empty means every class, or that it is not known before it runs.
+    /// Its class filter; empty for all classes, or if known only at run time.
     pub classes: Vec<String>,
 }
 
 impl Compiled {
-    /// Every selector with the kinds of what it yields: inputs first, then steps in the order in which they run.
+    /// Selectors with their kinds: inputs first, then steps in topological order.
     pub fn selectors(&self) -> impl Iterator<Item = (String, KindSet)> + '_ {
         let kinds = |slot: usize| {
             let info = self.plan.slots.get(slot);
@@ -45,27 +43,26 @@ impl Compiled {
         inputs.chain(steps)
     }
 
-    /// The kinds of what a slot yields.
     #[must_use]
     pub fn kinds(&self, slot: SlotId) -> KindSet {
         let info = self.plan.slots.get(slot.0);
         info.map_or(KindSet::ANY, |info| info.kinds)
     }
 
-    /// The selector that stands in `property` of a step, where one stands there.
+    /// The selector written in `property` of a step.
     #[must_use]
     pub fn selector_in(&self, step: &str, property: &str) -> Option<&str> {
         let written = self.written(step)?.get(property)?.as_str()?;
         written.starts_with('$').then_some(written)
     }
 
-    /// The boolean that stands in `property` of a step, where one stands there.
+    /// The boolean written in `property` of a step.
     #[must_use]
     pub fn flag_in(&self, step: &str, property: &str) -> Option<bool> {
         self.written(step)?.get(property).and_then(Json::as_bool)
     }
 
-    /// Names of the inputs that only a caller with data of its own could fill; a camera leaves them empty.
+    /// Names of batch inputs, which no camera fills.
     #[must_use]
     pub fn batch_inputs(&self) -> Vec<String> {
         let inputs = self.plan.inputs.iter();
@@ -75,13 +72,13 @@ impl Compiled {
             .collect()
     }
 
-    /// Its detection steps, in the order in which they run.
+    /// Detection steps, in topological order.
     #[must_use]
     pub fn detections(&self) -> Vec<DetectionStep> {
         self.asking(|role| matches!(role, Role::Detector(_)))
     }
 
-    /// Its steps that ask a model something else than for objects, in the order in which they run.
+    /// Steps that use a model for something else, in topological order.
     #[must_use]
     pub fn questions(&self) -> Vec<DetectionStep> {
         self.asking(|role| matches!(role, Role::Asker(_)))
@@ -103,7 +100,7 @@ impl Compiled {
                 Role::Detector(task) | Role::Asker(task) => task,
                 _ => Task::default(),
             },
-            // The one level of a frame is the batch of the run.
+            // One level is the batch of the run.
             many_pictures: step.exec > 1,
             classes: classes
                 .unwrap_or_default()
@@ -113,7 +110,7 @@ impl Compiled {
         }
     }
 
-    /// Whether every box has a class that a model gave it: no step may name classes of its own.
+    /// Returns whether every class comes from a model: no step renames classes.
     #[must_use]
     pub fn classes_are_of_models(&self) -> bool {
         self.plan.steps.iter().all(|step| {
@@ -129,7 +126,7 @@ impl Compiled {
     }
 }
 
-/// Kinds that are boxes, with or without more.
+/// Kinds with bounding boxes.
 pub(crate) const BOXES: [Kind; 4] = [
     Kind::ObjectDetection,
     Kind::InstanceSegmentation,
@@ -137,7 +134,7 @@ pub(crate) const BOXES: [Kind; 4] = [
     Kind::Keypoints,
 ];
 
-/// Whether operations that a step declares give classes other names.
+/// Returns whether operations of a step rename classes.
 fn renames(literals: &serde_json::Map<String, Json>) -> bool {
     fn named(json: &Json) -> bool {
         match json {

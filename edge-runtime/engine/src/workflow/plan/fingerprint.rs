@@ -1,11 +1,11 @@
-//! What a step's results depend on, in sixteen bytes.
+//! Fingerprints of steps: hashes of everything that their results depend on.
 //!
-//! A tracker that is set otherwise numbers other objects, so what a line behind it remembers of "track 7" is about someone
-//! else. Therefore the fingerprint of a step covers its block, its properties and parameters, and those of every step
-//! whose data or decision reaches it, but not its name or its place in the document.
+//! A tracker with other settings numbers other objects, so a saved "track 7" of a line behind it
+//! would be another object. The fingerprint of a step covers its block, properties and parameters,
+//! and those of every step whose data or decision reaches it; but not its name or position.
 //!
-//! Invariant: the same on every machine and in every run; equal only where both steps would do the same with the same
-//! pictures (the models aside, which are known by name only).
+//! - Equal on every machine and in every run.
+//! - Equal only if both steps do the same with the same pictures. Models count by name only.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 use crate::workflow::language::definition::InputType;
 use crate::workflow::plan::compiled::{Plan, PlanStep, Source};
 
-/// The first half of a SHA-256: enough that no two definitions share one by chance.
+/// The first half of a SHA-256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint([u8; 16]);
 
-/// Fingerprints of the steps of a plan, in their order.
+/// Returns the fingerprints of the steps of a plan, in their order.
 pub(crate) fn of_steps(plan: &Plan) -> Vec<Fingerprint> {
     let mut done = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
@@ -47,20 +47,20 @@ pub(crate) fn of_steps(plan: &Plan) -> Vec<Fingerprint> {
 struct Print(Sha256);
 
 impl Print {
-    /// Parts say how long they are, so that none runs into the next.
+    /// Adds bytes with their length, so that parts do not merge.
     fn part(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }
 
-    /// As text, the keys of each object in the order of the alphabet, as this build of `serde_json` keeps them.
+    /// Adds JSON text; this build of `serde_json` keeps keys sorted.
     fn json(&mut self, json: &Json) {
         self.part(json.to_string().as_bytes());
     }
 
     fn source(&mut self, source: &Source, plan: &Plan, done: &[Fingerprint]) {
         match source {
-            // As the properties have it.
+            // Covered by the properties.
             Source::Const(_) => {}
             Source::Slot(slot) => match plan.inputs.get(*slot) {
                 Some(input) => {
@@ -84,7 +84,7 @@ impl Print {
         }
     }
 
-    /// The step that has an output or a branch, and which of its own that is.
+    /// Adds the step of an output or a branch, and its position within the step.
     fn output(&mut self, mut places: impl Iterator<Item = Option<usize>>, done: &[Fingerprint]) {
         let mut steps = done.iter().zip(places.by_ref());
         if let Some((step, place)) = steps.find_map(|(step, place)| Some((step, place?))) {
@@ -113,7 +113,7 @@ mod tests {
     use super::{Fingerprint, of_steps};
     use crate::workflow::compile;
 
-    /// A model, a tracker, a line and a zone behind it.
+    /// A model, a tracker, and a line and a zone behind it.
     fn definition() -> Json {
         json!({
             "version": "1.0",
@@ -158,25 +158,25 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_moved_is_another_line_and_the_zone_beside_it_is_the_same() {
+    fn moved_line_changes_only_its_own_fingerprint() {
         let moved = |d: &mut Json| d["steps"][2]["line_segment"] = json!([[0, 6], [9, 6]]);
         assert_eq!(changed(moved, &[]), ["line"]);
     }
 
     #[test]
-    fn what_is_behind_a_tracker_that_was_changed_is_changed_too() {
+    fn changed_tracker_changes_the_steps_behind_it() {
         let patient = |d: &mut Json| d["steps"][1]["lost_track_buffer"] = json!(90);
         assert_eq!(changed(patient, &[]), ["line", "tracker", "zone"]);
     }
 
     #[test]
-    fn the_value_of_a_parameter_counts_where_it_is_used() {
+    fn parameter_changes_the_steps_that_use_it() {
         let zone = json!([[0, 0], [5, 0], [5, 5]]);
         assert_eq!(changed(|_| {}, &[("zone", zone)]), ["zone"]);
     }
 
     #[test]
-    fn the_order_of_steps_and_a_default_that_is_written_out_change_nothing() {
+    fn step_order_and_explicit_defaults_change_nothing() {
         let reordered = |d: &mut Json| {
             d["steps"].as_array_mut().unwrap().swap(2, 3);
             d["steps"][1]["lost_track_buffer"] = json!(30);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_differ_only_deep_inside_are_different_conditions() {
+    fn nested_differences_of_conditions_count() {
         let gated = |least: i64| {
             let mut condition = json!({"type": "BinaryStatement",
                 "left_operand": {"type": "DynamicOperand", "operand_name": "count"},
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_in_which_keys_are_written_changes_nothing() {
+    fn key_order_changes_nothing() {
         let with = |labels: &str| {
             let mut definition = definition();
             let labels: Json = serde_json::from_str(labels).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_that_lets_a_step_run_is_part_of_it() {
+    fn decision_that_gates_a_step_counts() {
         let gated = |d: &mut Json| {
             let gate = json!({"type": "roboflow_core/rate_limiter@v1", "name": "gate", "cooldown_seconds": 2,
                 "depends_on": "$inputs.image", "next_steps": ["$steps.line"]});

@@ -1,8 +1,10 @@
 //! Batch dimensionality and lineage: how deep each step's data is nested, and in what.
 //!
-//! A value's lineage is the list of places where its batches came from: all images of one run share the first id, a
-//! step that makes many of one (crops) adds its own. Invariant: data of one step comes from one lineage; steps never
-//! pair up elements that merely happen to have the same number.
+//! A value's lineage lists the origins of its batch levels: all images of one run share the first;
+//! a step that makes many elements of one (crops) adds its own.
+//!
+//! - Data of one step has one lineage; elements are never paired just because their number is
+//!   equal.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +14,34 @@ use crate::workflow::language::error::{ErrorClass, Problem, Problems};
 use crate::workflow::language::selector::Selector;
 use crate::workflow::plan::step::CheckedStep;
 
-/// Where one level of a batch came from.
+/// Origin of one batch level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// The batch of images (and whatever comes with them) of one run.
+    /// The batch of images and other inputs of one run.
     Run,
-    /// Deeper level of an input, by position of the input.
+    /// A deeper level of an input, by the input's position.
     Input(usize, usize),
-    /// A step that makes many of one, by position of the step.
+    /// A step that makes many elements of one, by position.
     Step(usize),
 }
 
-/// Lineage of a value; its length is the dimensionality.
+/// Lineage of a value; its length is the depth.
 pub(crate) type Lineage = Vec<Origin>;
 
-/// What the data-flow pass found out about one step.
+/// Data flow of one step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flow {
-    /// Lineage of the elements the step is run on.
+    /// Lineage of the elements on which the step runs.
     pub(crate) exec: Lineage,
     /// Lineage of its outputs.
     pub(crate) out: Lineage,
-    /// Depth at which the peer says it runs: a property that is taken as a whole batch counts as one where single values
-    /// are given.
+    /// Depth as the peer reports it: a property that takes a whole batch counts one level even for
+    /// single values.
     pub(crate) peer_depth: usize,
-    /// Branches that gate it: step and number of its branch.
+    /// Branches that gate it: step and number of the branch.
     pub(crate) gates: Vec<(usize, usize)>,
 }
 
-/// Lineage of an input.
 pub(crate) fn of_input(index: usize, input: &Input) -> Lineage {
     (0..input.depth())
         .map(|level| match level {
@@ -50,10 +51,10 @@ pub(crate) fn of_input(index: usize, input: &Input) -> Lineage {
         .collect()
 }
 
-/// Follows the data through the steps, which are in topological order.
+/// Follows the data through the steps, given in topological order.
 ///
 /// # Errors
-/// Every step whose inputs don't belong together, apart from those that follow from an earlier one.
+/// All steps whose inputs don't fit together, except those that depend on such a step.
 pub(crate) fn analyse(inputs: &[Input], steps: &[CheckedStep]) -> Result<Vec<Flow>, Problems> {
     let mut problems = Problems::default();
     let of_inputs: BTreeMap<&str, Lineage> = inputs
@@ -93,7 +94,7 @@ pub(crate) fn analyse(inputs: &[Input], steps: &[CheckedStep]) -> Result<Vec<Flo
             .filter_map(|(s, _)| flows.get(*s))
             .map(|f| &f.exec)
             .collect();
-        match one(i, step, &lineage_of, &gating) {
+        match of_step(i, step, &lineage_of, &gating) {
             Ok((exec, out)) => flows.push(Flow {
                 peer_depth: peer_depth(step, &exec, &lineage_of),
                 exec,
@@ -123,75 +124,28 @@ fn peer_depth(
     if is_cast && !has_data { 1 } else { exec.len() }
 }
 
-/// Lineage at which one step runs and that of its outputs.
-fn one(
+/// A property with batch data: name, levels that it is deeper than the step, lineage.
+type BatchData = (&'static str, u8, Lineage);
+
+/// Returns the lineage at which a step runs and that of its outputs.
+fn of_step(
     index: usize,
     step: &CheckedStep,
     lineage_of: &dyn Fn(&Selector) -> Lineage,
     gates: &[&Lineage],
 ) -> Result<(Lineage, Lineage), Problem> {
-    let manifest = step.manifest;
-    let mut data: Vec<(&'static str, u8, Lineage)> = Vec::new();
-    for (property, arg) in manifest.properties.iter().zip(&step.args) {
-        arg.each_ref(&mut |selector| {
-            let lineage = lineage_of(selector);
-            if !lineage.is_empty() {
-                data.push((property.name, property.deeper, lineage));
-            }
-        });
-    }
-    if let Some((property, ..)) = data.iter().find(|(p, ..)| !manifest.takes_batch(p)) {
-        return Err(Problem::new(
-            ErrorClass::ExecutionGraphStructureError,
-            format!(
-                "{property} of step {} takes one value for all pictures, and what it is given differs from picture to picture",
-                step.name
-            ),
-        )
-        .property(*property));
-    }
+    let data = batch_data(step, lineage_of)?;
     let Some((_, _, longest)) = data.iter().max_by_key(|(_, _, l)| l.len()) else {
         return scalar(index, step, gates);
     };
-    for (property, _, lineage) in &data {
-        if !longest.starts_with(lineage) {
-            return Err(Problem::new(
-                ErrorClass::StepInputLineageError,
-                format!(
-                    "{property} of step {} comes from another batch than its other inputs, so that elements can't be paired",
-                    step.name
-                ),
-            )
-            .property(*property));
-        }
-    }
-    let base = |(_, deeper, lineage): &(&str, u8, Lineage)| {
-        lineage.len().checked_sub(usize::from(*deeper))
-    };
-    let depths: Vec<Option<usize>> = data.iter().map(base).collect();
-    if let Some(odd) = depths.iter().position(|d| *d != depths[0]) {
-        let (property, deeper, lineage) = &data[odd];
-        return Err(Problem::new(
-            ErrorClass::StepInputDimensionalityError,
-            format!(
-                "{property} of step {} is {} deep, where {} is expected beside {} of depth {}",
-                step.name,
-                lineage.len(),
-                depths[0].unwrap_or(0) + usize::from(*deeper),
-                data[0].0,
-                data[0].2.len()
-            ),
-        )
-        .property(*property));
-    }
+    check_common_lineage(step, &data, longest)?;
+    let depth = common_depth(step, &data)?;
     let mut exec = longest.clone();
-    exec.truncate(depths[0].unwrap_or(0));
-    for gate in gates {
-        if !longest.starts_with(gate) {
-            return Err(conflict(step));
-        }
+    exec.truncate(depth);
+    if gates.iter().any(|gate| !longest.starts_with(gate)) {
+        return Err(conflict(step));
     }
-    Ok(match manifest.depth {
+    Ok(match step.manifest.depth {
         Depth::Same | Depth::Reference(_) => (exec.clone(), exec),
         Depth::Deeper => {
             let mut out = exec.clone();
@@ -205,7 +159,76 @@ fn one(
     })
 }
 
-/// A step without batch data takes the lineage of what gates it.
+/// Collects the properties with batch data; each must accept it.
+fn batch_data(
+    step: &CheckedStep,
+    lineage_of: &dyn Fn(&Selector) -> Lineage,
+) -> Result<Vec<BatchData>, Problem> {
+    let manifest = step.manifest;
+    let mut data: Vec<BatchData> = Vec::new();
+    for (property, arg) in manifest.properties.iter().zip(&step.args) {
+        arg.each_ref(&mut |selector| {
+            let lineage = lineage_of(selector);
+            if !lineage.is_empty() {
+                data.push((property.name, property.deeper, lineage));
+            }
+        });
+    }
+    match data.iter().find(|(p, ..)| !manifest.takes_batch(p)) {
+        Some((property, ..)) => Err(Problem::new(
+            ErrorClass::ExecutionGraphStructureError,
+            format!(
+                "{property} of step {} takes one value for all pictures, but gets one per picture",
+                step.name
+            ),
+        )
+        .property(*property)),
+        None => Ok(data),
+    }
+}
+
+/// Checks that all data comes from one batch.
+fn check_common_lineage(
+    step: &CheckedStep,
+    data: &[BatchData],
+    longest: &Lineage,
+) -> Result<(), Problem> {
+    match data.iter().find(|(_, _, l)| !longest.starts_with(l)) {
+        Some((property, ..)) => Err(Problem::new(
+            ErrorClass::StepInputLineageError,
+            format!(
+                "{property} of step {} comes from another batch than its other inputs, so their elements can't be paired",
+                step.name
+            ),
+        )
+        .property(*property)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the depth at which the step runs; all data must agree on it.
+fn common_depth(step: &CheckedStep, data: &[BatchData]) -> Result<usize, Problem> {
+    let base = |(_, deeper, lineage): &BatchData| lineage.len().checked_sub(usize::from(*deeper));
+    let depths: Vec<Option<usize>> = data.iter().map(base).collect();
+    if let Some(odd) = depths.iter().position(|d| *d != depths[0]) {
+        let (property, deeper, lineage) = &data[odd];
+        return Err(Problem::new(
+            ErrorClass::StepInputDimensionalityError,
+            format!(
+                "{property} of step {} has depth {}, but {} is needed beside {} of depth {}",
+                step.name,
+                lineage.len(),
+                depths[0].unwrap_or(0) + usize::from(*deeper),
+                data[0].0,
+                data[0].2.len()
+            ),
+        )
+        .property(*property));
+    }
+    Ok(depths[0].unwrap_or(0))
+}
+
+/// A step without batch data has the lineage of its gates.
 fn scalar(
     index: usize,
     step: &CheckedStep,
@@ -231,7 +254,7 @@ fn scalar(
         Depth::Shallower => Err(Problem::new(
             ErrorClass::StepInputDimensionalityError,
             format!(
-                "step {} collapses a batch, and none of its inputs is one",
+                "step {} collapses a batch, but none of its inputs is a batch",
                 step.name
             ),
         )),
@@ -242,7 +265,7 @@ fn conflict(step: &CheckedStep) -> Problem {
     Problem::new(
         ErrorClass::ControlFlowDefinitionError,
         format!(
-            "step {} is gated by a decision about other data than its own, so that it could never run",
+            "step {} is gated by a decision about other data than its own, so it could never run",
             step.name
         ),
     )

@@ -6,4 +6,5 @@ pub(crate) mod empty_zones;
 pub(crate) mod facts;
 pub(crate) mod fingerprint;
 pub(crate) mod lineage;
+pub(crate) mod literal;
 pub(crate) mod step;

@@ -1,14 +1,12 @@
-//! Running a plan: slots are filled step by step, element by element.
+//! Runs a plan: fills slots step by step, element by element.
 //!
-//! Owns the state of one instance of a workflow. Invariant: a step that fails, or whose inputs are missing, leaves its
-//! outputs missing and nothing else changes; the next frame starts from the same plan with the blocks' own state. A block that panics is a step
-//! that fails, and is made anew from the definition; one that always does is run seldom.
-//!
-//! Memory is used again. Outputs of the last frame stay in their slots until their step runs again. [`Execution::release`]
-//! first drops, from the last step backwards, those that another slot or a caller also holds; a step then finds its own
-//! former output in [`Call::spare`], and [`Call::blank`] empties it for the new one if nobody else holds it. A step that a
-//! decision holds back keeps the memory of its detections, emptied, until it goes on. Lists and dictionaries that are made of
-//! values for a call are filled anew ([`Bundles`]). So a steady workflow allocates nothing, whichever way its decisions fall.
+//! - A step that fails, or lacks inputs, has missing outputs; nothing else changes.
+//! - A block that panics fails its step and is rebuilt; one that keeps panicking is run rarely.
+//! - A steady workflow allocates nothing: outputs stay in their slots until their step runs again.
+//!   [`Execution::release`] drops those with other holders, from the last step backwards; a step
+//!   reuses its former output from [`Call::spare`] through [`Call::blank`]. A gated step keeps the
+//!   memory of its detections, emptied. Lists and dictionaries of arguments are refilled
+//!   ([`Bundles`]).
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -20,7 +18,7 @@ use serde_json::{Map, Value as Json};
 use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::{ArgNames, Block, Call, Ids, Instance, Shared};
+use crate::workflow::block_api::block::{ArgNames, Block, Call, IdCounter, Instance, SharedState};
 use crate::workflow::block_api::host::Host;
 use crate::workflow::block_api::manifest::{Depth, Role};
 use crate::workflow::language::definition::InputType;
@@ -38,43 +36,40 @@ use crate::workflow::values::value::Value;
 /// A step that failed on an element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepFailure {
-    /// Name of the step.
     pub step: String,
-    /// One sentence.
     pub message: String,
-    /// On how many elements the step ran in this run.
+    /// Number of elements on which the step ran in this run.
     pub calls: usize,
 }
 
-/// How a run went.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunReport {
-    /// Steps that failed, each element by itself.
+    /// Failures, one per element.
     pub errors: Vec<StepFailure>,
-    /// Steps that ran on no element, because a decision or a missing input kept them from it. The list is used again for the
-    /// next run by whoever has let go of the report by then.
+    /// Steps that ran on no element because of a decision or a missing input. The list is reused by
+    /// the next run once the report is dropped.
     pub skipped: Arc<Vec<Arc<str>>>,
 }
 
-/// What a batch run gives to one input.
+/// Input of a batch run.
 #[derive(Debug, Clone)]
 pub enum RuntimeInput {
-    /// The same for all elements of the batch.
+    /// One value for all elements.
     One(Value),
-    /// One for each element.
+    /// One value per element.
     Many(Vec<Value>),
 }
 
-/// One running instance of a workflow.
 pub struct Execution {
     pub(crate) plan: Arc<Plan>,
     pub(crate) blocks: Vec<Box<dyn Instance>>,
     pub(crate) memory: Memory,
-    /// Those of each step.
+    /// Bundles of each step.
     bundles: Vec<Bundles>,
-    /// Those of each step.
+    /// Panics of each step.
     panics: Vec<Panics>,
-    /// What the last report says was skipped.
+    /// The list in the last report.
     skipped: Arc<Vec<Arc<str>>>,
 }
 
@@ -85,14 +80,13 @@ pub(crate) struct Memory {
     args: Vec<Value>,
     out: Vec<Value>,
     spare: Vec<Value>,
-    /// Of each slot, the memory of detections whose step is held back.
+    /// By slot: memory of the detections of a gated step.
     dormant: Vec<Option<Arc<Detections>>>,
     flags: Vec<bool>,
     index: Vec<usize>,
     batch: usize,
-    pub(crate) ids: Ids,
-    pub(crate) shared: Shared,
-    /// The time of the latest run.
+    pub(crate) ids: IdCounter,
+    pub(crate) shared: SharedState,
     pub(crate) now: Duration,
 }
 
@@ -104,10 +98,10 @@ impl std::fmt::Debug for Execution {
     }
 }
 
-/// Set in the stream of identities that blocks give, so that they differ from those that models give.
+/// Bit of the stream number in identities from blocks, which keeps them apart from those of models.
 const OWN_STREAM: u64 = 1 << 63;
 
-/// Stands for a block that couldn't be made, which compilation excludes.
+/// Replaces a block that can't be built, which compilation excludes.
 struct Broken(String);
 
 impl Block for Broken {
@@ -116,63 +110,63 @@ impl Block for Broken {
     }
 }
 
-/// The block of a step as it begins.
+/// Builds the block of a step.
 fn instance(step: &PlanStep) -> Box<dyn Instance> {
     let made = step.build();
     made.unwrap_or_else(|error| Box::new(Broken(error)))
 }
 
-/// Characters of what a panic said that a step's message repeats: some repeat whatever they were about.
-const MOST_SAID: usize = 200;
+/// Maximum characters of a panic message in an error.
+const MAX_PANIC_MESSAGE: usize = 200;
 
-/// Panics of a block in a row after which it rests: one that always panics must not fill the log thirty times a second.
-const MOST_IN_A_ROW: u32 = 3;
-/// Longest of its rests is two to the power of this, in seconds.
-const LONGEST_REST: u32 = 6;
+/// Panics in a row after which a block is suspended, so that the log is not flooded every frame.
+const MAX_PANICS_IN_A_ROW: u32 = 3;
+/// The longest suspension is two to the power of this, in seconds.
+const MAX_SUSPENSION_EXPONENT: u32 = 6;
 
-/// The panics of a step's block.
+/// Panics of a step's block.
 #[derive(Debug, Default)]
 struct Panics {
-    /// Since it last came to an end.
+    /// Since the last call without panic.
     in_a_row: u32,
-    /// Until then it is not run, and fails with the message of the last one.
-    rests_until: Duration,
+    /// Until then the block is not run, and fails with the last message.
+    suspended_until: Duration,
     message: String,
 }
 
 impl Panics {
-    /// Notes one more: the message of the step that fails by it.
+    /// Counts a panic and returns the step's error.
     fn note(&mut self, now: Duration, panic: &(dyn Any + Send)) -> String {
         self.in_a_row = self.in_a_row.saturating_add(1);
-        self.message = fault(panic);
-        if let Some(over @ 1..) = self.in_a_row.checked_sub(MOST_IN_A_ROW) {
-            let rest = Duration::from_secs(1 << over.min(LONGEST_REST));
-            self.rests_until = now.saturating_add(rest);
+        self.message = panic_message(panic);
+        if let Some(over @ 1..) = self.in_a_row.checked_sub(MAX_PANICS_IN_A_ROW) {
+            let pause = Duration::from_secs(1 << over.min(MAX_SUSPENSION_EXPONENT));
+            self.suspended_until = now.saturating_add(pause);
             self.message.push_str(&format!(
-                "; it broke {} times in a row, so it rests for {} s",
+                "; it panicked {} times in a row, next try in {} s",
                 self.in_a_row,
-                rest.as_secs()
+                pause.as_secs()
             ));
         }
         self.message.clone()
     }
 }
 
-/// The message of a step whose block panicked.
-fn fault(panic: &(dyn Any + Send)) -> String {
+/// The error of a step whose block panicked.
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let said = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let said: String = said
-        .unwrap_or("it said nothing")
+        .unwrap_or("no message")
         .chars()
-        .take(MOST_SAID)
+        .take(MAX_PANIC_MESSAGE)
         .collect();
-    format!("a fault of ours, please report it; what the step remembered begins anew: {said}")
+    format!("internal error, please report it; the step's state was reset: {said}")
 }
 
-/// The names behind the properties of a step.
+/// Names behind the properties of a step.
 struct StepArgNames<'a> {
     step: &'a PlanStep,
     inputs: &'a [PlanInput],
@@ -192,7 +186,7 @@ impl ArgNames for StepArgNames<'_> {
 }
 
 impl Compiled {
-    /// An instance with state of its own.
+    /// Creates an instance with its own state.
     #[must_use]
     pub fn instantiate(&self) -> Execution {
         Execution::new(Arc::clone(&self.plan))
@@ -212,11 +206,11 @@ impl Execution {
             flags: Vec::new(),
             index: Vec::new(),
             batch: 0,
-            ids: Ids {
+            ids: IdCounter {
                 stream: OWN_STREAM,
-                ..Ids::default()
+                ..IdCounter::default()
             },
-            shared: Shared::default(),
+            shared: SharedState::default(),
             now: Duration::ZERO,
         };
         let bundles = plan.steps.iter().map(|s| Bundles::of(s.bundles)).collect();
@@ -231,15 +225,16 @@ impl Execution {
         }
     }
 
-    /// Says which stream this is, so that the identities its blocks give differ from those of other streams.
+    /// Sets the stream number, so that identities differ from those of other streams.
     #[must_use]
     pub fn of_stream(mut self, stream: u64) -> Self {
         self.memory.ids.stream = stream | OWN_STREAM;
         self
     }
 
-    /// Runs one frame: `image` goes to every image input, and each of `batches` to the batch input that has its slot. A batch
-    /// input for which there is nothing is an element that is missing. `now` is monotonic time for delays and cooldowns.
+    /// Runs one frame. `image` goes to every image input, each of `batches` to the batch input with
+    /// its slot; a batch input without value is a missing element. `now` is monotonic time for
+    /// delays and cool-downs.
     pub fn run(
         &mut self,
         image: ImageValue,
@@ -279,60 +274,27 @@ impl Execution {
         self.steps(now, host)
     }
 
-    /// Lets go of what the outputs of the last run hold together with others. What is left is memory for the same outputs
-    /// of this run: those that pass something on stand behind those that made it.
+    /// Drops outputs of the last run that have other holders; the rest is memory for this run.
+    /// Backwards, because steps that pass a value on follow the step that made it.
     fn release(&mut self) {
         let outputs = self.memory.slots.iter_mut().skip(self.plan.inputs.len());
         outputs.rev().for_each(Tree::forget_shared);
     }
 
-    /// Runs a batch with inputs of any type. Parameters that are not given keep their value.
+    /// Runs a batch with inputs of any type. Omitted parameters keep their value.
     ///
     /// # Errors
-    /// `RuntimeInputError` where an input is unknown, missing or of another length than the batch.
+    /// `RuntimeInputError` if an input is unknown, missing or of another length than the batch.
     pub fn run_batch(
         &mut self,
         inputs: BTreeMap<String, RuntimeInput>,
         now: Duration,
         host: &mut dyn Host,
     ) -> Result<RunReport, WorkflowError> {
-        let refuse = |name: &str, message: String| {
-            Problem::new(ErrorClass::RuntimeInputError, message)
-                .step("$inputs")
-                .property(name)
-        };
         self.release();
-        for name in inputs.keys() {
-            if !self.plan.inputs.iter().any(|i| *i.name == **name) {
-                return Err(refuse(name, format!("the workflow has no input {name}"))
-                    .allowed(name, self.plan.inputs.iter().map(|i| i.name.to_string()))
-                    .done());
-            }
-        }
-        let batch_inputs = || {
-            self.plan
-                .inputs
-                .iter()
-                .filter(|i| !matches!(i.what, InputType::Parameter { .. }))
-        };
-        let size = batch_inputs()
-            .filter_map(|i| match inputs.get(&*i.name) {
-                Some(RuntimeInput::Many(list)) if list.len() > 1 => Some(list.len()),
-                _ => None,
-            })
-            .next()
-            .unwrap_or(1);
-        let metas: Vec<Value> = batch_inputs()
-            .filter(|i| i.what == InputType::Image)
-            .find_map(|i| inputs.get(&*i.name))
-            .map(|images| spread(images, size))
-            .unwrap_or_default()
-            .into_iter()
-            .map(|v| match v {
-                Value::Image(image) => Value::Meta(Arc::clone(&image.meta)),
-                _ => Value::Null,
-            })
-            .collect();
+        self.check_input_names(&inputs)?;
+        let size = self.batch_size(&inputs);
+        let metas = self.batch_metas(&inputs, size);
         for (slot, input) in self.memory.slots.iter_mut().zip(&self.plan.inputs) {
             let given = inputs.get(&*input.name);
             if let InputType::Parameter { .. } = input.what {
@@ -345,36 +307,10 @@ impl Execution {
                 continue;
             }
             let elements = match given {
-                Some(RuntimeInput::Many(list)) if list.len() != 1 && list.len() != size => {
-                    return Err(refuse(
-                        &input.name,
-                        format!(
-                            "input {} has {} elements, where the batch has {size}",
-                            input.name,
-                            list.len()
-                        ),
-                    )
-                    .done());
-                }
-                Some(RuntimeInput::Many(list)) if list.is_empty() => {
-                    return Err(refuse(
-                        &input.name,
-                        format!(
-                            "input {} is a list of none; a run needs one element",
-                            input.name
-                        ),
-                    )
-                    .done());
-                }
-                Some(given) => spread(given, size),
                 None if input.what == InputType::VideoMetadata && !metas.is_empty() => {
                     metas.clone()
                 }
-                None => {
-                    return Err(
-                        refuse(&input.name, format!("input {} is missing", input.name)).done(),
-                    );
-                }
+                given => batch_elements(input, given, size)?,
             };
             let depth = match input.what {
                 InputType::Batch { depth } => depth,
@@ -386,14 +322,62 @@ impl Execution {
         Ok(self.steps(now, host))
     }
 
+    fn check_input_names(
+        &self,
+        inputs: &BTreeMap<String, RuntimeInput>,
+    ) -> Result<(), WorkflowError> {
+        let known = || self.plan.inputs.iter().map(|i| i.name.to_string());
+        match inputs.keys().find(|name| !known().any(|k| k == **name)) {
+            Some(name) => Err(
+                input_error(name, format!("the workflow has no input {name}"))
+                    .allowed(name, known())
+                    .done(),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Inputs other than parameters.
+    fn batch_inputs(&self) -> impl Iterator<Item = &PlanInput> {
+        let inputs = self.plan.inputs.iter();
+        inputs.filter(|i| !matches!(i.what, InputType::Parameter { .. }))
+    }
+
+    /// Returns the length of the first list with more than one element, else 1.
+    fn batch_size(&self, inputs: &BTreeMap<String, RuntimeInput>) -> usize {
+        let mut lengths = self
+            .batch_inputs()
+            .filter_map(|i| match inputs.get(&*i.name) {
+                Some(RuntimeInput::Many(list)) if list.len() > 1 => Some(list.len()),
+                _ => None,
+            });
+        lengths.next().unwrap_or(1)
+    }
+
+    /// Returns the video metadata of the first image input.
+    fn batch_metas(&self, inputs: &BTreeMap<String, RuntimeInput>, size: usize) -> Vec<Value> {
+        let mut images = self.batch_inputs().filter(|i| i.what == InputType::Image);
+        let images = images.find_map(|i| inputs.get(&*i.name));
+        let images = images
+            .map(|images| spread(images, size))
+            .unwrap_or_default();
+        images
+            .into_iter()
+            .map(|v| match v {
+                Value::Image(image) => Value::Meta(Arc::clone(&image.meta)),
+                _ => Value::Null,
+            })
+            .collect()
+    }
+
     fn steps(&mut self, now: Duration, host: &mut dyn Host) -> RunReport {
         let mut errors = Vec::new();
-        // Somebody may keep an earlier report, and then its list is theirs.
+        // If an earlier report is still held, its list stays untouched.
         if Arc::get_mut(&mut self.skipped).is_none() {
             self.skipped = Arc::default();
         }
-        let held_back = Arc::make_mut(&mut self.skipped);
-        held_back.clear();
+        let skipped = Arc::make_mut(&mut self.skipped);
+        skipped.clear();
         self.memory.now = now;
         let plan = Arc::clone(&self.plan);
         let blocks = self.blocks.iter_mut().zip(&mut self.bundles);
@@ -421,7 +405,7 @@ impl Execution {
             visit.level(0);
             let calls = visit.calls;
             if calls == 0 {
-                held_back.push(Arc::clone(&step.name));
+                skipped.push(Arc::clone(&step.name));
             }
             for failure in errors.iter_mut().skip(before) {
                 failure.calls = calls;
@@ -433,20 +417,19 @@ impl Execution {
         }
     }
 
-    /// What is in a slot after the last run; of a batch, its first element.
+    /// Returns the value of a slot after the last run; of a batch the first element.
     #[must_use]
     pub fn value(&self, slot: SlotId) -> Option<&Value> {
         self.memory.slots.get(slot.0)?.first()
     }
 
-    /// What an output of a step is after the last run, of a batch its first element.
+    /// Returns the output of a step after the last run; of a batch the first element.
     #[must_use]
     pub fn output_of(&self, step: &str, output: &str) -> Option<&Value> {
         let step = self.plan.steps.iter().find(|s| *s.name == *step)?;
         self.value(step.slot(output)?)
     }
 
-    /// The detections in a slot.
     #[must_use]
     pub fn detections(&self, slot: SlotId) -> Option<&Detections> {
         match self.value(slot)? {
@@ -455,7 +438,6 @@ impl Execution {
         }
     }
 
-    /// The number in a slot.
     #[must_use]
     pub fn number(&self, slot: SlotId) -> Option<f64> {
         match self.value(slot)? {
@@ -464,7 +446,6 @@ impl Execution {
         }
     }
 
-    /// The boolean in a slot.
     #[must_use]
     pub fn boolean(&self, slot: SlotId) -> Option<bool> {
         match self.value(slot)? {
@@ -473,13 +454,13 @@ impl Execution {
         }
     }
 
-    /// The outputs of the first element, serialised; pictures by their size.
+    /// Serialises the outputs of the first element, pictures by size.
     #[must_use]
     pub fn outputs_json(&self) -> Json {
         self.row(0, Pictures::Size)
     }
 
-    /// The outputs of every element of the batch, serialised.
+    /// Serialises the outputs of every element of the batch.
     #[must_use]
     pub fn rows_json(&self, pictures: Pictures) -> Vec<Json> {
         (0..self.memory.batch)
@@ -502,7 +483,7 @@ impl Execution {
                         .first()
                         .map_or(0, |(_, slot)| self.depth_in_row(*slot));
                     let all = slots.iter().map(|(name, slot)| (&**name, one(*slot)));
-                    together(all.collect(), depth)
+                    combine_outputs(all.collect(), depth)
                 }
             };
             row.insert(output.name.clone(), value);
@@ -510,13 +491,13 @@ impl Execution {
         Json::Object(row)
     }
 
-    /// How many lists a value of this slot lies in within a row.
+    /// Number of list levels of a slot's value within a row.
     fn depth_in_row(&self, slot: usize) -> usize {
         let info = self.plan.slots.get(slot);
         info.map_or(0, |info| info.depth - usize::from(info.by_row))
     }
 
-    /// What is in a slot for one element of the batch; what has no element of its own is the same for all.
+    /// Serialises a slot for one element of the batch; a value without batch is the same for all.
     fn cell(&self, slot: usize, element: usize, write: &json::Writer) -> Json {
         let (Some(info), Some(tree)) = (self.plan.slots.get(slot), self.memory.slots.get(slot))
         else {
@@ -535,7 +516,7 @@ impl Execution {
         }
     }
 
-    /// The picture of the last visualization that ran in the last run, not rendered yet.
+    /// The picture of the last visualization step that ran, not rendered yet.
     #[must_use]
     pub fn output_image(&self) -> Option<Arc<dyn Pixels>> {
         self.plan
@@ -550,7 +531,7 @@ impl Execution {
     }
 }
 
-/// Puts a picture in the place of the one before, in its memory unless someone keeps that.
+/// Replaces a picture, reusing its memory unless it has other holders.
 fn renew(slot: &mut Tree<Value>, image: ImageValue) {
     let shared = match slot.take(&[0]) {
         Some(Value::Image(mut before)) => match Arc::get_mut(&mut before) {
@@ -565,7 +546,34 @@ fn renew(slot: &mut Tree<Value>, image: ImageValue) {
     slot.put(&[0], Value::Image(shared));
 }
 
-/// One value for each element of a batch.
+fn input_error(name: &str, message: String) -> Problem {
+    Problem::new(ErrorClass::RuntimeInputError, message)
+        .step("$inputs")
+        .property(name)
+}
+
+/// Returns the elements of one batch input.
+fn batch_elements(
+    input: &PlanInput,
+    given: Option<&RuntimeInput>,
+    size: usize,
+) -> Result<Vec<Value>, WorkflowError> {
+    let name = &input.name;
+    let message = match given {
+        Some(RuntimeInput::Many(list)) if list.is_empty() => {
+            format!("input {name} is an empty list; a run needs at least one element")
+        }
+        Some(RuntimeInput::Many(list)) if list.len() != 1 && list.len() != size => {
+            let len = list.len();
+            format!("input {name} has {len} elements, but the batch has {size}")
+        }
+        Some(given) => return Ok(spread(given, size)),
+        None => format!("input {name} is missing"),
+    };
+    Err(input_error(name, message).done())
+}
+
+/// Returns one value per element of a batch.
 fn spread(input: &RuntimeInput, size: usize) -> Vec<Value> {
     match input {
         RuntimeInput::One(value) => vec![value.clone(); size],
@@ -576,10 +584,10 @@ fn spread(input: &RuntimeInput, size: usize) -> Vec<Value> {
     }
 }
 
-/// The lists and dictionaries that one step is handed, made of values for each element anew.
+/// Lists and dictionaries assembled as arguments of one step, refilled for each element.
 ///
-/// Between two calls they hold no value that somebody else gave, so that whoever made it finds that it is free again; the keys
-/// of a dictionary, which are always the same, stay.
+/// Between calls they hold no values, so that producers can reuse their memory; the constant keys
+/// of a dictionary stay.
 #[derive(Debug, Default)]
 struct Bundles(Vec<Value>);
 
@@ -595,16 +603,16 @@ impl Bundles {
             .unwrap_or_default()
     }
 
-    /// An empty list that nobody else holds.
+    /// Returns an empty list without other holders.
     fn list(&mut self, number: usize) -> Arc<Vec<Value>> {
-        // Nobody else holds what was emptied: `empty` drops what somebody does.
+        // `empty` dropped those with other holders.
         match self.take(number) {
             Value::List(list) => list,
             _ => Arc::default(),
         }
     }
 
-    /// A dictionary that nobody else holds, with the keys that it had, if any, and no values.
+    /// Returns a dictionary without other holders, with its former keys and null values.
     fn dict(&mut self, number: usize) -> Arc<BTreeMap<Arc<str>, Value>> {
         match self.take(number) {
             Value::Dict(dict) => dict,
@@ -618,7 +626,7 @@ impl Bundles {
         }
     }
 
-    /// Empties all of them, those that hold others first. What a block keeps is the block's from now on.
+    /// Empties all bundles, outer ones first. Values that a block keeps are no longer shared.
     fn empty(&mut self) {
         for bundle in &mut self.0 {
             let is_free = match bundle {
@@ -635,7 +643,7 @@ impl Bundles {
     }
 }
 
-/// One step being run on all its elements.
+/// A step that is being run on all its elements.
 struct Visit<'a> {
     plan: &'a Plan,
     step: &'a PlanStep,
@@ -647,14 +655,14 @@ struct Visit<'a> {
     host: &'a mut dyn Host,
     failures: &'a mut Vec<StepFailure>,
     calls: usize,
-    /// Elements that are still to come.
+    /// Number of elements to come.
     left: usize,
-    /// Whether elements are only counted.
+    /// Whether elements are only being counted.
     counting: bool,
 }
 
 impl Visit<'_> {
-    /// Goes through the elements below the current index.
+    /// Visits the elements below the current index.
     fn level(&mut self, depth: usize) {
         if depth == self.step.exec {
             self.element();
@@ -690,20 +698,20 @@ impl Visit<'_> {
         }
     }
 
-    /// Runs the block on the element at the current index, or leaves its outputs missing.
+    /// Runs the block on the current element, or marks its outputs as missing.
     fn element(&mut self) {
-        let ready = self.gated() && self.gather();
+        let ready = self.is_let_run() && self.gather();
         if self.counting {
             self.left += usize::from(ready);
-            self.put_away();
+            self.drop_args();
             return;
         }
         self.take_spares();
         if !ready {
-            self.lay_down();
+            self.keep_dormant();
         }
         let done = ready && self.call();
-        self.put_away();
+        self.drop_args();
         let Memory {
             slots,
             branches,
@@ -732,7 +740,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Takes what the outputs were in the last run, for their memory, or what was laid down since.
+    /// Takes the last outputs, or the dormant ones, as spare memory.
     fn take_spares(&mut self) {
         let Memory {
             slots,
@@ -751,9 +759,9 @@ impl Visit<'_> {
         }));
     }
 
-    /// Lays the memory of detections down until the step goes on. What was in it is gone: it may hold masks and more, for which
-    /// nobody asks for as long as that takes. A picture is let go, as it may be the decoder's.
-    fn lay_down(&mut self) {
+    /// Keeps the emptied memory of detections until the step runs again. Masks and pictures are
+    /// dropped: they may be large, or belong to the decoder.
+    fn keep_dormant(&mut self) {
         let Memory { spare, dormant, .. } = &mut *self.memory;
         let dormant = dormant.iter_mut().skip(self.step.first_slot);
         for (value, place) in spare.drain(..).zip(dormant) {
@@ -766,8 +774,8 @@ impl Visit<'_> {
         }
     }
 
-    /// Whether every decision lets this element go on.
-    fn gated(&mut self) -> bool {
+    /// Returns whether every decision lets this element run.
+    fn is_let_run(&mut self) -> bool {
         let memory = &mut *self.memory;
         memory.out.clear();
         memory.out.resize(self.step.outputs.len(), Value::Null);
@@ -783,7 +791,7 @@ impl Visit<'_> {
         })
     }
 
-    /// Collects the values of the properties; false when one is missing that must not be.
+    /// Collects the values of the properties; false if a required one is missing.
     fn gather(&mut self) -> bool {
         let mut args = std::mem::take(&mut self.memory.args);
         let mut bundles = std::mem::take(&mut *self.bundles);
@@ -801,8 +809,8 @@ impl Visit<'_> {
         complete
     }
 
-    /// Lets go of what was collected for a call. Whoever made these values may use their memory again in the next frame.
-    fn put_away(&mut self) {
+    /// Drops the collected values, so that their producers can reuse the memory.
+    fn drop_args(&mut self) {
         self.memory.args.clear();
         self.bundles.empty();
     }
@@ -816,19 +824,20 @@ impl Visit<'_> {
                 let tree = self.memory.slots.get(*slot)?;
                 let index = &self.memory.index;
                 let found = match index.get(..depth) {
-                    // A scalar may be null; an element of a batch that is null is missing.
+                    // A null scalar is valid; a null element of a batch is missing.
                     Some(index) => tree
                         .at(index)
                         .and_then(Tree::leaf)
                         .filter(|v| depth == 0 || !v.is_null())
                         .cloned(),
-                    // Where there never was an element there is nothing to bring together; where all are missing there is an empty list.
+                    // Without any element there is nothing to collapse; if all are missing, the
+                    // list is empty.
                     None => tree
                         .at(index)
                         .filter(|part| part.len_at(&[]) > 0)
                         .map(|part| part.group(lenient)),
                 };
-                // A single value that is collapsed is a batch of one.
+                // A single value is collapsed as a batch of one.
                 let is_single = depth == 0 && self.step.manifest.depth == Depth::Shallower;
                 let found = match found {
                     Some(one) if is_single => Some(Value::list(vec![one])),
@@ -889,12 +898,12 @@ impl Visit<'_> {
             shared: &mut memory.shared,
             left: self.left,
         };
-        // One step's fault must not end the watch of all others. Unwinding through a call is safe, as nothing that it left half done is used
-        // again: the block is made anew, its outputs, flags and spares are dropped as those of any step that fails, values are immutable once
-        // they are in a slot, the shared ones are put in whole, and identities only count on. A host is told at the begin of each frame
-        // what it is about, and what it keeps of models' answers holds for the picture that they were given for.
+        // A panic must not end other steps. Unwinding is safe because nothing half done is reused:
+        // the block is rebuilt; its outputs, flags and spares are dropped; values in slots are
+        // immutable; shared values are set whole; identities only count up. The host starts anew
+        // each frame, and its cached answers belong to their picture.
         let block = &mut *self.block;
-        let result = if self.now < self.panics.rests_until {
+        let result = if self.now < self.panics.suspended_until {
             Err(self.panics.message.clone())
         } else {
             match catch_unwind(AssertUnwindSafe(|| block.run(&mut call))) {
@@ -923,9 +932,9 @@ impl Visit<'_> {
     }
 }
 
-/// The outputs of a step as one value: a dictionary of them by name, or where they lie in lists a list of such dictionaries. An
-/// element that was never made is nothing in each.
-fn together(outputs: Vec<(&str, Json)>, depth: usize) -> Json {
+/// Combines the outputs of a step: a dictionary by name, or lists of such dictionaries. A missing
+/// element is null in each.
+fn combine_outputs(outputs: Vec<(&str, Json)>, depth: usize) -> Json {
     if depth == 0 {
         let members = outputs.into_iter();
         return Json::Object(members.map(|(name, v)| (name.to_owned(), v)).collect());
@@ -942,7 +951,7 @@ fn together(outputs: Vec<(&str, Json)>, depth: usize) -> Json {
         .map(|_| {
             let each = lists.iter_mut();
             let element = each.map(|(name, items)| (*name, items.next().unwrap_or_default()));
-            together(element.collect(), depth - 1)
+            combine_outputs(element.collect(), depth - 1)
         })
         .collect()
 }

@@ -1,7 +1,7 @@
-//! Values from outside: what a caller gives to an input, read as one of the kinds that the input declares.
+//! Inputs of a run, read from JSON as one of the kinds that the input declares.
 //!
-//! Owns the shapes in which detections, pictures and the rest come in as JSON. Invariant: the kinds are tried in the order
-//! of their declaration, and a value that fits none is refused with what the last of them found wrong.
+//! - Kinds are tried in the order of their declaration; if none fits, the error is that of the
+//!   last.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::workflow::values::image::{ImageValue, Packed, VideoMeta};
 use crate::workflow::values::json::RLE;
 use crate::workflow::values::value::{Array, Value, moment};
 
-/// Names in the serialised form that have a place of their own in a detection; any other is attached as data.
+/// Members of a serialised detection with a field of their own; others are attached as data.
 const KNOWN: [&str; 18] = [
     "x",
     "y",
@@ -48,11 +48,11 @@ const KNOWN: [&str; 18] = [
 ];
 
 impl Compiled {
-    /// Reads what a caller gives to the inputs: each batch input one value or a list of them, each parameter one value. Pictures among
-    /// them have at most `room` pixels together.
+    /// Reads inputs: for each batch input one value or a list, for each parameter one value.
+    /// Pictures have at most `room` pixels together.
     ///
     /// # Errors
-    /// `RuntimeInputError` for the first input that doesn't fit its kinds.
+    /// `RuntimeInputError` for the first input that does not fit its kinds.
     pub fn inputs_from_json(
         &self,
         given: &BTreeMap<String, Json>,
@@ -61,20 +61,21 @@ impl Compiled {
         let mut inputs = BTreeMap::new();
         for (name, json) in given {
             let input = self.plan.inputs.iter().find(|i| *i.name == **name);
-            if let Some(error) = input.and_then(|input| self.misfit(input, json)) {
+            if let Some(error) = input.and_then(|input| self.invalid_parameter(input, json)) {
                 return Err(error);
             }
             let read = match input {
-                // The run itself says which inputs there are.
+                // The run reports unknown inputs.
                 None => Ok(RuntimeInput::One(Value::from(json.clone()))),
-                // Kinds of a parameter are for the compiler: what doesn't fit them is taken as it is, and the step that can't use it says so.
+                // A parameter's kinds are for the compiler: other values are passed on, and the
+                // step that can't use them fails.
                 Some(input) if matches!(input.what, InputType::Parameter { .. }) => {
                     Ok(RuntimeInput::One(
                         nested(name, json, 0, input.kinds, &mut room)
                             .unwrap_or_else(|_| Value::from(json.clone())),
                     ))
                 }
-                Some(_) if json.is_null() => Err("is nothing, and has to be given".to_owned()),
+                Some(_) if json.is_null() => Err("is null, but a value is required".to_owned()),
                 Some(input) => {
                     let depth = match input.what {
                         InputType::Batch { depth } => depth,
@@ -97,9 +98,9 @@ impl Compiled {
         Ok(inputs)
     }
 
-    /// Those of these names that are no inputs of the workflow, each with the input that was probably meant.
+    /// Returns the names that are not inputs, each with the nearest input.
     #[must_use]
-    pub fn strangers<'a>(
+    pub fn unknown_inputs<'a>(
         &self,
         names: impl IntoIterator<Item = &'a String>,
     ) -> Vec<(&'a str, Option<String>)> {
@@ -112,40 +113,41 @@ impl Compiled {
             .collect()
     }
 
-    /// What keeps these values of parameters from ever being used: each that a property which takes it could not have in a definition, and each text
-    /// that a step needs and neither they nor the definition say. For whoever gives parameters once and for all; in a run the next values may be right.
+    /// Returns the errors of parameters that no run can use: values invalid for a property that
+    /// reads them, and texts that a step needs but nothing supplies. For parameters given once; in
+    /// a run, later values may be valid.
     #[must_use]
-    pub fn misfits(&self, given: &BTreeMap<String, Json>) -> Vec<Misfit> {
+    pub fn invalid_parameters(&self, given: &BTreeMap<String, Json>) -> Vec<InvalidParameter> {
         let parameters = self.plan.inputs.iter();
         let parameters = parameters.filter(|i| matches!(i.what, InputType::Parameter { .. }));
-        let wrong = parameters.filter_map(|input| {
+        let invalid = parameters.filter_map(|input| {
             let value = given.get(&*input.name);
             let error = match value {
-                Some(value) => self.misfit(input, value),
-                None if input.value.is_null() => self.lacking(input),
+                Some(value) => self.invalid_parameter(input, value),
+                None if input.value.is_null() => self.missing_value(input),
                 None => None,
             }?;
-            Some(Misfit {
+            Some(InvalidParameter {
                 input: input.name.to_string(),
                 value: value.cloned(),
                 error,
             })
         });
-        wrong.collect()
+        invalid.collect()
     }
 
-    /// Why a property that takes this parameter could not have the value in a definition.
-    fn misfit(&self, input: &PlanInput, json: &Json) -> Option<WorkflowError> {
-        self.taking(input).find_map(|(step, property)| {
+    /// Returns why a property that reads this parameter does not accept the value.
+    fn invalid_parameter(&self, input: &PlanInput, json: &Json) -> Option<WorkflowError> {
+        self.readers(input).find_map(|(step, property)| {
             let why = takes(property, json).err()?;
             let place = as_property(input, step, property);
             Some(refused(step, property, format!("{place}, {why}")))
         })
     }
 
-    /// Why a parameter must not be nothing.
-    fn lacking(&self, input: &PlanInput) -> Option<WorkflowError> {
-        let mut taking = self.taking(input);
+    /// Returns why a parameter needs a value.
+    fn missing_value(&self, input: &PlanInput) -> Option<WorkflowError> {
+        let mut taking = self.readers(input);
         let is_text = |p: &Property| matches!(p.shape, Shape::Text) && !p.nullable;
         let (step, property) = taking.find(|(_, property)| is_text(property))?;
         let place = as_property(input, step, property);
@@ -157,8 +159,8 @@ impl Compiled {
         ))
     }
 
-    /// The properties that take the value of an input as it is.
-    fn taking<'a>(
+    /// The properties that read an input directly.
+    fn readers<'a>(
         &'a self,
         input: &'a PlanInput,
     ) -> impl Iterator<Item = (&'a PlanStep, &'static Property)> {
@@ -175,18 +177,17 @@ impl Compiled {
     }
 }
 
-/// A parameter that can't do what it is given for.
+/// A parameter with an invalid value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Misfit {
-    /// Name of the input.
+pub struct InvalidParameter {
     pub input: String,
-    /// What was given, if anything was.
+    /// The value, if one was given.
     pub value: Option<Json>,
-    /// `RuntimeInputError`, with the step and the property that take it.
+    /// `RuntimeInputError`, with the step and the property that read it.
     pub error: WorkflowError,
 }
 
-/// An input by what it is to a step.
+/// Names an input by the property that reads it.
 pub(crate) fn as_property(input: &PlanInput, step: &PlanStep, property: &Property) -> String {
     format!(
         "input {}, which is {} of step {}",
@@ -210,7 +211,7 @@ fn batch(
         Json::Array(items) if depth > 0 => items
             .iter()
             .map(|item| match item {
-                // An element that isn't there: whatever needs it is left out for it.
+                // A missing element: steps that need it skip it.
                 Json::Null => Ok(Value::Null),
                 item => nested(name, item, depth - 1, kinds, room),
             })
@@ -233,15 +234,15 @@ fn nested(
             .map(|item| nested(name, item, depth - 1, kinds, room))
             .collect::<Result<_, _>>()
             .map(Value::list),
-        other if depth > 0 => Err(format!("has {other} where a list has to stand")),
+        other if depth > 0 => Err(format!("has {other}, but needs a list there")),
         one => value(name, one, kinds, room),
     }
 }
 
-/// One value as one of these kinds; `name` is that of the input, for the picture in which detections were found.
+/// Reads one value as one of these kinds; `name` is the input, which becomes the id of its picture.
 ///
 /// # Errors
-/// One sentence.
+/// If no kind fits.
 pub(crate) fn value(
     name: &str,
     json: &Json,
@@ -291,7 +292,7 @@ fn as_kind(name: &str, json: &Json, kind: Kind, room: &mut u64) -> Result<Value,
         | Kind::PredictionType
         | Kind::Secret
         | Kind::LanguageModelOutput => fits(json.is_string(), "text"),
-        // True and false are 1 and 0, as in Python.
+        // Booleans count as 1 and 0, as in Python.
         Kind::Integer => fits(
             json.is_i64() || json.is_u64() || json.is_boolean(),
             "a whole number",
@@ -313,7 +314,8 @@ fn as_kind(name: &str, json: &Json, kind: Kind, room: &mut u64) -> Result<Value,
     }
 }
 
-/// A picture as `{"type": "base64", "value": …}`, or the base64 itself. Paths and addresses are for the program around.
+/// Reads a picture, `{"type": "base64", "value": …}` or only the base64. Paths and URLs are not
+/// supported.
 fn image(name: &str, json: &Json, room: &mut u64) -> Result<Value, String> {
     let text = match json {
         Json::String(text) => text,
@@ -333,23 +335,23 @@ fn image(name: &str, json: &Json, room: &mut u64) -> Result<Value, String> {
 }
 
 fn meta(json: &Json) -> Result<VideoMeta, String> {
-    let wrong = || {
+    let invalid = || {
         "video metadata are a dictionary with video_identifier, frame_number and frame_timestamp"
             .to_owned()
     };
     let id = json.get("video_identifier").and_then(Json::as_str);
-    let moment = json.get("frame_timestamp").ok_or_else(wrong)?;
+    let moment = json.get("frame_timestamp").ok_or_else(invalid)?;
     let frame_timestamp = match (moment.as_f64(), timestamp(moment)) {
         (Some(seconds), _) => seconds,
         (None, Ok(Value::Time(time))) => time.as_duration().as_secs_f64(),
-        _ => return Err(wrong()),
+        _ => return Err(invalid()),
     };
     Ok(VideoMeta {
-        video_identifier: Arc::from(id.ok_or_else(wrong)?),
+        video_identifier: Arc::from(id.ok_or_else(invalid)?),
         frame_number: json
             .get("frame_number")
             .and_then(Json::as_u64)
-            .ok_or_else(wrong)?,
+            .ok_or_else(invalid)?,
         frame_timestamp,
         source_s: None,
         fps: json.get("fps").and_then(Json::as_f64),
@@ -360,21 +362,24 @@ fn meta(json: &Json) -> Result<VideoMeta, String> {
     })
 }
 
-/// A moment in ISO 8601, or in seconds since the Unix epoch. Without an offset it is UTC.
+/// Reads a time in ISO 8601, or in seconds since the Unix epoch; UTC without offset.
 fn timestamp(json: &Json) -> Result<Value, String> {
-    let wrong = || format!("{json} is no time in ISO 8601");
+    let invalid = || format!("{json} is not a time in ISO 8601");
     if let Some(seconds) = json.as_f64() {
-        return moment(seconds).map(Value::Time).ok_or_else(wrong);
+        return moment(seconds).map(Value::Time).ok_or_else(invalid);
     }
-    let text = json.as_str().ok_or_else(wrong)?;
+    let text = json.as_str().ok_or_else(invalid)?;
     let with_offset = text.parse::<jiff::Timestamp>().ok();
     let utc = || {
-        // A zone in brackets would be read over.
+        // The parser would ignore a zone in brackets.
         let plain = (!text.contains('[')).then_some(text)?;
         let plain = plain.parse::<jiff::civil::DateTime>().ok()?;
         Some(plain.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp())
     };
-    with_offset.or_else(utc).map(Value::Time).ok_or_else(wrong)
+    with_offset
+        .or_else(utc)
+        .map(Value::Time)
+        .ok_or_else(invalid)
 }
 
 fn array(json: &Json) -> Result<Array, String> {
@@ -382,7 +387,7 @@ fn array(json: &Json) -> Result<Array, String> {
         match json {
             Json::Array(items) => {
                 if depth == shape.len() {
-                    // A row of the same depth has come before only with the same length.
+                    // Rows of one depth have one length.
                     shape.push(items.len());
                 }
                 (shape.get(depth) == Some(&items.len())).then_some(())?;
@@ -408,15 +413,15 @@ fn array(json: &Json) -> Result<Array, String> {
         .ok_or_else(|| "an array is rows of numbers, all of one length".to_owned())
 }
 
-/// Detections in their serialised form.
+/// Reads serialised detections.
 pub(crate) fn detections(name: &str, json: &Json) -> Result<Detections, String> {
-    let wrong =
+    let invalid =
         || "detections are {\"image\": {\"width\", \"height\"}, \"predictions\": […]}".to_owned();
     let rows = json
         .get("predictions")
         .and_then(Json::as_array)
-        .ok_or_else(wrong)?;
-    let picture = json.get("image").ok_or_else(wrong)?;
+        .ok_or_else(invalid)?;
+    let picture = json.get("image").ok_or_else(invalid)?;
     let side = |key: &str| {
         let n = picture.get(key).and_then(Json::as_u64).unwrap_or(0);
         u32::try_from(n).unwrap_or(0)
@@ -433,59 +438,10 @@ pub(crate) fn detections(name: &str, json: &Json) -> Result<Detections, String> 
     })
 }
 
-/// One box; none where its outline has too few points to be one, as in the peer.
+/// Reads one box; `None` if its outline has too few points, as in the peer.
 fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, String> {
-    let number = |key: &str| {
-        let n = row.get(key).and_then(Json::as_f64);
-        n.ok_or_else(|| format!("{key} has to be a number"))
-    };
-    let text = |key: &str| row.get(key).and_then(Json::as_str);
-    let (x, y, width, height) = (
-        number("x")?,
-        number("y")?,
-        number("width")?,
-        number("height")?,
-    );
-    let class = text("class").or_else(|| text("class_name"));
-    let id = match text("detection_id") {
-        Some(id) => DetectionId::Given(Arc::from(id)),
-        None => DetectionId::Local {
-            stream: 0,
-            number: index as u64,
-        },
-    };
-    let mut d = Detection {
-        track: row.get("tracker_id").and_then(Json::as_i64).map(TrackId),
-        ..Detection::new(
-            BBox::new(
-                x - width / 2.0,
-                y - height / 2.0,
-                x + width / 2.0,
-                y + height / 2.0,
-            ),
-            number("confidence")?,
-            row.get("class_id").and_then(Json::as_i64).unwrap_or(0),
-            class.ok_or("class has to be text")?,
-            id,
-        )
-    };
-    let parent = text("parent_id").unwrap_or(name);
-    if parent != "image" {
-        d.extra_mut().parent_id = Some(Arc::from(parent));
-    }
-    if let (Some(parent), Some(root)) = (
-        row.get("parent_origin").and_then(origin),
-        row.get("root_parent_origin").and_then(origin),
-    ) {
-        d.extra_mut().place = Some(Arc::new(Place {
-            parent,
-            root_id: Arc::from(text("root_parent_id").unwrap_or(name)),
-            root,
-        }));
-    } else if let Some(root) = Some(text("root_parent_id").unwrap_or(name)).filter(|r| *r != parent)
-    {
-        d.extra_mut().root_id = Some(Arc::from(root));
-    }
+    let mut d = basic_detection(row, index)?;
+    read_origin(name, row, &mut d);
     if let Some(points) = row.get("points").and_then(Json::as_array) {
         let points: Vec<Point> = points.iter().filter_map(point).collect();
         if points.len() < 3 {
@@ -507,11 +463,64 @@ fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, 
     }
     let attached = row.as_object().into_iter().flatten();
     for (key, value) in attached.filter(|(key, _)| !KNOWN.contains(&key.as_str())) {
-        d.extra_mut()
-            .data
-            .insert(Arc::from(key.as_str()), value.clone());
+        let data = &mut d.extra_mut().data;
+        data.insert(Arc::from(key.as_str()), value.clone());
     }
     Ok(Some(d))
+}
+
+/// Reads the members that every box has.
+fn basic_detection(row: &Json, index: usize) -> Result<Detection, String> {
+    let number = |key: &str| {
+        let n = row.get(key).and_then(Json::as_f64);
+        n.ok_or_else(|| format!("{key} has to be a number"))
+    };
+    let text = |key: &str| row.get(key).and_then(Json::as_str);
+    let (x, y) = (number("x")?, number("y")?);
+    let (half_width, half_height) = (number("width")? / 2.0, number("height")? / 2.0);
+    let bbox = BBox::new(
+        x - half_width,
+        y - half_height,
+        x + half_width,
+        y + half_height,
+    );
+    let confidence = number("confidence")?;
+    let class = text("class").or_else(|| text("class_name"));
+    let class = class.ok_or("class has to be text")?;
+    let class_id = row.get("class_id").and_then(Json::as_i64).unwrap_or(0);
+    let id = match text("detection_id") {
+        Some(id) => DetectionId::Given(Arc::from(id)),
+        None => DetectionId::Local {
+            stream: 0,
+            number: index as u64,
+        },
+    };
+    Ok(Detection {
+        track: row.get("tracker_id").and_then(Json::as_i64).map(TrackId),
+        ..Detection::new(bbox, confidence, class_id, class, id)
+    })
+}
+
+/// Reads in which picture a box was found, and where that lies in the uncropped one.
+fn read_origin(name: &str, row: &Json, d: &mut Detection) {
+    let text = |key: &str| row.get(key).and_then(Json::as_str);
+    let parent = text("parent_id").unwrap_or(name);
+    let root_id = text("root_parent_id").unwrap_or(name);
+    if parent != "image" {
+        d.extra_mut().parent_id = Some(Arc::from(parent));
+    }
+    if let (Some(parent), Some(root)) = (
+        row.get("parent_origin").and_then(origin),
+        row.get("root_parent_origin").and_then(origin),
+    ) {
+        d.extra_mut().place = Some(Arc::new(Place {
+            parent,
+            root_id: Arc::from(root_id),
+            root,
+        }));
+    } else if root_id != parent {
+        d.extra_mut().root_id = Some(Arc::from(root_id));
+    }
 }
 
 fn point(json: &Json) -> Option<Point> {
@@ -571,13 +580,13 @@ mod tests {
     }
 
     #[test]
-    fn detections_come_back_as_they_went() {
+    fn detections_round_trip() {
         let all = detections("boxes", &whole()).unwrap();
         assert_eq!(json::detections(&all, "image"), whole());
     }
 
     #[test]
-    fn boxes_of_a_crop_move_into_the_first_picture() {
+    fn boxes_of_a_crop_move_into_the_uncropped_picture() {
         let all = detections("boxes", &whole()).unwrap().in_root();
         let out = json::detections(&all, "image");
         let row = &out["predictions"][0];
@@ -589,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_read_as_the_first_kind_that_fits() {
+    fn value_is_read_as_the_first_kind_that_fits() {
         let kinds = KindSet::of(&[Kind::ObjectDetection, Kind::Text]);
         let text = value("in", &json!("hello"), kinds).unwrap();
         assert_eq!(text.as_str(), Some("hello"));
@@ -599,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_says_its_offset_or_is_utc_and_a_zone_is_never_read_over() {
+    fn time_without_offset_is_utc_and_a_zone_is_refused() {
         let read = |written: &str| {
             let time = value("in", &json!(written), KindSet::of(&[Kind::Timestamp]));
             time.map(|time| time.to_json())
@@ -611,13 +620,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_in_a_detection_is_named() {
+    fn missing_member_of_a_detection_is_named() {
         let why = detections("in", &json!({"image": {}, "predictions": [{"x": 1}]})).unwrap_err();
         assert_eq!(why, "detection 0: y has to be a number");
     }
 
     #[test]
-    fn an_array_has_rows_of_one_length() {
+    fn array_rows_must_have_one_length() {
         let kinds = KindSet::of(&[Kind::NumpyArray]);
         let array = value("in", &json!([[1, 2, 3], [4, 5, 6]]), kinds).unwrap();
         assert_eq!(array.to_json(), json!([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]));

@@ -1,6 +1,6 @@
-//! A workflow on recorded detections: what its tracker, its line and its zone say frame by frame.
+//! Replays recorded detections through a workflow: what trackers, lines and zones report per frame.
 //!
-//! Owns the form of the recording ([`FORM`]), boxes in pixels. Invariant: the same recording always gives the same answer; no clock is read.
+//! - The same recording always gives the same result; no clock is read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +22,11 @@ use crate::workflow::values::image::{ImageValue, Pixels, RgbPixels, VideoMeta};
 use crate::workflow::values::json::{Pictures, detection_id};
 use crate::workflow::values::value::Value;
 
-/// How a recording is written; a box is left, top, right and bottom in pixels, its score from 0 to 1, and the place of its class in `class_names`, from 0.
+/// Format of a recording. A box is left, top, right and bottom in pixels, score from 0 to 1, and
+/// index of its class in `class_names`.
 const FORM: &str = r#"{"width": 1280, "height": 720, "fps": 30, "class_names": ["person"], "frames": [[[x1, y1, x2, y2, score, class], …], …]}"#;
 
-/// Detections that were recorded, frame by frame.
+/// Recorded detections, frame by frame.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(expecting = "an object with width, height, fps, class_names and frames")]
 pub struct Recording {
@@ -36,18 +37,18 @@ pub struct Recording {
     frames: Vec<Vec<[f64; 6]>>,
 }
 
-/// What a replay gave.
+/// Result of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
-    /// One object for each frame: `frame` (from 1), and of the first line `count_in` and `count_out`, of the first tracker
-    /// `tracked` as pairs of track and detection, of the first zone `timed` as pairs of track and seconds. `outputs` are those of the
-    /// workflow, where they were asked for, pictures by their size.
+    /// One object per frame: `frame` (from 1); of the first line `count_in` and `count_out`; of the
+    /// first tracker `tracked`, pairs of track and detection; of the first zone `timed`, pairs of
+    /// track and seconds. `outputs`, if requested, are those of the workflow, pictures by size.
     pub frames: Vec<Json>,
-    /// Steps that failed, each with the frame.
+    /// Failed steps with their frame.
     pub failures: Vec<(u64, StepFailure)>,
 }
 
-/// A picture of which only the size is known: black.
+/// A black picture, of which only the size is known.
 #[derive(Debug)]
 struct Black([u32; 2]);
 
@@ -67,7 +68,7 @@ impl Pixels for Black {
     }
 }
 
-/// Answers every detection step with what was recorded for the frame.
+/// Answers every detection step with the recorded detections of the frame.
 #[derive(Debug)]
 struct Recorded(Detections);
 
@@ -81,21 +82,23 @@ impl Recording {
     /// Reads a recording from JSON.
     ///
     /// # Errors
-    /// What is wrong with it, where, and what would be right.
+    /// What is wrong, where, and the remedy.
     pub fn read(json: &[u8]) -> Result<Self, String> {
         let read: Self = serde_json::from_slice(json)
-            .map_err(|error| format!("it is no recording of detections: {error}; write {FORM}"))?;
+            .map_err(|error| format!("not a recording of detections: {error}; write {FORM}"))?;
         match read.wrong() {
             Some(wrong) => Err(wrong),
             None => Ok(read),
         }
     }
 
-    /// The first thing that can't be what was meant.
+    /// Returns the first implausible value.
     fn wrong(&self) -> Option<String> {
         for (side, pixels) in [("width", self.width), ("height", self.height)] {
             if pixels == 0 {
-                return Some(format!("{side} is 0; give that of the pictures in pixels"));
+                return Some(format!(
+                    "{side} is 0; give the size of the pictures in pixels"
+                ));
             }
         }
         let boxes = self.frames.iter().enumerate();
@@ -119,7 +122,7 @@ impl Recording {
             let is_named = names == 0 || *class < names as f64;
             (!is_named).then(|| {
                 format!(
-                    "frames[{f}][{b}] has the class {class}, and class_names has {names}; use 0 to {}, or name more",
+                    "frames[{f}][{b}] has the class {class}, but class_names has {names}; use 0 to {}, or add names",
                     names - 1
                 )
             })
@@ -153,11 +156,11 @@ impl Recording {
     }
 }
 
-/// Runs a workflow on a recording. The boxes go to every batch input that takes detections, and answer every detection
-/// step.
+/// Runs a workflow on a recording. The boxes go to every batch input that takes detections, and
+/// answer every detection step.
 ///
 /// # Errors
-/// What keeps the workflow from running at all.
+/// If the workflow can't run on a recording.
 pub fn replay(
     compiled: &Compiled,
     recording: &Recording,
@@ -182,7 +185,7 @@ pub fn replay(
     Ok(replay)
 }
 
-/// A workflow on its way through a recording.
+/// A workflow that replays a recording.
 #[derive(Debug)]
 pub struct Player<'a> {
     compiled: &'a Compiled,
@@ -190,7 +193,7 @@ pub struct Player<'a> {
     run: Execution,
 }
 
-/// A frame that is ready to be played.
+/// A frame ready to be played.
 #[derive(Debug)]
 pub struct Frame {
     image: ImageValue,
@@ -200,14 +203,14 @@ pub struct Frame {
 }
 
 impl<'a> Player<'a> {
-    /// Before the first frame.
+    /// Starts before the first frame.
     ///
     /// # Errors
-    /// Where the recording has no frame rate.
+    /// If the recording has no frame rate.
     pub fn new(compiled: &'a Compiled, recording: &'a Recording) -> Result<Self, WorkflowError> {
         let fps = recording.fps;
         if !(fps.is_finite() && fps > 0.0) {
-            let message = format!("fps of the recording is {fps}, which is no rate");
+            let message = format!("fps of the recording is {fps}; use a number above 0");
             return Err(Problem::new(ErrorClass::RuntimeInputError, message).done());
         }
         Ok(Self {
@@ -217,7 +220,6 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// How many frames there are.
     #[must_use]
     pub fn frames(&self) -> usize {
         self.recording.frames.len()
@@ -256,7 +258,7 @@ impl<'a> Player<'a> {
     /// Plays a frame.
     ///
     /// # Errors
-    /// Where the workflow wants an input that a recording doesn't have.
+    /// If the workflow needs an input that a recording lacks.
     pub fn play(&mut self, frame: &mut Frame) -> Result<RunReport, WorkflowError> {
         let batches = &frame.batches;
         let is_missing = |number: usize, what: &InputType| {
@@ -272,20 +274,20 @@ impl<'a> Player<'a> {
         Ok(self.run.run(image, batches, frame.now, &mut frame.host))
     }
 
-    /// The workflow after the last frame that was played.
+    /// The workflow after the last frame played.
     #[must_use]
     pub fn execution(&self) -> &Execution {
         &self.run
     }
 
-    /// The same, to be restored.
+    /// The workflow, to restore state.
     pub fn execution_mut(&mut self) -> &mut Execution {
         &mut self.run
     }
 }
 
 impl Compiled {
-    /// The boxes for every batch input that takes some.
+    /// The boxes for every batch input that takes detections.
     fn replay_batches(&self, boxes: &Detections) -> Vec<(SlotId, Value)> {
         let takes_boxes = |input: &PlanInput| {
             let kinds = [Kind::Any, Kind::ObjectDetection];
@@ -297,7 +299,7 @@ impl Compiled {
         slots.map(|slot| (slot, boxes.clone().into())).collect()
     }
 
-    /// The output of this name of the first step of a role.
+    /// The named output of the first step with a role.
     fn of_role<'a>(&self, run: &'a Execution, role: Role, output: &str) -> Option<&'a Value> {
         let step = self.plan.steps.iter().find(|s| s.manifest.role == role)?;
         run.value(step.slot(output)?)
@@ -321,7 +323,7 @@ impl Compiled {
         if has(Role::Zone) {
             let timed = self.of_role(run, Role::Zone, "timed_detections");
             let seconds = |d: &Detection| d.time_in_zone;
-            // In tenths of a millisecond, as the recorded answers are.
+            // To a tenth of a millisecond, like recorded results.
             let rounded = |s: f64| (s * 10_000.0).round_ties_even() / 10_000.0;
             let pairs = pairs(timed, &|d| json!([d.track, seconds(d).map(rounded)]));
             row.insert("timed".into(), pairs);
@@ -330,7 +332,7 @@ impl Compiled {
     }
 }
 
-/// Something of each tracked box, in the order of the tracks.
+/// Pairs of track and a value of its detection, sorted by track.
 fn pairs(value: Option<&Value>, of: &dyn Fn(&Detection) -> Json) -> Json {
     let Some(Value::Detections(all)) = value else {
         return Json::Null;
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_read_and_one_without_names_may_have_any_class() {
+    fn recording_without_class_names_may_have_any_class() {
         assert_eq!(read(|_| ()), Ok(2));
         let unnamed = read(|r| {
             r["class_names"] = json!([]);
@@ -362,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_meant_is_told_with_its_place_and_the_remedy() {
+    fn implausible_recording_is_refused_with_the_remedy() {
         type Change = fn(&mut Json);
         let cases: [(Change, &str, &str); 6] = [
             (
@@ -388,7 +390,7 @@ mod tests {
             (|r| r["width"] = json!(0), "width is 0", "in pixels"),
             (
                 |r| *r = json!([[1, 2]]),
-                "no recording of detections",
+                "not a recording of detections",
                 "\"class_names\": [\"person\"]",
             ),
         ];

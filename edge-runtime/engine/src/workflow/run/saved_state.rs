@@ -1,12 +1,11 @@
-//! The state of a running workflow as bytes: saved at any frame, it goes on in another process as if nothing had been.
+//! Saves the state of a running workflow and restores it in another process.
 //!
-//! Owns the form of those bytes and which of them a workflow takes back. Invariants: a workflow that is restored says the
-//! same of every later frame as the one that was saved; a step whose settings are not what they were, or before which
-//! something was changed, begins anew and says so; never more than [`MOST_BYTES`].
-//!
-//! The bytes carry no checksum: whoever stores them knows whether they came back whole. Time goes on where it stood: the
-//! times given to a restored [`Execution`] must not lie before [`Restored::now`], as delays, cooldowns and times in zones
-//! are told by differences.
+//! - A restored workflow returns the same for every later frame as the saved one.
+//! - A step with other settings, or behind a changed step, restarts and is reported.
+//! - At most [`MAX_STATE_BYTES`].
+//! - The bytes have no checksum; whatever stores them checks that they are complete.
+//! - Time continues: times given to a restored [`Execution`] must not lie before [`Restored::now`],
+//!   because delays, cool-downs and times in zones are differences.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,31 +20,32 @@ use crate::workflow::plan::fingerprint::{Fingerprint, of_steps};
 use crate::workflow::run::execution::Execution;
 use crate::workflow::values::stored_value::StoredValue;
 
-/// Most bytes of one saved state: a record of a store. When there is more, what takes most is left out.
-pub const MOST_BYTES: usize = 1 << 20;
-/// By which a saved state is known, and the form of what follows.
-const MARK: &[u8] = b"watchkeeper state ";
+/// Maximum bytes of a saved state, one record of a store. Beyond it, the largest parts are left
+/// out.
+pub const MAX_STATE_BYTES: usize = 1 << 20;
+/// Prefix of a saved state; the format number follows.
+const PREFIX: &[u8] = b"watchkeeper state ";
 const FORM: u8 = 1;
-/// What is around the parts takes at most.
-const AROUND: usize = 1 << 10;
-/// What is around each part takes at most.
-const AROUND_EACH: usize = 128;
+/// Maximum overhead around the parts.
+const OVERHEAD: usize = 1 << 10;
+/// Maximum overhead around each part.
+const OVERHEAD_PER_PART: usize = 128;
 
-/// A state that was saved.
+/// A saved state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Saved {
-    /// What to give to [`Execution::restore`].
+    /// The bytes for [`Execution::restore`].
     pub bytes: Vec<u8>,
-    /// What is not in it and will begin anew.
+    /// What was left out and will restart.
     pub left_out: Vec<Restart>,
 }
 
-/// Something that begins anew after a restart, with the reason.
+/// A part without saved state, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restart {
     /// The step, or the value that steps share.
     pub what: String,
-    /// Why, as a clause to follow "because".
+    /// Why, as a clause that follows "because".
     pub why: String,
 }
 
@@ -58,43 +58,38 @@ impl Restart {
     }
 }
 
-/// How a state was taken back.
+/// Result of a restore.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
-    /// The time of the last frame before it was saved.
+    /// Time of the last frame before the save.
     pub now: Duration,
-    /// Steps that begin anew.
-    pub anew: Vec<Restart>,
+    /// Steps that restart.
+    pub restarted: Vec<Restart>,
 }
 
-/// Why a state can't be taken back; the workflow begins anew then.
+/// Why a state can't be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StateError {
-    /// It is something else.
-    #[error("this is no saved state of a workflow")]
-    NoState,
+    #[error("this is not a saved state of a workflow")]
+    NotAState,
     /// Another version wrote it.
-    #[error("the state was saved in form {found}, and this version reads form {FORM}")]
-    OtherForm {
-        /// The form it was saved in.
-        found: u8,
-    },
-    /// It is not whole.
+    #[error("the state was saved in format {found}, but this version reads format {FORM}")]
+    OtherFormat { found: u8 },
     #[error("the saved state can't be read: {0}")]
     Unreadable(String),
 }
 
-/// What follows the mark.
+/// What follows the prefix.
 #[derive(Serialize, Deserialize)]
 struct Document {
     now: Duration,
-    /// The last number that an identity or a random number was made of.
+    /// The last number used for an identity or a random number.
     last_id: u64,
     shared: Vec<SharedValue>,
     steps: Vec<StepState>,
 }
 
-/// A value that steps remember together.
+/// A value shared by steps.
 #[derive(Serialize, Deserialize)]
 struct SharedValue {
     place: Arc<str>,
@@ -106,13 +101,13 @@ struct SharedValue {
 struct StepState {
     name: Arc<str>,
     block: String,
-    /// That of the block.
+    /// Format number of the block's state.
     form: u32,
     settings: Fingerprint,
     state: ByteBuf,
 }
 
-/// Parts some parts into the smaller ones, as many as there is room for, and the rest.
+/// Splits parts into the smallest ones that fit into `room`, and the rest.
 fn fitting<T>(mut parts: Vec<T>, room: &mut usize, size: fn(&T) -> usize) -> (Vec<T>, Vec<T>) {
     parts.sort_by_key(size);
     let fit = parts.iter().take_while(|part| {
@@ -125,7 +120,7 @@ fn fitting<T>(mut parts: Vec<T>, room: &mut usize, size: fn(&T) -> usize) -> (Ve
 }
 
 impl Execution {
-    /// What it remembers after the last frame.
+    /// Saves the state after the last frame.
     #[must_use]
     pub fn save(&self) -> Saved {
         let mut left_out = Vec::new();
@@ -135,7 +130,7 @@ impl Execution {
             let Some(memory) = block.memory() else {
                 continue;
             };
-            match memory.write(MOST_BYTES) {
+            match memory.write(MAX_STATE_BYTES) {
                 Ok(state) => steps.push(StepState {
                     name: Arc::clone(&step.name),
                     block: step.manifest.name.to_owned(),
@@ -148,7 +143,7 @@ impl Execution {
         }
         let mut shared = Vec::new();
         for ((place, key), value) in self.memory.shared.iter() {
-            match stateful::write(&StoredValue(value.clone()), MOST_BYTES) {
+            match stateful::write(&StoredValue(value.clone()), MAX_STATE_BYTES) {
                 Ok(value) => shared.push(SharedValue {
                     place: Arc::clone(place),
                     key: Arc::clone(key),
@@ -160,16 +155,17 @@ impl Execution {
                 }),
             }
         }
-        let mut room = MOST_BYTES - AROUND;
-        let head = |s: &StepState| s.name.len() + s.block.len() + s.state.len() + AROUND_EACH;
+        let mut room = MAX_STATE_BYTES - OVERHEAD;
+        let head = |s: &StepState| s.name.len() + s.block.len() + s.state.len() + OVERHEAD_PER_PART;
         let (steps, large) = fitting(steps, &mut room, head);
-        let too_much = || format!("it takes more than what is left of {MOST_BYTES} bytes");
-        left_out.extend(large.iter().map(|s| Restart::step(&s.name, too_much())));
-        let of_value = |s: &SharedValue| s.place.len() + s.key.len() + s.value.len() + AROUND_EACH;
+        let too_large = || format!("it takes more than what is left of {MAX_STATE_BYTES} bytes");
+        left_out.extend(large.iter().map(|s| Restart::step(&s.name, too_large())));
+        let of_value =
+            |s: &SharedValue| s.place.len() + s.key.len() + s.value.len() + OVERHEAD_PER_PART;
         let (shared, large) = fitting(shared, &mut room, of_value);
         left_out.extend(large.iter().map(|s| Restart {
             what: format!("value {} of the {}", s.key, s.place),
-            why: too_much(),
+            why: too_large(),
         }));
         let document = Document {
             now: self.memory.now,
@@ -177,10 +173,10 @@ impl Execution {
             shared,
             steps,
         };
-        let mut bytes = [MARK, &[FORM]].concat();
-        match stateful::write(&document, MOST_BYTES - bytes.len()) {
+        let mut bytes = [PREFIX, &[FORM]].concat();
+        match stateful::write(&document, MAX_STATE_BYTES - bytes.len()) {
             Ok(body) => bytes.extend(body),
-            // Each part was written once and there is room for all, so that this would be a fault of ours.
+            // Each part was measured and fits, so this would be a bug.
             Err(why) => {
                 left_out.extend(document.steps.iter().map(|s| Restart::step(&s.name, &*why)))
             }
@@ -188,17 +184,21 @@ impl Execution {
         Saved { bytes, left_out }
     }
 
-    /// Takes back what was saved, before the first frame. Steps for which there is nothing, or whose settings are not what
-    /// they were, are as they were made.
+    /// Restores saved state, before the first frame. Steps without saved state, or with other
+    /// settings, keep their initial state.
     ///
     /// # Errors
-    /// Where it is no state or can't be read; nothing has changed then.
+    /// If the bytes are not a readable state; nothing has changed then.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<Restored, StateError> {
-        let rest = bytes.strip_prefix(MARK).ok_or(StateError::NoState)?;
+        let rest = bytes.strip_prefix(PREFIX).ok_or(StateError::NotAState)?;
         let body = match rest.split_first() {
             Some((&FORM, body)) => body,
-            Some((&found, _)) => return Err(StateError::OtherForm { found }),
-            None => return Err(StateError::Unreadable("it ends after its mark".to_owned())),
+            Some((&found, _)) => return Err(StateError::OtherFormat { found }),
+            None => {
+                return Err(StateError::Unreadable(
+                    "it ends after its prefix".to_owned(),
+                ));
+            }
         };
         let document: Document = stateful::read(body).map_err(StateError::Unreadable)?;
         let mut shared = Vec::with_capacity(document.shared.len());
@@ -208,7 +208,7 @@ impl Execution {
         }
         let mut saved: BTreeMap<&str, &StepState> = BTreeMap::new();
         saved.extend(document.steps.iter().map(|s| (&*s.name, s)));
-        let mut anew = Vec::new();
+        let mut restarted = Vec::new();
         let plan = &self.plan;
         let blocks = self.blocks.iter_mut();
         for ((step, block), settings) in plan.steps.iter().zip(blocks).zip(of_steps(plan)) {
@@ -216,15 +216,15 @@ impl Execution {
                 continue;
             };
             let taken = match saved.get(&*step.name) {
-                None => Err("nothing was saved of it".to_owned()),
+                None => Err("it has no saved state".to_owned()),
                 Some(s) if s.block != step.manifest.name => {
                     Err(format!("it was a {} before", s.block))
                 }
                 Some(s) if s.settings != settings => {
-                    Err("it, or a step before it, has other settings now".to_owned())
+                    Err("the settings of it or of a step before it changed".to_owned())
                 }
                 Some(s) if s.form != memory.form() => Err(format!(
-                    "its state was saved in form {}, and this version reads form {}",
+                    "its state was saved in format {}, but this version reads format {}",
                     s.form,
                     memory.form()
                 )),
@@ -233,7 +233,7 @@ impl Execution {
                     .map_err(|why| format!("its state can't be read: {why}")),
             };
             if let Err(why) = taken {
-                anew.push(Restart::step(&step.name, why));
+                restarted.push(Restart::step(&step.name, why));
             }
         }
         for (place, key, value) in shared {
@@ -243,7 +243,7 @@ impl Execution {
         self.memory.now = document.now;
         Ok(Restored {
             now: document.now,
-            anew,
+            restarted,
         })
     }
 }

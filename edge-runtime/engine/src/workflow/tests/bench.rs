@@ -1,4 +1,4 @@
-//! One step on its own, for the tests of blocks: values in, serialised outputs out, frame after frame.
+//! Runs one step for the tests of blocks: values in, serialised outputs out, frame after frame.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(in super::super) struct Bench {
     pictures: Pictures,
 }
 
-/// The program around a bench: it knows secrets by name, and keeps what it is given to do.
+/// A host that knows secrets by name and keeps emitted effects.
 struct BenchHost {
     detector: FixedBoxes,
     secrets: Vec<String>,
@@ -36,7 +36,7 @@ struct BenchHost {
 }
 
 impl Host for BenchHost {
-    /// What is described in words is found under the first of them.
+    /// Objects described in text are found under the first description.
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         let mut found = self.detector.detect(request)?;
         if let Some([first, ..]) = request.described {
@@ -47,7 +47,7 @@ impl Host for BenchHost {
         Ok(found)
     }
 
-    /// The left half of the picture is something, as likely as it was asked for.
+    /// Segments the left half of the picture, with the requested confidence.
     fn segment(
         &mut self,
         model_id: &str,
@@ -68,7 +68,8 @@ impl Host for BenchHost {
         })
     }
 
-    /// Two squares of 4 pixels side by side in the left upper corner of each box, or of the picture where there is none, and the better for the wider box.
+    /// Two masks of 4 pixels side by side in the upper left corner of each box, or of the picture;
+    /// the better one for the wider box.
     fn segment_prompted(
         &mut self,
         _: &str,
@@ -93,7 +94,7 @@ impl Host for BenchHost {
         Ok(boxes.iter().map(squares).collect())
     }
 
-    /// How light the picture is, and which layer was asked.
+    /// Brightness of the picture, and the requested layer.
     fn features(
         &mut self,
         model_id: &str,
@@ -110,7 +111,7 @@ impl Host for BenchHost {
         })
     }
 
-    /// The lighter, the more unusual: 1 from the threshold on for what is grey.
+    /// The brighter, the more unusual: 1 from the threshold on for grey.
     fn anomaly(&mut self, _: &str, image: &ImageValue) -> Result<Anomaly, String> {
         let light = image.pixels.rgb().data.first().copied().unwrap_or(0);
         let score = f64::from(light);
@@ -122,7 +123,7 @@ impl Host for BenchHost {
         })
     }
 
-    /// Four frames a second, four of them at once.
+    /// Four frames at four frames per second.
     fn wants_run(&mut self, _: &str) -> Result<RunWanted, String> {
         Ok(RunWanted {
             frames: 4,
@@ -133,7 +134,7 @@ impl Host for BenchHost {
         })
     }
 
-    /// It is `dark` or `light` as the newest frame is; of black ones nobody can say anything.
+    /// `dark` or `light`, by the newest frame; a black one is an error.
     fn recognise(&mut self, _: &str, frames: &[Arc<RgbPixels>]) -> Result<Vec<ClassScore>, String> {
         let newest = frames.last().and_then(|frame| frame.data.first());
         let light = f64::from(newest.copied().unwrap_or(0)) / 255.0;
@@ -168,14 +169,14 @@ impl Host for BenchHost {
         }])
     }
 
-    /// How light and how wide the picture is, so that pictures differ.
+    /// Brightness and width of the picture, so that pictures differ.
     fn embed(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<f32>, String> {
         let light = image.pixels.rgb().data.first().copied().unwrap_or(0);
         let small = model_id.ends_with("small");
         Ok(vec![f32::from(light), 1.0, f32::from(u8::from(small))])
     }
 
-    /// How long the text is.
+    /// Length of the text.
     fn embed_text(&mut self, _: &str, text: &str) -> Result<Vec<f32>, String> {
         Ok(vec![text.len() as f32, 1.0, 0.0])
     }
@@ -210,7 +211,8 @@ impl Host for BenchHost {
 }
 
 impl Bench {
-    /// A bench for a step, such as `{"type": …, "image": "$inputs.image"}`, with inputs of these kinds.
+    /// A bench for a step, such as `{"type": …, "image": "$inputs.image"}`, with inputs of these
+    /// kinds.
     pub(in super::super) fn new(step: Json, inputs: &[(&str, Kind)]) -> Self {
         let compiled = compile(&definition(step, inputs), &BTreeMap::new());
         Self {
@@ -226,7 +228,7 @@ impl Bench {
         }
     }
 
-    /// Why a step is refused, whose properties refer to an input `image`.
+    /// Returns why a step is refused whose properties refer to an input `image`.
     pub(in super::super) fn refusal(step: Json) -> String {
         let definition = definition(step, &[("image", Kind::Image)]);
         match compile(&definition, &BTreeMap::new()) {
@@ -235,42 +237,42 @@ impl Bench {
         }
     }
 
-    /// With a secret of this name.
+    /// Adds a secret.
     pub(in super::super) fn with_secret(mut self, name: &str) -> Self {
         self.host.secrets.push(name.to_owned());
         self
     }
 
-    /// With pictures in what it puts out.
+    /// Writes pictures in outputs.
     pub(in super::super) fn with_pictures(mut self) -> Self {
         self.pictures = Pictures::Png;
         self
     }
 
-    /// With nothing around it that performs effects.
+    /// Refuses effects.
     pub(in super::super) fn without_effects(mut self) -> Self {
         self.host.takes_effects = false;
         self
     }
 
-    /// What the step wanted done outside.
+    /// Effects of the step.
     pub(in super::super) fn effects(&self) -> &[Effect] {
         &self.host.effects
     }
 
-    /// Lets time go by.
+    /// Advances the clock.
     pub(in super::super) fn wait(&mut self, seconds: f64) {
         self.now += Duration::from_secs_f64(seconds);
     }
 
-    /// The outputs of the step for these inputs, by name, or why it failed.
+    /// Returns the outputs of the step by name, or its error.
     pub(in super::super) fn feed(&mut self, inputs: &[(&str, Value)]) -> Result<Json, String> {
         let each = inputs.iter();
         let each = each.map(|(name, value)| (*name, RuntimeInput::One(value.clone())));
         Ok(self.run(each)?.remove(0))
     }
 
-    /// The same for a batch, with the values of each input for its elements.
+    /// Like [`Self::feed`] for a batch, with the values of each input per element.
     pub(in super::super) fn feed_batch(
         &mut self,
         inputs: &[(&str, Vec<Value>)],
@@ -301,13 +303,13 @@ impl Bench {
         }
     }
 
-    /// The value of an output after the last frame, of a batch its first element.
+    /// Returns an output after the last frame; of a batch its first element.
     pub(in super::super) fn value(&self, output: &str) -> Option<Value> {
         self.run.output_of("step", output).cloned()
     }
 }
 
-/// A definition with one step, which puts out everything that the step does.
+/// A definition with one step and all of its outputs.
 fn definition(mut step: Json, inputs: &[(&str, Kind)]) -> Json {
     step["name"] = json!("step");
     let inputs: Vec<Json> = inputs
@@ -324,7 +326,7 @@ fn definition(mut step: Json, inputs: &[(&str, Kind)]) -> Json {
     })
 }
 
-/// Detections from their rows in serialised form; what a row lacks is filled in.
+/// Detections from serialised rows; missing members are filled in.
 pub(in super::super) fn boxes(size: [u32; 2], rows: &[Json]) -> Value {
     let rows: Vec<Json> = rows
         .iter()
@@ -344,7 +346,8 @@ pub(in super::super) fn boxes(size: [u32; 2], rows: &[Json]) -> Value {
     input::detections("image", &json).unwrap().into()
 }
 
-/// Frame `number` of a recording at 30 frames a second, with the colour that `paint` gives each pixel by column and row.
+/// Frame `number` of a recording at 30 frames per second; `paint` gives the colour of each pixel by
+/// column and row.
 pub(in super::super) fn picture(
     number: u64,
     size: [u32; 2],
@@ -360,7 +363,7 @@ pub(in super::super) fn picture(
     frame_of(number, Arc::new(pixels))
 }
 
-/// Frame `number` of a recording at 30 frames a second, with these pixels.
+/// Frame `number` of a recording at 30 frames per second, with these pixels.
 pub(in super::super) fn frame_of(number: u64, pixels: Arc<RgbPixels>) -> Value {
     let meta = VideoMeta {
         video_identifier: Arc::from("test"),

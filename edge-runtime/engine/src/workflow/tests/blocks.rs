@@ -1,4 +1,4 @@
-//! Blocks that exist only to test the engine: one that makes many of one, one that always fails.
+//! Blocks that exist only in tests: one makes many elements of one, one always fails.
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{Depth, Manifest, Output, Property, Role};

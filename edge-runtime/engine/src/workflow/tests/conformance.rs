@@ -17,15 +17,15 @@ use super::{FixedBoxes, data, read};
 use crate::workflow::language::types;
 use crate::workflow::values::codec;
 
-/// Agreement below which the suite fails: raise it with every block that lands.
+/// Minimum of agreeing verdicts; raise it with every new block.
 const VERDICTS_AT_LEAST: usize = 149;
-/// Definitions with blocks in Python, of a cloud, or too large for a box.
+/// Definitions with Python blocks, cloud blocks, or models too large.
 const FOREIGN: usize = 35;
-/// Definitions with blocks that have no implementation here.
+/// Definitions with blocks that are not implemented yet.
 const MISSING: usize = 0;
-/// Definitions of which outputs are known and whose blocks are not all here.
+/// Definitions with known outputs whose blocks are not all supported.
 const OUTPUTS_BEYOND: usize = 0;
-/// Agreement on outputs below which the suite fails.
+/// Minimum of agreeing outputs.
 const OUTPUTS_AT_LEAST: usize = 33;
 
 /// Definitions on which we differ from the peer on purpose, with the reason.
@@ -38,9 +38,9 @@ fn excepted(name: &str) -> bool {
 /// Why a definition can't be compared.
 #[derive(Debug, Default)]
 struct Beyond {
-    /// Types of the language that have no block here yet.
+    /// Types without a block yet.
     missing: BTreeSet<String>,
-    /// It uses blocks that are not for this box: Python, a cloud, a model that is too large.
+    /// Whether it uses unsupported blocks: Python, a cloud, a model too large.
     foreign: bool,
 }
 
@@ -74,7 +74,7 @@ impl Beyond {
     }
 }
 
-/// Whether a step is of a type that the document itself brings along.
+/// Whether a step is of a type embedded in the document.
 fn uses_python(definition: &Json) -> bool {
     let own = definition["dynamic_blocks_definitions"].as_array();
     let own: Vec<&Json> = own
@@ -89,7 +89,7 @@ fn uses_python(definition: &Json) -> bool {
         .any(|s| own.contains(&&s["type"]))
 }
 
-/// What is known of each definition: its tier.
+/// Tier of each definition.
 fn tiers(folder: &Path) -> BTreeMap<String, String> {
     let index = read(&folder.join("index.json"));
     let text = |entry: &Json, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
@@ -140,7 +140,7 @@ impl Table {
     }
 }
 
-/// How our verdict differs from the peer's, if it does.
+/// Difference between our verdict and the peer's.
 fn verdict_difference(definition: &Json, verdict: &Json) -> Option<String> {
     let report = validate(definition);
     let ours = report.errors.first().map(|e| e.class.as_str());
@@ -159,7 +159,7 @@ fn verdict_difference(definition: &Json, verdict: &Json) -> Option<String> {
     (ours != theirs).then(|| format!("{ours} vs {theirs}"))
 }
 
-/// With every list in one order: kinds are a set.
+/// Sorts every list: kinds are a set.
 fn sorted(value: &Json) -> Json {
     match value {
         Json::Object(members) => {
@@ -176,7 +176,7 @@ fn sorted(value: &Json) -> Json {
 }
 
 #[test]
-fn verdicts_agree_with_the_peers_compiler() {
+fn verdicts_agree_with_the_peer_s_compiler() {
     let Some(folder) = data("workflows") else {
         return;
     };
@@ -211,15 +211,9 @@ fn verdicts_agree_with_the_peers_compiler() {
         agreed >= VERDICTS_AT_LEAST,
         "only {agreed} verdicts agree, where {VERDICTS_AT_LEAST} did before"
     );
-    // Nothing gets out of scope unseen.
-    assert_eq!(
-        foreign, FOREIGN,
-        "definitions with blocks that are not for this box"
-    );
-    assert_eq!(
-        missing, MISSING,
-        "definitions with blocks that are not here yet"
-    );
+    // No definition leaves the comparison unnoticed.
+    assert_eq!(foreign, FOREIGN, "definitions with unsupported blocks");
+    assert_eq!(missing, MISSING, "definitions with blocks that are missing");
     assert_eq!(
         agreed + foreign + missing,
         verdicts.as_object().unwrap().len()
@@ -267,10 +261,10 @@ fn tracker_line_and_zone_agree_with_the_peer_on_fifty_boxes() {
     replay("50");
 }
 
-/// Names of what is made up anew in every run.
+/// Members that are random in every run.
 const RANDOM: [&str; 2] = ["detection_id", "inference_id"];
 
-/// Removes what is random or an image.
+/// Removes random values and images.
 fn comparable(value: &Json) -> Json {
     match value {
         Json::Object(map) => {
@@ -288,7 +282,7 @@ fn comparable(value: &Json) -> Json {
                     .filter(|(k, _)| !RANDOM.contains(&k.as_str()))
                     .map(
                         |(k, v)| match v.as_str().and_then(|id| id.split_once('.')) {
-                            // The id of a crop: its step, and something random.
+                            // The id of a crop is its step and a random part.
                             Some((step, _)) if k == "parent_id" => (k.clone(), json!(step)),
                             _ => (k.clone(), comparable(v)),
                         },
@@ -301,17 +295,18 @@ fn comparable(value: &Json) -> Json {
     }
 }
 
-/// The back end that the peer's outputs were made with: a network that sees the same three boxes in every picture. Its
-/// boxes are fixed in the square that a picture is fitted into, so that they shrink with a crop; they come in whole pixels.
+/// The back end behind the peer's outputs: a network that finds the same three boxes in every
+/// picture. The boxes are fixed in the square that a picture is scaled into, so they shrink with a
+/// crop; they are in whole pixels.
 struct ThreeBoxes {
-    /// How often it was asked: every box has an id of its own.
+    /// Number of calls: every box has its own id.
     asked: u64,
 }
 
 impl Host for ThreeBoxes {
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         const SIDE: f64 = 640.0;
-        // As they are in a picture of 640×480, which lies 80 pixels below the upper edge of the square.
+        // As in a picture of 640×480, which lies 80 pixels below the upper edge of the square.
         let fixed = FixedBoxes::three().0?;
         let size = request.image.size();
         let [width, height] = size.map(f64::from);
@@ -339,7 +334,7 @@ impl Host for ThreeBoxes {
     }
 }
 
-/// The inputs of a run of the peer, its picture in place of what was said of it.
+/// The inputs of a run of the peer, with its picture.
 fn inputs(params: &Json, picture: &Arc<RgbPixels>) -> BTreeMap<String, RuntimeInput> {
     let mut inputs = BTreeMap::new();
     for (name, value) in params.as_object().unwrap() {
@@ -364,10 +359,10 @@ fn inputs(params: &Json, picture: &Arc<RgbPixels>) -> BTreeMap<String, RuntimeIn
     inputs
 }
 
-/// Most by which a number may differ; what is over it is the noise of writing numbers in decimals.
+/// Maximum difference of numbers, plus the noise of decimal notation.
 const NUMBERS_WITHIN: f64 = 1e-3 + 1e-12;
 
-/// Definitions of which a number may differ by more, with the reason.
+/// Definitions with a larger tolerance, with the reason.
 const LOOSER: &[(&str, f64, &str)] = &[(
     "014_endpoints__WORKFLOW_WITH_CUSTOM_DATA_TO_SERIALISE",
     2e-3,
@@ -379,7 +374,7 @@ fn within(name: &str) -> f64 {
     looser.map_or(NUMBERS_WITHIN, |(_, within, _)| *within)
 }
 
-/// Whether two comparable values are the same, numbers up to `within`.
+/// Compares two values, numbers up to `within`.
 fn alike(ours: &Json, theirs: &Json, within: f64) -> bool {
     match (ours, theirs) {
         (Json::Number(a), Json::Number(b)) => {
@@ -397,7 +392,7 @@ fn alike(ours: &Json, theirs: &Json, within: f64) -> bool {
     }
 }
 
-/// Makes shape and mean of our numbers where that is all that was kept of the peer's.
+/// Replaces our numbers by shape and mean where only those of the peer's are kept.
 fn summarise(ours: &mut Json, theirs: &Json) {
     match theirs {
         Json::Object(map) if map.contains_key("__array__") => {
@@ -429,7 +424,7 @@ fn summarise(ours: &mut Json, theirs: &Json) {
     }
 }
 
-/// Every number in a value.
+/// Collects every number in a value.
 fn flatten(value: &Json, numbers: &mut Vec<f64>) {
     match value {
         Json::Array(items) => items.iter().for_each(|item| flatten(item, numbers)),
@@ -437,7 +432,7 @@ fn flatten(value: &Json, numbers: &mut Vec<f64>) {
     }
 }
 
-/// How our outputs differ from the peer's, if they do.
+/// Difference between our outputs and the peer's.
 fn output_difference(
     definition: &Json,
     theirs: &Json,
@@ -463,7 +458,7 @@ fn output_difference(
 }
 
 #[test]
-fn outputs_agree_with_the_peers_engine() {
+fn outputs_agree_with_the_peer_s_engine() {
     let Some(folder) = data("workflows") else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Small definitions of our own: what runs, what is skipped, what comes out.
+//! Small definitions: what runs, what is skipped, what the outputs are.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn output(name: &str, selector: &str) -> Json {
 }
 
 #[test]
-fn a_whole_video_workflow_runs_and_answers() {
+fn video_workflow_runs_from_end_to_end() {
     let compiled = compiled(&street());
     let mut run = compiled.instantiate();
     let mut host = FixedBoxes::three();
@@ -59,7 +59,7 @@ fn a_whole_video_workflow_runs_and_answers() {
 }
 
 #[test]
-fn a_workflow_tells_its_models_geometry_and_rules() {
+fn compiled_workflow_lists_models_geometry_and_rules() {
     let compiled = compiled(&street());
     assert_eq!(compiled.model_ids(), ["motion"]);
     assert_eq!(compiled.image_input(), Some("image"));
@@ -82,7 +82,7 @@ fn a_workflow_tells_its_models_geometry_and_rules() {
 }
 
 #[test]
-fn a_parameter_given_at_compilation_takes_the_place_of_its_default() {
+fn parameter_given_at_compilation_replaces_the_default() {
     let parameters = BTreeMap::from([("model".to_owned(), json!("yolox-nano"))]);
     let compiled = compile(&street(), &parameters).unwrap();
     assert_eq!(compiled.model_ids(), ["yolox-nano"]);
@@ -93,7 +93,7 @@ fn a_parameter_given_at_compilation_takes_the_place_of_its_default() {
 }
 
 #[test]
-fn a_visualization_renders_only_when_looked_at_and_leaves_the_frame_alone() {
+fn visualization_renders_on_demand_on_a_copy() {
     let mut run = compiled(&street()).instantiate();
     let image = frame(1, [640, 480]);
     let before = image.pixels.rgb();
@@ -105,7 +105,7 @@ fn a_visualization_renders_only_when_looked_at_and_leaves_the_frame_alone() {
 }
 
 #[test]
-fn a_failing_step_is_reported_and_only_its_dependants_are_skipped() {
+fn failing_step_skips_only_its_dependants() {
     let mut run = compiled(&street()).instantiate();
     let mut host = FixedBoxes(Err("the network is broken".to_owned()));
     let report = run.run(frame(1, [640, 480]), &[], Duration::ZERO, &mut host);
@@ -117,7 +117,7 @@ fn a_failing_step_is_reported_and_only_its_dependants_are_skipped() {
     assert!(!skipped.contains(&"draw_zone") && !skipped.contains(&"text"));
     assert_eq!(run.outputs_json()["text"], json!("quiet"));
     assert_eq!(run.outputs_json()["in"], Json::Null);
-    // The next frame is none the worse for it.
+    // The next frame is not affected.
     let report = run.run(
         frame(2, [640, 480]),
         &[],
@@ -128,7 +128,7 @@ fn a_failing_step_is_reported_and_only_its_dependants_are_skipped() {
 }
 
 #[test]
-fn detections_without_tracks_are_an_error_of_the_step_that_needs_them() {
+fn step_that_needs_tracks_fails_without_them() {
     let definition = workflow(
         json!([{"type": "WorkflowImage", "name": "image"}]),
         json!([
@@ -165,7 +165,7 @@ impl Host for AsManyAsWide {
 }
 
 #[test]
-fn flow_control_decides_for_each_element_of_a_batch() {
+fn flow_control_decides_per_element() {
     let definition = workflow(
         json!([{"type": "WorkflowImage", "name": "image"}]),
         json!([
@@ -213,7 +213,7 @@ fn flow_control_decides_for_each_element_of_a_batch() {
 }
 
 #[test]
-fn batches_of_other_lengths_are_refused_and_single_values_are_broadcast() {
+fn batch_lengths_must_match_and_single_values_broadcast() {
     let definition = workflow(
         json!([{"type": "WorkflowBatchInput", "name": "a"}, {"type": "WorkflowBatchInput", "name": "b"}]),
         json!([{"type": "test/pair@v1", "name": "pair", "data": "$inputs.a", "other": "$inputs.b"}]),
@@ -234,7 +234,7 @@ fn batches_of_other_lengths_are_refused_and_single_values_are_broadcast() {
 }
 
 #[test]
-fn a_batch_gets_deeper_and_shallower_and_keeps_its_shape() {
+fn batch_keeps_its_shape_through_depth_changes() {
     let definition = workflow(
         json!([{"type": "WorkflowBatchInput", "name": "lists"}]),
         json!([
@@ -269,7 +269,7 @@ fn a_batch_gets_deeper_and_shallower_and_keeps_its_shape() {
         run.rows_json(Pictures::Size),
         [
             json!({"double": [2, 4], "all": [2, 4]}),
-            // Nothing was there to be collapsed, so that step didn't run.
+            // Without elements to collapse the step did not run.
             json!({"double": [], "all": null}),
             json!({"double": [6], "all": [6]}),
         ]
@@ -277,7 +277,7 @@ fn a_batch_gets_deeper_and_shallower_and_keeps_its_shape() {
 }
 
 #[test]
-fn limiters_let_pass_by_time_and_by_change() {
+fn limiters_pass_by_time_and_by_change() {
     let definition = workflow(
         json!([{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "value"}]),
         json!([
@@ -313,7 +313,7 @@ fn limiters_let_pass_by_time_and_by_change() {
 }
 
 #[test]
-fn a_cooldown_of_so_many_frames_lasts_so_many_frames() {
+fn cool_down_counts_frames() {
     let definition = workflow(
         json!([{"type": "WorkflowImage", "name": "image"}]),
         json!([
@@ -339,7 +339,7 @@ fn a_cooldown_of_so_many_frames_lasts_so_many_frames() {
 }
 
 #[test]
-fn continue_if_goes_on_for_its_stop_delay() {
+fn continue_if_continues_for_its_stop_delay() {
     let definition = workflow(
         json!([{"type": "WorkflowParameter", "name": "on"}]),
         json!([
@@ -366,7 +366,7 @@ fn continue_if_goes_on_for_its_stop_delay() {
 }
 
 #[test]
-fn every_block_is_one_of_the_language_or_ours_and_has_a_schema() {
+fn every_block_is_known_and_has_a_schema() {
     let mut names = std::collections::BTreeSet::new();
     for block in blocks::all().filter(|m| m.category != "test") {
         let ours = block.name.starts_with("watchkeeper/");
@@ -387,7 +387,7 @@ fn every_block_is_one_of_the_language_or_ours_and_has_a_schema() {
     }
 }
 
-/// Rows of a workflow on one picture, for values of other inputs as they come in JSON.
+/// Rows of a workflow on one picture, with other inputs given as JSON.
 fn rows(definition: &Json, given: &Json) -> Json {
     let compiled = compiled(definition);
     let given = given.as_object().unwrap();
@@ -408,7 +408,7 @@ fn rows(definition: &Json, given: &Json) -> Json {
 }
 
 #[test]
-fn all_outputs_of_a_step_are_a_dictionary_for_each_element_however_deep() {
+fn all_outputs_are_one_dictionary_per_element() {
     let definition = workflow(
         json!([{"type": "WorkflowImage", "name": "image"}]),
         json!([
@@ -432,7 +432,8 @@ fn all_outputs_of_a_step_are_a_dictionary_for_each_element_however_deep() {
     );
 }
 
-/// Steps that find three boxes, cut them out (80, 100 and 60 pixels wide) and let those crops go on that are wider than `least`.
+/// Steps that find three boxes, crop them (80, 100 and 60 pixels wide) and continue with crops
+/// wider than `least`.
 fn wider_than(least: u32) -> Vec<Json> {
     let width = json!([{"type": "ExtractImageProperty", "property_name": "width"}]);
     let is_wide = json!({"type": "StatementGroup", "statements": [{
@@ -456,8 +457,7 @@ fn wider_than(least: u32) -> Vec<Json> {
 }
 
 #[test]
-fn where_every_crop_is_held_back_there_is_an_empty_list_of_them_and_where_there_is_no_crop_there_is_none()
- {
+fn gated_crops_collapse_to_an_empty_list() {
     let image = json!([{"type": "WorkflowImage", "name": "image"}]);
     let outputs = json!([
         output("all", "$steps.all.output"),
@@ -489,7 +489,7 @@ fn where_every_crop_is_held_back_there_is_an_empty_list_of_them_and_where_there_
 }
 
 #[test]
-fn a_list_of_lists_ends_with_the_last_that_has_an_element() {
+fn list_of_lists_ends_with_the_last_non_empty_one() {
     let widths = |least: u32| {
         let definition = workflow(
             json!([{"type": "WorkflowImage", "name": "image"}]),
@@ -498,7 +498,7 @@ fn a_list_of_lists_ends_with_the_last_that_has_an_element() {
         );
         rows(&definition, &json!({}))[0]["widths"].take()
     };
-    // The three boxes lie outside of every crop, so each is an element that is missing.
+    // The three boxes lie outside of every crop, so each element is missing.
     let missing = json!([null, null, null]);
     assert_eq!(widths(50), json!([missing, missing, missing]));
     assert_eq!(widths(70), json!([missing, missing]));
@@ -506,7 +506,8 @@ fn a_list_of_lists_ends_with_the_last_that_has_an_element() {
     assert_eq!(widths(1000), json!([[]]));
 }
 
-/// A step that looks into the cache is written before the one that fills it, and the other way round: what decides is how far each is from the inputs.
+/// A step that reads the cache may be written before the one that fills it: the order follows the
+/// distance from the inputs.
 #[test]
 fn steps_run_level_by_level() {
     let get = json!({"type": "roboflow_core/cache_get@v1", "name": "get", "image": "$inputs.image", "key": "k"});
@@ -524,7 +525,7 @@ fn steps_run_level_by_level() {
 }
 
 #[test]
-fn parameters_are_taken_as_they_are_and_secrets_are_not_shown() {
+fn parameters_pass_unchanged_and_secrets_are_hidden() {
     let parameter =
         |name: &str, kind: &str| json!({"type": "WorkflowParameter", "name": name, "kind": [kind]});
     let definition = workflow(
@@ -539,7 +540,7 @@ fn parameters_are_taken_as_they_are_and_secrets_are_not_shown() {
 }
 
 #[test]
-fn an_element_of_a_batch_may_be_missing_but_not_all_of_it() {
+fn batch_may_lack_elements_but_not_all() {
     let definition = workflow(
         json!([{"type": "WorkflowBatchInput", "name": "n", "kind": ["integer"]}]),
         json!([{"type": "PropertyDefinition", "name": "double", "data": "$inputs.n", "operations": [{"type": "Multiply", "other": 2}]}]),
@@ -558,7 +559,7 @@ fn an_element_of_a_batch_may_be_missing_but_not_all_of_it() {
 }
 
 #[test]
-fn detections_of_a_padded_box_say_where_their_picture_lies() {
+fn detections_in_a_padded_crop_have_their_origin() {
     let definition = workflow(
         json!([{"type": "WorkflowImage", "name": "image"}]),
         json!([
@@ -576,7 +577,7 @@ fn detections_of_a_padded_box_say_where_their_picture_lies() {
     assert_eq!([&first["x"], &first["width"]], [160.0, 84.0], "{first}");
 }
 
-/// What a chain of operations makes of the three boxes, or of a value.
+/// Applies a chain of operations to the three boxes, or to a value.
 fn made(operations: &Json, of: Json) -> Json {
     let (inputs, data, given) = if of.is_null() {
         (
@@ -606,7 +607,7 @@ fn made(operations: &Json, of: Json) -> Json {
 }
 
 #[test]
-fn operations_on_boxes_do_what_the_peers_do() {
+fn operations_on_boxes_match_the_peer() {
     let ids = |out: Json| -> Vec<String> {
         let rows = out["predictions"].as_array().unwrap().iter();
         rows.map(|d| d["detection_id"].as_str().unwrap().to_owned())
@@ -645,7 +646,7 @@ fn operations_on_boxes_do_what_the_peers_do() {
 }
 
 #[test]
-fn operations_on_values_do_what_pythons_do() {
+fn operations_on_values_match_python() {
     for (operation, of, gives) in [
         (
             json!({"type": "SequenceAggregate", "mode": "least_common"}),
@@ -692,7 +693,7 @@ fn operations_on_values_do_what_pythons_do() {
 }
 
 #[test]
-fn a_list_of_texts_holds_texts_only_and_one_where_one_is_needed() {
+fn list_of_texts_accepts_only_enough_texts() {
     let told = |steps: Json| {
         let report = validate(&workflow(
             json!([{"type": "WorkflowImage", "name": "image"}]),
@@ -710,20 +711,17 @@ fn a_list_of_texts_holds_texts_only_and_one_where_one_is_needed() {
     assert_eq!(model(json!(["car"])), "");
     assert_eq!(model(json!([])), "");
     let wrong = model(json!(["car", 1]));
-    assert!(
-        wrong.contains("a list of strings, and 1 is none"),
-        "{wrong}"
-    );
+    assert!(wrong.contains("a list of strings, but has 1"), "{wrong}");
     let wrong = model(json!("car"));
     assert!(wrong.contains("a list of strings, not \"car\""), "{wrong}");
     let none = told(
         json!([{"type": "roboflow_core/environment_secrets_store@v1", "name": "secrets", "variables_storing_secrets": []}]),
     );
-    assert!(none.contains("1 at least"), "{none}");
+    assert!(none.contains("at least 1"), "{none}");
 }
 
 #[test]
-fn a_misspelt_operation_is_told_with_its_place_and_what_was_meant() {
+fn misspelt_operation_is_reported_with_its_position() {
     let chain = json!([{"type": "SequenceApply", "operations": [{"type": "SequenceLenght"}]}]);
     let report = validate(&workflow(
         json!([{"type": "WorkflowParameter", "name": "n"}]),
@@ -742,7 +740,7 @@ fn a_misspelt_operation_is_told_with_its_place_and_what_was_meant() {
 }
 
 #[test]
-fn a_property_that_a_block_does_not_have_is_a_warning() {
+fn unknown_property_is_a_warning() {
     let report = validate(&workflow(
         json!([{"type": "WorkflowImage", "name": "image"}]),
         json!([{"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x", "confidense": 0.9}]),
@@ -754,7 +752,7 @@ fn a_property_that_a_block_does_not_have_is_a_warning() {
 }
 
 #[test]
-fn a_parameter_has_to_be_what_the_property_it_stands_for_takes() {
+fn parameter_must_be_valid_for_its_property() {
     let detect = |property: &str| {
         let mut step = json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"});
         step[property] = json!("$inputs.v");
@@ -789,7 +787,7 @@ fn a_parameter_has_to_be_what_the_property_it_stands_for_takes() {
 }
 
 #[test]
-fn a_value_that_a_step_can_not_use_is_told_with_its_property_and_where_it_came_from() {
+fn unusable_value_is_reported_with_property_and_input() {
     let told = |default: Json| {
         let mut definition = compiled(&workflow(
             json!([{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "which", "default_value": default}]),
@@ -809,11 +807,11 @@ fn a_value_that_a_step_can_not_use_is_told_with_its_property_and_where_it_came_f
         "{nothing}"
     );
     let number = told(json!(3)).unwrap_or_default();
-    assert!(number.contains("input which brings it"), "{number}");
+    assert!(number.contains("the value is from input which"), "{number}");
 }
 
 #[test]
-fn a_name_that_is_no_input_is_told_with_the_one_that_was_meant() {
+fn unknown_input_is_reported_with_the_nearest() {
     let definition = compiled(&workflow(
         json!([{"type": "WorkflowParameter", "name": "confidence"}]),
         json!([]),
@@ -821,7 +819,7 @@ fn a_name_that_is_no_input_is_told_with_the_one_that_was_meant() {
     ));
     let names = ["confidense".to_owned(), "confidence".to_owned()];
     assert_eq!(
-        definition.strangers(&names),
+        definition.unknown_inputs(&names),
         [("confidense", Some("confidence".to_owned()))]
     );
 }

@@ -1,11 +1,11 @@
-//! What is said about definitions that are wrong.
+//! Errors reported for invalid definitions.
 
 use serde_json::{Value as Json, json};
 use watchkeeper_contract::workflow::WorkflowError;
 
 use super::super::{nearest_block, validate};
 
-/// A good definition, changed by `change`, and what is wrong with it then.
+/// Errors of a valid definition changed by `change`.
 fn errors(change: impl FnOnce(&mut Json)) -> Vec<WorkflowError> {
     let mut definition = json!({
         "version": "1.0",
@@ -44,13 +44,13 @@ fn expect(found: Vec<WorkflowError>, class: &str, step: &str, property: &str, ne
 }
 
 #[test]
-fn a_definition_that_is_wrapped_as_the_cloud_has_it_is_one_error_that_says_so() {
+fn wrapped_definition_is_one_error() {
     let wrapped = errors(|d| *d = json!({"specification": d.take()}));
     expect(wrapped, "WorkflowSyntaxError", "", "specification", "");
 }
 
 #[test]
-fn a_block_is_suggested_by_its_own_name_and_in_its_latest_version() {
+fn block_is_suggested_in_its_latest_version() {
     let meant = |wanted| nearest_block(wanted).unwrap_or_default();
     assert_eq!(meant("byte_tracker"), "roboflow_core/byte_tracker@v3");
     assert_eq!(meant("line_countr@v1"), "roboflow_core/line_counter@v1");
@@ -61,13 +61,13 @@ fn a_block_is_suggested_by_its_own_name_and_in_its_latest_version() {
 }
 
 #[test]
-fn a_name_that_is_like_no_block_is_not_guessed_at() {
+fn dissimilar_type_gets_no_suggestion() {
     assert_eq!(nearest_block("coffee_machine"), None);
     assert_eq!(nearest_block("roboflow_core/zzz@v1"), None);
 }
 
 #[test]
-fn a_misspelt_block_gets_the_nearest_one() {
+fn misspelt_block_is_reported_with_the_nearest() {
     expect(
         errors(|d| d["steps"][1]["type"] = json!("roboflow_core/byte_traker@v3")),
         "WorkflowSyntaxError",
@@ -78,7 +78,7 @@ fn a_misspelt_block_gets_the_nearest_one() {
 }
 
 #[test]
-fn a_block_without_its_namespace_gets_the_one_of_that_name() {
+fn block_without_namespace_is_suggested_by_name() {
     for (written, meant) in [
         ("byte_tracker", "roboflow_core/byte_tracker@v3"),
         ("line_counter", "roboflow_core/line_counter@v2"),
@@ -95,7 +95,7 @@ fn a_block_without_its_namespace_gets_the_one_of_that_name() {
 }
 
 #[test]
-fn a_misspelt_step_in_a_selector_gets_the_nearest_one() {
+fn misspelt_step_in_a_selector_is_reported_with_the_nearest() {
     expect(
         errors(|d| d["steps"][1]["detections"] = json!("$steps.modle.predictions")),
         "InvalidReferenceTargetError",
@@ -106,7 +106,7 @@ fn a_misspelt_step_in_a_selector_gets_the_nearest_one() {
 }
 
 #[test]
-fn a_misspelt_output_in_a_selector_gets_the_nearest_one() {
+fn misspelt_output_in_a_selector_is_reported_with_the_nearest() {
     expect(
         errors(|d| d["outputs"][0]["selector"] = json!("$steps.tracker.tracked_detection")),
         "InvalidReferenceTargetError",
@@ -117,7 +117,7 @@ fn a_misspelt_output_in_a_selector_gets_the_nearest_one() {
 }
 
 #[test]
-fn a_misspelt_required_property_is_pointed_out() {
+fn misspelt_required_property_is_reported() {
     expect(
         errors(|d| {
             let step = d["steps"][1].as_object_mut().unwrap();
@@ -143,7 +143,7 @@ fn data_of_another_kind_is_refused() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn all_errors_of_a_definition_are_reported_at_once() {
     let found = errors(|d| {
         d["steps"][0]["confidence"] = json!("high");
         d["steps"][1]["lost_track_buffer"] = json!([1]);
@@ -166,7 +166,7 @@ fn everything_wrong_is_told_at_once() {
 }
 
 #[test]
-fn steps_that_wait_for_each_other_are_refused() {
+fn circular_steps_are_refused() {
     let found = errors(|d| {
         d["steps"].as_array_mut().unwrap().extend([
             json!({"type": "PropertyDefinition", "name": "a", "data": "$steps.b.output", "operations": []}),
@@ -200,7 +200,7 @@ fn inputs_of_different_depth_are_refused() {
 }
 
 #[test]
-fn a_decision_about_other_data_is_refused() {
+fn decision_about_other_data_is_refused() {
     let found = errors(|d| {
         d["steps"].as_array_mut().unwrap().extend([
             json!({"type": "test/split@v1", "name": "a", "data": "$inputs.image"}),
@@ -212,7 +212,7 @@ fn a_decision_about_other_data_is_refused() {
 }
 
 #[test]
-fn a_target_of_two_branches_of_one_step_is_refused() {
+fn target_of_two_branches_is_refused() {
     let found = errors(|d| {
         d["steps"].as_array_mut().unwrap().push(json!({
             "type": "SwitchCase", "name": "gate", "value": 1,
@@ -229,7 +229,7 @@ fn a_target_of_two_branches_of_one_step_is_refused() {
 }
 
 #[test]
-fn a_wrong_operation_is_told_with_what_is_allowed() {
+fn invalid_operation_is_reported_with_allowed_ones() {
     let found = errors(|d| {
         d["steps"].as_array_mut().unwrap().push(json!({
             "type": "PropertyDefinition", "name": "n", "data": "$steps.model.predictions",
@@ -247,7 +247,7 @@ fn a_wrong_operation_is_told_with_what_is_allowed() {
 }
 
 #[test]
-fn a_newer_language_is_refused() {
+fn newer_engine_version_is_refused() {
     expect(
         errors(|d| d["version"] = json!("1.99.0")),
         "NotSupportedExecutionEngineError",
@@ -258,7 +258,7 @@ fn a_newer_language_is_refused() {
 }
 
 #[test]
-fn a_version_is_numbers_with_points_between_them() {
+fn version_is_numbers_separated_by_dots() {
     for good in ["0.1.0", "1", "1.0", "v1.3", " 1.17.0 ", "1.17", "1.17.0.0"] {
         let mut definition = json!({"inputs": [], "steps": [], "outputs": []});
         definition["version"] = json!(good);
@@ -277,7 +277,7 @@ fn a_version_is_numbers_with_points_between_them() {
 }
 
 #[test]
-fn an_output_that_is_no_selector_refers_to_nothing() {
+fn output_without_selector_is_a_dangling_reference() {
     for selector in [
         "tracked",
         "steps.tracker.tracked_detections",
@@ -296,7 +296,7 @@ fn an_output_that_is_no_selector_refers_to_nothing() {
 }
 
 #[test]
-fn a_batch_is_one_deep_at_least() {
+fn batch_input_needs_a_depth_of_one() {
     let with = |depth: Json| {
         let input = json!({"type": "WorkflowBatchInput", "name": "n", "dimensionality": depth});
         errors(|d| d["inputs"].as_array_mut().unwrap().push(input))
@@ -316,7 +316,7 @@ fn a_batch_is_one_deep_at_least() {
 }
 
 #[test]
-fn text_that_reads_like_a_selector_where_none_is_taken_is_text_and_a_warning() {
+fn selector_like_text_without_selectors_is_a_warning() {
     let report = validate(&json!({
         "version": "1.0",
         "inputs": [{"type": "WorkflowBatchInput", "name": "n"}],
@@ -332,7 +332,7 @@ fn text_that_reads_like_a_selector_where_none_is_taken_is_text_and_a_warning() {
 }
 
 #[test]
-fn what_holds_unsaid_need_not_be_what_may_be_said() {
+fn default_may_be_out_of_the_property_s_bounds() {
     let gate = |delay: Json| {
         let mut gate = json!({
             "type": "ContinueIf", "name": "gate", "next_steps": [], "evaluation_parameters": {"image": "$inputs.image"},
@@ -352,7 +352,7 @@ fn what_holds_unsaid_need_not_be_what_may_be_said() {
 }
 
 #[test]
-fn lists_and_dictionaries_hold_what_their_blocks_take() {
+fn lists_and_dictionaries_check_their_entries() {
     let with = |step: Json| errors(|d| d["steps"][1] = step);
     let votes = |required: Json| {
         let mut step = json!({"type": "DetectionsConsensus", "name": "e", "predictions_batches": ["$steps.model.predictions"], "required_votes": 1});
@@ -399,7 +399,7 @@ fn lists_and_dictionaries_hold_what_their_blocks_take() {
 }
 
 #[test]
-fn what_is_no_definition_at_all_is_refused() {
+fn non_definitions_are_refused() {
     for document in [
         json!(null),
         json!([]),
@@ -412,7 +412,7 @@ fn what_is_no_definition_at_all_is_refused() {
 }
 
 #[test]
-fn a_document_full_of_mistakes_costs_no_more_than_the_first_of_them() {
+fn document_full_of_errors_is_cheap_to_refuse() {
     let inputs: Vec<Json> = (0..2000)
         .map(|i| json!({"type": "WorkflowParameter", "name": format!("parameter_{i}")}))
         .collect();
@@ -429,7 +429,7 @@ fn a_document_full_of_mistakes_costs_no_more_than_the_first_of_them() {
 }
 
 #[test]
-fn an_output_that_a_step_lacks_is_a_fault_of_the_graph_where_a_step_asks_for_it() {
+fn missing_output_read_by_a_step_is_a_graph_error() {
     let within = errors(|d| d["steps"][1]["detections"] = json!("$steps.model.prediction"));
     expect(
         within,
@@ -443,7 +443,7 @@ fn an_output_that_a_step_lacks_is_a_fault_of_the_graph_where_a_step_asks_for_it(
 }
 
 #[test]
-fn numbers_out_of_their_range_are_refused_as_the_peer_does() {
+fn numbers_out_of_range_are_refused_as_by_the_peer() {
     for confidence in [json!(1.5), json!(-0.1), json!("3")] {
         let found = errors(|d| d["steps"][0]["confidence"] = confidence.clone());
         expect(found, "WorkflowSyntaxError", "model", "confidence", "");
@@ -453,7 +453,7 @@ fn numbers_out_of_their_range_are_refused_as_the_peer_does() {
 }
 
 #[test]
-fn a_dictionary_of_data_has_selectors_only_and_a_list_at_least_one() {
+fn data_dictionary_needs_selectors_and_data_list_at_least_one() {
     let with = |step: Json| errors(|d| d["steps"][1] = step);
     let constant = json!({
         "type": "Expression", "name": "e", "data": {"n": 2},

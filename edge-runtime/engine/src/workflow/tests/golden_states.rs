@@ -1,7 +1,8 @@
-//! What earlier versions saved is still read: a box that is updated goes on counting where it was.
+//! States saved by earlier versions still restore after an update.
 //!
-//! `states/VERSION.json` holds definitions with the state that this version saved after five frames. Such a file is never
-//! changed. `UPDATE_STATES=1` writes that of the present version where there is none yet; a release comes with one.
+//! `states/VERSION.json` has definitions with the state that the version saved after five frames.
+//! These files never change. `UPDATE_STATES=1` writes the file of the current version if it is
+//! missing; each release adds one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,19 +14,19 @@ use super::read;
 use super::state::{play, prelude};
 use crate::workflow::values::codec::{from_base64, to_base64};
 
-/// Frames before a state was saved, and those that are compared afterwards.
+/// Frames before the state was saved, and end of those compared afterwards.
 const SAVED_AFTER: u64 = 5;
 const COMPARED_TO: u64 = 16;
 
-/// Steps of those definitions whose states this version gave up, with the form in which they are. Each is a loss that a changelog tells.
+/// Steps whose saved state is no longer read, with its format. The changelog names each.
 const GIVEN_UP: [(&str, u32); 0] = [];
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/workflow/tests/states")
 }
 
-/// A definition with a step of each block that remembers and can be saved, behind a model and trackers.
-fn remembering() -> Json {
+/// A definition with a step of each block with saved state, behind a model and trackers.
+fn stateful_definition() -> Json {
     let of = |name: &str, r#type: &str, more: Json| {
         let mut step = json!({"type": format!("roboflow_core/{type}"), "name": name, "image": "$inputs.image",
             "detections": "$steps.tracker.tracked_detections"});
@@ -98,7 +99,7 @@ fn remembering() -> Json {
     })
 }
 
-/// Names of the steps that remember.
+/// Names of the steps with state.
 fn with_memory(compiled: &Compiled) -> BTreeSet<String> {
     let run = compiled.instantiate();
     let steps = run.plan.steps.iter().zip(&run.blocks);
@@ -122,7 +123,7 @@ fn after_five_frames(compiled: &Compiled) -> Execution {
 }
 
 #[test]
-fn what_an_earlier_version_saved_goes_on_as_if_nothing_had_been() {
+fn state_of_an_earlier_version_restores() {
     let writes = std::env::var_os("UPDATE_STATES").is_some();
     if writes {
         std::fs::create_dir_all(folder()).unwrap();
@@ -134,7 +135,7 @@ fn what_an_earlier_version_saved_goes_on_as_if_nothing_had_been() {
     files.sort();
     let own = folder().join(concat!(env!("CARGO_PKG_VERSION"), ".json"));
     if writes && !own.exists() {
-        let definition = remembering();
+        let definition = stateful_definition();
         let saved = after_five_frames(&compiled(&definition)).save();
         assert!(saved.left_out.is_empty(), "{:?}", saved.left_out);
         let entry = json!({"definition": definition, "state": to_base64(&saved.bytes)});
@@ -154,17 +155,18 @@ fn what_an_earlier_version_saved_goes_on_as_if_nothing_had_been() {
         let bytes = from_base64(entry["state"].as_str().unwrap()).unwrap();
         let mut restored = compiled.instantiate();
         let taken = restored.restore(&bytes).unwrap();
-        for anew in &taken.anew {
+        for restart in &taken.restarted {
             let is_known = GIVEN_UP.iter().any(|(step, form)| {
-                anew.what == format!("step {step}") && anew.why.contains(&format!("form {form}"))
+                restart.what == format!("step {step}")
+                    && restart.why.contains(&format!("format {form}"))
             });
             assert!(
                 is_known,
-                "{}: {anew:?}; read the old form too, or raise FORM and say in GIVEN_UP and in the changelog what is lost",
+                "{}: {restart:?}; read the old form too, or raise FORM and say in GIVEN_UP and in the changelog what is lost",
                 file.display()
             );
         }
-        if taken.anew.is_empty() {
+        if taken.restarted.is_empty() {
             let frames = SAVED_AFTER + 1..COMPARED_TO;
             assert_eq!(
                 play(&mut restored, frames.start, frames.end),
@@ -177,15 +179,15 @@ fn what_an_earlier_version_saved_goes_on_as_if_nothing_had_been() {
 }
 
 #[test]
-fn a_state_that_is_cut_or_changed_anywhere_is_refused_or_begins_anew_in_part() {
-    let compiled = compiled(&remembering());
+fn damaged_state_is_refused_or_restarts_steps() {
+    let compiled = compiled(&stateful_definition());
     let bytes = after_five_frames(&compiled).save().bytes;
     for at in (0..bytes.len()).step_by(bytes.len() / 97 + 1) {
         let mut run = compiled.instantiate();
         assert!(run.restore(&bytes[..at]).is_err(), "cut at {at}");
         let mut changed = bytes.clone();
         changed[at] ^= 0x55;
-        // Whatever came of it, it runs.
+        // In any case the workflow runs.
         run.restore(&changed).ok();
         play(&mut run, SAVED_AFTER + 1, SAVED_AFTER + 3);
     }

@@ -1,4 +1,4 @@
-//! What is too much, too deep or no number at all: each line of the table in docs/ref/workflows.md.
+//! Inputs too large, too deep or not finite: each line of the table in docs/ref/workflows.md.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use super::super::{Compiled, Execution, ImageValue, VideoMeta, compile, validate};
 use super::{FixedBoxes, detection, frame};
 
-/// A workflow of these steps behind a detector and a tracker.
+/// A workflow with these steps behind a detector and a tracker.
 fn following(steps: Vec<Json>, outputs: Vec<Json>) -> Json {
     let mut all = vec![
         json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"}),
@@ -68,7 +68,7 @@ fn chain(steps: usize) -> Json {
 }
 
 #[test]
-fn a_thousand_steps_run_and_one_more_than_the_limit_is_refused() {
+fn thousand_steps_run_and_one_over_the_limit_is_refused() {
     let mut run = compiled(&chain(1000)).instantiate();
     let report = run.run(
         frame(1, [64, 64]),
@@ -84,7 +84,7 @@ fn a_thousand_steps_run_and_one_more_than_the_limit_is_refused() {
 }
 
 #[test]
-fn ten_megabytes_of_text_in_one_property_are_taken_and_ten_of_inputs_are_answered() {
+fn megabytes_of_text_and_inputs_are_handled() {
     let mut long = chain(1);
     long["steps"][0]["switch"]["default"]["value"] = json!("x".repeat(10 << 20));
     assert!(validate(&long).ok);
@@ -94,11 +94,11 @@ fn ten_megabytes_of_text_in_one_property_are_taken_and_ten_of_inputs_are_answere
     let mut many = chain(1);
     many["inputs"] = json!(inputs);
     assert!(many.to_string().len() > 10 << 20);
-    // The image and the parameter that its step wants are not among them.
+    // The image and the parameter that the step reads are not among them.
     assert!(!validate(&many).ok);
 }
 
-/// A workflow in a workflow in a workflow …
+/// Inner workflows nested to `depth`.
 fn nested(depth: usize) -> Json {
     let mut inner = chain(1);
     for _ in 0..depth {
@@ -114,14 +114,14 @@ fn nested(depth: usize) -> Json {
 }
 
 #[test]
-fn workflows_within_each_other_are_taken_to_a_depth_and_refused_beyond_it() {
+fn inner_workflows_nest_up_to_the_limit() {
     assert_eq!(validate(&nested(1)).errors, []);
     let deep = validate(&nested(64));
     assert!(!deep.ok);
     assert!(deep.errors[0].message.contains("deep"), "{deep:?}");
 }
 
-/// What boxes there are in a frame.
+/// A host with these boxes.
 fn boxes(all: &[[f64; 4]]) -> FixedBoxes {
     let boxes = all.iter().enumerate();
     FixedBoxes(Ok(boxes
@@ -135,7 +135,7 @@ fn play(run: &mut Execution, number: u64, image: ImageValue, host: &mut FixedBox
 }
 
 #[test]
-fn boxes_that_are_no_numbers_or_without_end_are_nobodys_and_spoil_nothing() {
+fn non_finite_boxes_get_no_track_and_harm_nothing() {
     let corners = json!([[0, 0], [640, 0], [640, 480], [0, 480]]);
     let definition = following(
         vec![line(), zone(corners)],
@@ -181,7 +181,7 @@ fn boxes_that_are_no_numbers_or_without_end_are_nobodys_and_spoil_nothing() {
 }
 
 #[test]
-fn a_zone_without_corners_or_with_two_is_refused_with_the_step() {
+fn zone_with_two_corners_fails_its_step() {
     for corners in [json!([]), json!([[0, 0], [5, 5]])] {
         let definition = following(vec![zone(corners.clone())], vec![]);
         let report = validate(&definition);
@@ -214,7 +214,7 @@ fn a_zone_without_corners_or_with_two_is_refused_with_the_step() {
     }
 }
 
-/// A frame of a camera that tells no rate, at a moment of its own.
+/// A frame of a camera without frame rate, at a given time.
 fn timed(number: u64, seconds: f64) -> ImageValue {
     let known = frame(number, [640, 480]);
     let meta = VideoMeta {
@@ -234,7 +234,7 @@ fn dwell(run: &Execution) -> f64 {
 }
 
 #[test]
-fn a_camera_without_a_rate_is_followed_and_time_that_runs_back_makes_no_stay_shorter_than_none() {
+fn missing_rate_and_backward_time_are_handled() {
     let corners = json!([[0, 0], [640, 0], [640, 480], [0, 480]]);
     let definition = following(
         vec![zone(corners)],
@@ -276,7 +276,7 @@ fn a_camera_without_a_rate_is_followed_and_time_that_runs_back_makes_no_stay_sho
 }
 
 #[test]
-fn a_number_that_is_too_large_for_one_is_no_json() {
+fn number_out_of_range_is_not_json() {
     let text = following(vec![line()], vec![])
         .to_string()
         .replace("640", "1e999");
@@ -284,7 +284,7 @@ fn a_number_that_is_too_large_for_one_is_no_json() {
 }
 
 #[test]
-fn a_step_that_waits_for_itself_is_refused() {
+fn self_referencing_step_is_refused() {
     let mut line = line();
     line["detections"] = json!("$steps.line.detections_in");
     assert_eq!(

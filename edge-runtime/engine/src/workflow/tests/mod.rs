@@ -1,5 +1,5 @@
-//! Tests of the language as a whole: small definitions of our own, the peer's verdicts where they are at hand, and
-//! random definitions.
+//! Tests of the whole language: small definitions, the peer's verdicts where available, random
+//! definitions.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
@@ -46,7 +46,6 @@ fn read(path: &PathBuf) -> Json {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// A picture of one colour.
 #[derive(Debug)]
 struct Grey([u32; 2]);
 
@@ -65,7 +64,7 @@ impl Pixels for Grey {
     }
 }
 
-/// Frame `number` of a recording at 30 frames a second.
+/// Frame `number` of a recording at 30 frames per second.
 pub(super) fn frame(number: u64, size: [u32; 2]) -> ImageValue {
     ImageValue::new(
         Arc::new(Grey(size)),
@@ -95,7 +94,7 @@ fn detection(class: &str, class_id: i64, confidence: f64, bbox: [f64; 4], id: &s
 pub(super) struct FixedBoxes(Result<Vec<Detection>, String>);
 
 impl FixedBoxes {
-    /// The three boxes of the model that the peer's outputs were made with.
+    /// The three boxes of the model behind the peer's outputs.
     pub(super) fn three() -> Self {
         Self(Ok(vec![
             detection("person", 0, 0.9, [120.0, 60.0, 200.0, 180.0], "a"),

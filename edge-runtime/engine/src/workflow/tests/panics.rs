@@ -1,4 +1,4 @@
-//! A block that panics is a step that fails: the others go on, and it begins anew.
+//! A block that panics fails only its step, and restarts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::super::{DetectRequest, Execution, Host, RunReport, compile};
 use super::{FixedBoxes, detection, frame};
 use crate::workflow::block_api::block::{Block, Call};
 
-/// Stands for a block with a fault of ours.
+/// A block with a bug.
 struct Faulty;
 
 impl Block for Faulty {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        // Something is half done when it breaks.
+        // Something is half done when it panics.
         call.put(0, 41_i64);
         panic!("index out of bounds: the len is 0")
     }
 }
 
-/// A host whose model breaks in every frame of which this number is not a multiple.
+/// A host whose model panics in every frame whose number is not a multiple of the second.
 struct Breaking(u64, u64);
 
 impl Host for Breaking {
@@ -31,7 +31,7 @@ impl Host for Breaking {
     }
 }
 
-/// Two lines behind a tracker, and what is made of the first one's count.
+/// Two lines behind a tracker, and a step that reads the first one's count.
 fn lines() -> Json {
     let line = |name: &str| {
         json!({"type": "roboflow_core/line_counter@v2", "name": name, "image": "$inputs.image",
@@ -64,7 +64,7 @@ fn instance() -> Execution {
         .instantiate()
 }
 
-/// Frames in which somebody walks down over the lines.
+/// Frames in which an object walks over the lines.
 fn walk(run: &mut Execution, numbers: std::ops::Range<u64>) -> RunReport {
     let mut last = RunReport::default();
     for number in numbers {
@@ -82,7 +82,7 @@ fn skipped(report: &RunReport) -> Vec<&str> {
 }
 
 #[test]
-fn a_block_that_panics_fails_alone_and_begins_anew_with_the_next_frame() {
+fn panicking_block_fails_alone_and_restarts() {
     let mut run = instance();
     assert_eq!(walk(&mut run, 1..60).errors, []);
     assert_eq!(
@@ -97,14 +97,14 @@ fn a_block_that_panics_fails_alone_and_begins_anew_with_the_next_frame() {
     let failure = &report.errors[0];
     assert_eq!(failure.step, "first");
     assert!(
-        failure.message.contains("a fault of ours") && failure.message.ends_with("the len is 0"),
+        failure.message.contains("internal error") && failure.message.ends_with("the len is 0"),
         "{failure:?}"
     );
     assert_eq!(skipped(&report), ["after"]);
     assert_eq!(
         run.outputs_json(),
         json!({"first": null, "second": 1, "after": null}),
-        "nothing of what it had half done is told"
+        "half-done outputs are dropped"
     );
 
     let report = walk(&mut run, 61..62);
@@ -112,12 +112,12 @@ fn a_block_that_panics_fails_alone_and_begins_anew_with_the_next_frame() {
     assert_eq!(
         run.outputs_json(),
         json!({"first": 0, "second": 1, "after": 0}),
-        "only what it remembered itself begins anew"
+        "only its own state is reset"
     );
 }
 
 #[test]
-fn a_model_that_panics_fails_its_step_in_those_frames_and_no_others() {
+fn panicking_model_fails_only_those_frames() {
     let mut run = instance();
     for number in 1..40_u64 {
         let now = Duration::from_millis(33 * number);
@@ -137,10 +137,10 @@ fn a_model_that_panics_fails_its_step_in_those_frames_and_no_others() {
     }
 }
 
-/// A host whose model always breaks, and how often it was asked.
-struct Hopeless(u64);
+/// A host whose model always panics, and the number of calls.
+struct AlwaysPanics(u64);
 
-impl Host for Hopeless {
+impl Host for AlwaysPanics {
     fn detect(&mut self, _: &DetectRequest<'_>) -> Result<Detections, String> {
         self.0 += 1;
         panic!("the library broke over it")
@@ -148,25 +148,25 @@ impl Host for Hopeless {
 }
 
 #[test]
-fn one_that_always_panics_fails_in_every_frame_is_run_seldom_and_works_again_after_its_rest() {
+fn block_that_keeps_panicking_is_suspended_then_retried() {
     let mut run = instance();
-    let mut hopeless = Hopeless(0);
+    let mut host = AlwaysPanics(0);
     let mut last = String::new();
     for number in 1..900_u64 {
         let now = Duration::from_millis(33 * number);
-        let report = run.run(frame(number, [640, 480]), &[], now, &mut hopeless);
+        let report = run.run(frame(number, [640, 480]), &[], now, &mut host);
         assert_eq!(report.errors.len(), 1, "frame {number}");
         last.clone_from(&report.errors[0].message);
     }
-    // Four at once, then after rests of 2, 4 and 8 seconds.
-    assert_eq!(hopeless.0, 7, "{last}");
-    assert!(last.contains("rests for 16 s"), "{last}");
+    // Four calls at once, then after pauses of 2, 4 and 8 seconds.
+    assert_eq!(host.0, 7, "{last}");
+    assert!(last.contains("next try in 16 s"), "{last}");
     let after = walk(&mut run, 1400..1401);
     assert_eq!(after.errors, []);
 }
 
 #[test]
-fn a_panic_says_no_more_than_a_sentence() {
+fn panic_message_is_cut() {
     struct Talkative;
     impl Block for Talkative {
         fn run(&self, _: &mut Call<'_>) -> Result<(), String> {

@@ -1,4 +1,5 @@
-//! Steps on their own beside the peer's: every case in `peer/*.json`, which `peer/make.py` made with the peer's blocks.
+//! Single steps compared with the peer's: every case in `peer/*.json`, made by `peer/make.py` with
+//! the peer's blocks.
 
 use std::path::Path;
 
@@ -12,20 +13,19 @@ use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::run::input;
 use crate::workflow::values::codec;
 
-/// One step on one frame after the other.
+/// One step with its frames.
 #[derive(Debug, Deserialize)]
 struct Case {
     name: String,
     step: Json,
-    /// Kind of every input.
     inputs: Map<String, Json>,
     frames: Vec<Map<String, Json>>,
-    /// What the peer put out for every frame.
+    /// The peer's outputs for every frame.
     outputs: Vec<Json>,
-    /// How far numbers may be from the peer's, as a share of them.
+    /// Relative tolerance of numbers.
     #[serde(default = "close")]
     within: f64,
-    /// How far pixels may be from the peer's on average, of 255.
+    /// Maximum mean difference of pixels, of 255.
     #[serde(default = "similar")]
     pixels_within: f64,
 }
@@ -38,7 +38,7 @@ const fn similar() -> f64 {
     1.0
 }
 
-/// Names of what is ours to say: identities of pictures, which the peer makes up in another way.
+/// Members that differ on purpose: identities of pictures.
 const OURS: [&str; 5] = [
     "parent_id",
     "root_parent_id",
@@ -58,7 +58,7 @@ fn value(name: &str, json: &Json, kind: Kind) -> Value {
     }
 }
 
-/// The corners of an outline.
+/// Corners of an outline.
 fn outline(json: &Json) -> Vec<Point> {
     let points = json.as_array().into_iter().flatten();
     points
@@ -71,7 +71,7 @@ fn outline(json: &Json) -> Vec<Point> {
         .collect()
 }
 
-/// Where two outputs differ, if they do.
+/// Describes where two outputs differ.
 fn difference(case: &Case, path: &str, ours: &Json, theirs: &Json) -> Option<String> {
     let wrong = || Some(format!("{path}: {ours} where the peer has {theirs}"));
     match (ours, theirs) {
@@ -113,7 +113,7 @@ fn difference(case: &Case, path: &str, ours: &Json, theirs: &Json) -> Option<Str
                         map.get(key).cloned().unwrap_or(Json::from("nothing"))
                     };
                     let theirs = one(b);
-                    // An identity that the peer made up.
+                    // A random identity.
                     if key == "detection_id" && theirs.is_null() {
                         return None;
                     }
@@ -133,7 +133,7 @@ fn difference(case: &Case, path: &str, ours: &Json, theirs: &Json) -> Option<Str
     }
 }
 
-/// Runs a case; where it differs from the peer.
+/// Runs a case and describes where it differs from the peer.
 fn run(case: &Case) -> Option<String> {
     let kinds: Vec<(&str, Kind)> = case
         .inputs
@@ -163,7 +163,7 @@ fn run(case: &Case) -> Option<String> {
 }
 
 #[test]
-fn blocks_answer_as_the_peers_blocks_do() {
+fn blocks_agree_with_the_peer_s_blocks() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/workflow/tests/peer");
     let mut differences = Vec::new();
     let mut cases = 0;

@@ -1,4 +1,4 @@
-//! Random definitions, made of real blocks and real mistakes: they compile or are refused, and never panic.
+//! Random definitions of real blocks with mistakes: they compile or are refused, and never panic.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use super::super::uql::{Budget, Chain, Env, apply};
 use super::super::{Value, blocks, compile, validate};
 use super::{FixedBoxes, frame};
-use crate::workflow::block_api::block::Ids;
+use crate::workflow::block_api::block::IdCounter;
 use crate::workflow::block_api::manifest::{Manifest, Property, Selects, Shape};
 use crate::workflow::language::kinds::{Kind, KindSet};
 
@@ -111,7 +111,7 @@ impl Maker {
         json!({"type": "StatementGroup", "statements": [statement], "operator": "and"})
     }
 
-    /// A selector for a property: mostly one whose data it takes.
+    /// A selector for a property, mostly of a kind that it accepts.
     fn source(&mut self, property: &Property, sources: &[(String, KindSet)]) -> Json {
         let fitting: Vec<&String> = sources
             .iter()
@@ -177,7 +177,7 @@ impl Maker {
         self.definition_after(Vec::new(), &manifests)
     }
 
-    /// Some given steps, and after them random ones of these blocks.
+    /// Given steps followed by random ones of these blocks.
     pub(super) fn definition_after(
         &mut self,
         mut steps: Vec<Json>,
@@ -238,7 +238,7 @@ impl Maker {
     }
 }
 
-/// Selectors of the outputs that a block declares, with what they carry.
+/// Selectors of the outputs that a block declares, with their kinds.
 fn outputs(manifest: &Manifest, step: &str) -> Vec<(String, KindSet)> {
     let declared = manifest.outputs.iter().filter(|o| o.name != "*");
     declared
@@ -247,7 +247,7 @@ fn outputs(manifest: &Manifest, step: &str) -> Vec<(String, KindSet)> {
 }
 
 #[test]
-fn many_random_definitions_compile_so_that_running_is_tested_too() {
+fn many_random_definitions_compile() {
     let compiled = (0..1000)
         .filter(|seed| validate(&Maker(fastrand::Rng::with_seed(*seed)).definition()).ok)
         .count();
@@ -258,7 +258,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_random_definition_compiles_or_is_refused_but_never_panics(seed: u64) {
+    fn random_definition_never_panics(seed: u64) {
         let definition = Maker(fastrand::Rng::with_seed(seed)).definition();
         let report = validate(&definition);
         prop_assert_eq!(&report, &validate(&definition), "validation is deterministic");
@@ -284,11 +284,11 @@ proptest! {
     }
 
     #[test]
-    fn a_random_chain_on_a_random_value_answers_or_fails_but_never_panics(seed: u64) {
+    fn random_chain_on_a_random_value_never_panics(seed: u64) {
         let mut maker = Maker(fastrand::Rng::with_seed(seed));
         let chain: Chain = serde_json::from_value(maker.chain(0)).unwrap();
         let value = Value::from(maker.literal());
-        let env = Env { parameters: &Value::Null, element: &Value::Null, budget: &Budget::default(), ids: &Ids::default() };
+        let env = Env { parameters: &Value::Null, element: &Value::Null, budget: &Budget::default(), ids: &IdCounter::default() };
         if let Ok(result) = apply(&chain, value, &env) {
             let text = result.to_json().to_string();
             prop_assert!(!text.is_empty());

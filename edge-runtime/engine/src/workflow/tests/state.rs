@@ -1,4 +1,4 @@
-//! A workflow that was saved and restored says what it would have said, whatever its blocks and at whatever frame.
+//! A restored workflow returns what the saved one would have, for all blocks and frames.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use watchkeeper_contract::effect::Effect;
 use watchkeeper_vision::detections::{DetectionId, Detections};
 
 use super::super::{
-    ClassScore, Compiled, DetectRequest, Execution, Host, ImageValue, MOST_STATE_BYTES, Restart,
+    ClassScore, Compiled, DetectRequest, Execution, Host, ImageValue, MAX_STATE_BYTES, Restart,
     RunReport, StateError, blocks, compile,
 };
 use super::random::Maker;
@@ -19,7 +19,7 @@ use crate::workflow::run::replay::{Player, Recording};
 
 const SIZE: [u32; 2] = [64, 48];
 
-/// A street: four things that cross the picture again and again, each at its own speed.
+/// A street: four objects cross the picture repeatedly, each at its own speed.
 struct Street {
     number: u64,
     effects: Vec<Effect>,
@@ -75,10 +75,10 @@ impl Host for Street {
     }
 }
 
-/// What one frame brought, all of it.
+/// Everything that one frame returned.
 pub(super) type Brought = (RunReport, Json, Vec<Effect>);
 
-/// Frames from one number to before another, 0.7 seconds apart.
+/// Plays frames `from..to`, 0.7 seconds apart.
 pub(super) fn play(run: &mut Execution, from: u64, to: u64) -> Vec<Brought> {
     let each = (from..to).map(|number| {
         let mut street = Street {
@@ -92,19 +92,22 @@ pub(super) fn play(run: &mut Execution, from: u64, to: u64) -> Vec<Brought> {
     each.collect()
 }
 
-/// What a workflow says from a frame on: as it went, and saved and restored in between; and what was left out.
+/// Results from a frame on, without and with a restore in between; and what was left out.
 fn both(compiled: &Compiled, at: u64, to: u64) -> (Vec<Brought>, Vec<Brought>, Vec<Restart>) {
     let mut run = compiled.instantiate();
     play(&mut run, 1, at);
     let saved = run.save();
-    assert!(saved.bytes.len() <= MOST_STATE_BYTES);
+    assert!(saved.bytes.len() <= MAX_STATE_BYTES);
     let mut other = compiled.instantiate();
     let restored = other.restore(&saved.bytes).unwrap();
-    let anew: Vec<_> = restored.anew.iter().map(|a| &a.what).collect();
+    let restarted: Vec<_> = restored.restarted.iter().map(|a| &a.what).collect();
     let steps = saved.left_out.iter().map(|a| &a.what);
     let steps: Vec<_> = steps.filter(|w| w.starts_with("step ")).collect();
-    assert_eq!(anew.len(), steps.len(), "{anew:?} {steps:?}");
-    assert!(steps.iter().all(|w| anew.contains(w)), "{anew:?} {steps:?}");
+    assert_eq!(restarted.len(), steps.len(), "{restarted:?} {steps:?}");
+    assert!(
+        steps.iter().all(|w| restarted.contains(w)),
+        "{restarted:?} {steps:?}"
+    );
     assert_eq!(restored.now, Duration::from_millis(700 * (at - 1)));
     (
         play(&mut run, at, to),
@@ -113,7 +116,7 @@ fn both(compiled: &Compiled, at: u64, to: u64) -> (Vec<Brought>, Vec<Brought>, V
     )
 }
 
-/// A model and two trackers, for the steps that need them.
+/// A model and two trackers, for steps that need them.
 pub(super) fn prelude() -> Vec<Json> {
     let tracker = |name: &str, r#type: &str| json!({"type": r#type, "name": name, "image": "$inputs.image", "detections": "$steps.model.predictions"});
     vec![
@@ -127,7 +130,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_random_definition_that_is_saved_at_any_frame_says_the_same(seed: u64, at in 1_u64..20) {
+    fn random_definition_restored_at_any_frame_agrees(seed: u64, at in 1_u64..20) {
         let all: Vec<_> = blocks::all().collect();
         let mut maker = Maker(fastrand::Rng::with_seed(seed));
         let definition = maker.definition_after(prelude(), &all);
@@ -140,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_no_whole_state_is_refused_or_begins_anew_but_never_panics(cut in 0_usize..2000, flip in 0_usize..2000) {
+    fn incomplete_state_never_panics(cut in 0_usize..2000, flip in 0_usize..2000) {
         let compiled = compile(&counting(), &BTreeMap::new()).unwrap();
         let mut run = compiled.instantiate();
         play(&mut run, 1, 9);
@@ -179,7 +182,7 @@ fn counting() -> Json {
 }
 
 #[test]
-fn a_recording_is_gone_on_with_from_any_of_its_frames() {
+fn recording_resumes_from_any_frame() {
     let Some(folder) = data("workflows") else {
         return;
     };
@@ -232,7 +235,7 @@ fn a_recording_is_gone_on_with_from_any_of_its_frames() {
 }
 
 #[test]
-fn random_numbers_go_on_where_they_were() {
+fn random_numbers_continue_after_a_restore() {
     let definition = json!({
         "version": "1.0",
         "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -249,7 +252,7 @@ fn random_numbers_go_on_where_they_were() {
 }
 
 #[test]
-fn a_line_that_was_moved_counts_anew_and_says_so_and_the_zone_goes_on() {
+fn moved_line_restarts_and_the_zone_resumes() {
     let compiled = compile(&counting(), &BTreeMap::new()).unwrap();
     let mut run = compiled.instantiate();
     play(&mut run, 1, 60);
@@ -259,9 +262,9 @@ fn a_line_that_was_moved_counts_anew_and_says_so_and_the_zone_goes_on() {
     moved["steps"][3]["line_segment"] = json!([[20, 0], [20, 48]]);
     let mut other = compile(&moved, &BTreeMap::new()).unwrap().instantiate();
     let restored = other.restore(&run.save().bytes).unwrap();
-    assert_eq!(restored.anew.len(), 1);
-    assert_eq!(restored.anew[0].what, "step line");
-    assert!(restored.anew[0].why.contains("other settings"));
+    assert_eq!(restored.restarted.len(), 1);
+    assert_eq!(restored.restarted[0].what, "step line");
+    assert!(restored.restarted[0].why.contains("settings"));
     let [went, moved] = [&mut run, &mut other].map(|run| play(run, 60, 61).remove(0).1);
     assert_eq!(went["timed"], moved["timed"]);
     assert_ne!(went["timed"], timed);
@@ -269,20 +272,20 @@ fn a_line_that_was_moved_counts_anew_and_says_so_and_the_zone_goes_on() {
 }
 
 #[test]
-fn what_another_version_wrote_is_refused() {
+fn state_of_another_format_is_refused() {
     let compiled = compile(&counting(), &BTreeMap::new()).unwrap();
     let mut bytes = compiled.instantiate().save().bytes;
     let mut run = compiled.instantiate();
-    assert_eq!(run.restore(b"{}"), Err(StateError::NoState));
+    assert_eq!(run.restore(b"{}"), Err(StateError::NotAState));
     let form = bytes.iter().position(|b| *b == 1).unwrap();
     bytes[form] = 2;
     let why = run.restore(&bytes).unwrap_err();
-    assert_eq!(why, StateError::OtherForm { found: 2 });
-    assert!(why.to_string().contains("form 2"), "{why}");
+    assert_eq!(why, StateError::OtherFormat { found: 2 });
+    assert!(why.to_string().contains("format 2"), "{why}");
 }
 
 #[test]
-fn what_takes_most_is_left_out_where_there_is_too_much() {
+fn largest_parts_are_left_out_of_a_full_state() {
     let mut definition = counting();
     let steps = definition["steps"].as_array_mut().unwrap();
     for (name, length) in [("short", 2), ("long", 4000)] {
@@ -295,7 +298,7 @@ fn what_takes_most_is_left_out_where_there_is_too_much() {
     let mut run = compiled.instantiate();
     play(&mut run, 1, 4001);
     let saved = run.save();
-    assert!(saved.bytes.len() <= MOST_STATE_BYTES);
+    assert!(saved.bytes.len() <= MAX_STATE_BYTES);
     let left_out: Vec<&str> = saved.left_out.iter().map(|a| &*a.what).collect();
     assert_eq!(left_out, ["step long"]);
     assert!(compiled.instantiate().restore(&saved.bytes).is_ok());

@@ -1,4 +1,4 @@
-//! Blocks that draw, by what changes in the picture and what doesn't.
+//! Drawing blocks, tested by which pixels change.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,12 +12,13 @@ use crate::workflow::language::kinds::Kind;
 
 const SIZE: [u32; 2] = [120, 80];
 
-/// A picture of fine squares, so that blurring shows.
+/// A picture of fine squares, so that blurring is visible.
 fn chequered() -> Value {
     picture(1, SIZE, |x, y| [if (x + y) % 2 == 0 { 200 } else { 40 }; 3])
 }
 
-/// One object in the middle: its box from (40, 30) to (80, 50), a mask that leaves out the right half, two keypoints.
+/// One object in the middle: its box from (40, 30) to (80, 50), a mask without the right half, two
+/// keypoints.
 fn object() -> Value {
     let corner = |x: f64, y: f64| json!({"x": x, "y": y});
     let keypoint = |x: f64, y: f64, class: &str| json!({"x": x, "y": y, "confidence": 0.9, "class_id": 0, "class": class});
@@ -29,7 +30,7 @@ fn object() -> Value {
     boxes(SIZE, &[row])
 }
 
-/// Where the picture of a step differs from what went in: a test for each pixel.
+/// Returns a test whether a step changed a pixel.
 fn drawn(step: &Json) -> impl Fn(u32, u32) -> bool + use<> {
     let mut full = json!({"image": "$inputs.image", "predictions": "$inputs.boxes"});
     for (key, value) in step.as_object().unwrap() {
@@ -52,7 +53,7 @@ fn drawn(step: &Json) -> impl Fn(u32, u32) -> bool + use<> {
     changes(bench.value("image").as_ref())
 }
 
-/// Where a picture differs from [`chequered`].
+/// Returns a test whether a pixel differs from [`chequered`].
 fn changes(image: Option<&Value>) -> impl Fn(u32, u32) -> bool + use<> {
     let (Some(Value::Image(image)), Value::Image(before)) = (image, chequered()) else {
         panic!("no picture");
@@ -65,9 +66,9 @@ fn changes(image: Option<&Value>) -> impl Fn(u32, u32) -> bool + use<> {
     }
 }
 
-/// What is drawn, with places where something has to be and places where nothing may be.
+/// Steps with points that they must draw and points that they must not.
 #[test]
-fn what_is_drawn_is_where_it_belongs() {
+fn drawings_are_at_the_right_place() {
     type Places = &'static [(u32, u32)];
     let cases: &[(Json, Places, Places)] = &[
         (
@@ -194,8 +195,8 @@ fn what_is_drawn_is_where_it_belongs() {
 }
 
 #[test]
-fn classes_of_a_picture_are_written_in_its_corner() {
-    // The language takes the classes of a step only.
+fn classes_of_a_picture_are_drawn_in_its_corner() {
+    // The language accepts only a step's classes.
     let definition = json!({
         "version": "1.0",
         "inputs": [
@@ -226,7 +227,7 @@ fn classes_of_a_picture_are_written_in_its_corner() {
 }
 
 #[test]
-fn pictures_stand_side_by_side_in_a_grid() {
+fn grid_draws_pictures_side_by_side() {
     let step = json!({
         "type": "roboflow_core/grid_visualization@v1", "images": ["$inputs.image", "$inputs.image", "$inputs.image"],
         "width": 60, "height": 40
@@ -248,7 +249,7 @@ fn pictures_stand_side_by_side_in_a_grid() {
 }
 
 #[test]
-fn heat_gathers_where_objects_go_and_not_where_they_stand() {
+fn heatmap_ignores_standing_objects() {
     let step = json!({
         "type": "roboflow_core/heatmap_visualization@v1", "image": "$inputs.image", "predictions": "$inputs.boxes",
         "radius": 8, "position": "CENTER", "motion_threshold": 10, "opacity": 1.0

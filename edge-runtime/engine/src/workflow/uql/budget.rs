@@ -1,14 +1,16 @@
-//! What one evaluation may cost.
+//! Limits the cost of one evaluation.
 //!
-//! A chain of a few hundred bytes can ask for more elements than there is memory: each level of a `SequenceApply` over a
-//! `SequenceMap` multiplies what the level before made. Invariant: whatever a chain makes of a value is, written out, no
-//! larger than the value and [`Budget::WHOLE`] units, and took no more than that many steps.
+//! A chain of a few hundred bytes can request more elements than fit in memory: each level of a
+//! `SequenceApply` over a `SequenceMap` multiplies the elements of the level before.
+//!
+//! - The result is no larger, as text, than the value plus [`Budget::WHOLE`] units, and takes at
+//!   most that many steps.
 
 use std::cell::Cell;
 
 use crate::workflow::values::value::Value;
 
-/// What an evaluation has left, in units of one step, one element or one byte of text.
+/// Remaining units: one per step, element or byte of text.
 #[derive(Debug)]
 pub(crate) struct Budget(Cell<usize>);
 
@@ -19,13 +21,13 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Units of a whole evaluation: some thousand times what three hundred boxes need.
+    /// Units of a whole evaluation, about a thousand times the cost of 300 boxes.
     pub(crate) const WHOLE: usize = 1 << 20;
 
     /// Takes `units` off.
     ///
     /// # Errors
-    /// When so many are not left.
+    /// If fewer are left.
     pub(super) fn charge(&self, units: usize) -> Result<(), String> {
         match self.0.get().checked_sub(units) {
             Some(left) => {
@@ -39,10 +41,10 @@ impl Budget {
         }
     }
 
-    /// Takes off what a value is, written out.
+    /// Takes off the size of a value as text.
     ///
     /// # Errors
-    /// When so much is not left.
+    /// If fewer units are left.
     pub(super) fn charge_value(&self, value: &Value) -> Result<(), String> {
         self.charge(1)?;
         match value {
@@ -75,7 +77,7 @@ mod tests {
 
     use super::super::{Chain, Env, apply};
     use super::*;
-    use crate::workflow::block_api::block::Ids;
+    use crate::workflow::block_api::block::IdCounter;
 
     fn applied(chain: serde_json::Value, value: serde_json::Value) -> Result<Value, String> {
         let chain: Chain = serde_json::from_value(chain).unwrap();
@@ -83,7 +85,7 @@ mod tests {
             parameters: &Value::Null,
             element: &Value::Null,
             budget: &Budget::default(),
-            ids: &Ids::default(),
+            ids: &IdCounter::default(),
         };
         apply(&chain, Value::from(value), &env)
     }

@@ -1,7 +1,9 @@
 //! Comparators of the query language.
 //!
-//! Invariant: only equality takes any two values; an order, a text or a sequence where there is none is an error, not false. Order and membership are
-//! Python's: texts and lists have an order too, and a text is a sequence of its characters, a dictionary of its keys.
+//! - Only equality accepts any two values. A value without order, or that is no text or sequence,
+//!   is an error, not false.
+//! - Order and membership are Python's: texts and lists are ordered; a text is a sequence of its
+//!   characters, a dictionary of its keys.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,7 +19,7 @@ fn text(v: &Value) -> Result<&str, String> {
         .ok_or_else(|| format!("a string expected, got {}", v.what()))
 }
 
-/// Whether an element is in a sequence; of a text, whether a text is part of it.
+/// Returns whether an element is in a sequence; of a text, whether it contains the text.
 fn holds_element(sequence: &Value, element: &Value) -> Result<bool, String> {
     match sequence {
         Value::Text(t) => Ok(t.contains(text(element)?)),
@@ -27,7 +29,7 @@ fn holds_element(sequence: &Value, element: &Value) -> Result<bool, String> {
     }
 }
 
-/// Whether a test holds for each element of a sequence, in order.
+/// Runs a test for each element of a sequence, in order.
 fn each(
     sequence: &Value,
     mut test: impl FnMut(&Value) -> Result<(), String>,
@@ -48,7 +50,6 @@ fn each(
 }
 
 impl Binary {
-    /// Whether it holds between two values.
     pub(super) fn holds(self, left: &Value, right: &Value) -> Result<bool, String> {
         Ok(match self {
             Self::Equal => left.same(right),
@@ -89,7 +90,7 @@ impl Binary {
     }
 }
 
-/// Whether a detection's centre, or a point, lies in a polygon.
+/// Returns whether a detection's centre, or a point, is inside a polygon.
 fn in_zone(left: &Value, zone: &Value) -> Result<bool, String> {
     let point: Point = left
         .as_detection()
@@ -101,7 +102,6 @@ fn in_zone(left: &Value, zone: &Value) -> Result<bool, String> {
 }
 
 impl Unary {
-    /// Whether it holds for a value.
     pub(super) fn holds(self, v: &Value) -> Result<bool, String> {
         Ok(match self {
             Self::Exists => !v.is_null(),

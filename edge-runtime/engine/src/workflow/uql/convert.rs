@@ -11,7 +11,7 @@ pub(super) fn text(v: &Value) -> Result<&str, String> {
     v.as_str().ok_or_else(|| expected("a string", v))
 }
 
-/// A number that stays whole as long as it can.
+/// A number that stays an integer as long as possible.
 pub(super) enum Number {
     Int(i64),
     Float(f64),
@@ -108,7 +108,7 @@ pub(super) fn classification(v: &Value, property: ClassificationProperty) -> Res
     let Value::Dict(map) = v else {
         return Err(expected("a classification", v));
     };
-    // A list of rows from a model with one label for a picture; a dictionary by class from one with several.
+    // A single-label model returns a list of rows, a multi-label one a dictionary by class.
     let row = |row: &Value, class: Option<&Arc<str>>| {
         let named = class.map(|c| Value::Text(Arc::clone(c)));
         let class = named
@@ -196,7 +196,7 @@ pub(super) fn frame_property(v: &Value, property: FrameProperty) -> Result<Value
     })
 }
 
-/// A time in seconds since the Unix epoch, as UTC in ISO 8601.
+/// Formats seconds since the Unix epoch as UTC in ISO 8601.
 pub(super) fn iso(v: &Value) -> Result<Value, String> {
     if let Value::Time(_) = v {
         return Ok(Value::from(v.to_json()));
@@ -204,5 +204,5 @@ pub(super) fn iso(v: &Value) -> Result<Value, String> {
     let seconds = number(v)?.as_f64();
     moment(seconds)
         .map(|t| shared(&t.to_string()).into())
-        .ok_or_else(|| format!("{seconds} is no time"))
+        .ok_or_else(|| format!("{seconds} is not a time"))
 }

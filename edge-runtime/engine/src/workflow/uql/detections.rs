@@ -1,6 +1,6 @@
 //! Operations on detections: properties, order, selection and geometry.
 //!
-//! Invariant: what goes in is shared and stays as it is; a box that comes out has the id that it came with.
+//! - Inputs are shared and never changed; output boxes keep their id.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::python::shared;
 use crate::workflow::values::value::Value;
 
 impl DetectionProperty {
-    /// Name under which blocks attach it, for those that only some boxes have.
+    /// Name of the attached data, for properties that only some boxes have.
     const fn attached(self) -> Option<&'static str> {
         Some(match self {
             Self::InOut => "in_out",
@@ -37,7 +37,7 @@ fn point(p: Point) -> Value {
     Value::list(vec![Value::Float(p.x), Value::Float(p.y)])
 }
 
-/// A point of the frame of a box in whole pixels, a half to the even one.
+/// A point in whole pixels, halves rounded to even.
 fn pixel(x: f64, y: f64) -> Value {
     #[expect(
         clippy::cast_possible_truncation,
@@ -47,7 +47,7 @@ fn pixel(x: f64, y: f64) -> Value {
     Value::list(vec![whole(x), whole(y)])
 }
 
-/// A property of one box; nothing where the box doesn't have it.
+/// Returns a property of one box; null if the box lacks it.
 pub(super) fn property(all: &Detections, d: &Detection, property: DetectionProperty) -> Value {
     use DetectionProperty as P;
     let b = &d.bbox;
@@ -60,7 +60,7 @@ pub(super) fn property(all: &Detections, d: &Detection, property: DetectionPrope
         P::YMin => Value::Float(b.y1),
         P::YMax => Value::Float(b.y2),
         P::Size => Value::Float(b.area()),
-        // Those of the smallest turned rectangle, where one was fitted.
+        // Those of the smallest rotated rectangle, if one was fitted.
         P::Width => d
             .data("width")
             .map_or(Value::Float(b.width()), |v| Value::from(v.clone())),
@@ -90,7 +90,7 @@ fn keypoints(d: &Detection) -> Value {
     })
 }
 
-/// What kind of model found it.
+/// Kind of the model that found the box.
 fn prediction_type(d: &Detection) -> &'static str {
     match d.extra.as_deref() {
         Some(e) if e.keypoints.is_some() => "keypoint-detection",
@@ -146,7 +146,7 @@ pub(super) fn offset(all: &Detections, dx: f64, dy: f64) -> Detections {
     })
 }
 
-/// The same boxes under other class names; new names get ids from `new_ids` on, in alphabetical order.
+/// Renames classes. New names get ids from `new_ids` on, in alphabetical order.
 pub(super) fn rename(
     all: &Detections,
     names: &BTreeMap<String, String>,
@@ -157,7 +157,7 @@ pub(super) fn rename(
     if strict {
         if let Some(d) = all.boxes.iter().find(|d| !names.contains_key(&*d.class)) {
             return Err(format!(
-                "class {} has no new name, and the renaming is strict",
+                "class {} has no new name, but the renaming is strict",
                 d.class
             ));
         }
@@ -172,7 +172,7 @@ pub(super) fn rename(
         }
         return Ok(out);
     }
-    // A name that the picture knows already keeps its id.
+    // A name that the picture already has keeps its id.
     let known: BTreeMap<Arc<str>, i64> = all
         .boxes
         .iter()
@@ -201,7 +201,7 @@ fn index(position: usize) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// At most one box. Of equal ones, the first.
+/// Returns at most one box; of equal ones, the first.
 pub(super) fn select(all: &Detections, selection: Selection) -> Detections {
     let best = |key: fn(&Detection) -> f64| {
         all.boxes
@@ -222,7 +222,7 @@ pub(super) fn select(all: &Detections, selection: Selection) -> Detections {
     }
 }
 
-/// The boxes in order; equal ones keep theirs, and from the greatest on they come the other way round.
+/// Sorts the boxes; equal ones keep their order if ascending, and are reversed otherwise.
 pub(super) fn sort(all: &Detections, key: SortKey, ascending: bool) -> Detections {
     let of = |d: &Detection| match key {
         SortKey::Confidence => d.confidence,
@@ -242,8 +242,8 @@ pub(super) fn sort(all: &Detections, key: SortKey, ascending: bool) -> Detection
     out
 }
 
-/// The boxes of class `parent`, and after them those of other classes whose centre lies in one of them. Where there is no parent
-/// there is nothing, not even a size.
+/// Returns the boxes of class `parent`, then those of other classes with their centre in one of
+/// them. Without a parent the result is empty, without a size.
 pub(super) fn with_parents(all: &Detections, parent: &str) -> Detections {
     let (parents, others): (Vec<_>, Vec<_>) = all.boxes.iter().partition(|d| &*d.class == parent);
     if parents.is_empty() {

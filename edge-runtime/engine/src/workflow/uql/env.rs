@@ -1,25 +1,24 @@
-//! What a chain may refer to while it is evaluated.
+//! The names that a chain may refer to while it is evaluated.
 
 use super::budget::Budget;
 use super::grammar::Parametrised;
-use crate::workflow::block_api::block::Ids;
+use crate::workflow::block_api::block::IdCounter;
 use crate::workflow::values::value::Value;
 
-/// What a chain may refer to by name.
+/// The names that a chain may refer to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Env<'a> {
     /// Parameters of the step.
     pub(crate) parameters: &'a Value,
-    /// What `_` means: the element at hand.
+    /// The current element, called `_`.
     pub(crate) element: &'a Value,
     /// What the evaluation may still cost.
     pub(crate) budget: &'a Budget,
-    /// By which random numbers are drawn.
-    pub(crate) ids: &'a Ids,
+    /// Source of random numbers.
+    pub(crate) ids: &'a IdCounter,
 }
 
 impl Env<'_> {
-    /// The value called `name`.
     pub(crate) fn get(&self, name: &str) -> Option<Value> {
         if name == "_" && !self.element.is_null() {
             return Some(self.element.clone());
@@ -30,16 +29,16 @@ impl Env<'_> {
         }
     }
 
-    /// A random number between these.
+    /// Draws a random number from this range.
     pub(super) fn draw(&self, min: f64, max: f64) -> f64 {
-        // Wyrand mixes neighbouring seeds well, so that the count itself is a good one.
+        // Wyrand mixes neighbouring seeds well, so the counter is a good seed.
         let share = fastrand::Rng::with_seed(self.ids.count()).f64();
         min + (max - min) * share
     }
 }
 
 impl<T: Clone> Parametrised<T> {
-    /// The value, looked up if need be.
+    /// Returns the value, looked up by name if necessary.
     pub(crate) fn resolve(
         &self,
         env: &Env<'_>,

@@ -1,6 +1,6 @@
-//! Evaluation: operations applied to values, and statements about them.
+//! Evaluation: applies operations to values and tests statements.
 //!
-//! - Every operation and every statement is charged to the budget before it is done.
+//! - Every operation and every statement is charged to the budget first.
 //! - Every statement of a group is evaluated.
 
 use std::borrow::Cow;
@@ -21,12 +21,11 @@ use super::grammar::{
 };
 use super::python::{expected, length, shared, to_int, truthy};
 use super::{detections, numbers};
-use crate::workflow::block_api::block::Ids;
+use crate::workflow::block_api::block::IdCounter;
 use crate::workflow::values::codec;
 use crate::workflow::values::python_json::python_json;
 use crate::workflow::values::value::Value;
 
-/// Applies a chain of operations to a value.
 pub(crate) fn apply(chain: &Chain, value: Value, env: &Env<'_>) -> Result<Value, String> {
     chain.iter().try_fold(value, |v, op| {
         env.budget.charge(1)?;
@@ -37,12 +36,12 @@ pub(crate) fn apply(chain: &Chain, value: Value, env: &Env<'_>) -> Result<Value,
 /// Applies named chains to the entries of a dictionary.
 ///
 /// # Errors
-/// Where an operation doesn't fit its value, or an entry is missing; `what` says of what.
+/// If an operation does not fit its value, or `what` lacks an entry.
 pub(crate) fn apply_named(
     chains: &BTreeMap<String, Chain>,
     data: &mut Value,
     what: &str,
-    ids: &Ids,
+    ids: &IdCounter,
 ) -> Result<(), String> {
     if chains.is_empty() {
         return Ok(());
@@ -55,14 +54,14 @@ pub(crate) fn apply_named(
         let value = map
             .get(name.as_str())
             .cloned()
-            .ok_or_else(|| format!("{what} has no {name} to do operations on"))?;
+            .ok_or_else(|| format!("{what} has no {name} to apply operations to"))?;
         map.insert(Arc::from(name.as_str()), apply_alone(chain, value, ids)?);
     }
     Ok(())
 }
 
-/// Applies a chain that refers to nothing but its value.
-pub(crate) fn apply_alone(chain: &Chain, value: Value, ids: &Ids) -> Result<Value, String> {
+/// Applies a chain that refers only to its value.
+pub(crate) fn apply_alone(chain: &Chain, value: Value, ids: &IdCounter) -> Result<Value, String> {
     let env = Env {
         parameters: &Value::Null,
         element: &Value::Null,
@@ -72,7 +71,7 @@ pub(crate) fn apply_alone(chain: &Chain, value: Value, ids: &Ids) -> Result<Valu
     apply(chain, value, &env)
 }
 
-/// The elements of a sequence, which in Python a text is of its characters and a dictionary of its keys.
+/// Elements of a sequence, as in Python: characters of a text, keys of a dictionary.
 fn sequence<'v>(v: &'v Value, env: &Env<'_>) -> Result<Cow<'v, [Value]>, String> {
     Ok(match v {
         Value::List(items) => Cow::Borrowed(items),
@@ -123,7 +122,7 @@ fn apply_operation(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Val
         O::ToString => to_text(&v, env)?,
         O::ToBoolean => Value::Bool(truthy(&v)),
         O::StringSubSequence { start, end } => slice_text(text(&v)?, *start, *end),
-        // As Python's `re.search`: anywhere.
+        // Like Python's `re.search`: at any position.
         O::StringMatches { regex } => Value::Bool(regex.0.is_match(text(&v)?)),
         O::Multiply { other } => number(&v)?.multiply(*other),
         O::Divide { other } => divide(&v, *other)?,
@@ -296,7 +295,6 @@ fn charge_for_pairs(items: &[Value], env: &Env<'_>) -> Result<(), String> {
 }
 
 impl StatementGroup {
-    /// Whether it holds.
     pub(crate) fn holds(&self, env: &Env<'_>) -> Result<bool, String> {
         join(&self.statements, self.operator, env)
     }
@@ -359,7 +357,7 @@ impl Operand {
         }
     }
 
-    /// As [`Self::value`]; a name that isn't there is nothing, so that existence can be asked for.
+    /// Like [`Self::value`], but null for an unknown name, so that existence can be tested.
     fn value_or_null(&self, env: &Env<'_>) -> Result<Value, String> {
         match self {
             Self::DynamicOperand { operand_name, .. } if env.get(operand_name).is_none() => {

@@ -13,7 +13,6 @@ use crate::workflow::values::value::Value;
 /// A chain of operations, each on the result of the one before.
 pub(crate) type Chain = Vec<Operation>;
 
-/// One operation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "type")]
 pub(crate) enum Operation {
@@ -223,7 +222,7 @@ pub(crate) enum FrameProperty {
     SecondsSinceStart,
 }
 
-/// A regular expression, compiled when the definition is read. Its automaton is bounded in size and runs in linear time.
+/// A regular expression of bounded size that runs in linear time.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Pattern(pub(crate) regex::Regex);
@@ -239,7 +238,7 @@ impl TryFrom<String> for Pattern {
     }
 }
 
-/// Statements joined by one operator, evaluated from left to right without a short circuit.
+/// Statements joined by one operator, evaluated from left to right without short circuit.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct StatementGroup {
     #[serde(rename = "type")]
@@ -255,7 +254,6 @@ pub(super) enum GroupTag {
     StatementGroup,
 }
 
-/// How statements are joined.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Operator {
@@ -264,7 +262,6 @@ pub(crate) enum Operator {
     Or,
 }
 
-/// One statement.
 #[expect(
     clippy::enum_variant_names,
     reason = "the names are those of the language"
@@ -293,14 +290,13 @@ pub(crate) enum Statement {
     },
 }
 
-/// `{"type": "…"}` around a name.
+/// An object with only a name: `{"type": "…"}`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) struct Tagged<T> {
     #[serde(rename = "type")]
     pub(super) name: T,
 }
 
-/// A value in a statement.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "type")]
 pub(crate) enum Operand {
@@ -331,7 +327,6 @@ fn at_least_one<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Vec<Statement>
     Ok(statements)
 }
 
-/// Comparator of two values.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) enum Binary {
     #[serde(rename = "==", alias = "(Number) ==")]
@@ -364,7 +359,6 @@ pub(crate) enum Binary {
     InZone,
 }
 
-/// Test of one value.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(crate) enum Unary {
     Exists,
@@ -379,7 +373,6 @@ pub(crate) enum Unary {
     IsNotEmpty,
 }
 
-/// Property of one box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DetectionProperty {
@@ -416,7 +409,6 @@ pub(crate) enum DetectionProperty {
     AreaConverted,
 }
 
-/// Which box to keep.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Selection {
@@ -427,7 +419,6 @@ pub(crate) enum Selection {
     Last,
 }
 
-/// What to sort boxes by.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SortKey {

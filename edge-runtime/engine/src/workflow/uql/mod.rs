@@ -1,8 +1,8 @@
 //! The query language: chains of operations on values, and statements about them.
 //!
-//! Owns the grammar (as serde types) and its evaluation. Invariant: evaluation is pure; the same chain on the same value
-//! gives the same result, and no chain panics on any value. The one exception is drawing a random number: the engine has no
-//! randomness of its own, so each is made of the next number of the running workflow's count ([`Ids`]).
+//! - Evaluation is pure, and no chain panics on any value.
+//! - Random numbers are derived from the running workflow's counter
+//!   ([`IdCounter`](crate::workflow::block_api::block::IdCounter)).
 
 pub(crate) mod budget;
 mod compare;

@@ -1,7 +1,6 @@
-//! Sequences, mostly of numbers: aggregates, and picking elements by how often they occur.
+//! Aggregates of sequences, and elements picked by how often they occur.
 //!
-//! Invariant: of equal elements the first counts, so that the same list always gives the same answer; but of elements that are equally rare it is the
-//! last, as in Python.
+//! - Of equal elements the first counts, but of equally rare ones the last, as in Python.
 
 use std::cmp::Ordering;
 
@@ -9,7 +8,7 @@ use super::grammar::{Aggregate, PickMode};
 use super::python::order;
 use crate::workflow::values::value::Value;
 
-/// Smallest or largest of what has an order, or the sum of numbers; `neutral` for an empty list.
+/// Returns the smallest or largest element, or the sum of numbers; `neutral` for an empty list.
 pub(super) fn aggregate(
     items: &[Value],
     function: Aggregate,
@@ -20,7 +19,7 @@ pub(super) fn aggregate(
     };
     let number = |v: &Value| {
         v.as_f64()
-            .ok_or_else(|| format!("{} is no number", v.what()))
+            .ok_or_else(|| format!("{} is not a number", v.what()))
     };
     match function {
         Aggregate::Sum => {
@@ -42,7 +41,7 @@ pub(super) fn aggregate(
             } else {
                 Ordering::Greater
             };
-            // A single element needs no order, as long as it can have one.
+            // A single element must be comparable too.
             order(first, first)?;
             let mut best = first;
             for item in items {
@@ -55,9 +54,9 @@ pub(super) fn aggregate(
     }
 }
 
-/// One element of a list; nothing of an empty one. Among equally common elements the first, among equally rare ones the last.
+/// Picks one element; null from an empty list.
 pub(super) fn pick(items: &[Value], mode: PickMode) -> Value {
-    // Of those that are equally common the first; of those that are equally rare the last.
+    // Of equally common ones the first; of equally rare ones the last.
     let counted = |most: bool| {
         let counts = counts(items);
         let best = if most {
@@ -76,7 +75,7 @@ pub(super) fn pick(items: &[Value], mode: PickMode) -> Value {
     .unwrap_or_default()
 }
 
-/// Different elements with how often each occurs, in the order of first occurrence.
+/// Distinct elements and their counts, in the order of first occurrence.
 pub(super) fn counts(items: &[Value]) -> Vec<(&Value, usize)> {
     let mut counts: Vec<(&Value, usize)> = Vec::new();
     for item in items {

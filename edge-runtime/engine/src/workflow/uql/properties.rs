@@ -16,21 +16,19 @@ fn fits<T: serde::de::DeserializeOwned>(json: &Json) -> Result<(), String> {
     })
 }
 
-/// A property that holds a chain of operations.
 pub(crate) const OPERATIONS: Shape = Shape::Grammar(Grammar {
     what: "a list of operations {\"type\": …}",
     json: "array",
     check: fits::<Chain>,
 });
 
-/// A property that holds a group of statements.
 pub(crate) const CONDITION: Shape = Shape::Grammar(Grammar {
     what: "a StatementGroup",
     json: "object",
     check: fits::<StatementGroup>,
 });
 
-/// A property that holds named chains of operations; none unless the definition says.
+/// A property that holds named chains of operations; empty by default.
 pub(crate) const fn named_operations(name: &'static str, about: &'static str) -> Property {
     const SHAPE: Shape = Shape::Grammar(Grammar {
         what: "a dictionary of lists of operations",
@@ -40,6 +38,6 @@ pub(crate) const fn named_operations(name: &'static str, about: &'static str) ->
     Property::literal(name, about, SHAPE).or(Or::EmptyDict)
 }
 
-/// The operations of a block that calls what it works on `data`.
+/// The operations of blocks whose input is called `data`.
 pub(crate) const DATA_OPERATIONS: Property =
     named_operations("data_operations", "operations to do on them first");

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use crate::workflow::values::value::Value;
 
-/// Text behind a shared pointer, from a parsed string.
 pub(super) fn shared(text: &str) -> Arc<str> {
     Arc::from(text)
 }
@@ -14,7 +13,7 @@ pub(super) fn to_int(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Number of elements; of a text its characters.
+/// Number of elements; of a text, of characters.
 pub(super) fn length(v: &Value) -> Result<i64, String> {
     Ok(to_int(match v {
         Value::List(items) => items.len(),
@@ -25,7 +24,7 @@ pub(super) fn length(v: &Value) -> Result<i64, String> {
     }))
 }
 
-/// Truth as Python sees it.
+/// Python's truth of a value.
 pub(super) fn truthy(v: &Value) -> bool {
     match v {
         Value::Null => false,
@@ -43,10 +42,10 @@ pub(super) fn truthy(v: &Value) -> bool {
     }
 }
 
-/// How two numbers, texts or lists are ordered; nothing where one is not a number.
+/// Orders two numbers, texts or lists; `None` if one is not a number.
 ///
 /// # Errors
-/// Where values of these types have no order.
+/// If values of these types have no order.
 pub(super) fn order(left: &Value, right: &Value) -> Result<Option<Ordering>, String> {
     match (left, right) {
         (Value::Text(a), Value::Text(b)) => Ok(Some(a.cmp(b))),
@@ -65,7 +64,7 @@ pub(super) fn order(left: &Value, right: &Value) -> Result<Option<Ordering>, Str
     }
 }
 
-/// The message about a value of another type than `what`.
+/// The error about a value of another type.
 pub(super) fn expected(what: &str, got: &Value) -> String {
     format!("{what} expected, got {}", got.what())
 }

@@ -1,6 +1,7 @@
-//! Pictures as files in memory: JPEG out, JPEG and PNG in, and base64 around them. No file is touched.
+//! Pictures as files in memory: JPEG and PNG, and base64 around them.
 //!
-//! Invariant: bytes from outside make an error, never a panic, and no picture of more than [`MAX_SIDE`] a side.
+//! - No file on disk is touched.
+//! - Invalid bytes, or more than [`MAX_SIDE`] pixels a side, are an error, never a panic.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -16,16 +17,16 @@ use image::{
 
 use crate::workflow::values::image::RgbPixels;
 
-/// Quality of the pictures in results, as the peer has it.
+/// JPEG quality of pictures in results; the peer's default.
 pub(crate) const QUALITY: u8 = 95;
 
-/// Largest picture that is read, in pixels a side.
+/// Maximum width and height of a decoded picture.
 const MAX_SIDE: u32 = 16_384;
 
-/// A picture as a JPEG file of this quality, 1 to 100.
+/// Encodes a picture as JPEG with `quality` 1 to 100.
 ///
 /// # Errors
-/// One sentence, such as for a picture without pixels.
+/// If the encoder refuses it, such as a picture without pixels.
 pub fn jpeg(picture: &RgbPixels, quality: u8) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     JpegEncoder::new_with_quality(&mut out, quality.clamp(1, 100))
@@ -37,17 +38,17 @@ pub fn jpeg(picture: &RgbPixels, quality: u8) -> Result<Vec<u8>, String> {
         )
         .map_err(|e| {
             format!(
-                "a picture of {}x{} can't be made a JPEG: {e}",
+                "a picture of {}x{} can't be encoded as JPEG: {e}",
                 picture.width, picture.height
             )
         })?;
     Ok(out)
 }
 
-/// A picture as a PNG file.
+/// Encodes a picture as PNG.
 ///
 /// # Errors
-/// One sentence, such as for a picture without pixels.
+/// If the encoder refuses it, such as a picture without pixels.
 pub fn png(picture: &RgbPixels) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let RgbPixels {
@@ -57,44 +58,45 @@ pub fn png(picture: &RgbPixels) -> Result<Vec<u8>, String> {
     } = picture;
     PngEncoder::new(&mut out)
         .write_image(data, *width, *height, ExtendedColorType::Rgb8)
-        .map_err(|e| format!("a picture of {width}x{height} can't be made a PNG: {e}"))?;
+        .map_err(|e| format!("a picture of {width}x{height} can't be encoded as PNG: {e}"))?;
     Ok(out)
 }
 
-/// A picture from the bytes of a JPEG or PNG file, whichever they are.
+/// Decodes a JPEG or PNG file.
 ///
 /// # Errors
-/// One sentence.
+/// If the bytes are no such picture.
 pub fn decode(bytes: &[u8]) -> Result<Arc<RgbPixels>, String> {
     decode_within(bytes, &mut { u64::MAX })
 }
 
-/// A picture that came as text, with or without the head of a data URL. Its pixels are taken from `room`, which pictures that
-/// come together share; one that has more is refused before it is in memory.
+/// Decodes a picture in base64, with or without the head of a data URL. Its pixels are taken from
+/// `budget`, a budget shared by pictures of one request; a larger one is refused before it is in
+/// memory.
 ///
 /// # Errors
-/// One sentence.
-pub fn picture(text: &str, room: &mut u64) -> Result<Arc<RgbPixels>, String> {
-    decode_within(&from_base64(text)?, room)
+/// If the text is no such picture, or the picture is too large.
+pub fn picture(text: &str, budget: &mut u64) -> Result<Arc<RgbPixels>, String> {
+    decode_within(&from_base64(text)?, budget)
 }
 
-fn decode_within(bytes: &[u8], room: &mut u64) -> Result<Arc<RgbPixels>, String> {
-    let wrong = |e: &dyn std::fmt::Display| format!("no picture in JPEG or PNG: {e}");
+fn decode_within(bytes: &[u8], budget: &mut u64) -> Result<Arc<RgbPixels>, String> {
+    let invalid = |e: &dyn std::fmt::Display| format!("not a JPEG or PNG picture: {e}");
     let mut reader = ImageReader::new(Cursor::new(bytes))
         .with_guessed_format()
-        .map_err(|e| wrong(&e))?;
+        .map_err(|e| invalid(&e))?;
     let mut limits = Limits::default();
     limits.max_image_width = Some(MAX_SIDE);
     limits.max_image_height = Some(MAX_SIDE);
     reader.limits(limits);
-    let decoder = reader.into_decoder().map_err(|e| wrong(&e))?;
+    let decoder = reader.into_decoder().map_err(|e| invalid(&e))?;
     let (width, height) = decoder.dimensions();
     let pixels = u64::from(width) * u64::from(height);
-    *room = room.checked_sub(pixels).ok_or_else(|| {
-        format!("a picture of {width}x{height} is too large: pictures that come together may have {room} pixels more")
+    *budget = budget.checked_sub(pixels).ok_or_else(|| {
+        format!("a picture of {width}x{height} is too large: {budget} pixels are left for the pictures of one request")
     })?;
     let picture = DynamicImage::from_decoder(decoder)
-        .map_err(|e| wrong(&e))?
+        .map_err(|e| invalid(&e))?
         .into_rgb8();
     Ok(Arc::new(RgbPixels {
         width: picture.width(),
@@ -103,16 +105,15 @@ fn decode_within(bytes: &[u8], room: &mut u64) -> Result<Arc<RgbPixels>, String>
     }))
 }
 
-/// Bytes as text.
 #[must_use]
 pub fn to_base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
 
-/// Bytes from text, with or without the head of a data URL.
+/// Decodes base64, with or without the head of a data URL.
 ///
 /// # Errors
-/// One sentence.
+/// If the text is not base64.
 pub fn from_base64(text: &str) -> Result<Vec<u8>, String> {
     let body = match text.split_once(";base64,") {
         Some((head, body)) if head.starts_with("data:") => body,
@@ -123,7 +124,7 @@ pub fn from_base64(text: &str) -> Result<Vec<u8>, String> {
         .map_err(|e| format!("not base64: {e}"))
 }
 
-/// Whether the bytes begin like a picture file that is read here.
+/// Returns whether the bytes begin like a JPEG or PNG file.
 #[must_use]
 pub fn is_picture(bytes: &[u8]) -> bool {
     matches!(
@@ -138,7 +139,7 @@ mod tests {
     use super::{RgbPixels, decode, from_base64, jpeg, picture, png, to_base64};
 
     #[test]
-    fn a_picture_survives_jpeg_and_base64() {
+    fn picture_round_trips_through_jpeg_and_base64() {
         let grey = RgbPixels {
             width: 8,
             height: 4,
@@ -152,26 +153,26 @@ mod tests {
     }
 
     #[test]
-    fn pictures_that_come_together_share_their_room_and_one_without_is_refused() {
+    fn pictures_of_one_request_share_a_pixel_budget() {
         let grey = RgbPixels {
             width: 8,
             height: 4,
             data: vec![128; 96],
         };
         let text = to_base64(&png(&grey).unwrap());
-        let mut room = 70;
-        picture(&text, &mut room).unwrap();
-        picture(&text, &mut room).unwrap();
-        let refused = picture(&text, &mut room).unwrap_err();
+        let mut budget = 70;
+        picture(&text, &mut budget).unwrap();
+        picture(&text, &mut budget).unwrap();
+        let refused = picture(&text, &mut budget).unwrap_err();
         assert!(
             refused.contains("8x4") && refused.contains("6 pixels"),
             "{refused}"
         );
-        assert_eq!(room, 6, "a smaller one still fits");
+        assert_eq!(budget, 6, "a smaller one still fits");
     }
 
     #[test]
-    fn what_is_no_picture_is_refused_in_a_sentence() {
+    fn invalid_pictures_are_refused() {
         assert!(decode(b"hello").is_err());
         assert!(from_base64("§").is_err());
         let empty = RgbPixels::default();

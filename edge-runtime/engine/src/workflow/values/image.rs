@@ -1,6 +1,6 @@
-//! Pictures as the workflow sees them: an identity, a place in a video, and pixels that are converted when asked for.
+//! Pictures in a workflow: identity, position in a video, and pixels converted on demand.
 //!
-//! Invariant: pixels never change once they are shared; a changed picture is another one, at the same place in the video.
+//! - Shared pixels never change; an edited picture is a new one, at the same position in the video.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,21 +10,20 @@ use watchkeeper_vision::detections::{Detections, Origin, Place};
 
 pub use watchkeeper_vision::rgb::RgbPixels;
 
-/// Pixels that are converted when someone looks at them.
+/// Pixels that are converted on demand.
 pub trait Pixels: fmt::Debug + Send + Sync {
-    /// Width and height in pixels.
     fn size(&self) -> [u32; 2];
 
-    /// The picture as packed RGB; a second call is expected to be cheap.
+    /// Returns the picture as packed RGB; a second call is cheap.
     fn rgb(&self) -> Arc<RgbPixels>;
 
-    /// A copy of the picture to draw on.
+    /// Returns a copy to draw on.
     fn copy(&self) -> RgbPixels {
         RgbPixels::clone(&self.rgb())
     }
 }
 
-/// Pixels that are packed RGB already.
+/// Pixels in packed RGB.
 #[derive(Debug, Clone)]
 pub struct Packed(pub Arc<RgbPixels>);
 
@@ -38,16 +37,16 @@ impl Pixels for Packed {
     }
 }
 
-/// A part of a picture, cut out when someone looks.
+/// A part of a picture, cropped on demand.
 #[derive(Debug)]
-struct Cut {
+struct Crop {
     base: Arc<dyn Pixels>,
     start: [u32; 2],
     size: [u32; 2],
     cut: OnceLock<Arc<RgbPixels>>,
 }
 
-impl Pixels for Cut {
+impl Pixels for Crop {
     fn size(&self) -> [u32; 2] {
         self.size
     }
@@ -73,7 +72,7 @@ impl Pixels for Cut {
     }
 }
 
-/// Pixels that are made when someone looks, at most once.
+/// Pixels computed on demand, at most once.
 struct Lazy<F> {
     size: [u32; 2],
     make: F,
@@ -94,7 +93,7 @@ impl<F: Fn() -> RgbPixels + Send + Sync> Pixels for Lazy<F> {
     fn rgb(&self) -> Arc<RgbPixels> {
         Arc::clone(self.made.get_or_init(|| {
             let mut pixels = (self.make)();
-            // Whoever asked for the size has to get it.
+            // The size was announced before the pixels existed.
             [pixels.width, pixels.height] = self.size;
             pixels
                 .data
@@ -104,7 +103,7 @@ impl<F: Fn() -> RgbPixels + Send + Sync> Pixels for Lazy<F> {
     }
 }
 
-/// Pixels of this size that `make` makes when someone looks, at most once.
+/// Pixels of this size, computed by `make` on demand and at most once.
 pub(crate) fn lazy(
     size: [u32; 2],
     make: impl Fn() -> RgbPixels + Send + Sync + 'static,
@@ -116,26 +115,25 @@ pub(crate) fn lazy(
     })
 }
 
-/// Where a frame stands in its video.
+/// Position of a frame in its video.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VideoMeta {
-    /// Which video; stateful blocks keep one state for each.
+    /// The video; stateful blocks keep one state per video.
     pub video_identifier: Arc<str>,
-    /// Number of the frame, from 1.
     pub frame_number: u64,
-    /// When it was taken, in seconds since the Unix epoch. A stamp for people: the wall clock may jump.
+    /// Capture time in seconds since the Unix epoch. For display: the wall clock may jump.
     pub frame_timestamp: f64,
-    /// Source time in seconds: never goes back, knows nothing of the wall clock, goes on over outages. Absent only where a
-    /// caller has nothing better than frame numbers and timestamps, as the peer's inputs.
+    /// Source time in seconds, which grows over outages and ignores the wall clock. Absent if a
+    /// caller has only frame numbers and timestamps, as in the peer's inputs.
     pub source_s: Option<f64>,
-    /// Nominal frame rate, where it is known.
+    /// Nominal frame rate, if known.
     pub fps: Option<f64>,
-    /// Whether time is to be counted by frame numbers, as for a recording.
+    /// Whether frame numbers measure time, as in a recording.
     pub comes_from_video_file: bool,
 }
 
 impl VideoMeta {
-    /// For a picture on its own: the first frame of a video of its name, at the beginning of time.
+    /// The metadata of a single picture: frame 1 of a video of this name, at time 0.
     #[must_use]
     pub fn still(name: &str) -> Self {
         Self {
@@ -148,8 +146,8 @@ impl VideoMeta {
         }
     }
 
-    /// Time of the frame in seconds, the one time that every step measures with: source time. Without it, as the peer has
-    /// it: by frame number for a recording of known rate, else by its timestamp.
+    /// Returns the time of the frame in seconds; every step measures with it. It is the source time
+    /// or, as in the peer, the frame number of a recording with known rate, or else the timestamp.
     #[must_use]
     pub fn time_s(&self) -> f64 {
         if let Some(time) = self.source_s {
@@ -166,21 +164,17 @@ impl VideoMeta {
     }
 }
 
-/// A picture in a workflow.
 #[derive(Debug, Clone)]
 pub struct ImageValue {
-    /// The pixels.
     pub pixels: Arc<dyn Pixels>,
-    /// Where it stands in its video.
     pub meta: Arc<VideoMeta>,
-    /// Name by which detections say in which picture they were found: that of the input, or one made for a crop.
+    /// Name that detections use for this picture: that of the input, or one made for a crop.
     pub id: Arc<str>,
-    /// Where it lies in the picture it was cut from, if it is a crop.
+    /// Position in the picture that this one was cropped from.
     pub place: Option<Arc<Place>>,
 }
 
 impl ImageValue {
-    /// A picture named `image`.
     #[must_use]
     pub fn new(pixels: Arc<dyn Pixels>, meta: VideoMeta) -> Self {
         Self {
@@ -191,8 +185,8 @@ impl ImageValue {
         }
     }
 
-    /// The part between the left upper corner `from` and `to` (not included), in pixels, cut to the picture; `None` where
-    /// nothing is left. Pixels are copied when someone looks.
+    /// Crops from the upper left corner `from` to `to` (exclusive), in pixels, limited to the
+    /// picture; `None` if nothing is left. Pixels are copied on demand.
     #[must_use]
     pub fn crop(&self, from: [i64; 2], to: [i64; 2], id: Arc<str>) -> Option<Self> {
         let size = self.size();
@@ -204,7 +198,7 @@ impl ImageValue {
             return None;
         }
         let offset = start.map(i64::from);
-        let pixels = Cut {
+        let pixels = Crop {
             base: Arc::clone(&self.pixels),
             start,
             size: [end[0] - start[0], end[1] - start[1]],
@@ -213,7 +207,7 @@ impl ImageValue {
         Some(self.part(Arc::new(pixels), offset, id))
     }
 
-    /// Other pixels that show a part of this picture, whose left upper corner is at `offset` in it.
+    /// Returns a part of this picture with other pixels; `offset` is its upper left corner.
     #[must_use]
     pub fn part(&self, pixels: Arc<dyn Pixels>, offset: [i64; 2], id: Arc<str>) -> Self {
         let parent = Origin {
@@ -243,7 +237,7 @@ impl ImageValue {
         }
     }
 
-    /// Notes on detections that were found in this picture where that was; nothing for the usual `image`.
+    /// Sets the origin of detections found in this picture; a whole `image` needs none.
     pub fn stamp(&self, found: &mut Detections) {
         if self.place.is_none() && &*self.id == "image" {
             return;
@@ -255,7 +249,7 @@ impl ImageValue {
         }
     }
 
-    /// The same place in the video with other pixels: what a visualization makes.
+    /// Returns the same frame with other pixels, as visualizations do.
     #[must_use]
     pub fn with_pixels(&self, pixels: Arc<dyn Pixels>) -> Self {
         Self {
@@ -266,7 +260,7 @@ impl ImageValue {
         }
     }
 
-    /// The same place in the video with what `change` makes of the pixels when someone looks.
+    /// Returns the same frame with its pixels changed by `change` on demand.
     #[must_use]
     pub(crate) fn changed(
         &self,
@@ -277,13 +271,12 @@ impl ImageValue {
         self.with_pixels(lazy(size, move || change(&base.rgb())))
     }
 
-    /// Width and height in pixels.
     #[must_use]
     pub fn size(&self) -> [u32; 2] {
         self.pixels.size()
     }
 
-    /// Name of the picture that it was cut from in the end, which is its own where it is whole.
+    /// Name of the uncropped picture.
     #[must_use]
     pub fn root_id(&self) -> &Arc<str> {
         self.place.as_ref().map_or(&self.id, |p| &p.root_id)

@@ -1,6 +1,6 @@
-//! Serialised results: the shapes in which Roboflow's engine hands out detections, pictures and everything else.
+//! Serialised results, in the shapes of Roboflow's engine.
 //!
-//! Invariant: whatever is written here for detections is read back by [`crate::workflow::run::input`] as the same detections.
+//! - Detections written here are read back unchanged by [`crate::workflow::run::input`].
 
 use serde_json::{Map, Value as Json, json};
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra, Origin};
@@ -13,37 +13,35 @@ use crate::workflow::values::value::Value;
 /// How pictures are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pictures {
-    /// By their size: no pixel is touched.
+    /// By size only; no pixel is converted.
     #[default]
     Size,
-    /// As JPEG files in base64.
+    /// As JPEG in base64.
     Jpeg,
-    /// As PNG files in base64: larger, and without any loss.
+    /// As PNG in base64: larger and lossless.
     Png,
 }
 
 impl Value {
-    /// The value as results contain it, pictures by their size only.
+    /// Returns the value as in results, pictures by size only.
     #[must_use]
     pub fn to_json(&self) -> Json {
         Writer::default().value(self)
     }
 }
 
-/// What stands in results for a secret.
+/// Written instead of a secret.
 pub(crate) const HIDDEN: &str = "********";
 
-/// How values are written.
+/// Options for writing values.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Writer {
-    /// How pictures are written.
     pub(crate) pictures: Pictures,
-    /// Whether detections are written in the coordinates of the first picture.
+    /// Whether detections are written in the coordinates of the uncropped picture.
     pub(crate) in_root: bool,
 }
 
 impl Writer {
-    /// Any value.
     pub(crate) fn value(&self, value: &Value) -> Json {
         match value {
             Value::Null => Json::Null,
@@ -56,7 +54,7 @@ impl Writer {
                 .iter()
                 .map(|(k, v)| (k.to_string(), self.value(v)))
                 .collect(),
-            Value::Detections(all) if self.in_root && lies_elsewhere(all) => {
+            Value::Detections(all) if self.in_root && has_cropped_origin(all) => {
                 detections(&all.in_root(), "image")
             }
             Value::Detections(all) => detections(all, "image"),
@@ -104,8 +102,8 @@ impl Writer {
     }
 }
 
-/// Whether boxes have other coordinates in the first picture of all.
-fn lies_elsewhere(all: &Detections) -> bool {
+/// Returns whether any box was found in a crop.
+fn has_cropped_origin(all: &Detections) -> bool {
     let place = |d: &Detection| {
         let place = d.extra.as_deref().and_then(|e| e.place.as_deref())?;
         Some(place.root.offset != [0, 0] || place.root.size != all.size)
@@ -133,7 +131,7 @@ fn origin(origin: &Origin) -> Json {
     })
 }
 
-/// Rows in rows.
+/// Writes an array as nested lists.
 fn nested(shape: &[usize], data: &[f32]) -> Json {
     match shape {
         [] => data.first().map_or(Json::Null, |n| json!(n)),
@@ -147,8 +145,10 @@ fn nested(shape: &[usize], data: &[f32]) -> Json {
     }
 }
 
-/// The boxes of one picture; `parent` names the picture where a box doesn't say itself. As in the peer's results, the
-/// size of the picture is null where a block made the boxes without one, and a box whose mask is empty is left out.
+/// Writes the detections of one picture; `parent` names the picture for boxes without origin.
+///
+/// As in the peer's results, an unknown picture size is null and a box with an empty mask is left
+/// out.
 #[must_use]
 pub fn detections(all: &Detections, parent: &str) -> Json {
     let known = all.size != [0, 0];
@@ -161,7 +161,7 @@ pub fn detections(all: &Detections, parent: &str) -> Json {
     })
 }
 
-/// One box, by its centre and size in pixels.
+/// Writes a bounding box by centre and size in pixels.
 fn detection(d: &Detection, parent: &str) -> Json {
     let b = d.bbox;
     let (width, height) = (b.width().abs(), b.height().abs());
@@ -191,7 +191,7 @@ fn detection(d: &Detection, parent: &str) -> Json {
     Json::Object(map)
 }
 
-/// What only some boxes have.
+/// Writes the optional data of a box.
 fn more(extra: &Extra, map: &mut Map<String, Json>) {
     if let Some(place) = &extra.place {
         map.insert("parent_origin".into(), origin(&place.parent));
@@ -228,10 +228,10 @@ fn more(extra: &Extra, map: &mut Map<String, Json>) {
     }
 }
 
-/// Name of a mask as run lengths; a box with data of that name has its mask written so.
+/// Member for a mask in run-length encoding; a box with data of this name has its mask written so.
 pub(crate) const RLE: &str = "rle_mask";
 
-/// The identity of a box as text: as it came in, or a version 8 (free form) UUID of stream and number, RFC 9562.
+/// The identity of a box as text: as received, or a version 8 UUID (RFC 9562) of stream and number.
 #[must_use]
 pub fn detection_id(id: &DetectionId) -> String {
     match id {

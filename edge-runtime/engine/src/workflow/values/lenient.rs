@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use crate::workflow::values::value::Value;
 
-/// A whole number, which may be written as text or as a number with nothing behind its point.
+/// Reads an integer, also from text or from a number with a zero fraction.
 pub(crate) fn integer(json: &Json) -> Option<i64> {
     match json {
         Json::Number(n) => n.as_i64().or_else(|| Value::Float(n.as_f64()?).as_i64()),
@@ -14,7 +14,7 @@ pub(crate) fn integer(json: &Json) -> Option<i64> {
     }
 }
 
-/// A number, which may be written as text or as a boolean.
+/// Reads a number, also from text or a boolean.
 pub(crate) fn number(json: &Json) -> Option<f64> {
     match json {
         Json::Number(n) => n.as_f64(),

@@ -1,4 +1,4 @@
-//! Values that flow between steps, and their forms: pictures, JSON, Python's text formats, saved bytes.
+//! Values that flow between steps, and their formats: pictures, JSON, Python's text, saved bytes.
 
 pub mod codec;
 pub(crate) mod image;

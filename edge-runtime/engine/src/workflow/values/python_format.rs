@@ -1,21 +1,22 @@
-//! Python's replacement fields: `{name}`, `{name:>8.2f}`, `{name!r}`, with values of the workflow.
+//! Python's replacement fields, such as `{name:>8.2f}` and `{name!r}`, filled with values.
 //!
-//! Owns the grammar of PEP 3101 as far as names without attributes go, and the format specification mini-language for
-//! text and numbers. Invariant: the result has at most [`MAX_LENGTH`] characters, whatever widths and values say.
+//! - Implements PEP 3101 for names without attributes, and the format specification for text and
+//!   numbers.
+//! - The result has at most [`MAX_LENGTH`] characters.
 
 use crate::workflow::values::value::Value;
 
-/// Longest result, in characters.
+/// Maximum length of the result in characters.
 const MAX_LENGTH: usize = 1_000_000;
-/// Largest width or precision.
+/// Maximum width and precision.
 const MAX_NUMBER: usize = 10_000;
-/// How deep fields may stand within the specification of another field, as in Python.
+/// Maximum nesting of fields in the specification of another field, as in Python.
 const MAX_DEPTH: u8 = 2;
 
-/// Fills the fields of a template; `value` gives the value of a name.
+/// Fills the fields of a template; `value` returns the value of a name.
 ///
 /// # Errors
-/// What is wrong with the template, or with a value for its specification.
+/// If the template is invalid, or a value does not fit its specification.
 pub(crate) fn format(
     template: &str,
     value: &dyn Fn(&str) -> Option<Value>,
@@ -69,7 +70,7 @@ fn fill(
     Ok(out)
 }
 
-/// One field, without its braces.
+/// Formats one field, given without braces.
 fn one(field: &str, value: &dyn Fn(&str) -> Option<Value>, depth: u8) -> Result<String, String> {
     let (head, spec) = field.split_once(':').unwrap_or((field, ""));
     let (name, conversion) = match head.split_once('!') {
@@ -90,12 +91,12 @@ fn one(field: &str, value: &dyn Fn(&str) -> Option<Value>, depth: u8) -> Result<
         None => found,
         Some("s") => found.python_str().into(),
         Some("r" | "a") => found.python_repr().into(),
-        Some(other) => return Err(format!("!{other} is no conversion; use !s or !r")),
+        Some(other) => return Err(format!("!{other} is not a conversion; use !s or !r")),
     };
     let nested = spec.contains('{');
     let spec = match depth.checked_sub(1) {
         Some(depth) if nested && depth > 0 => fill(spec, value, depth)?,
-        _ if nested => return Err("fields stand too deep within each other".to_owned()),
+        _ if nested => return Err("fields are nested too deeply".to_owned()),
         _ => spec.to_owned(),
     };
     Spec::parse(&spec)?.apply(&found)
@@ -167,7 +168,7 @@ impl Spec {
         }
         spec.kind = at(i);
         if i + usize::from(spec.kind.is_some()) != chars.len() {
-            return Err(format!("{text:?} is no format"));
+            return Err(format!("{text:?} is not a format"));
         }
         Ok(spec)
     }
@@ -189,7 +190,7 @@ impl Spec {
             | (Value::Float(_), None) => self.real(value.as_f64().unwrap_or(f64::NAN)),
             (Value::Text(_), None | Some('s')) => Ok(self.text(&value.python_str())),
             (Value::Bool(_) | Value::Null, None) => Ok(self.text(&value.python_str())),
-            // Anything else has no format of its own in Python.
+            // Other values have no format in Python.
             (_, None) if self.is_plain() => Ok(value.python_str()),
             _ => refuse(),
         }
@@ -216,7 +217,7 @@ impl Spec {
             Some('X') => ("0X", format!("{size:X}")),
             Some('c') => {
                 let letter = u32::try_from(number).ok().and_then(char::from_u32);
-                let letter = letter.ok_or_else(|| format!("{number} is no character"))?;
+                let letter = letter.ok_or_else(|| format!("{number} is not a character code"))?;
                 return Ok(self.pad("", &letter.to_string(), '<'));
             }
             _ => ("", size.to_string()),
@@ -250,7 +251,7 @@ impl Spec {
                 Some('g' | 'n') => general(size, precision, 'e', self.alternate),
                 Some('G') => general(size, precision, 'E', self.alternate),
                 _ => match self.precision {
-                    // As `g`, but with at least one digit after the dot.
+                    // Like `g`, with at least one digit after the dot.
                     Some(precision) => {
                         let text = general(size, precision, 'e', false);
                         if text.contains(['.', 'e']) {
@@ -300,7 +301,7 @@ impl Spec {
         out
     }
 
-    /// Text after its sign, made as wide as it should be.
+    /// Pads `sign` and `text` to the width.
     fn pad(&self, sign: &str, text: &str, default: char) -> String {
         let lacks = self
             .width
@@ -320,7 +321,7 @@ impl Spec {
     }
 }
 
-/// A number with an exponent of two digits.
+/// Formats a number with an exponent of at least two digits.
 fn exponent(size: f64, precision: usize, letter: char) -> String {
     let text = format!("{size:.precision$e}");
     let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
@@ -329,7 +330,7 @@ fn exponent(size: f64, precision: usize, letter: char) -> String {
     format!("{digits}{letter}{sign}{:02}", power.abs())
 }
 
-/// A number with so many digits, with an exponent where it would be long.
+/// Formats with `precision` significant digits, with an exponent if it would be long.
 fn general(size: f64, precision: usize, letter: char, keep_zeros: bool) -> String {
     let precision = precision.max(1);
     let rounded = format!("{size:.*e}", precision - 1);
@@ -354,7 +355,7 @@ fn general(size: f64, precision: usize, letter: char, keep_zeros: bool) -> Strin
     }
 }
 
-/// Digits without the zeros behind the dot that say nothing.
+/// Removes trailing zeros after the dot.
 fn trimmed(digits: &str) -> &str {
     if digits.contains('.') {
         digits.trim_end_matches('0').trim_end_matches('.')
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_written_as_python_writes_them() {
+    fn fields_are_formatted_as_in_python() {
         for (template, wanted) in [
             (
                 "{n} {x} {s} {flag} {list}",
@@ -406,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_templates_are_refused() {
         for template in [
             "{",
             "}",

@@ -1,13 +1,12 @@
-//! JSON as Python's `json.dumps` writes it, for texts that are compared or kept.
+//! JSON as Python's `json.dumps` writes it, for texts that are compared or stored.
 //!
-//! Invariant: what is written is JSON of the same value. Dictionaries have lost the order in which they were made; those of detections are
-//! written in the peer's, others by name.
+//! - Members of detections are in the peer's order, other members sorted by name.
 
 use serde_json::{Map, Value as Json};
 
 use crate::workflow::values::python_text::python_float;
 
-/// Members of serialised detections in the peer's order.
+/// Members of detections in the peer's order.
 const ORDER: [&str; 22] = [
     "image",
     "predictions",
@@ -33,7 +32,6 @@ const ORDER: [&str; 22] = [
     "keypoints",
 ];
 
-/// The text of a value.
 pub(crate) fn python_json(value: &Json) -> String {
     let detections = value.get("image").is_some() && value.get("predictions").is_some();
     let mut out = String::new();
@@ -78,7 +76,7 @@ fn ordered(map: &Map<String, Json>, detections: bool) -> Vec<(&String, &Json)> {
     members
 }
 
-/// Text in quotes, in ASCII.
+/// Writes quoted text in ASCII.
 fn quoted(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
@@ -109,7 +107,7 @@ mod tests {
     use super::python_json;
 
     #[test]
-    fn it_is_written_as_python_writes_it() {
+    fn json_is_written_as_by_python() {
         let value = json!({"b": [1, 2.0, 1e-7, null, true], "a": "é\"\n😀"});
         assert_eq!(
             python_json(&value),
@@ -118,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn detections_are_written_in_the_peers_order() {
+    fn members_of_detections_are_in_the_peer_s_order() {
         let value = json!({
             "predictions": [{"class": "cat", "x": 1.5, "width": 3.0}],
             "image": {"height": 4, "width": 5},

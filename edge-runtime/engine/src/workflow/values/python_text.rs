@@ -1,9 +1,9 @@
-//! Texts of values as Python's `str()` and `repr()` write them.
+//! Text of values as Python's `str()` and `repr()` return it.
 
 use crate::workflow::values::value::Value;
 
 impl Value {
-    /// The text that Python's `str()` gives for a plain value, as the switch compares it.
+    /// Python's `str()`, used where the peer compares or prints values.
     #[must_use]
     pub fn python_str(&self) -> String {
         match self {
@@ -28,7 +28,7 @@ impl Value {
         }
     }
 
-    /// The text that Python's `repr()` gives, as it stands within a list.
+    /// Python's `repr()`, used within lists and dictionaries.
     pub(crate) fn python_repr(&self) -> String {
         match self {
             Self::Text(text) => python_quoted(text),
@@ -37,7 +37,7 @@ impl Value {
     }
 }
 
-/// A number as Python writes it: an exponent has a sign and two digits, and is written below 1e-4 and from 1e16.
+/// Python's text of a number: an exponent has a sign and two digits, below 1e-4 and from 1e16 on.
 pub(crate) fn python_float(f: f64) -> String {
     if !f.is_finite() {
         return f.to_string().to_lowercase();
@@ -59,7 +59,7 @@ pub(crate) fn python_float(f: f64) -> String {
     }
 }
 
-/// Text in the quotes that Python chooses.
+/// Quotes text as Python does.
 fn python_quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') {
         '"'
@@ -87,7 +87,7 @@ mod tests {
     use super::Value;
 
     #[test]
-    fn plain_values_print_as_python_prints_them() {
+    fn plain_values_print_as_in_python() {
         let text = |v: Value| v.python_str();
         assert_eq!(text(Value::Bool(true)), "True");
         assert_eq!(text(Value::Null), "None");

@@ -1,7 +1,8 @@
-//! Values that a step keeps, in the form in which they are saved.
+//! Values in saved state.
 //!
-//! Invariant: a value comes back as what it was, number by number. A picture is never saved, nor is a value nested deeper
-//! than [`DEEPEST`]: the state that holds one is left out as a whole.
+//! - Every number is restored exactly.
+//! - Pictures, and values nested deeper than [`MAX_DEPTH`], are not saved; the step's state is then
+//!   left out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use watchkeeper_vision::detections::Detections;
 use crate::workflow::values::image::VideoMeta;
 use crate::workflow::values::value::{Array, Value};
 
-/// Deepest nesting of lists and dictionaries that is saved.
-const DEEPEST: usize = 32;
+/// Maximum nesting of lists and dictionaries in saved state.
+const MAX_DEPTH: usize = 32;
 
 /// A value that is kept from one frame to a later one.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +42,7 @@ enum Form {
 
 impl Form {
     fn of(value: &Value, depth: usize) -> Result<Self, &'static str> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err("it holds a value that is nested too deeply");
         }
         Ok(match value {

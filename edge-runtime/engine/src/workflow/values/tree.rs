@@ -1,16 +1,16 @@
-//! Nested batches: a value, or a list of such, to any depth.
+//! Nested batches: a value, or lists of values to any depth.
 //!
-//! Invariant: writing at an index makes the levels above it; what was never written is missing, not null.
+//! - Writing at an index creates the levels above it.
+//! - An element that was never written is missing, not null.
 
 use serde_json::Value as Json;
 
 use crate::workflow::values::json::Writer;
 use crate::workflow::values::value::Value;
 
-/// A value or a batch of them.
 #[derive(Debug, Clone)]
 pub(crate) enum Tree<T> {
-    /// One element; `None` is missing.
+    /// One element; `None` if missing.
     Leaf(Option<T>),
     /// One level of a batch.
     Node(Vec<Tree<T>>),
@@ -23,7 +23,6 @@ impl<T> Default for Tree<T> {
 }
 
 impl<T> Tree<T> {
-    /// The part at `index`.
     pub(crate) fn at(&self, index: &[usize]) -> Option<&Self> {
         index.iter().try_fold(self, |tree, i| match tree {
             Self::Node(children) => children.get(*i),
@@ -31,7 +30,6 @@ impl<T> Tree<T> {
         })
     }
 
-    /// The value of a single element.
     pub(crate) fn leaf(&self) -> Option<&T> {
         match self {
             Self::Leaf(value) => value.as_ref(),
@@ -47,7 +45,7 @@ impl<T> Tree<T> {
         }
     }
 
-    /// How many elements the batch at `index` has.
+    /// Returns the number of elements of the batch at `index`.
     pub(crate) fn len_at(&self, index: &[usize]) -> usize {
         match self.at(index) {
             Some(Self::Node(children)) => children.len(),
@@ -55,7 +53,7 @@ impl<T> Tree<T> {
         }
     }
 
-    /// Whether a value in it passes the test.
+    /// Returns whether any value passes the test.
     pub(crate) fn any(&self, test: &dyn Fn(&T) -> bool) -> bool {
         match self {
             Self::Leaf(value) => value.as_ref().is_some_and(test),
@@ -85,12 +83,10 @@ impl<T> Tree<T> {
         }
     }
 
-    /// Puts one value at `index`.
     pub(crate) fn put(&mut self, index: &[usize], value: T) {
         *self.at_mut(index) = Self::Leaf(Some(value));
     }
 
-    /// Takes one value away from `index`, where there is one.
     pub(crate) fn take(&mut self, index: &[usize]) -> Option<T> {
         let mut tree = self;
         for i in index {
@@ -110,12 +106,11 @@ impl<T> Tree<T> {
         *self.at_mut(index) = Self::Leaf(None);
     }
 
-    /// Puts a part at `index`.
     pub(crate) fn replace(&mut self, index: &[usize], part: Self) {
         *self.at_mut(index) = part;
     }
 
-    /// Makes the part at `index` a batch of `len` elements, keeping those that are there.
+    /// Resizes the batch at `index` to `len` elements, keeping existing ones.
     pub(crate) fn resize(&mut self, index: &[usize], len: usize) {
         self.at_mut(index)
             .children_mut()
@@ -124,7 +119,7 @@ impl<T> Tree<T> {
 }
 
 impl Tree<Value> {
-    /// Makes elements missing that somebody else holds too.
+    /// Drops elements that are shared with other holders.
     pub(crate) fn forget_shared(&mut self) {
         match self {
             Self::Leaf(value) => {
@@ -136,7 +131,7 @@ impl Tree<Value> {
         }
     }
 
-    /// Unpacks `depth` levels of lists; what is no list there becomes a batch of none.
+    /// Unpacks `depth` levels of lists; a non-list becomes an empty batch.
     pub(crate) fn nest(value: &Value, depth: usize) -> Self {
         if depth == 0 {
             return Self::Leaf((!value.is_null()).then(|| value.clone()));
@@ -145,7 +140,7 @@ impl Tree<Value> {
         Self::Node(items.iter().map(|v| Self::nest(v, depth - 1)).collect())
     }
 
-    /// Packs it into lists; missing elements are left out, or null where the block takes them.
+    /// Packs the tree into lists; missing elements become null or are left out.
     pub(crate) fn group(&self, keep_missing: bool) -> Value {
         match self {
             Self::Leaf(value) => value.clone().unwrap_or_default(),
@@ -159,8 +154,9 @@ impl Tree<Value> {
         }
     }
 
-    /// Serialised, with `depth` levels of lists. As in the peer's results, a list ends with the last part that has an element, be it a missing
-    /// one, and where there is none the innermost list alone is empty.
+    /// Serialises `depth` levels of lists. As in the peer's results, a list ends with the last part
+    /// that has an element, even a missing one; without any element only the innermost list is
+    /// empty.
     pub(crate) fn to_json(&self, depth: usize, write: &Writer) -> Json {
         let Some(below) = depth.checked_sub(1) else {
             return self.leaf().map_or(Json::Null, |value| write.value(value));
@@ -180,7 +176,7 @@ impl Tree<Value> {
         }
     }
 
-    /// The same of every part by itself: rows of a result, of which none is left out.
+    /// Like [`Self::to_json`] for each row of a result; no row is left out.
     pub(crate) fn rows_to_json(&self, depth: usize, write: &Writer) -> Json {
         match (self, depth.checked_sub(1)) {
             (Self::Node(rows), Some(below)) => {
@@ -190,7 +186,7 @@ impl Tree<Value> {
         }
     }
 
-    /// Whether there is an element so many levels down.
+    /// Returns whether there is an element `depth` levels down.
     fn has_elements(&self, depth: usize) -> bool {
         match (self, depth.checked_sub(1)) {
             (_, None) => true,
@@ -213,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_ends_with_the_last_part_that_has_an_element() {
+    fn list_ends_with_the_last_part_with_an_element() {
         assert_eq!(
             told(json!([[], [1, null], [], []]), 2),
             json!([[], [1, null]])
@@ -225,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_element_the_innermost_list_is_empty() {
+    fn empty_batch_has_an_empty_innermost_list() {
         assert_eq!(told(json!([]), 1), json!([]));
         assert_eq!(told(json!([[], []]), 2), json!([[]]));
         assert_eq!(told(json!([]), 3), json!([[[]]]));
@@ -233,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_is_left_out() {
+    fn rows_to_json_keeps_empty_rows() {
         let rows = Tree::nest(&Value::from(json!([[], [1], []])), 2);
         assert_eq!(
             rows.rows_to_json(2, &Writer::default()),

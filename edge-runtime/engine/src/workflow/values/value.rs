@@ -1,6 +1,6 @@
-//! Values: what flows between steps.
+//! Values: the data that flows between steps.
 //!
-//! Invariant: a [`Value`] is cheap to clone (a number or a reference count) and never changes once it is in a slot.
+//! - A [`Value`] is cheap to clone (a number or a reference count) and immutable once in a slot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,48 +12,39 @@ use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::values::image::{ImageValue, VideoMeta};
 
-/// One value in a slot.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(from = "serde_json::Value")]
 pub enum Value {
-    /// Nothing.
     #[default]
     Null,
-    /// True or false.
     Bool(bool),
-    /// A whole number.
     Int(i64),
-    /// Any other number.
     Float(f64),
-    /// Text.
     Text(Arc<str>),
-    /// A list.
     List(Arc<Vec<Value>>),
-    /// A dictionary, ordered by key.
+    /// A dictionary, sorted by key.
     Dict(Arc<BTreeMap<Arc<str>, Value>>),
-    /// The boxes of one picture.
+    /// The detections of one picture.
     Detections(Arc<Detections>),
-    /// One box of them, inside the query language.
+    /// One of the detections, inside the query language.
     Detection(Arc<Detections>, usize),
-    /// A picture.
     Image(Arc<ImageValue>),
-    /// Where a frame stands in its video.
+    /// Position of a frame in its video.
     Meta(Arc<VideoMeta>),
     /// Bytes, such as a file in memory.
     Bytes(Arc<[u8]>),
-    /// Numbers in rows and columns: an embedding, a depth map.
+    /// A numeric array, such as an embedding or a depth map.
     Array(Arc<Array>),
-    /// A moment.
     Time(jiff::Timestamp),
-    /// A secret, by the name under which the host keeps it. What it is, nobody here knows.
+    /// A secret, by the name under which the host keeps it; its text is unknown here.
     Secret(Arc<str>),
 }
 
-/// Numbers in any number of dimensions.
+/// A numeric array of any number of dimensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "(Vec<usize>, Vec<f32>)", into = "(Vec<usize>, Vec<f32>)")]
 pub struct Array {
-    /// Length of each dimension; their product is the length of the data.
+    /// Length of each dimension; the product is the length of `data`.
     shape: Vec<usize>,
     data: Vec<f32>,
 }
@@ -69,20 +60,19 @@ impl TryFrom<(Vec<usize>, Vec<f32>)> for Array {
 
     fn try_from((shape, data): (Vec<usize>, Vec<f32>)) -> Result<Self, String> {
         let count = data.len();
-        let wrong = format!("{count} numbers don't make an array of {shape:?}");
+        let wrong = format!("{count} numbers don't fit an array of shape {shape:?}");
         Self::new(shape, data).ok_or(wrong)
     }
 }
 
 impl Array {
-    /// Numbers by rows, the last dimension running fastest; `None` where their count is not the product of `shape`.
+    /// Creates an array in row-major order; `None` if `shape` does not match the length.
     #[must_use]
     pub fn new(shape: Vec<usize>, data: Vec<f32>) -> Option<Self> {
         let count = shape.iter().try_fold(1_usize, |n, d| n.checked_mul(*d))?;
         (count == data.len()).then_some(Self { shape, data })
     }
 
-    /// A single row of numbers.
     #[must_use]
     pub fn row(data: Vec<f32>) -> Self {
         Self {
@@ -91,13 +81,12 @@ impl Array {
         }
     }
 
-    /// Length of each dimension.
     #[must_use]
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The numbers, the last dimension running fastest.
+    /// The numbers in row-major order.
     #[must_use]
     pub fn data(&self) -> &[f32] {
         &self.data
@@ -189,7 +178,8 @@ impl From<Detections> for Value {
     }
 }
 
-/// The moment so many seconds after the Unix epoch, to the microsecond; none in years that cannot be told.
+/// Time from seconds since the Unix epoch, to the microsecond; `None` outside of the supported
+/// years.
 pub(crate) fn moment(seconds: f64) -> Option<jiff::Timestamp> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -200,20 +190,17 @@ pub(crate) fn moment(seconds: f64) -> Option<jiff::Timestamp> {
 }
 
 impl Value {
-    /// A list of values.
     #[must_use]
     pub fn list(items: Vec<Self>) -> Self {
         Self::List(Arc::new(items))
     }
 
-    /// A dictionary.
     #[must_use]
     pub fn dict<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         let entries = entries.into_iter().map(|(key, value)| (key.into(), value));
         Self::Dict(Arc::new(entries.collect()))
     }
 
-    /// The entry of a dictionary.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
@@ -243,7 +230,7 @@ impl Value {
         }
     }
 
-    /// Whether these are detections, or this is a picture, that is in more than one place.
+    /// Returns whether it is detections or a picture with more than one holder.
     #[must_use]
     pub(crate) fn is_shared(&self) -> bool {
         match self {
@@ -253,13 +240,12 @@ impl Value {
         }
     }
 
-    /// Whether it is [`Value::Null`].
     #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// The number, counting a boolean as 0 or 1 the way Python does.
+    /// Returns the number; a boolean counts as 0 or 1, as in Python.
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -274,7 +260,7 @@ impl Value {
         }
     }
 
-    /// The whole number, also where it is written as `2.0`.
+    /// Returns the integer, also of a float without fraction.
     #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match self {
@@ -289,7 +275,6 @@ impl Value {
         }
     }
 
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
@@ -298,7 +283,6 @@ impl Value {
         }
     }
 
-    /// The items of a list.
     #[must_use]
     pub fn as_list(&self) -> Option<&[Self]> {
         match self {
@@ -307,7 +291,7 @@ impl Value {
         }
     }
 
-    /// The numbers of a list of numbers, or of an array, in order.
+    /// Returns the numbers of a list or array, in order.
     #[must_use]
     pub fn as_numbers(&self) -> Option<Vec<f64>> {
         match self {
@@ -317,7 +301,6 @@ impl Value {
         }
     }
 
-    /// The one box, of a value that stands for one.
     #[must_use]
     pub fn as_detection(&self) -> Option<&Detection> {
         match self {
@@ -326,7 +309,7 @@ impl Value {
         }
     }
 
-    /// The point written as `[x, y]`, in pixels.
+    /// Returns the point of `[x, y]`, in pixels.
     #[must_use]
     pub fn as_point(&self) -> Option<Point> {
         match self.as_list()? {
@@ -335,13 +318,13 @@ impl Value {
         }
     }
 
-    /// The points written as `[[x, y], …]`, in pixels.
+    /// Returns the points of `[[x, y], …]`, in pixels.
     #[must_use]
     pub fn as_points(&self) -> Option<Vec<Point>> {
         self.as_list()?.iter().map(Self::as_point).collect()
     }
 
-    /// One polygon `[[x, y], …]`, or a list of them.
+    /// Returns the polygon of `[[x, y], …]`, or those of a list of polygons.
     ///
     /// # Errors
     /// If there is no polygon, or one has fewer than three points.
@@ -363,7 +346,7 @@ impl Value {
         Ok(list)
     }
 
-    /// Equality as Python has it: numbers by value whatever their type, everything else by content.
+    /// Python's equality: numbers by value whatever their type, everything else by content.
     #[must_use]
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {

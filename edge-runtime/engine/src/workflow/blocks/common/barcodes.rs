@@ -1,6 +1,5 @@
-//! What the blocks that read codes made for machines share: how they are declared, and the boxes that they give.
-//!
-//! How codes are read is [`imaging::codes`].
+//! Declaration and behaviour of the blocks that read barcodes; see [`imaging::codes`] for the
+//! reading.
 
 use std::sync::Arc;
 
@@ -13,10 +12,10 @@ use watchkeeper_vision::imaging::codes::Code;
 use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Role};
 
-/// Under which the text of a code is attached to its box.
+/// Member of a box's data that holds the code's text.
 const TEXT: &str = "data";
 
-/// The declaration of one of them.
+/// Declares such a block.
 pub(crate) const fn manifest(
     name: &'static str,
     summary: &'static str,
@@ -36,7 +35,7 @@ pub(crate) const fn manifest(
     }
 }
 
-/// A step that gives a box of this class for each code that `read` finds.
+/// Builds a step that makes a box of class `class` for each code found by `read`.
 pub(crate) fn reading(class: &'static str, read: fn(&GrayImage) -> Vec<Code>) -> Box<dyn Instance> {
     Box::new(Reading { class, read })
 }

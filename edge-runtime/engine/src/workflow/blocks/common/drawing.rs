@@ -1,7 +1,8 @@
-//! What a visualization makes: a picture with something drawn on it, rendered when someone looks.
+//! Visualizations: pictures with something drawn on them, rendered on demand.
 //!
-//! Invariant: running a workflow touches no pixel. A [`Drawing`] keeps what it is about (shared, immutable) and is rendered
-//! at most once, with one copy of the frame for a whole chain of visualizations.
+//! - Running a workflow touches no pixel.
+//! - A [`Drawing`] is immutable and rendered at most once, with one copy of the frame for a whole
+//!   chain of visualizations.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -33,9 +34,7 @@ impl fmt::Debug for Drawing {
     }
 }
 
-/// Something that can be drawn.
 pub(crate) trait Paint: Send + Sync {
-    /// Draws it.
     fn paint(&self, canvas: &mut Canvas<'_>);
 }
 
@@ -45,7 +44,7 @@ impl<F: Fn(&mut Canvas<'_>) + Send + Sync> Paint for F {
     }
 }
 
-/// What several blocks draw, or what blocks hand on to be drawn.
+/// Shapes that several blocks draw.
 #[derive(Debug)]
 pub(crate) enum Ink {
     Boxes {
@@ -80,7 +79,7 @@ pub(crate) enum Ink {
     },
 }
 
-/// What a label says.
+/// Content of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LabelText {
     Class,
@@ -91,11 +90,11 @@ pub(crate) enum LabelText {
     Area,
     Track,
     TimeInZone,
-    /// Ours: what it is, which one, how sure.
+    /// Class, track and confidence; our own variant.
     ClassTrackAndConfidence,
 }
 
-/// Names of [`LabelText`], as definitions write them.
+/// Names of [`LabelText`] in definitions.
 pub(crate) const LABEL_TEXTS: Shape = Shape::Choice(&[
     "Class",
     "Confidence",
@@ -111,7 +110,7 @@ pub(crate) const LABEL_TEXTS: Shape = Shape::Choice(&[
 ]);
 
 impl LabelText {
-    /// Reads a name. Areas are those of boxes as long as there are no masks.
+    /// Parses a name. Without a mask, the area is that of the box.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         Ok(match name {
             "Class" => Self::Class,
@@ -123,7 +122,7 @@ impl LabelText {
             "Tracker Id" => Self::Track,
             "Time In Zone" => Self::TimeInZone,
             "Class, Tracker Id and Confidence" => Self::ClassTrackAndConfidence,
-            other => return Err(format!("{other:?} is no text of a label")),
+            other => return Err(format!("{other:?} is not a label text")),
         })
     }
 
@@ -222,7 +221,7 @@ impl Drawing {
     }
 }
 
-/// Puts the picture in property 0 with `ink` on it into output 0.
+/// Sets output 0 to the picture of property 0 with `ink` drawn on it.
 pub(crate) fn put(call: &mut Call<'_>, ink: impl Paint + 'static) -> Result<(), String> {
     let image = call.image(0)?;
     let drawing = Drawing {
@@ -237,8 +236,8 @@ pub(crate) fn put(call: &mut Call<'_>, ink: impl Paint + 'static) -> Result<(), 
     Ok(())
 }
 
-/// Draws something for each detection in property [`PREDICTIONS_INDEX`], in its colour. The size is that of the picture in
-/// which they were found.
+/// Draws each detection of property [`PREDICTIONS_INDEX`] in its colour, scaled to the picture in
+/// which it was found.
 pub(crate) fn each(
     call: &mut Call<'_>,
     draw: impl Fn(&mut Canvas<'_>, &Detection, [u32; 2], Color) + Send + Sync + 'static,
@@ -252,7 +251,7 @@ pub(crate) fn each(
     })
 }
 
-/// Which pixels a detection covers: those of its mask, else those of its box.
+/// Pixels covered by a detection: its mask, or its box.
 pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
     match d.mask() {
         Some(mask) => mask.bitmap(size),
@@ -264,8 +263,8 @@ pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
     }
 }
 
-/// The properties that every visualization of detections begins with. Palettes are accepted and the box's own colours,
-/// which people with any colour vision can tell apart, are used.
+/// First properties of every visualization. Palettes are accepted but not used: our own colours can
+/// be told apart with any colour vision.
 pub(crate) const IMAGE: Property =
     Property::data("image", "the picture to draw on", &[Kind::Image]).alias(&["images"]);
 pub(crate) const COPY: Property = Property::value(
@@ -277,13 +276,13 @@ pub(crate) const COPY: Property = Property::value(
 .or(Or::Bool(true));
 pub(crate) const PREDICTIONS: Property =
     Property::data("predictions", "what to draw", ANY_DETECTIONS);
-/// [`PREDICTIONS`] of those that draw outlines, which only masks have.
+/// [`PREDICTIONS`] for blocks that draw outlines of masks.
 pub(crate) const MASKS: Property = Property::data(
     "predictions",
     "what to draw",
     &[Kind::InstanceSegmentation, Kind::RleInstanceSegmentation],
 );
-/// How much of a colour is seen of what is drawn.
+/// Opacity of the colour.
 pub(crate) const OPACITY: Property = Property::value(
     "opacity",
     "how opaque the colour is, 0 to 1",
@@ -291,7 +290,6 @@ pub(crate) const OPACITY: Property = Property::value(
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.5));
-/// How wide lines are.
 pub(crate) const THICKNESS: Property = Property::value(
     "thickness",
     "width of the line in pixels",
@@ -349,30 +347,30 @@ pub(crate) const COLOR_AXIS: Property = Property::value(
 )
 .or(Or::Text("CLASS"));
 pub(crate) const OUTPUTS: &[Output] = &[Output::new("image", &[Kind::Image])];
-/// Position of [`PREDICTIONS`] in the property lists.
+/// Index of [`PREDICTIONS`] in the properties.
 pub(crate) const PREDICTIONS_INDEX: usize = 2;
-/// Position of [`COLOR_AXIS`] in the property lists.
+/// Index of [`COLOR_AXIS`] in the properties.
 pub(crate) const COLOR_AXIS_INDEX: usize = 6;
 
-/// What decides the colour of a box.
+/// Returns what decides the colour of a box.
 pub(crate) fn color_by(call: &Call<'_>) -> Result<ColorBy, String> {
     match call.text(COLOR_AXIS_INDEX)? {
         "INDEX" => Ok(ColorBy::Index),
         "CLASS" => Ok(ColorBy::Class),
         "TRACK" => Ok(ColorBy::Track),
         other => Err(format!(
-            "{other:?} is no axis of colours; use INDEX, CLASS or TRACK"
+            "{other:?} is not a colour axis; use INDEX, CLASS or TRACK"
         )),
     }
 }
 
-/// A colour as definitions write it: `#5bb573`, `#5b7`, `rgb(91, 181, 115)` or one of a few names.
+/// Parses a colour: `#5bb573`, `#5b7`, `rgb(91, 181, 115)` or one of a few names.
 pub(crate) fn color(text: &str) -> Result<Color, String> {
-    let wrong = || format!("{text:?} is no colour; write #rrggbb, rgb(r, g, b) or a name");
+    let wrong = || format!("{text:?} is not a colour; write #rrggbb, rgb(r, g, b) or a name");
     let hex = |digits: &str| u8::from_str_radix(digits, 16).map_err(|_| wrong());
     let lower = text.trim().to_ascii_lowercase();
     if let Some(digits) = lower.strip_prefix('#') {
-        // `from_str_radix` would take a sign for a digit.
+        // `from_str_radix` would accept a sign.
         if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(wrong());
         }
@@ -413,7 +411,7 @@ pub(crate) fn color(text: &str) -> Result<Color, String> {
     })
 }
 
-/// A colour as text, or as a list of red, green and blue.
+/// Parses a colour from text or from a list of red, green and blue.
 pub(crate) fn color_of_value(value: &Value) -> Result<Color, String> {
     if let Some(text) = value.as_str() {
         return color(text);
@@ -427,7 +425,7 @@ pub(crate) fn color_of_value(value: &Value) -> Result<Color, String> {
     .ok_or_else(|| "a colour is [red, green, blue], each from 0 to 255, or text".to_owned())
 }
 
-/// What all visualizations have in common.
+/// Defaults of all visualizations.
 pub(crate) const BASE: Manifest = Manifest {
     name: "",
     category: "visualization",

@@ -1,7 +1,6 @@
-//! Which tracks a step has met before, so that it can tell new objects from known ones.
+//! Remembers tracks, so that a step can tell new objects from known ones.
 //!
-//! Owns what a step that tracks keeps for each video beside its tracker, and how its outputs are told apart by it.
-//! Invariant: at most as many identities are remembered as the step says; the one that was met first goes first.
+//! - At most as many tracks as the step's property allows; the oldest is evicted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,45 +13,43 @@ use watchkeeper_vision::detections::Detections;
 use crate::workflow::block_api::block::{Call, Setup};
 use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Property};
 
-/// Most identities remembered, unless the step says otherwise.
+/// Default number of remembered tracks.
 const USUAL_SIZE: i64 = 16_384;
 
-/// By which a step says how many are remembered.
+/// Property with the number of remembered tracks.
 pub(crate) const CACHE_SIZE: Property = Property::literal(
     "instances_cache_size",
-    "how many identities are remembered to tell new ones from known ones",
+    "number of tracks remembered to tell new objects from known ones",
     INTEGER,
 )
 .or(Or::Int(USUAL_SIZE));
 
-/// How many identities a step remembers: none where it says a number below zero.
+/// Number of tracks that a step remembers; 0 for a negative number.
 pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
     let size = setup.literals.get(CACHE_SIZE.name).and_then(Json::as_i64);
     usize::try_from(size.unwrap_or(USUAL_SIZE)).unwrap_or(0)
 }
 
-/// A video as a step that tracks knows it.
+/// State of one video in a tracking step.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Video<T> {
-    /// What follows its objects.
     pub(crate) tracker: T,
-    /// Which of them were met.
     pub(crate) instances: Instances,
 }
 
-/// The latest identities.
+/// The latest tracks.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(from = "Saved")]
 pub(crate) struct Instances {
     size: usize,
-    /// As they were met.
+    /// In order of first sighting.
     order: VecDeque<TrackId>,
-    /// The same, sorted: trackers number upwards, so a new one goes to the end.
+    /// The tracks, sorted: trackers count upwards, so a new one goes to the end.
     #[serde(skip_serializing)]
     known: Vec<TrackId>,
 }
 
-/// What is saved of them.
+/// Their saved form.
 #[derive(Deserialize)]
 struct Saved {
     size: usize,
@@ -70,9 +67,8 @@ impl From<Saved> for Instances {
 }
 
 impl Instances {
-    /// Remembers up to `size` identities.
     pub(crate) fn new(size: usize) -> Self {
-        // Asked for at once, so that it doesn't grow while pictures come; what is never used costs no memory.
+        // Allocated at once, so that it does not grow while frames arrive.
         let room = size.min(usize::try_from(USUAL_SIZE).unwrap_or(0)) + 1;
         Self {
             size,
@@ -81,8 +77,8 @@ impl Instances {
         }
     }
 
-    /// The boxes whose track is met for the first time, and the others: outputs 1 and 2 of every step that tracks, in the
-    /// memory that they had in the last frame.
+    /// Splits boxes into those of new tracks and those of known ones: outputs 1 and 2 of every
+    /// tracking step, in the memory of the last frame's.
     pub(crate) fn told_apart(
         &mut self,
         tracked: &Detections,
@@ -97,7 +93,7 @@ impl Instances {
         [fresh, known]
     }
 
-    /// Adds boxes whose track is met for the first time to `fresh`, and the others with a track to `known`.
+    /// Adds boxes of new tracks to `fresh` and those of known tracks to `known`.
     fn split(&mut self, tracked: &Detections, fresh: &mut Detections, known: &mut Detections) {
         (fresh.size, known.size) = (tracked.size, tracked.size);
         for d in &tracked.boxes {
@@ -107,7 +103,7 @@ impl Instances {
         }
     }
 
-    /// Notes a track; true when it was not known.
+    /// Adds a track; returns whether it is new.
     fn note(&mut self, track: TrackId) -> bool {
         let Err(place) = self.known.binary_search(&track) else {
             return false;
@@ -156,7 +152,7 @@ mod tests {
         assert_eq!(restored.known.capacity(), instances.known.capacity());
         for restored in [&mut instances, &mut restored] {
             assert_eq!(new_ones(restored, &[9, 5, 7]), [7]);
-            // 5 was met first and made room for 7.
+            // 5 was first and was evicted for 7.
             assert_eq!(new_ones(restored, &[2, 5]), [5]);
         }
     }
@@ -167,7 +163,7 @@ mod tests {
         assert_eq!(new_ones(&mut instances, &[1, 2]), [1, 2]);
         assert!(new_ones(&mut instances, &[2, 1]).is_empty());
         assert_eq!(new_ones(&mut instances, &[3]), [3]);
-        // 1 was met first and made room for 3.
+        // 1 was first and was evicted for 3.
         assert_eq!(new_ones(&mut instances, &[1]), [1]);
     }
 }

@@ -1,6 +1,7 @@
-//! JSON in what a language model said: in a fenced block, in the middle of prose, or as values one after the other.
+//! Finds JSON in the answer of a language model: in a fenced block, within prose, or as a sequence
+//! of values.
 //!
-//! Invariant: nothing is made up: what is found is a document that stands in the text as it is.
+//! - Only documents that are in the text as such are found; nothing is completed.
 
 use std::sync::LazyLock;
 
@@ -10,15 +11,15 @@ use serde_json::Value as Json;
 use crate::workflow::block_api::manifest::Property;
 use crate::workflow::language::kinds::Kind;
 
-/// The properties that every reader of what a model said begins with.
+/// First properties of every block that reads an LLM's answer.
 pub(crate) const IMAGE: Property = Property::data(
     "image",
-    "the picture that the model was asked about",
+    "the picture that the language model described",
     &[Kind::Image],
 );
 pub(crate) const VLM_OUTPUT: Property = Property::data(
     "vlm_output",
-    "what the model said",
+    "the answer of the language model",
     &[Kind::LanguageModelOutput],
 );
 
@@ -36,13 +37,13 @@ static ANY_FENCE: LazyLock<Regex> =
 static FENCE_LINE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?m)^[ \t]*```[a-zA-Z0-9_+-]*[ \t]*$"));
 
-/// The first fenced block that says it is JSON, else the whole text.
+/// Returns the first fenced JSON block, or the whole text.
 pub(crate) fn fenced(text: &str) -> &str {
     let block = JSON_FENCE.captures(text).and_then(|c| c.get(1));
     block.map_or(text, |m| m.as_str())
 }
 
-/// The dictionary or list in a text; none where there is none that can be told apart from what is around it.
+/// Returns the dictionary or list in a text, if it can be delimited.
 pub(crate) fn payload(text: &str) -> Option<Json> {
     let bare = FENCE_LINE.replace_all(text, "");
     let in_fence = |fence: &Regex| Some(fence.captures(text)?.get(1)?.as_str().to_owned());
@@ -61,18 +62,18 @@ pub(crate) fn payload(text: &str) -> Option<Json> {
         .or_else(|| outermost(&bare, '{', '}'))
 }
 
-/// The whole text as a dictionary or a list.
+/// Parses the whole text as a dictionary or a list.
 fn document(text: &str) -> Option<Json> {
     let json: Json = serde_json::from_str(text).ok()?;
     (json.is_object() || json.is_array()).then_some(json)
 }
 
-/// From the first opening bracket to the last closing one.
+/// Parses from the first opening to the last closing bracket.
 fn outermost(text: &str, open: char, close: char) -> Option<Json> {
     document(text.get(text.find(open)?..=text.rfind(close)?)?)
 }
 
-/// Dictionaries and lists with nothing but commas and blanks between them, as one list.
+/// Parses dictionaries and lists separated by commas and blanks as one list.
 fn sequence(text: &str) -> Option<Json> {
     let is_gap = |t: &str| t.chars().all(|c| c.is_whitespace() || c == ',');
     let mut entries = Vec::new();
@@ -91,7 +92,7 @@ fn sequence(text: &str) -> Option<Json> {
         found = true;
         rest = from.get(length..)?;
     }
-    // One closing bracket too many is forgiven.
+    // One extra closing bracket is accepted.
     let tail = match rest.split_once(']') {
         Some((before, after)) if is_gap(before) => after,
         _ => rest,
@@ -99,14 +100,14 @@ fn sequence(text: &str) -> Option<Json> {
     (found && is_gap(tail)).then_some(Json::Array(entries))
 }
 
-/// The value at the beginning of a text, and its length in bytes.
+/// Parses the value at the start of a text and returns its length in bytes.
 fn first_value(text: &str) -> Option<(Json, usize)> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Json>();
     let value = stream.next()?.ok()?;
     Some((value, stream.byte_offset()))
 }
 
-/// Every dictionary in a text that has all of these fields, for text that was cut off in the middle of a list.
+/// Returns every dictionary in a text with all of these fields, for answers cut off within a list.
 pub(crate) fn entries_with(text: &str, fields: &[&str]) -> Vec<Json> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -126,7 +127,7 @@ pub(crate) fn entries_with(text: &str, fields: &[&str]) -> Vec<Json> {
     found
 }
 
-/// A number, also where it is written as text.
+/// A number, also from text.
 pub(crate) fn number(json: &Json) -> Option<f64> {
     match json {
         Json::String(text) => text.trim().parse().ok(),
@@ -134,7 +135,7 @@ pub(crate) fn number(json: &Json) -> Option<f64> {
     }
 }
 
-/// A score, cut to `0.0..=1.0`.
+/// A score, limited to `0.0..=1.0`.
 pub(crate) fn confidence(json: &Json) -> Option<f64> {
     number(json).map(|n| n.clamp(0.0, 1.0))
 }

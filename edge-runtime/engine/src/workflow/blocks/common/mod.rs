@@ -1,4 +1,4 @@
-//! What several blocks share: properties, state by video, drawing, effects, formats of text.
+//! Shared by several blocks: properties, state per video, drawing, effects, text formats.
 
 pub(crate) mod barcodes;
 pub(crate) mod drawing;

@@ -1,6 +1,6 @@
-//! State kept for each video that goes through one step, and the properties by which such a step knows its video.
+//! State per video within one step, and the properties that identify the video.
 //!
-//! Invariant: at most [`MAX_VIDEOS`] states; a video keeps its own from frame to frame until it is forgotten.
+//! - At most [`MAX_VIDEOS`] states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,24 +10,23 @@ use serde::{Deserialize, Serialize};
 use crate::workflow::block_api::manifest::Property;
 use crate::workflow::language::kinds::Kind;
 
-/// The frame, which knows its place in its video.
+/// The frame, with its position in its video.
 pub(crate) const FRAME: Property = Property::data("image", "the frame", &[Kind::Image]);
-/// That place alone, as the first versions of the peer's blocks have it.
+/// Only that position, as in the first versions of the peer's blocks.
 pub(crate) const METADATA: Property = Property::data(
     "metadata",
-    "where the frame stands in its video",
+    "position of the frame in its video",
     &[Kind::VideoMetadata],
 );
-/// Kinds of detections with a box and perhaps a mask.
+/// Kinds of detections with a box and optionally a mask.
 pub(crate) const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
-/// Boxes of the frame that know which object they are.
+/// Detections with track ids.
 pub(crate) const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
 
-/// Most videos one step remembers; when there are more, the one that comes first in the alphabet is forgotten, as a
-/// pipeline watches one.
+/// Maximum number of videos per step; beyond it, the alphabetically first is evicted. A pipeline
+/// has one.
 pub(crate) const MAX_VIDEOS: usize = 64;
 
-/// One state per video, made when the video is first seen.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct PerVideo<T>(BTreeMap<Arc<str>, T>);
@@ -39,7 +38,7 @@ impl<T> Default for PerVideo<T> {
 }
 
 impl<T> PerVideo<T> {
-    /// The state for `video`, made by `make` if there is none.
+    /// Returns the state of `video`, created by `make` if missing.
     pub(crate) fn get(
         &mut self,
         video: &Arc<str>,

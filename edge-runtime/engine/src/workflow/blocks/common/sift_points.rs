@@ -1,7 +1,4 @@
-//! Points of pictures as values, for the blocks that find and compare them; how they are found is
-//! [`imaging::sift`].
-//!
-//! Owns their form as values, which is the peer's, and the picture that shows them.
+//! SIFT keypoints as values in the peer's form, and drawn on a picture; see [`imaging::sift`].
 
 use std::sync::Arc;
 
@@ -13,17 +10,17 @@ use watchkeeper_vision::imaging::{self, Plane};
 use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::value::{Array, Value};
 
-/// Radius of a drawn point in pixels, and width of its line.
+/// Radius of a drawn keypoint and width of its line, in pixels.
 const RADIUS: f64 = 3.0;
 const LINE: f64 = 1.0;
 
-/// Points, each with what is around it.
+/// Keypoints with their descriptors.
 pub(crate) type Found = Vec<(Keypoint, Descriptor)>;
 
-/// The points of a picture.
+/// Finds the keypoints of a picture.
 ///
 /// # Errors
-/// Where the picture is too large to look for them.
+/// If the picture is too large.
 pub(crate) fn of(image: &ImageValue) -> Result<Found, String> {
     let [width, height] = image.size();
     if width as usize * height as usize > MOST_PIXELS {
@@ -35,7 +32,7 @@ pub(crate) fn of(image: &ImageValue) -> Result<Found, String> {
     Ok(sift::features(&grey))
 }
 
-/// The points as a list of dictionaries.
+/// The keypoints as a list of dictionaries.
 pub(crate) fn list(found: &[(Keypoint, Descriptor)]) -> Value {
     let number = |n: f32| Value::Float(f64::from(n));
     let one = |(k, _): &(Keypoint, Descriptor)| {
@@ -45,14 +42,14 @@ pub(crate) fn list(found: &[(Keypoint, Descriptor)]) -> Value {
             ("angle", number(k.angle)),
             ("response", number(k.response)),
             ("octave", Value::Int(k.octave.into())),
-            // Points have no classes here.
+            // Keypoints have no class.
             ("class_id", Value::Int(-1)),
         ])
     };
     Value::list(found.iter().map(one).collect())
 }
 
-/// A row of numbers for each point; nothing where there are no points.
+/// The descriptors as rows of an array; null without keypoints.
 pub(crate) fn descriptors(found: &[(Keypoint, Descriptor)]) -> Value {
     let numbers = found
         .iter()
@@ -62,7 +59,7 @@ pub(crate) fn descriptors(found: &[(Keypoint, Descriptor)]) -> Value {
     array.filter(|_| width > 0).map_or(Value::Null, Value::from)
 }
 
-/// The picture without its colours, with a circle around each point.
+/// The picture in grey, with a circle around each keypoint.
 pub(crate) fn drawn(image: &ImageValue, found: &[(Keypoint, Descriptor)]) -> ImageValue {
     let places: Arc<[Point]> = found.iter().map(|(k, _)| k.point()).collect();
     image.changed(image.size(), move |pixels| {

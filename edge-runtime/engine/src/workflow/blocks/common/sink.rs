@@ -1,7 +1,7 @@
-//! What all sinks have in common: they are switched off, rest between two messages, and hand over what is to be done.
+//! Common behaviour of sinks: a switch, a cool-down, and effects.
 //!
-//! Invariant: a sink waits for nothing. What it wants done outside is an [`Effect`]; the program around the workflow takes it
-//! over or says why not, and both are told in the outputs of the step.
+//! - A sink never blocks. It emits an [`Effect`]; the host queues it or refuses, and the step's
+//!   outputs report which.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::workflow::uql::named_operations;
 use crate::workflow::values::codec;
 use crate::workflow::values::value::Value;
 
-/// What most sinks put out.
+/// Outputs of most sinks.
 pub(crate) const OUTPUTS: &[Output] = &[
     Output::new("error_status", &[Kind::Boolean]),
     Output::new("throttling_status", &[Kind::Boolean]),
@@ -28,39 +28,40 @@ pub(crate) const OUTPUTS: &[Output] = &[
 ];
 pub(crate) const FIRE_AND_FORGET: Property = Property::value(
     "fire_and_forget",
-    "kept for compatibility: what is sent is handed over, and never waited for",
+    "kept for compatibility: sending never blocks",
     Shape::Boolean,
     &[Kind::Boolean],
 )
 .or(Or::Bool(true));
 pub(crate) const DISABLE_SINK: Property = Property::value(
     "disable_sink",
-    "whether nothing is sent",
+    "whether the sink is switched off",
     Shape::Boolean,
     &[Kind::Boolean],
 )
 .or(Or::Bool(false));
 pub(crate) const COOLDOWN: Property = Property::value(
     "cooldown_seconds",
-    "seconds to rest between two messages",
+    "minimum seconds between two messages",
     INTEGER,
     &[Kind::Integer],
 )
 .or(Or::Int(5));
-/// The same of sinks that may share their rest with others: a quarter of an hour at most.
+/// [`COOLDOWN`] of sinks that may share it, up to 15 minutes.
 pub(crate) const SHARED_COOLDOWN: Property = Property {
     shape: Shape::Integer(0, 15 * 60),
     ..COOLDOWN
 };
 pub(crate) const COOLDOWN_SESSION_KEY: Property = Property::literal(
     "cooldown_session_key",
-    "steps with the same key rest together",
+    "steps with the same key share a cool-down",
     Shape::Text,
 );
-/// What a message says, with holes for its parameters: see [`message`](crate::workflow::blocks::common::template).
+/// Text of a message, with placeholders; see
+/// [`template`](crate::workflow::blocks::common::template).
 pub(crate) const MESSAGE: Property = Property::literal(
     "message",
-    "what it says; {{ $parameters.name }} stands for a parameter",
+    "text of the message; {{ $parameters.name }} inserts a parameter",
     Shape::Text,
 );
 pub(crate) const MESSAGE_PARAMETERS: Property = Property::value(
@@ -73,59 +74,58 @@ pub(crate) const MESSAGE_PARAMETERS: Property = Property::value(
 .or(Or::EmptyDict);
 pub(crate) const MESSAGE_PARAMETERS_OPERATIONS: Property = named_operations(
     "message_parameters_operations",
-    "operations to do on parameters first",
+    "operations to apply to parameters first",
 );
-/// Files that go along with a message, of these kinds.
+/// Property with attachments of these kinds.
 pub(crate) const fn attached(kinds: &[Kind]) -> Property {
-    let about = "files that go along, by name";
+    let about = "attachments by name";
     Property::value("attachments", about, Shape::Dict, kinds)
         .of_selectors()
         .or(Or::EmptyDict)
 }
 pub(crate) const ATTACHMENTS: Property = attached(&[Kind::Text, Kind::Bytes]);
 
-/// What a sink that writes texts into files is told, whatever keeps the files.
+/// Properties of a sink that writes text files, wherever they are stored.
 pub(crate) const CONTENT: Property = Property::data("content", "what to write", &[Kind::Text]);
 pub(crate) const FILE_TYPE: Property = Property::literal(
     "file_type",
-    "what it is",
+    "type of the content",
     Shape::Choice(&["csv", "json", "txt"]),
 )
 .or(Or::Text("csv"));
 pub(crate) const OUTPUT_MODE: Property = Property::literal(
     "output_mode",
-    "whether each content has a file of its own, or all go into one",
+    "one file per content, or all contents in one file",
     Shape::Choice(&["append_log", "separate_files"]),
 );
 pub(crate) const FILE_NAME_PREFIX: Property = Property::value(
     "file_name_prefix",
-    "what the names of files begin with",
+    "prefix of file names",
     Shape::Text,
     &[Kind::Text],
 )
 .or(Or::Text("workflow_output"));
 pub(crate) const MAX_ENTRIES: Property = Property::value(
     "max_entries_per_file",
-    "contents after which a new file is begun",
+    "maximum contents per file",
     COUNT,
     &[Kind::Text],
 )
 .or(Or::Int(1024));
-/// What a sink puts out that never rests.
+/// Outputs of a sink without cool-down.
 pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
     Output::new("error_status", &[Kind::Boolean]),
     Output::new("message", &[Kind::Text]),
 ];
 
-/// A block that sends something, and tells in [`OUTPUTS`] how it went.
+/// A block that sends something and reports the result in [`OUTPUTS`].
 pub(crate) trait Sink: Send + Sync {
-    /// What it remembers.
     type State: Serialize + DeserializeOwned + Default + Send;
 
-    /// Sends it.
+    /// Sends one message.
     ///
     /// # Errors
-    /// Where a property is not what it has to be, so that there is nothing to send.
+    /// If a property is invalid, so that there is nothing to send.
     fn send(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String>;
 }
 
@@ -139,24 +139,24 @@ impl<T: Sink> Stateful for T {
     }
 }
 
-/// When a sink sent something last.
+/// Time of a sink's last message.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Rest(Option<Duration>);
 
 impl Rest {
-    /// Whether it is too early to send again.
+    /// Returns whether the cool-down is active.
     pub(crate) fn applies(&self, now: Duration, cooldown_s: f64) -> bool {
         self.0
             .is_some_and(|last| now.saturating_sub(last).as_secs_f64() < cooldown_s)
     }
 
-    /// Notes that something is sent now.
+    /// Starts the cool-down.
     pub(crate) fn begin(&mut self, now: Duration) {
         self.0 = Some(now);
     }
 }
 
-/// A rest that several steps share, by the key of their session.
+/// A cool-down shared by several steps, by key.
 #[derive(Debug)]
 pub(crate) struct Session {
     service: Arc<str>,
@@ -164,7 +164,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The session of this key with a service.
+    /// Returns the session of a key with a service.
     pub(crate) fn of(key: &str, service: &str) -> Self {
         Self {
             service: format!("cooldown of {service}").into(),
@@ -172,35 +172,35 @@ impl Session {
         }
     }
 
-    /// Whether it is too early to send again.
+    /// Returns whether the cool-down is active.
     pub(crate) fn rests(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
         let last = call.shared.get(&self.service, &self.key);
         last.and_then(Value::as_f64)
             .is_some_and(|last| call.now.as_secs_f64() - last < cooldown_s)
     }
 
-    /// Notes that something is sent now.
+    /// Starts the cool-down.
     pub(crate) fn begin(&self, call: &mut Call<'_>) {
         let now = Value::Float(call.now.as_secs_f64());
         call.shared.set(&self.service, &self.key, now);
     }
 }
 
-/// How it went.
+/// Result of sending.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// Nothing is to be sent at all.
+    /// The sink is switched off.
     Off,
-    /// It is too early to send again.
+    /// The cool-down is active.
     Resting,
-    /// What was to be done can't be: one sentence.
+    /// The host refused the effect; why.
     Refused(String),
-    /// Someone takes care of it.
+    /// The host queued the effect.
     HandedOver,
 }
 
 impl Sent {
-    /// Hands an effect over.
+    /// Emits an effect.
     pub(crate) fn by(call: &mut Call<'_>, effect: Effect) -> Self {
         match call.host.emit(call.step, effect) {
             Ok(()) => Self::HandedOver,
@@ -208,24 +208,24 @@ impl Sent {
         }
     }
 
-    /// One sentence about it.
+    /// Describes the result for the output.
     pub(crate) fn message(self) -> String {
         match self {
             Self::Off => "the sink is switched off".to_owned(),
-            Self::Resting => "the sink rests until its cooldown is over".to_owned(),
+            Self::Resting => "not sent during the cooldown".to_owned(),
             Self::Refused(why) => why,
-            Self::HandedOver => "handed over to be sent".to_owned(),
+            Self::HandedOver => "queued for sending".to_owned(),
         }
     }
 
-    /// Puts it into the outputs of [`OUTPUTS`].
+    /// Sets the outputs [`OUTPUTS`].
     pub(crate) fn put(self, call: &mut Call<'_>) {
         call.put(0, matches!(self, Self::Refused(_)));
         call.put(1, self == Self::Resting);
         call.put(2, self.message());
     }
 
-    /// Puts it into the outputs of [`PLAIN_OUTPUTS`].
+    /// Sets the outputs [`PLAIN_OUTPUTS`].
     pub(crate) fn put_plainly(self, call: &mut Call<'_>) {
         call.put(0, matches!(self, Self::Refused(_)));
         call.put(1, self.message());
@@ -235,7 +235,7 @@ impl Sent {
 /// Text that may be a secret.
 ///
 /// # Errors
-/// Where it is neither text nor a secret.
+/// If it is neither text nor a secret.
 pub(crate) fn sealed(value: &Value, property: &str) -> Result<Sealed, String> {
     match value {
         Value::Text(text) => Ok(Sealed::Text(text.to_string())),
@@ -247,10 +247,10 @@ pub(crate) fn sealed(value: &Value, property: &str) -> Result<Sealed, String> {
     }
 }
 
-/// One text or a list of texts; none where it is null.
+/// One text or a list of texts; empty if null.
 ///
 /// # Errors
-/// Where it is something else.
+/// If it is something else.
 pub(crate) fn texts(value: &Value, property: &str) -> Result<Vec<String>, String> {
     let text = |v: &Value| {
         let text = v.as_str().map(str::to_owned);
@@ -263,10 +263,10 @@ pub(crate) fn texts(value: &Value, property: &str) -> Result<Vec<String>, String
     }
 }
 
-/// A value as a file that goes along; a picture becomes a JPEG.
+/// Makes an attachment of a value; a picture becomes a JPEG.
 ///
 /// # Errors
-/// Where a picture can't be written.
+/// If a picture can't be encoded.
 pub(crate) fn attachment(name: &str, value: &Value) -> Result<Attachment, String> {
     let bytes = match value {
         Value::Image(image) => codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
@@ -284,10 +284,10 @@ pub(crate) fn attachment(name: &str, value: &Value) -> Result<Attachment, String
     Ok(Attachment { name, bytes })
 }
 
-/// The entries of a dictionary as files that go along.
+/// Makes attachments of the entries of a dictionary.
 ///
 /// # Errors
-/// Where it is no dictionary, or a picture can't be written.
+/// If it is not a dictionary, or a picture can't be encoded.
 pub(crate) fn attachments(files: &Value) -> Result<Vec<Attachment>, String> {
     match files {
         Value::Dict(map) => map.iter().map(|(name, v)| attachment(name, v)).collect(),
@@ -298,7 +298,7 @@ pub(crate) fn attachments(files: &Value) -> Result<Vec<Attachment>, String> {
     }
 }
 
-/// Several texts in one file: how many there are already, and what of the next one is new.
+/// Several contents in one file: their number, and what to append next.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
     entries: i64,
@@ -307,19 +307,19 @@ pub(crate) struct Log {
 /// What to write next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The text, which ends in a line break.
+    /// The text, ending in a line break.
     pub(crate) content: String,
-    /// Whether it goes to the end of the file that was begun last.
+    /// Whether it is appended to the latest file.
     pub(crate) append: bool,
-    /// Extension of the file.
     pub(crate) extension: &'static str,
 }
 
 impl Log {
-    /// The next entry. In one file, JSON is written by lines, and the head of a CSV document only once.
+    /// Returns the next entry. Within one file, JSON is written as lines, and the head of a CSV
+    /// table only once.
     ///
     /// # Errors
-    /// Where text that should be JSON isn't.
+    /// If the content should be JSON but is not.
     pub(crate) fn next(
         &mut self,
         content: &str,
@@ -337,7 +337,7 @@ impl Log {
         let append = one_file && self.entries > 0 && self.entries < most;
         if extension == "jsonl" {
             let document: serde_json::Value =
-                serde_json::from_str(&content).map_err(|e| format!("content is no JSON: {e}"))?;
+                serde_json::from_str(&content).map_err(|e| format!("content is not JSON: {e}"))?;
             content = document.to_string();
         }
         if append && extension == "csv" {

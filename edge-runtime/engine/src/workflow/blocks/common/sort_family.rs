@@ -1,7 +1,7 @@
-//! What the trackers that grew out of SORT share as steps: properties, outputs, and what is kept for each video.
+//! Common properties, outputs and state of the trackers derived from SORT; see
+//! [`track::sort`](watchkeeper_vision::track::sort).
 //!
-//! Owns how such a step is declared and run; how each of them follows is [`track::sort`](watchkeeper_vision::track::sort). Invariant: an
-//! identity is given out once by a step, also where it watches several videos.
+//! - A step gives each track id once, also with several videos.
 
 use std::sync::Arc;
 
@@ -12,14 +12,13 @@ use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     ANY_DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
-use crate::workflow::block_api::stateful::{Stateful, remembering};
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::instances;
 use crate::workflow::blocks::common::instances::{Instances, Video};
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::blocks::video_of;
 use crate::workflow::language::kinds::Kind;
 
-/// The boxes.
 pub(crate) const BOXES: Property = Property::data("detections", "what to follow", ANY_DETECTIONS);
 /// Frames for which a lost track is kept.
 pub(crate) const BUFFER: Property = Property::value(
@@ -31,7 +30,7 @@ pub(crate) const BUFFER: Property = Property::value(
 .or(Or::Int(30))
 .nullable();
 
-/// Boxes until a track has proved itself.
+/// Frames until a track is reported.
 pub(crate) const fn proof(frames: i64) -> Property {
     Property::value(
         "minimum_consecutive_frames",
@@ -43,49 +42,49 @@ pub(crate) const fn proof(frames: i64) -> Property {
     .nullable()
 }
 
-/// What all of them give.
 const OUTPUTS: &[Output] = &[
     Output::new("tracked_detections", ANY_DETECTIONS),
     Output::new("new_instances", ANY_DETECTIONS),
     Output::new("already_seen_instances", ANY_DETECTIONS),
 ];
 
-/// A number from 0 to 1 by which boxes and tracks are judged.
+/// A threshold from 0 to 1.
 pub(crate) const fn share(name: &'static str, about: &'static str, default: f64) -> Property {
     Property::value(name, about, NUMBER, &[Kind::FloatZeroToOne])
         .or(Or::Float(default))
         .nullable()
 }
 
-/// Least overlap of a box and a track.
+/// Minimum overlap of a box and a track.
 pub(crate) const fn overlap(default: f64) -> Property {
     share(
         "minimum_iou_threshold",
-        "least overlap with which a box continues a track",
+        "minimum overlap with which a box continues a track",
         default,
     )
 }
 
-/// Score of a box that may begin a track.
+/// Minimum score of a box that begins a track.
 pub(crate) const fn activation(default: f64) -> Property {
     share(
         "track_activation_threshold",
-        "score from which on a box begins a track",
+        "minimum score with which a box begins a track",
         default,
     )
 }
 
-/// Score of a box that is matched before the others.
+/// Minimum score of a box that is matched first.
 pub(crate) const fn good(default: f64) -> Property {
     share(
         "high_conf_det_threshold",
-        "score from which on a box is matched first",
+        "minimum score with which a box is matched first",
         default,
     )
 }
 
-/// The declaration of one of them. Its first properties are [`FRAME`](crate::workflow::blocks::common::per_video::FRAME), [`BOXES`], [`proof`], [`BUFFER`] and
-/// [`instances::CACHE_SIZE`], in this order; those that are its own stand behind them.
+/// Declares such a block. Its first properties are
+/// [`FRAME`](crate::workflow::blocks::common::per_video::FRAME), [`BOXES`], [`proof`], [`BUFFER`]
+/// and [`instances::CACHE_SIZE`]; its own follow.
 pub(crate) const fn manifest(
     name: &'static str,
     summary: &'static str,
@@ -105,13 +104,13 @@ pub(crate) const fn manifest(
     }
 }
 
-/// A step that follows as `kind` reads from its properties when a video is first seen.
+/// Builds a step; `kind` reads the tracker's settings when a video is first seen.
 pub(crate) fn following(
     setup: &Setup<'_>,
     kind: fn(&Call<'_>) -> Result<SortKind, String>,
     consecutive: i64,
 ) -> Box<dyn Instance> {
-    remembering(Following {
+    stateful_instance(Following {
         kind,
         consecutive,
         cache_size: instances::cache_size(setup),
@@ -124,10 +123,10 @@ struct Following {
     cache_size: usize,
 }
 
-/// What such a step remembers.
+/// State of such a step.
 #[derive(Default, Serialize, Deserialize)]
 struct Followed {
-    /// The next identity, of whichever video.
+    /// The next track id, over all videos.
     next: i64,
     videos: PerVideo<Video<SortTracker>>,
 }
@@ -152,12 +151,12 @@ impl Stateful for Following {
                 instances: Instances::new(self.cache_size),
             })
         })?;
-        // A camera that tells no rate has a measured one after some frames.
+        // The rate of a camera is measured after some frames.
         video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
         let tracked = Arc::new(video.tracker.update(detections, next));
         let [fresh, known] = video.instances.told_apart(&tracked, call);
         for (output, mut boxes) in [tracked, fresh, known].into_iter().enumerate() {
-            // The peer keeps the size of the picture with the boxes.
+            // The peer keeps the picture size with the boxes.
             if boxes.boxes.is_empty() {
                 Arc::make_mut(&mut boxes).size = [0, 0];
             }

@@ -1,14 +1,14 @@
-//! Texts with holes in them: `{{ $parameters.name }}` is filled with a parameter of the step.
+//! Text templates: `{{ $parameters.name }}` is replaced by a parameter of the step.
 //!
-//! Invariant: what is filled in is never looked at again, so that a value can't make holes of its own; a hole whose name is
-//! no parameter stays as it is written.
+//! - Inserted text is not expanded again.
+//! - A placeholder of an unknown parameter stays.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
 
-use crate::workflow::block_api::block::Ids;
+use crate::workflow::block_api::block::IdCounter;
 use crate::workflow::uql::{Chain, apply_alone};
 use crate::workflow::values::value::Value;
 
@@ -19,15 +19,15 @@ use crate::workflow::values::value::Value;
 static HOLE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\{\{\s*\$parameters\.(\w+)\s*\}\}").expect("a valid pattern"));
 
-/// Fills the holes of `text`, each with what `show` makes of its parameter after the operations for it.
+/// Fills the placeholders of `text`; `show` formats each parameter after its operations.
 ///
 /// # Errors
-/// Where an operation doesn't fit its value.
+/// If an operation does not fit its value.
 pub(crate) fn fill_with(
     text: &str,
     parameters: &Value,
     operations: &BTreeMap<String, Chain>,
-    ids: &Ids,
+    ids: &IdCounter,
     mut show: impl FnMut(&str, &Value) -> Result<String, String>,
 ) -> Result<String, String> {
     let mut values: BTreeMap<&str, String> = BTreeMap::new();
@@ -52,22 +52,22 @@ pub(crate) fn fill_with(
     Ok(filled.into_owned())
 }
 
-/// Fills the holes of `text` with plain text.
+/// Fills the placeholders of `text` with plain text.
 ///
 /// # Errors
-/// Where an operation doesn't fit its value.
+/// If an operation does not fit its value.
 pub(crate) fn fill(
     text: &str,
     parameters: &Value,
     operations: &BTreeMap<String, Chain>,
-    ids: &Ids,
+    ids: &IdCounter,
 ) -> Result<String, String> {
     fill_with(text, parameters, operations, ids, |_, value| {
         Ok(value.python_str())
     })
 }
 
-/// Cuts text to a number of characters, with a mark where something is missing.
+/// Cuts text to a number of characters and marks the cut.
 pub(crate) fn cut(text: String, most: usize) -> String {
     const MARK: &str = " [...]";
     if text.chars().count() <= most {
@@ -84,7 +84,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Ids, Value, cut, fill};
+    use super::{IdCounter, Value, cut, fill};
     use crate::workflow::uql::Chain;
 
     fn filled(text: &str) -> String {
@@ -94,7 +94,13 @@ mod tests {
             chain(json!([{"type": "SequenceLength"}])),
         )]);
         let parameters = json!({"names": ["a", "b"], "what": "{{ $parameters.names }}"});
-        fill(text, &Value::from(parameters), &operations, &Ids::default()).unwrap()
+        fill(
+            text,
+            &Value::from(parameters),
+            &operations,
+            &IdCounter::default(),
+        )
+        .unwrap()
     }
 
     #[test]

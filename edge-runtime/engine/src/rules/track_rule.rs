@@ -1,6 +1,6 @@
-//! Rules about the presence of tracks: one appears, enters a zone, leaves it, stays in it.
+//! Rules about single tracks: one appears, enters a zone, leaves it, or stays in it.
 //!
-//! Invariant: each stay of a track makes at most one event, which ends at the latest with the stay.
+//! - Each visit of a track makes at most one event, which ends with the visit or before.
 
 use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_vision::analytics::recent::Recent;
@@ -11,20 +11,20 @@ use super::context::{RuleContext, Subject, View};
 use super::history::History;
 use super::life::{Lifecycle, SETTLE_S, Scene};
 use super::moment::Moment;
-use super::presence::{Presence, Stay};
+use super::visits::{Visit, Visits};
 
-/// Most tracks of which an `appears` rule remembers that they have appeared.
+/// Maximum number of tracks that an `appears` rule remembers.
 const MAX_KNOWN: usize = 4096;
 
-/// What a rule about presence watches, and who is there.
+/// A rule about single tracks, with their visits.
 #[derive(Debug)]
-pub(super) struct Stays {
+pub(super) struct TrackRule {
     watch: TrackWatch,
-    presence: Presence,
+    visits: Visits,
     known: Recent<()>,
 }
 
-/// Which part of an event's life a reason is for.
+/// Which part of an event a reason describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReasonPart {
     Begin,
@@ -32,17 +32,17 @@ enum ReasonPart {
     SourceEnded,
 }
 
-impl Stays {
+impl TrackRule {
     pub(super) fn new(watch: TrackWatch) -> Self {
         Self {
             watch,
-            presence: Presence::default(),
+            visits: Visits::default(),
             known: Recent::new(MAX_KNOWN),
         }
     }
 
     pub(super) fn unwatched(&self) -> u64 {
-        self.presence.unwatched
+        self.visits.unwatched
     }
 
     pub(super) fn observe(
@@ -53,17 +53,17 @@ impl Stays {
     ) {
         let kind = &self.watch.kind;
         let history = &view.histories[self.watch.group];
-        for (track, stay) in self.presence.take_gone(scene.clock, scene.grace_s) {
-            gone(
+        for (track, visit) in self.visits.take_gone(scene.clock, scene.grace_s) {
+            end_visit(
                 kind,
                 context,
                 scene,
                 Subject::new(track, history),
-                stay,
+                visit,
                 false,
             );
         }
-        let awake = context.emitter.is_awake(scene.at);
+        let active = context.emitter.is_active(scene.at);
         self.known.next_round(u64::MAX);
         let boxes = view.boxes[self.watch.need].as_ref();
         for (track, d) in boxes.into_iter().flat_map(Boxes::tracked) {
@@ -71,35 +71,35 @@ impl Stays {
                 continue;
             }
             if d.is_held() {
-                self.presence.keep(track, scene.clock);
+                self.visits.hold(track, scene.clock);
                 continue;
             }
             let subject = Subject::new(track, history);
-            let Some((stay, new)) = self.presence.see(track, scene.clock) else {
+            let Some((visit, new)) = self.visits.see(track, scene.clock) else {
                 continue;
             };
-            stay.told_s = stay.told_s.max(time_in_zone(d).unwrap_or(0.0));
+            visit.reported_s = visit.reported_s.max(time_in_zone(d).unwrap_or(0.0));
             if new {
-                // What happens at one moment is not told when the rule was asleep at that moment.
+                // A momentary event is skipped if it happened while the schedule was inactive.
                 let missed = match kind {
-                    TrackKind::Appears => self.known.touch(track).is_some() || !awake,
-                    TrackKind::Enters { .. } => !awake,
+                    TrackKind::Appears => self.known.touch(track).is_some() || !active,
+                    TrackKind::Enters { .. } => !active,
                     TrackKind::Leaves { .. } | TrackKind::Stays { .. } => false,
                 };
                 if missed {
-                    stay.life = Lifecycle::Over;
+                    visit.life = Lifecycle::Over;
                 }
             }
             if *kind == TrackKind::Appears {
                 self.known.touch_or_insert(track, ());
             }
             let fits = context.fits(d, subject.record);
-            stay.fitted |= fits;
-            there(kind, context, scene, subject, stay, fits);
+            visit.fitted |= fits;
+            observe_present(kind, context, scene, subject, visit, fits);
         }
     }
 
-    /// Ends what is open: there will be no more frames.
+    /// Ends all open events: there are no more frames.
     pub(super) fn finish(
         &mut self,
         context: &mut RuleContext,
@@ -107,93 +107,100 @@ impl Stays {
         histories: &[History],
     ) {
         let history = &histories[self.watch.group];
-        for (track, stay) in self.presence.take_all() {
-            gone(
+        for (track, visit) in self.visits.take_all() {
+            end_visit(
                 &self.watch.kind,
                 context,
                 scene,
                 Subject::new(track, history),
-                stay,
+                visit,
                 true,
             );
         }
     }
 }
 
-/// Whether the stay alone, so far, is what the rule is about.
-fn ripe(kind: &TrackKind, stay: &Stay) -> bool {
+/// Returns whether the visit so far satisfies the condition.
+fn is_satisfied(kind: &TrackKind, visit: &Visit) -> bool {
     match kind {
         TrackKind::Appears | TrackKind::Enters { .. } => true,
         TrackKind::Leaves { .. } => false,
-        TrackKind::Stays { for_s, .. } => stay.dwell_s() >= *for_s,
+        TrackKind::Stays { for_s, .. } => visit.dwell_s() >= *for_s,
     }
 }
 
-/// A track is there in this frame.
-fn there(
+/// Processes a track that is present in this frame.
+fn observe_present(
     kind: &TrackKind,
     context: &mut RuleContext,
     scene: &mut Scene<'_>,
     subject: Subject<'_>,
-    stay: &mut Stay,
+    visit: &mut Visit,
     fits: bool,
 ) {
-    if matches!(stay.life, Lifecycle::Candidate { .. }) && fits && ripe(kind, stay) {
-        let settled = scene.clock - stay.since_s >= SETTLE_S;
-        attempt(kind, context, scene, subject, stay, settled);
-    } else if let Some(mut open) = stay.life.take_open() {
+    if matches!(visit.life, Lifecycle::Candidate { .. }) && fits && is_satisfied(kind, visit) {
+        let settled = scene.clock - visit.since_s >= SETTLE_S;
+        try_begin(kind, context, scene, subject, visit, settled);
+    } else if let Some(mut open) = visit.life.take_open() {
         let (at, clock) = (scene.at, scene.clock);
         let look = || {
             (
                 subject.chain(),
-                tell(kind, context, (at, clock), subject, stay, ReasonPart::Begin),
+                describe(
+                    kind,
+                    context,
+                    (at, clock),
+                    subject,
+                    visit,
+                    ReasonPart::Begin,
+                ),
             )
         };
         context.emitter.review(scene, &mut open, look, |_| false);
-        stay.life = Lifecycle::Open(open);
+        visit.life = Lifecycle::Open(open);
     }
 }
 
-/// Lets a candidate begin if it may, and ends it at once if it is about one moment.
-fn attempt(
+/// Begins an event if it is admitted; ends it at once if it is momentary.
+fn try_begin(
     kind: &TrackKind,
     context: &mut RuleContext,
     scene: &mut Scene<'_>,
     subject: Subject<'_>,
-    stay: &mut Stay,
+    visit: &mut Visit,
     settled: bool,
 ) {
     let now = (scene.at, scene.clock);
-    let event = tell(kind, context, now, subject, stay, ReasonPart::Begin);
+    let event = describe(kind, context, now, subject, visit, ReasonPart::Begin);
     let (chain, end) = (subject.chain(), event.clone());
     let key = Some(subject.track);
     context
         .emitter
-        .try_begin(scene, key, (&chain, settled), &mut stay.life, event);
+        .try_begin(scene, key, (&chain, settled), &mut visit.life, event);
     let momentary = matches!(kind, TrackKind::Enters { .. } | TrackKind::Leaves { .. });
-    if momentary && let Some(open) = stay.life.take_open() {
+    if momentary && let Some(open) = visit.life.take_open() {
         context.emitter.end(scene, *open, end, &chain);
     }
 }
 
-/// A track is gone, or the source is (`ended`).
-fn gone(
+/// Processes the end of a visit: the track is gone, or the source ended (`ended`).
+fn end_visit(
     kind: &TrackKind,
     context: &mut RuleContext,
     scene: &mut Scene<'_>,
     subject: Subject<'_>,
-    mut stay: Stay,
+    mut visit: Visit,
     ended: bool,
 ) {
-    if let Lifecycle::Candidate { held } = stay.life {
-        // A source that ends is nobody leaving.
+    if let Lifecycle::Candidate { held } = visit.life {
+        // The end of the source does not count as leaving.
         let leaves = matches!(kind, TrackKind::Leaves { .. }) && !ended;
-        if !stay.fitted || !(leaves || ripe(kind, &stay)) {
-            context.emitter.give_up(held.filter(|_| stay.fitted));
+        if !visit.fitted || !(leaves || is_satisfied(kind, &visit)) {
+            context.emitter.give_up(held.filter(|_| visit.fitted));
             return;
         }
-        // What was put off for more evidence is decided with what there is.
-        attempt(kind, context, scene, subject, &mut stay, true);
+        // Decides now what was postponed for more evidence.
+        try_begin(kind, context, scene, subject, &mut visit, true);
     }
     let words = if ended {
         ReasonPart::SourceEnded
@@ -201,24 +208,24 @@ fn gone(
         ReasonPart::End
     };
     let now = (scene.at, scene.clock);
-    let event = tell(kind, context, now, subject, &stay, words);
-    match stay.life {
+    let event = describe(kind, context, now, subject, &visit, words);
+    match visit.life {
         Lifecycle::Open(open) => context.emitter.end(scene, *open, event, &subject.chain()),
         Lifecycle::Candidate { held } => context.emitter.give_up(held),
         Lifecycle::Over => {}
     }
 }
 
-/// The event of a stay, in words.
-fn tell(
+/// Returns the event of a visit with its reason.
+fn describe(
     kind: &TrackKind,
     context: &RuleContext,
     (at, clock): (&Moment, f64),
     subject: Subject<'_>,
-    stay: &Stay,
+    visit: &Visit,
     words: ReasonPart,
 ) -> RuleEvent {
-    let (who, dwell, away) = (subject.name(), stay.dwell_s(), clock - stay.kept_s);
+    let (who, dwell, away) = (subject.name(), visit.dwell_s(), clock - visit.held_s);
     let (condition, zone) = match kind {
         TrackKind::Appears => ("appears", None),
         TrackKind::Enters { zone } => ("enters", Some(zone)),
@@ -227,26 +234,26 @@ fn tell(
     };
     let reason = match (kind, words) {
         (_, ReasonPart::SourceEnded) => {
-            format!("the watch ended with {who} there for {dwell:.1} s")
+            format!("the source ended while {who} was there, after {dwell:.1} s")
         }
         (TrackKind::Appears, ReasonPart::Begin) if dwell < 0.05 => {
             format!("{who} was seen for the first time")
         }
         (TrackKind::Appears, ReasonPart::Begin) => {
-            format!("{who} was seen for the first time and has been there for {dwell:.1} s")
+            format!("{who} was seen for the first time and stayed for {dwell:.1} s")
         }
-        (TrackKind::Appears, ReasonPart::End) => format!(
-            "{who} was last seen {dwell:.1} s after it appeared and not for {away:.1} s since"
-        ),
+        (TrackKind::Appears, ReasonPart::End) => {
+            format!("{who} was last seen {dwell:.1} s after it appeared, {away:.1} s ago")
+        }
         (TrackKind::Enters { zone }, _) => format!("{who} entered zone {zone}"),
         (TrackKind::Leaves { zone }, _) => {
-            format!("{who} left zone {zone} after {dwell:.1} s and did not return for {away:.1} s")
+            format!("{who} left zone {zone} after {dwell:.1} s, {away:.1} s ago")
         }
         (TrackKind::Stays { zone, for_s }, ReasonPart::Begin) => {
-            format!("{who} has been in zone {zone} for {dwell:.1} s; the bound is {for_s} s")
+            format!("{who} in zone {zone} for {dwell:.1} s (limit {for_s} s)")
         }
         (TrackKind::Stays { zone, for_s }, ReasonPart::End) => {
-            format!("{who} left zone {zone} after {dwell:.1} s; the bound was {for_s} s")
+            format!("{who} left zone {zone} after {dwell:.1} s (limit {for_s} s)")
         }
     };
     let mut event = context.event(at, condition, reason);
