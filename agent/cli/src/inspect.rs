@@ -10,7 +10,7 @@ use std::path::Path;
 
 use watchkeeper_config::address::Address;
 use watchkeeper_config::{
-    Config, ConfigError, Findings, LeftOut, Origin, SecretSource, SinksConfig, redact,
+    Config, ConfigError, Findings, SkippedSections, Origin, SecretSource, SinksConfig, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
@@ -23,7 +23,7 @@ use watchkeeper_assistant::llm::catalogue;
 use watchkeeper_assistant::notes;
 
 /// Looks at everything that a configuration names, also in what is left out of it.
-pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
+pub(super) fn look(config: &Config, skipped: &SkippedSections) -> Findings {
     let mut findings = Findings::default();
     let mut wrong = |key: String, found: Option<String>, problem: String| {
         let mut error = ConfigError::new(key, problem, Origin::Default);
@@ -50,7 +50,7 @@ pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
         let found = config.state_dir.display().to_string();
         wrong("runtime.state_dir".to_owned(), Some(found), problem);
     }
-    for source in config.sources.iter().chain(&left_out.sources) {
+    for source in config.sources.iter().chain(&skipped.sources) {
         if let Some(error) = unusable(source) {
             let key = format!("sources.{}.uri", source.id);
             wrong(key, Some(redact::uri(&source.uri)), error);
@@ -81,7 +81,7 @@ pub(super) fn look(config: &Config, left_out: &LeftOut) -> Findings {
     for spec in &config.pipelines {
         pipeline(spec, None, &zoo, &mut findings);
     }
-    for draft in &left_out.pipelines {
+    for draft in &skipped.pipelines {
         pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
     }
     if let Some(folder) = notes::folder(&config.memory) {
@@ -419,7 +419,7 @@ mod tests {
             error.map(ToString::to_string).unwrap_or_default()
         };
         assert!(said("sources.a.uri").contains("did you mean rtsp?"));
-        assert!(said("pipelines.p.source").contains("left out for what is wrong in [sources.a]"));
+        assert!(said("pipelines.p.source").contains("left out because of an error in [sources.a]"));
         assert!(said("pipelines.q.source").contains("allowed: a, b"));
     }
 

@@ -1,7 +1,7 @@
 //! The address of a source, parsed once.
 //!
-//! Invariant: the text a person wrote is read here and nowhere else; network addresses come out with their credentials
-//! taken off, so that what is handed to libraries (which print it) holds none.
+//! - The address that a user wrote is parsed here and nowhere else.
+//! - A parsed network address holds no credentials: libraries print the addresses they are given.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,12 @@ use crate::demo::{DemoOptions, DemoOptionsError};
 use crate::raw;
 use crate::redact::{self, Redactor};
 
-/// What an address may begin with.
+/// Schemes of addresses.
 const SCHEMES: [&str; 7] = ["rtsp", "rtsps", "http", "https", "file", "v4l2", "demo"];
 
 /// User name and password of a network source.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// User name.
     pub user: String,
     /// Password; empty when none was written.
     pub password: String,
@@ -32,25 +31,23 @@ impl std::fmt::Debug for Credentials {
 /// Where pictures come from.
 #[derive(Clone, PartialEq)]
 pub enum Address {
-    /// A video file, a picture, or a folder of pictures: what it is shows when it is opened.
+    /// A video file, a picture, or a folder of pictures: decided when it is opened.
     Path(PathBuf),
     /// An RTSP camera.
     Rtsp {
-        /// Without user information.
+        /// Address without user information.
         url: Url,
-        /// What to log in with.
         credentials: Option<Credentials>,
     },
     /// An MJPEG camera or a video file over HTTP.
     Http {
-        /// Without user information.
+        /// Address without user information.
         url: Url,
-        /// What to log in with.
         credentials: Option<Credentials>,
     },
     /// A Video4Linux device.
     V4l2 {
-        /// Device node.
+        /// Path of the device node.
         device: PathBuf,
         /// Picture size in pixels to ask for.
         size: Option<[u32; 2]>,
@@ -61,7 +58,7 @@ pub enum Address {
     Demo(DemoOptions),
 }
 
-/// Without credentials: a token may stand in the query, where the camera wants it.
+/// Prints no credentials; a token may be in the query, where the camera wants it.
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -82,30 +79,28 @@ impl std::fmt::Debug for Address {
 /// Why an address can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Nothing was written.
     #[error(
         "source address is empty; use a file, a folder of pictures, rtsp://…, http://…, /dev/video0 or demo:"
     )]
     Empty,
-    /// The scheme is not one of ours.
+    /// The scheme is unknown.
     #[error(
         "source address {uri:?} has the unknown scheme {scheme:?}; allowed are rtsp, rtsps, http, https, file, v4l2 and demo{}",
         .nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default()
     )]
     Scheme {
-        /// The address, redacted.
+        /// Address without credentials.
         uri: String,
-        /// What stands before the colon.
+        /// Text before the colon.
         scheme: String,
         /// The scheme that was probably meant.
         nearest: Option<&'static str>,
     },
-    /// It looks like an address but isn't one.
+    /// The address has a scheme and can't be parsed.
     #[error("source address {uri:?} can't be read: {reason}")]
     Malformed {
-        /// The address, redacted.
+        /// Address without credentials.
         uri: String,
-        /// What is wrong.
         reason: String,
     },
     /// An option of the demo scene is wrong.
@@ -114,7 +109,7 @@ pub enum AddressError {
 }
 
 impl Address {
-    /// Reads the address of a source.
+    /// Parses the address of a source.
     ///
     /// # Errors
     /// [`AddressError`], free of credentials.
@@ -137,7 +132,7 @@ impl Address {
             reason: reason.to_owned(),
         };
         let Some((scheme, _)) = text.split_once("://") else {
-            // Taken for a file, the password would be shown wherever the file's name is.
+            // Parsed as a file, the password would be shown wherever the file's name is.
             if redact::has_credential(text) {
                 return Err(malformed(
                     "it has a password and no scheme; write rtsp://… or http://…, or file:///… for a file",
@@ -147,7 +142,7 @@ impl Address {
         };
         if !redact::is_scheme(scheme) {
             return Err(malformed(
-                "what stands before :// is no scheme; write rtsp://… or http://…",
+                "the text before :// is not a scheme; write rtsp://… or http://…",
             ));
         }
         let scheme = scheme.to_ascii_lowercase();
@@ -174,14 +169,14 @@ impl Address {
         }
     }
 
-    /// A filter for messages about this source.
+    /// Returns a filter for messages about this source.
     #[must_use]
     pub fn redactor(&self) -> Redactor {
         match self {
             Self::Rtsp { url, credentials } | Self::Http { url, credentials } => {
                 let of_user = credentials.iter().map(|c| c.password.clone());
                 let of_options = redact::secret_values(url.as_str());
-                // A message may hold them as written or as meant.
+                // Messages may hold them encoded or decoded.
                 let of_options = of_options.flat_map(|v| [v.to_owned(), percent_decoded(v)]);
                 Redactor::new(of_user.chain(of_options))
             }
@@ -189,8 +184,10 @@ impl Address {
         }
     }
 
-    /// Whether the source can end regularly and be read again from its start, so that it is not a live camera. An HTTP
-    /// address shows only when it is opened which of both it is; until then it counts as live.
+    /// Returns whether the source can end and be read again from its start, so that it is no live
+    /// camera.
+    ///
+    /// An HTTP address shows this only when it is opened; until then it counts as live.
     #[must_use]
     pub fn is_recording(&self) -> bool {
         matches!(self, Self::Path(_) | Self::Demo(_))
@@ -202,26 +199,26 @@ fn network(text: &str) -> Result<(Url, Option<Credentials>), AddressError> {
         uri: redact::uri(text),
         reason,
     };
-    // `url` would drop or escape them, and the address would be another one than was written.
+    // `url` would drop or escape these, which changes the address.
     if text.contains(|c: char| c == ' ' || c == '\\' || c.is_control()) {
         return Err(malformed(
             "it holds a space, a backslash or a control character; write %20 or %5C".to_owned(),
         ));
     }
-    // Whoever changes a source by what the API shows of it would store the mask.
+    // Storing an address as the API shows it would store the mask.
     if text.contains(redact::MASK) {
         return Err(malformed(format!(
-            "it holds {} in the place of a credential, as addresses are shown; write the credential itself",
+            "it holds {} instead of a credential, as addresses are shown; write the credential itself",
             redact::MASK
         )));
     }
-    // The end of a password with a bare `/` would become a path, and its beginning a host to connect to.
+    // The end of a password with a bare `/` would become a path, and its beginning a host.
     let behind_host = text
         .split_once("://")
         .and_then(|(_, rest)| rest.split_once(['/', '?', '#']));
     if behind_host.is_some_and(|(_, rest)| rest.contains('@')) {
         return Err(malformed(
-            "an @ stands behind the host; in a password write / as %2F, ? as %3F and # as %23, in a path write @ as %40"
+            "it has an @ after the host; in a password write / as %2F, ? as %3F and # as %23, in a path write @ as %40"
                 .to_owned(),
         ));
     }
@@ -280,13 +277,17 @@ fn v4l2(whole: &str, text: &str) -> Result<Address, AddressError> {
         size: match (width, height) {
             (Some(w), Some(h)) => Some([w, h]),
             (None, None) => None,
-            _ => return Err(malformed("width and height come together".to_owned())),
+            _ => {
+                return Err(malformed(
+                    "give both width and height, or neither".to_owned(),
+                ));
+            }
         },
         fps,
     })
 }
 
-/// `%41` → `A`; what is not a valid escape stays as it is.
+/// Decodes `%41` to `A`; an invalid escape stays as it is.
 fn percent_decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text)
         .decode_utf8_lossy()
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percent_sign_that_begins_no_escape_is_part_of_the_password() {
+    fn percent_sign_without_escape_stays_in_password() {
         let address = Address::parse("rtsp://admin:50%+5%x@cam/live").unwrap();
         let Address::Rtsp { credentials, .. } = address else {
             panic!("not RTSP");
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_with_a_bare_slash_is_refused_and_not_taken_for_a_host_and_a_path() {
+    fn password_with_bare_slash_is_refused() {
         let error = Address::parse("rtsp://admin:1/secret@cam/live/..")
             .unwrap_err()
             .to_string();
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_without_a_scheme_is_refused_with_what_to_write() {
+    fn password_without_scheme_is_refused_with_remedy() {
         let error = Address::parse("admin:secret@10.0.0.7/live")
             .unwrap_err()
             .to_string();
@@ -412,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_scheme_is_refused_with_what_is_allowed() {
+    fn unknown_scheme_is_refused_with_allowed_ones() {
         let error = Address::parse("ftp://me:secret@host/a")
             .unwrap_err()
             .to_string();
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_address_is_refused_without_showing_its_password() {
+    fn malformed_address_is_refused_without_password() {
         for bad in [
             "rtsp://me:secret@",
             "rtsp://me:secret@host:99999/x",
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_of_an_address_hides_its_own_password_in_any_text() {
+    fn redactor_hides_own_password_in_any_text() {
         let address = Address::parse("rtsp://me:hunter2@cam/live?token=abcdef").unwrap();
         let text = address.redactor().text("login hunter2 failed with abcdef");
         assert_eq!(text, "login *** failed with ***");

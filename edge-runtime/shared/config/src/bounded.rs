@@ -1,35 +1,35 @@
-//! Reading files that somebody named, without trusting how large they are: `/dev/zero` has no end.
+//! Reads files of unknown size up to a bound: `/dev/zero` has no end.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// Largest file, in bytes: far beyond any configuration or workflow.
+/// Largest file in bytes: far beyond any configuration or workflow.
 pub const MAX_BYTES: u64 = 4 << 20;
 
-/// What some editors put before text in UTF-8, which is no part of it.
+/// Byte order mark that some editors put before UTF-8 text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The text in a file of at most [`MAX_BYTES`], without a byte order mark.
+/// Reads the text of a file of at most [`MAX_BYTES`], without a byte order mark.
 ///
 /// # Errors
-/// When it can't be read, is larger or is not UTF-8.
+/// When the file can't be read, is larger or is not UTF-8.
 pub fn read(path: &Path) -> Result<String> {
     let bytes = read_up_to(path, MAX_BYTES)?;
     String::from_utf8(without_mark(&bytes).to_owned())
         .map_err(|e| Error::new(ErrorKind::InvalidData, e))
 }
 
-/// What there is to a text in UTF-8: all of it but a byte order mark.
+/// Returns the text without a byte order mark.
 #[must_use]
 pub fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(MARK).unwrap_or(text)
 }
 
-/// What is in a file of at most `most` bytes.
+/// Reads a file of at most `most` bytes.
 ///
 /// # Errors
-/// When it can't be read or is larger.
+/// When the file can't be read or is larger.
 pub fn read_up_to(path: &Path, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?

@@ -1,11 +1,11 @@
-//! What can be chosen about the demo scene, written as `demo:?name=value&…`.
+//! Options of the demo scene, written as `demo:?name=value&…`.
 
-/// Choices for the demo scene.
+/// Options of the demo scene.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DemoOptions {
     /// Length in seconds, 1 to 86 400.
     pub seconds: u32,
-    /// Decides who passes when, and what they wear.
+    /// Seed: decides who passes when, and what they wear.
     pub seed: u64,
     /// Width in pixels, 160 to 3840, even.
     pub width: u32,
@@ -30,28 +30,22 @@ impl Default for DemoOptions {
 /// Why options can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DemoOptionsError {
-    /// No such option.
     #[error(
         "demo option {name:?} is unknown; allowed are seconds, seed, width, height and fps, as in demo:?seconds=20&seed=7"
     )]
-    Unknown {
-        /// What was written.
-        name: String,
-    },
-    /// The value does not fit.
+    Unknown { name: String },
+    /// The value is not allowed.
     #[error("demo option {name} = {value:?} does not fit; allowed is {allowed}")]
     Value {
-        /// Which option.
         name: String,
-        /// What was written.
         value: String,
-        /// What would be accepted.
+        /// Values that are allowed.
         allowed: &'static str,
     },
 }
 
 impl DemoOptions {
-    /// Reads what stands after `demo:`.
+    /// Parses the options after `demo:`.
     ///
     /// # Errors
     /// [`DemoOptionsError`] names the option.
@@ -109,7 +103,7 @@ impl DemoOptions {
         Ok(options)
     }
 
-    /// Number of frames.
+    /// Returns the number of frames.
     #[must_use]
     pub fn frames(&self) -> u32 {
         // At most 86 400 × 60.
@@ -131,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_option_is_refused_with_its_name_and_what_is_allowed() {
+    fn wrong_option_is_refused_with_allowed_values() {
         for bad in [
             "?second=3",
             "?seconds=0",

@@ -1,12 +1,11 @@
-//! The document of the configuration, printed from the declarations.
+//! Prints `docs/ref/configuration.md` from the declarations.
 //!
-//! Invariant: `docs/ref/configuration.md` is exactly what [`render`] returns; a test holds it to that, and
-//! `UPDATE_DOCS=1` rewrites it.
+//! A test compares the file with [`render`]; `UPDATE_DOCS=1` rewrites it.
 
 use crate::keys::{self, KEYS, SECTIONS};
-use crate::{DEFAULT_FILE, FILE_VARIABLE};
+use crate::layers::{DEFAULT_FILE, FILE_VARIABLE};
 
-/// The document as Markdown.
+/// Renders the document as Markdown.
 #[must_use]
 pub fn render() -> String {
     let mut out = format!(

@@ -1,4 +1,4 @@
-//! One thing that is wrong with a configuration, and where it was written.
+//! An error in a configuration, and where it was written.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -27,16 +27,17 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One thing that is wrong.
+/// An error in a configuration.
 ///
 /// Printed as `KEY = VALUE: what is wrong; allowed: …; did you mean …? (FILE:LINE)`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
-    /// Path of the key, such as `runtime.journal_events`; empty when it is about a whole file.
+    /// Path of the key, such as `runtime.journal_events`; empty when the error is about a whole
+    /// file.
     pub key: String,
     /// The value that was found, secrets as `***`; absent for a missing key.
     pub found: Option<String>,
-    /// What is wrong, one phrase.
+    /// What is wrong, in one phrase.
     pub problem: String,
     /// Values or range that would be accepted.
     pub allowed: Option<String>,
@@ -49,7 +50,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error with nothing but its key, phrase and place.
+    /// Makes an error of key, phrase and place.
     #[must_use]
     pub fn new(key: impl Into<String>, problem: impl Into<String>, origin: Origin) -> Self {
         Self {
@@ -63,14 +64,14 @@ impl ConfigError {
         }
     }
 
-    /// Says which value was found.
+    /// Adds the value that was found.
     #[must_use]
     pub fn found(mut self, value: impl Into<String>) -> Self {
         self.found = Some(value.into());
         self
     }
 
-    /// Says what would be accepted.
+    /// Adds what would be accepted.
     #[must_use]
     pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
         self.allowed = Some(allowed.into());

@@ -1,7 +1,9 @@
 //! The layers of a configuration: file, environment, flags; the later wins.
 //!
-//! Each variable and each flag is a layer of its own, so that figment's metadata names exactly the one a value came
-//! from. Values of variables are read as the declared kind of their key, so an all-digit password stays text.
+//! - Each variable and each flag is a layer of its own, so figment's metadata names the one that a
+//!   value came from.
+//! - Values of variables are read as the declared kind of their key, so an all-digit password stays
+//!   text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,57 +14,64 @@ use figment::{Figment, Metadata, Profile, Provider};
 use crate::error::{ConfigError, Origin};
 use crate::keys::{self, Kind};
 use crate::lines::{self, Lines};
-use crate::{DEFAULT_FILE, FILE_VARIABLE};
 
-/// Variables that begin like this and hold a `__` are keys: `WATCHKEEPER_MQTT__PORT` is `mqtt.port`.
+/// The default configuration file.
+pub const DEFAULT_FILE: &str = "/etc/watchkeeper/watchkeeper.toml";
+
+/// Variable that names another file than [`DEFAULT_FILE`].
+pub const FILE_VARIABLE: &str = "WATCHKEEPER_CONFIG";
+
+/// Variables with this prefix and a `__` are keys: `WATCHKEEPER_MQTT__PORT` is `mqtt.port`.
 pub const ENV_PREFIX: &str = "WATCHKEEPER_";
 
 /// The section about the broker.
 const BROKER: &str = "mqtt";
 
-/// What to read.
+/// Layers to read.
 #[derive(Debug, Clone, Default)]
 pub struct LoadRequest {
-    /// File that must exist; absent: `WATCHKEEPER_CONFIG`, else [`DEFAULT_FILE`] if it is there.
+    /// File that must exist; absent: `WATCHKEEPER_CONFIG`, else [`DEFAULT_FILE`] if it exists.
     pub file: Option<PathBuf>,
-    /// Variables of the environment; others than ours are ignored.
+    /// Variables of the environment; foreign ones are ignored.
     pub env: BTreeMap<String, String>,
-    /// Flags, which win over everything else.
+    /// Flags; they win over everything else.
     pub overrides: Vec<Override>,
-    /// Host name, from which the box takes its name when it has none.
+    /// Host name: the name of a box whose configuration has none.
     pub hostname: String,
-    /// Which layers may speak about the broker.
+    /// Layers that may set the broker.
     pub broker: BrokerLayers,
-    /// Folder of the user's data, after the XDG Base Directory Specification; absent for root, whose data is the box's.
+    /// Folder of the user's data, after the XDG Base Directory Specification; absent for root,
+    /// whose data is the box's.
     pub data_home: Option<PathBuf>,
 }
 
-/// Which layers may speak about the broker. Its login is the daemons' business: a command of an ordinary user must work
-/// where the file with the password may be read by the daemons alone, and must not show that password to another broker.
+/// Layers that may set the broker.
+///
+/// Only the daemons log in at the box's broker. A command of an ordinary user must work where only
+/// the daemons can read the file with the password, and must not send that password to another
+/// broker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BrokerLayers {
-    /// All of them.
     #[default]
     All,
-    /// Variables and flags; what the file says is about another broker.
+    /// Variables and flags; the file is about another broker.
     Asked,
-    /// None: whoever asks speaks to no broker.
+    /// None: no broker is used.
     Nobody,
 }
 
-/// One flag that sets a key.
+/// A flag that sets a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Override {
     /// Path of the key, such as `runtime.socket`.
     pub key: String,
-    /// Its value as text.
     pub value: String,
-    /// The flag as a person typed it, such as `--socket`.
+    /// The flag as typed, such as `--socket`.
     pub flag: String,
 }
 
 impl LoadRequest {
-    /// A request with this process's environment and host name.
+    /// Makes a request with this process's environment and host name.
     #[must_use]
     pub fn from_process(file: Option<PathBuf>) -> Self {
         Self {
@@ -94,7 +103,7 @@ impl LoadRequest {
         self
     }
 
-    /// The file this request reads, whether it has to exist, and who says so.
+    /// Returns the file to read, whether it has to exist, and what names it.
     fn chosen_file(&self) -> (PathBuf, bool, Origin) {
         if let Some(file) = &self.file {
             return (file.clone(), true, Origin::Flag("--config".to_owned()));
@@ -109,16 +118,18 @@ impl LoadRequest {
         }
     }
 
-    /// Folder at which relative paths of the file begin.
+    /// Returns the folder at which relative paths of the file begin.
     pub(crate) fn base_dir(&self) -> PathBuf {
         let (file, ..) = self.chosen_file();
         let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
-        // Else what is relative would be looked for where each daemon runs. Only an empty path has no absolute one.
+        // A relative folder would mean each daemon's working directory. Only an empty path has no
+        // absolute one.
         std::path::absolute(folder.join(".")).unwrap_or(folder)
     }
 }
 
-/// `$XDG_DATA_HOME` where that is absolute, else `~/.local/share`, for users other than root.
+/// Returns `$XDG_DATA_HOME` where that is absolute, else `~/.local/share`, for users other than
+/// root.
 fn data_home() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return None;
@@ -130,7 +141,7 @@ fn data_home() -> Option<PathBuf> {
     folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))
 }
 
-/// The layers put together.
+/// The merged layers.
 #[derive(Debug)]
 pub(crate) struct Merged {
     figment: Figment,
@@ -141,7 +152,7 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// Where a value was written.
+    /// Returns where a value was written.
     pub(crate) fn origin(&self, value: &Value) -> Origin {
         let Some(meta) = self.figment.get_metadata(value.tag()) else {
             return Origin::Default;
@@ -176,7 +187,7 @@ impl Provider for Layer {
     }
 }
 
-/// A nested table with one leaf.
+/// Makes a nested table with one leaf.
 fn nest(path: &[&str], leaf: Value) -> Dict {
     let mut dict = Dict::new();
     if let Some((head, rest)) = path.split_first() {
@@ -190,7 +201,7 @@ fn nest(path: &[&str], leaf: Value) -> Dict {
     dict
 }
 
-/// Text of a variable or flag as a value of the kind its key declares.
+/// Converts the text of a variable or flag to the kind that its key declares.
 fn typed(path: &[&str], text: &str) -> Value {
     let literal = match keys::find(path).map(|k| k.kind) {
         Some(
@@ -208,7 +219,7 @@ fn typed(path: &[&str], text: &str) -> Value {
             text.to_owned()
         }
     };
-    // A TOML value, or else plain text: the check that follows says what was wanted.
+    // Anything that is no TOML value stays text; the check that follows says what is wanted.
     toml::from_str::<Dict>(&format!("value = {literal}"))
         .ok()
         .and_then(|mut d| {
@@ -245,7 +256,7 @@ fn file_layer(request: &LoadRequest) -> Result<Option<(Layer, Lines)>, Box<Confi
     Ok(Some((layer, Lines::of(&text))))
 }
 
-/// Puts the layers together.
+/// Merges the layers.
 pub(crate) fn merge(request: &LoadRequest) -> Result<Merged, Box<ConfigError>> {
     let mut figment = Figment::new();
     let mut lines = None;

@@ -1,7 +1,7 @@
-//! Where in the file each key stands.
+//! The line of each key in the file.
 //!
-//! Figment knows the file a value came from, not the line; the spans of the TOML parser do. Invariant: a path that is not in the file is found at the
-//! nearest section around it, if that is there.
+//! Figment knows the file of a value, not the line; the spans of the TOML parser do. A path that is
+//! not in the file gets the line of the nearest section around it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl Lines {
         Self(lines)
     }
 
-    /// The line of `path`, else of what it is part of.
+    /// Finds the line of `path`, else of what it is part of.
     pub(crate) fn find(&self, path: &str) -> Option<usize> {
         let mut path = path;
         loop {
@@ -62,7 +62,7 @@ fn inside(text: &str, path: &str, value: &DeValue<'_>, lines: &mut BTreeMap<Stri
     }
 }
 
-/// The line of a byte.
+/// Returns the line of a byte.
 pub(crate) fn line(text: &str, at: usize) -> usize {
     let before = text.as_bytes().iter().take(at);
     before.filter(|b| **b == b'\n').count() + 1
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_found_at_the_section_it_is_missing_in() {
+    fn missing_key_is_found_at_its_section() {
         let lines = Lines::of("\n\n[sources.gate]\npace = \"fast\"\n");
         assert_eq!(lines.find("sources.gate.uri"), Some(3));
     }

@@ -1,26 +1,27 @@
-//! What is confirmed without asking a person, `[agent.auto_approve]`, and what tools of a model may do, `[agent.tools]`: each by the way in which a request came.
+//! Changes confirmed in advance, `[agent.auto_approve]`, and what tools of a language model may do,
+//! `[agent.tools]`, by entrypoint.
 //!
-//! Invariants: nothing is confirmed where nothing is written, and there is no word for "everything"; there is no tool that acts, so none can be allowed.
+//! - Nothing is confirmed in advance unless a list names it; there is no word for "everything".
+//! - No tool changes the box, so none can be allowed to.
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of change.
+/// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
     /// A pipeline pauses.
     Pause,
-    /// A pipeline that paused goes on.
+    /// A paused pipeline resumes.
     Resume,
-    /// A new watch.
+    /// A new pipeline is deployed.
     Deploy,
-    /// A watch becomes another one.
+    /// A pipeline is replaced by another one.
     Replace,
-    /// A pipeline ends and is gone.
+    /// A pipeline is deleted.
     Stop,
 }
 
 impl ChangeKind {
-    /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Pause,
         Self::Resume,
@@ -28,10 +29,10 @@ impl ChangeKind {
         Self::Replace,
         Self::Stop,
     ];
-    /// Their names, in the same order.
+    /// Names of the kinds, in the same order.
     pub const NAMES: &'static [&'static str] = &["pause", "resume", "deploy", "replace", "stop"];
 
-    /// Its name in the configuration and in the trace.
+    /// Returns the name in the configuration and in the trace.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -43,34 +44,33 @@ impl ChangeKind {
         }
     }
 
-    /// The kind of this name.
+    /// Finds a kind by its name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// What a tool of a model does.
+/// Effect of a tool of a language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolEffect {
-    /// It looks.
+    /// It only reads.
     Read,
-    /// It writes into what the agent remembers, or into the plan of its own turn.
+    /// It writes notes, or the plan of its own turn.
     Write,
-    /// It puts up something new for a person's yes.
+    /// It proposes something new.
     Propose,
-    /// It puts up the end, the pause or the replacement of something that runs.
+    /// It proposes to stop, pause or replace something that runs.
     ProposeLoss,
 }
 
 impl ToolEffect {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Propose, Self::ProposeLoss];
-    /// Their names, in the same order.
+    /// Names of the effects, in the same order.
     pub const NAMES: &'static [&'static str] = &["read", "write", "propose", "propose_loss"];
 
-    /// Its name in the configuration and in the trace.
+    /// Returns the name in the configuration and in the trace.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -81,19 +81,18 @@ impl ToolEffect {
         }
     }
 
-    /// The one of this name.
+    /// Finds an effect by its name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|effect| effect.name() == name)
     }
 }
 
-/// What tools of a model may do, for each way in which a request comes. `None`: whatever the tools of its job do.
+/// What tools of a language model may do, by entrypoint. `None`: everything that the tools of the
+/// job do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolsConfig {
-    /// `watchkeeper ask`.
     pub ask: Option<Vec<ToolEffect>>,
-    /// `watchkeeper chat`.
     pub chat: Option<Vec<ToolEffect>>,
     /// The agent's API over its socket.
     pub local: Option<Vec<ToolEffect>>,
@@ -102,7 +101,7 @@ pub struct ToolsConfig {
 }
 
 impl ToolsConfig {
-    /// The lists that are written, each with the last part of its key.
+    /// Returns the lists that are written, each with the last part of its key.
     pub fn lists(&self) -> impl Iterator<Item = (&'static str, &[ToolEffect])> {
         let all = [
             ("ask", &self.ask),
@@ -115,23 +114,21 @@ impl ToolsConfig {
     }
 }
 
-/// What is confirmed without asking, for each way in which a request comes.
+/// Changes confirmed in advance, by entrypoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PermissionsConfig {
-    /// `watchkeeper ask`.
     pub ask: Vec<ChangeKind>,
-    /// `watchkeeper chat`.
     pub chat: Vec<ChangeKind>,
     /// The agent's API over its socket.
     pub local: Vec<ChangeKind>,
     /// The agent's API over TCP.
     pub remote: Vec<ChangeKind>,
-    /// What tools of a model may do.
+    /// What tools of a language model may do.
     pub tools: ToolsConfig,
 }
 
 impl PermissionsConfig {
-    /// The lists, each with the last part of its key.
+    /// Returns the lists, each with the last part of its key.
     #[must_use]
     pub fn lists(&self) -> [(&'static str, &[ChangeKind]); 4] {
         [
@@ -148,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_name_of_its_own_and_is_found_by_it() {
+    fn every_kind_is_found_by_its_name() {
         let names: Vec<&str> = ChangeKind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names, ChangeKind::NAMES);
         for kind in ChangeKind::ALL {

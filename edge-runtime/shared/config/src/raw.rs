@@ -1,7 +1,7 @@
-//! First stage: the tree as written, held against the declarations.
+//! First stage: compares the tree as written with the declarations.
 //!
-//! Walks the whole tree and collects every unknown key, wrong type and value out of range, instead of stopping at the
-//! first as a deserialiser does. What passes is a flat map from path to value.
+//! Walks the whole tree and collects every unknown key, wrong type and value out of range, where a
+//! deserialiser would stop at the first. The result is a flat map from path to value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,23 +13,23 @@ use crate::layers::Merged;
 
 /// A value that passed its key's check.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct RawValue {
     pub(crate) value: serde_json::Value,
     pub(crate) origin: Origin,
 }
 
-/// What the first stage hands over.
+/// Result of the first stage.
 #[derive(Debug, Default)]
 pub(crate) struct Read {
     /// Good values by path.
-    pub(crate) values: BTreeMap<String, Found>,
-    /// Everything wrong, in the order of the keys.
+    pub(crate) values: BTreeMap<String, RawValue>,
+    /// All errors, in the order of the keys.
     pub(crate) errors: Vec<ConfigError>,
     /// Sections with a chosen name that were written at all, such as `sources.gate`.
     pub(crate) named: BTreeSet<String>,
 }
 
-/// Holds the tree against the declarations.
+/// Compares the tree with the declarations.
 pub(crate) fn read(merged: &Merged) -> Read {
     let mut read = Read::default();
     if let Value::Dict(_, dict) = &merged.root {
@@ -52,7 +52,7 @@ fn walk<'a>(merged: &Merged, path: &mut Vec<&'a str>, dict: &'a Dict, read: &mut
             (Some(key), value) => match check(key.kind, value) {
                 Ok(()) => {
                     let value = serde_json::to_value(value).unwrap_or_default();
-                    read.values.insert(full, Found { value, origin });
+                    read.values.insert(full, RawValue { value, origin });
                 }
                 Err(problem) => read.errors.push(
                     ConfigError::new(full, problem, origin)
@@ -65,7 +65,7 @@ fn walk<'a>(merged: &Merged, path: &mut Vec<&'a str>, dict: &'a Dict, read: &mut
             }
             (None, _) if any_name || allowed.contains(&name.as_str()) => {
                 let problem = if keys::children(path).contains(&"*") {
-                    format!("holds one section for each name; write [{full}.NAME]")
+                    format!("needs a name: write [{full}.NAME]")
                 } else {
                     format!("is a section; write [{full}]")
                 };
@@ -99,7 +99,7 @@ fn deepest_origin(merged: &Merged, value: &Value) -> Origin {
     }
 }
 
-/// The nearest of `names`, when one is near enough to be meant.
+/// Finds the nearest of `names`, if one is near enough to be meant.
 pub(crate) fn nearest<'n>(wrong: &str, names: &[&'n str]) -> Option<&'n str> {
     names
         .iter()
@@ -109,7 +109,7 @@ pub(crate) fn nearest<'n>(wrong: &str, names: &[&'n str]) -> Option<&'n str> {
         .map(|(_, name)| name)
 }
 
-/// A value as an error may show it.
+/// Formats a value for an error.
 fn shown(kind: Kind, value: &Value) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     match kind {
@@ -132,7 +132,7 @@ fn shown(kind: Kind, value: &Value) -> String {
     }
 }
 
-/// Checks one value; the error is what is wrong with it, one phrase.
+/// Checks one value; the error is one phrase.
 pub(crate) fn check(kind: Kind, value: &Value) -> Result<(), &'static str> {
     let text = value.as_str();
     let is_table = matches!(value, Value::Dict(..));
@@ -180,7 +180,7 @@ pub(crate) fn check(kind: Kind, value: &Value) -> Result<(), &'static str> {
             };
             let is_known = |v: &Value| v.as_str().is_some_and(|t| words.contains(&t));
             if !items.iter().all(is_known) {
-                return Err("names something else");
+                return Err("contains an unknown word");
             }
             true
         }
@@ -190,17 +190,17 @@ pub(crate) fn check(kind: Kind, value: &Value) -> Result<(), &'static str> {
     if ok { Ok(()) } else { Err("is not allowed") }
 }
 
-/// A whole number; TOML's are signed, a variable's are not.
+/// Converts a whole number; TOML's are signed, a variable's are not.
 fn whole(value: &Value) -> Option<i128> {
     value
         .to_i128()
         .or_else(|| i128::try_from(value.to_u128()?).ok())
 }
 
-/// Permission bits from octal text; the owner must be able to read and write.
+/// Parses permission bits from octal text; the owner must be able to read and write.
 pub(crate) fn parse_mode(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("0o").unwrap_or(text);
-    // `from_str_radix` would take a sign for a digit.
+    // `from_str_radix` would accept a sign.
     if !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
@@ -214,7 +214,7 @@ mod tests {
     use crate::keys::KEYS;
 
     #[test]
-    fn every_default_passes_the_check_of_its_own_key() {
+    fn every_default_passes_its_own_check() {
         for key in KEYS {
             let Some(default) = key.default else { continue };
             let value = match key.kind {

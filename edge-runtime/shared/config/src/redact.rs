@@ -1,14 +1,16 @@
 //! Addresses and messages without their credentials.
 //!
-//! Owns what counts as a credential: the user information of an address, and the values of options whose name says so,
-//! behind the `?` or, as some recorders want it, in the path (`/user=admin&password=…`); in what a person says ([`said`]) also what stands behind the
-//! word for one, and keys whose makers gave them a beginning of their own. Invariant: when in doubt, more is hidden: everything up to the last `@` of an address goes, because a
-//! password may hold an unescaped `/`, `?` or `#`; so does what stands before an `@` behind a colon, because the scheme of
-//! an address may be forgotten or misspelt.
+//! - A credential is the user information of an address, or the value of an option with a secret's
+//!   name, in the query or, as some recorders want it, in the path (`/user=admin&password=…`).
+//! - In user texts ([`said`]) also the word after `password`, `token` and the like, and keys with a
+//!   well-known prefix.
+//! - When in doubt, more is hidden: everything up to the last `@` of an address, because a password
+//!   may hold an unescaped `/`, `?` or `#`; and text before an `@` with a colon in it, because the
+//!   scheme may be missing or misspelt.
 
 use serde_json::Value;
 
-/// What stands in a credential's place.
+/// Replaces a credential.
 pub const MASK: &str = "***";
 
 /// Parts of option names that mark their value as a credential.
@@ -17,7 +19,7 @@ const SECRET_KEYS: [&str; 13] = [
     "sig", "session",
 ];
 
-/// The address with credentials replaced by [`MASK`]; any text is accepted.
+/// Replaces the credentials of an address by [`MASK`]; any text is accepted.
 #[must_use]
 pub fn uri(text: &str) -> String {
     match credential(text) {
@@ -27,13 +29,13 @@ pub fn uri(text: &str) -> String {
     }
 }
 
-/// Whether the text holds user information.
+/// Returns whether the text holds user information.
 pub(crate) fn has_credential(text: &str) -> bool {
     credential(text).is_some()
 }
 
-/// Of a text with user information, such as `rtsp://admin:secret@cam/live` or `admin:secret@cam/live`: the scheme, where
-/// it begins with one, and what follows the last `@`.
+/// Splits a text with user information, such as `rtsp://admin:secret@cam/live` or
+/// `admin:secret@cam/live`: the scheme, where it has one, and the part after the last `@`.
 fn credential(text: &str) -> Option<(Option<&str>, &str)> {
     let (head, host) = text.rsplit_once('@')?;
     let scheme = head.split_once("://").map(|(scheme, _)| scheme);
@@ -44,7 +46,7 @@ fn credential(text: &str) -> Option<(Option<&str>, &str)> {
     }
 }
 
-/// Whether this is what RFC 3986, section 3.1, allows before the colon.
+/// Returns whether RFC 3986, section 3.1, allows this before the colon.
 pub(crate) fn is_scheme(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text
@@ -65,12 +67,13 @@ fn options(text: &str) -> String {
         .collect()
 }
 
-/// The values of the secret options of an address, as they are written.
+/// Returns the values of an address's secret options, as they are written.
 pub(crate) fn secret_values(text: &str) -> impl Iterator<Item = &str> {
     each_option(text).filter_map(|(option, _)| secret_value(option))
 }
 
-/// What may be an option, each with the character that ends it. In the path a `/` ends one, behind the `?` it may be part of a value.
+/// Splits an address into possible options, each with the character that ends it. In the path a `/`
+/// ends one; in the query it may be part of a value.
 fn each_option(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let path = text.find('?').map_or(text.len(), |at| at + 1);
     let (path, query) = text.split_at_checked(path).unwrap_or((text, ""));
@@ -83,7 +86,8 @@ fn each_option(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The value of an option whose name is a secret's, up to the option's end: `user=admin_password=1` is one option.
+/// Returns the value of an option with a secret's name, up to the option's end:
+/// `user=admin_password=1` is one option.
 fn secret_value(option: &str) -> Option<&str> {
     let named = |(at, _): (usize, &str)| {
         let (name, value) = option.split_at_checked(at)?;
@@ -98,9 +102,10 @@ fn is_secret(name: &str) -> bool {
     SECRET_KEYS.iter().any(|key| name.contains(key))
 }
 
-/// A JSON value of outside, that stands at `name` where it has one, without its credentials: every text in it is treated as
-/// an address, and one whose name says so is hidden whole. Whoever writes an address into the wrong field, or wraps it into a
-/// list, gets it back without its password.
+/// Removes the credentials of a JSON value from outside that stands at `name`, where it has one.
+///
+/// Every text in it is treated as an address, and one with a secret's name is hidden whole. An
+/// address in the wrong field, or in a list, comes back without its password too.
 #[must_use]
 pub fn json(name: Option<&str>, value: &Value) -> Value {
     match value {
@@ -117,7 +122,7 @@ pub fn json(name: Option<&str>, value: &Value) -> Value {
     }
 }
 
-/// Words that a person says before a secret: `password: …`, "the token is …".
+/// Words before a secret: `password: …`, "the token is …".
 const SECRET_WORDS: [&str; 20] = [
     "password",
     "passwd",
@@ -142,7 +147,7 @@ const SECRET_WORDS: [&str; 20] = [
 ];
 /// Words that may stand between such a word and its secret.
 const BETWEEN: [&str; 6] = ["is", "ist", "are", "=", ":", ":="];
-/// How keys begin whose makers gave them a beginning.
+/// Well-known prefixes of keys.
 const KEY_BEGINNINGS: [&str; 17] = [
     "sk-",
     "sk_",
@@ -162,16 +167,18 @@ const KEY_BEGINNINGS: [&str; 17] = [
     "AIza",
     "eyJ",
 ];
-/// Most words between the word for a secret and the `is` before it: "the password of the gate camera is …".
+/// Most words between the word for a secret and the `is` before it: "the password of the gate
+/// camera is …".
 const BETWEEN_WORDS: u8 = 6;
 /// Least characters of such a key.
 const KEY_CHARS: usize = 16;
 
-/// What a person says, with [`MASK`] in the place of each credential; `None` where there is none.
+/// Replaces each credential in a user's text by [`MASK`]; `None` where there is none.
 ///
-/// Hidden are the login of an address, the value of an option whose name is a secret's (`password=…`), what follows the word for a secret where it is
-/// written as one (`password: …`, `token "…"`) or looks like one (has a digit or a sign, or capitals inside), what follows `Bearer`, and keys that begin
-/// like those of well-known makers. All else, white space too, stays as it was, and what was hidden once is not changed again.
+/// Hidden are: the login of an address; the value of an option with a secret's name (`password=…`);
+/// the text after the word for a secret, where it is written as one (`password: …`, `token "…"`) or
+/// looks like one (a digit, a sign, or capitals inside); the text after `Bearer`; keys with a
+/// well-known prefix. Everything else stays as it was, and hidden text is not changed again.
 #[must_use]
 pub fn said(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
@@ -183,7 +190,7 @@ pub fn said(text: &str) -> Option<String> {
             out.push_str(space);
             continue;
         }
-        let (shown, next) = said_word(word, before);
+        let (shown, next) = redact_word(word, before);
         before = next;
         out.push_str(&shown);
         out.push_str(space);
@@ -191,23 +198,24 @@ pub fn said(text: &str) -> Option<String> {
     (out != text).then_some(out)
 }
 
-/// What the word before says of the next one.
+/// What the word before means for the next one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
-    /// Nothing.
     Other,
-    /// A secret was spoken of, and one may follow an `is` within so many words.
+    /// A secret was named, and may follow an `is` within this many words.
     Named(u8),
-    /// It is a secret if it looks like one.
+    /// The next word is a secret if it looks like one.
     Perhaps,
-    /// It is a secret.
+    /// The next word is a secret.
     Surely,
-    /// It is in quotes that this character ends, and all of it is a secret.
+    /// The next words are a secret, up to this quote.
     Within(char),
 }
 
-fn said_word(word: &str, before: Before) -> (String, Before) {
-    const QUOTES: [char; 4] = ['"', '\'', '`', '”'];
+const QUOTES: [char; 4] = ['"', '\'', '`', '”'];
+
+/// Masks what is secret in a word; returns what that means for the next one.
+fn redact_word(word: &str, before: Before) -> (String, Before) {
     if let Before::Within(quote) = before {
         return match word.find(quote) {
             Some(at) => {
@@ -218,7 +226,6 @@ fn said_word(word: &str, before: Before) -> (String, Before) {
         };
     }
     let bare = word.trim_matches(|c: char| QUOTES.contains(&c) || ",;.!?()[]{}<>“„".contains(c));
-    let lower = bare.to_lowercase();
     if before != Before::Other && BETWEEN.contains(&word) {
         let is_written = word.starts_with([':', '=']) || before == Before::Surely;
         let next = if is_written {
@@ -228,23 +235,42 @@ fn said_word(word: &str, before: Before) -> (String, Before) {
         };
         return (word.to_owned(), next);
     }
-    if matches!(before, Before::Perhaps | Before::Surely) {
-        if lower == "bearer" {
-            return (word.to_owned(), Before::Surely);
-        }
-        if bare == MASK {
-            return (word.to_owned(), Before::Other);
-        }
-        // Quoted, it is meant as it stands.
-        let quoted = word.starts_with(QUOTES) || word.starts_with(['“', '„']);
-        // Another word for it comes first: "password token: …".
-        let is_label = word.ends_with([':', '='])
-            && is_secret_word(word.trim_matches(|c: char| !c.is_alphanumeric()));
-        if !is_label && (before == Before::Surely || quoted || looks_secret(bare)) {
-            return hidden(word);
-        }
+    let redacted = redact_expected(word, bare, before).or_else(|| redact_pair(word));
+    if let Some(redacted) = redacted {
+        return redacted;
     }
-    // Where a secret stands behind its own word, with or without quotes around that: `password=x`, `"token":"x"`.
+    if word.contains("://") || has_credential(word) {
+        return (uri(word), Before::Other);
+    }
+    if is_key(bare) {
+        return (word.replace(bare, MASK), Before::Other);
+    }
+    (word.to_owned(), after_word(word, bare, before))
+}
+
+/// Masks a word where the words before make a secret likely; `None` where it is none.
+fn redact_expected(word: &str, bare: &str, before: Before) -> Option<(String, Before)> {
+    if !matches!(before, Before::Perhaps | Before::Surely) {
+        return None;
+    }
+    if bare.to_lowercase() == "bearer" {
+        return Some((word.to_owned(), Before::Surely));
+    }
+    if bare == MASK {
+        return Some((word.to_owned(), Before::Other));
+    }
+    // Quoted text is meant as it stands.
+    let quoted = word.starts_with(QUOTES) || word.starts_with(['“', '„']);
+    // Another word for it comes first: "password token: …".
+    let is_label = word.ends_with([':', '='])
+        && is_secret_word(word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let is_secret = !is_label && (before == Before::Surely || quoted || looks_secret(bare));
+    is_secret.then(|| mask_value(word))
+}
+
+/// Masks a secret behind its own word, with or without quotes around that: `password=x`,
+/// `"token":"x"`.
+fn redact_pair(word: &str) -> Option<(String, Before)> {
     for (at, sign) in word.match_indices(['=', ':']) {
         let (name, value) = word.split_at_checked(at).unwrap_or((word, ""));
         let value = value.strip_prefix(sign).unwrap_or_default();
@@ -263,24 +289,20 @@ fn said_word(word: &str, before: Before) -> (String, Before) {
         let head = word.get(..word.len() - value.len()).unwrap_or_default();
         // Options of an address end where the next one begins.
         if head.contains("://") {
-            break;
+            return None;
         }
-        if value.is_empty() {
-            return (word.to_owned(), Before::Surely);
+        if value.is_empty() || value.eq_ignore_ascii_case("bearer") {
+            return Some((word.to_owned(), Before::Surely));
         }
-        if value.eq_ignore_ascii_case("bearer") {
-            return (word.to_owned(), Before::Surely);
-        }
-        let (shown, next) = hidden(value);
-        return (format!("{head}{shown}"), next);
+        let (shown, next) = mask_value(value);
+        return Some((format!("{head}{shown}"), next));
     }
-    if word.contains("://") || has_credential(word) {
-        return (uri(word), Before::Other);
-    }
-    if is_key(bare) {
-        return (word.replace(bare, MASK), Before::Other);
-    }
-    let next = match lower.as_str() {
+    None
+}
+
+/// Returns what a word without a secret means for the next one.
+fn after_word(word: &str, bare: &str, before: Before) -> Before {
+    match bare.to_lowercase().as_str() {
         "bearer" if bare == "Bearer" => Before::Surely,
         "bearer" => Before::Perhaps,
         lower if is_secret_word(lower) => match word.ends_with([':', '=']) {
@@ -293,12 +315,11 @@ fn said_word(word: &str, before: Before) -> (String, Before) {
             Before::Named(left @ 1..) => Before::Named(left - 1),
             _ => Before::Other,
         },
-    };
-    (word.to_owned(), next)
+    }
 }
 
-/// A secret without what is only around it: quotes, and the punctuation of the sentence.
-fn hidden(value: &str) -> (String, Before) {
+/// Masks a value, but for the quotes and punctuation around it.
+fn mask_value(value: &str) -> (String, Before) {
     let inside = value.trim_start_matches(['"', '\'', '`', '“', '„', '(']);
     let head = value.get(..value.len() - inside.len()).unwrap_or_default();
     let quote = match head.chars().last() {
@@ -326,7 +347,8 @@ fn is_secret_word(name: &str) -> bool {
     SECRET_WORDS.contains(&name.as_str())
 }
 
-/// Whether this is rather a secret than a word: a digit, a sign or a capital inside.
+/// Returns whether this looks like a secret rather than a word: a digit, a sign or a capital
+/// inside.
 fn looks_secret(word: &str) -> bool {
     let is_sign = |c: char| !c.is_alphanumeric() && !"-'’".contains(c);
     let mut inside = word.chars();
@@ -347,7 +369,8 @@ fn is_key(word: &str) -> bool {
             .any(|beginning| word.starts_with(beginning))
 }
 
-/// Filters messages of one source: knows the source's own credentials besides the general shape of addresses.
+/// Filters messages of one source. It knows the source's own credentials and the general shape of
+/// addresses.
 #[derive(Clone, Default)]
 pub struct Redactor {
     secrets: Vec<String>,
@@ -360,8 +383,10 @@ impl std::fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// A filter that also hides these texts wherever they stand. Ones of fewer than three bytes are left out: they
-    /// would tear holes into every sentence and hide nothing.
+    /// Makes a filter that also hides `secrets` anywhere.
+    ///
+    /// Secrets of fewer than three bytes are ignored: they would cut every sentence and hide
+    /// nothing.
     #[must_use]
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut secrets: Vec<String> = secrets.into_iter().filter(|s| s.len() >= 3).collect();
@@ -369,7 +394,7 @@ impl Redactor {
         Self { secrets }
     }
 
-    /// The message without credentials.
+    /// Returns the message without credentials.
     #[must_use]
     pub fn text(&self, message: &str) -> String {
         let mut out = String::with_capacity(message.len());
@@ -427,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_hidden_although_the_scheme_was_forgotten_or_misspelt() {
+    fn password_is_hidden_without_or_with_wrong_scheme() {
         assert_eq!(uri("admin:pa55@10.0.0.7/live"), "***@10.0.0.7/live");
         assert_eq!(uri("rtsp:/admin:pa55@cam/live"), "***@cam/live");
         assert_eq!(uri("admin:pa://55@cam/live"), "***@cam/live");
@@ -438,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_keeps_its_shape_and_loses_its_credentials() {
+    fn json_value_keeps_shape_without_credentials() {
         let value = json!({
             "uri": ["rtsp://admin:pa55@cam/live", 5, null],
             "password": "pa55",
@@ -498,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_says_loses_its_logins_and_keys_and_nothing_else() {
+    fn user_text_loses_only_logins_and_keys() {
         for (words, shown) in [
             (
                 "watch rtsp://admin:hunter2@10.0.0.9/x and tell me when a person appears",
@@ -571,7 +596,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_secret_of_a_person_survives_wherever_it_stands(
+        fn no_secret_in_user_text_survives(
             before in "[a-z ]{0,20}", after in "[ -~]{0,20}", secret in "[A-Za-z]{0,5}[0-9][A-Z0-9#_-]{3,9}XQ",
             form in 0..7_usize,
         ) {

@@ -1,11 +1,12 @@
-//! What workflows may have done outside the box: the section `[sinks]`, read and asked.
+//! Effects that workflows may have outside the box: the section `[sinks]`, read and asked.
 //!
-//! Invariant: what is not named here is refused. A workflow may be written by anybody who can deploy one, so the hosts that are called, the
-//! folders that are written and the secrets that are used are the word of whoever owns the box. Both daemons ask here: the runtime
-//! before it keeps an effect, so that the step says so at once, and the agent before it performs one.
+//! - Whatever is not named here is refused. Anyone who can deploy may write a workflow; the
+//!   operator decides on hosts, folders and secrets.
+//! - Both daemons ask here: the runtime before it keeps an effect, so that the step reports a
+//!   refusal at once, and the agent before it executes one.
 //!
-//! Not here: what a secret is (the agent reads it when it is used), and what a name of a host resolves to. A host that is named is trusted
-//! with its name: who answers for that name gets what is sent to it.
+//! Not here: the value of a secret (the agent reads it when it is used), and what a host name
+//! resolves to. A named host is trusted by its name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,10 +24,10 @@ const MAIL_PORTS: &[u16] = &[25, 465, 587];
 /// Ports of MQTT that need not be named.
 const MQTT_PORTS: &[u16] = &[1883, 8883];
 
-/// Longest beginning of a file's name, in bytes: what is added to it must fit too.
-const MOST_PREFIX: usize = 100;
+/// Longest prefix of a file's name in bytes; the rest of the name must fit too.
+const MAX_PREFIX: usize = 100;
 
-/// What workflows may have done.
+/// The section `[sinks]`.
 #[derive(Debug, Clone)]
 pub struct SinksConfig {
     /// Hosts that may be called.
@@ -37,18 +38,17 @@ pub struct SinksConfig {
     pub secrets: BTreeMap<String, SecretSource>,
     /// PEM file with the authorities to trust; absent: the system's.
     pub ca_file: Option<PathBuf>,
-    /// Where Slack's methods are.
+    /// Address of Slack's methods.
     pub slack_url: Option<Url>,
-    /// Where Twilio's API is.
+    /// Address of Twilio's API.
     pub twilio_url: Option<Url>,
-    /// A store that speaks S3; absent: that of Amazon.
+    /// A store that speaks S3; absent: Amazon's.
     pub s3_url: Option<Url>,
     /// Age at which an effect that did not succeed is given up.
     pub max_age: Duration,
 }
 
 impl Default for SinksConfig {
-    /// Nothing may be done.
     fn default() -> Self {
         Self {
             hosts: Vec::new(),
@@ -66,7 +66,7 @@ impl Default for SinksConfig {
 /// Where a secret is read when it is used.
 #[derive(Debug, Clone)]
 pub enum SecretSource {
-    /// As the configuration has it.
+    /// The configuration itself.
     Value(SecretString),
     /// The first line of a file.
     File(PathBuf),
@@ -76,7 +76,7 @@ pub enum SecretSource {
     Credential(String),
 }
 
-/// A host that may be called: `name`, at the usual ports of what is spoken, or `name:port`.
+/// A host that may be called: `name`, at the usual ports of the protocol, or `name:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostRule {
     host: Host<String>,
@@ -84,16 +84,16 @@ pub struct HostRule {
 }
 
 impl HostRule {
-    /// Reads one.
+    /// Parses a rule.
     ///
     /// # Errors
-    /// What is wrong with it, one phrase.
+    /// One phrase with what is wrong.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         if text.contains("://") || text.contains('/') {
-            return Err("names a host, not an address; write what stands between // and /");
+            return Err("must be a host, not an address; write the part between // and /");
         }
         if text.contains('*') {
-            return Err("names one host; write each of them");
+            return Err("must be one host, without *; write each host");
         }
         let split = text
             .rsplit_once(':')
@@ -103,16 +103,16 @@ impl HostRule {
                 let port = port.parse().ok().filter(|port| *port > 0);
                 (
                     name,
-                    Some(port.ok_or("has no port from 1 to 65535 behind its colon")?),
+                    Some(port.ok_or("needs a port from 1 to 65535 after the colon")?),
                 )
             }
             None => (text, None),
         };
-        let host = Host::parse(name).map_err(|_| "is no name of a host")?;
+        let host = Host::parse(name).map_err(|_| "is not a host name")?;
         Ok(Self { host, port })
     }
 
-    /// The host of an address, at its port.
+    /// Makes the rule that admits an address, at its port.
     #[must_use]
     pub fn of(url: &Url) -> Option<Self> {
         Some(Self {
@@ -139,7 +139,7 @@ impl fmt::Display for HostRule {
     }
 }
 
-/// A folder that may be written, and the way from it to the one that was asked for.
+/// A folder that may be written, and the path from there to the requested folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// One of [`SinksConfig::folders`].
@@ -149,10 +149,10 @@ pub struct Place {
 }
 
 impl SinksConfig {
-    /// Whether this may be done at all.
+    /// Checks whether an effect is allowed.
     ///
     /// # Errors
-    /// One sentence that says which key would allow it. It holds nothing of what would be sent.
+    /// One sentence with the key that would allow it, without anything that would be sent.
     pub fn admits(&self, effect: &Effect) -> Result<(), String> {
         match effect {
             Effect::Http(call) => self.admits_url(&web_url(&call.url)?)?,
@@ -184,14 +184,15 @@ impl SinksConfig {
         Ok(())
     }
 
-    /// Whether this address may be called.
+    /// Checks whether an address may be called.
     ///
     /// # Errors
-    /// One sentence that says which key would allow it. It names the host and nothing else of the address, in whose path a token may be.
+    /// One sentence with the key that would allow it. It names the host and no other part of the
+    /// address: a path may hold a token.
     pub fn admits_url(&self, url: &Url) -> Result<(), String> {
         if !["http", "https"].contains(&url.scheme()) {
             return Err(format!(
-                "{} is no way to call a host; use http or https",
+                "{} is not supported; use http or https",
                 url.scheme()
             ));
         }
@@ -202,10 +203,11 @@ impl SinksConfig {
     }
 
     fn admits_host(&self, name: &str, port: u16, usual: &[u16]) -> Result<(), String> {
-        // Whoever connects reads the name once more: one that means the same only after decoding could be another to them.
+        // The connection parses the name again; a name that needs decoding could mean another host
+        // there.
         let host = Host::parse(name).ok();
         let host = host.filter(|host| host.to_string().eq_ignore_ascii_case(name));
-        let host = host.ok_or_else(|| format!("{name:?} is no plain name of a host"))?;
+        let host = host.ok_or_else(|| format!("{name:?} is not a plain host name"))?;
         self.admits_named(&host, port, usual)
     }
 
@@ -218,25 +220,25 @@ impl SinksConfig {
             port: (!usual.contains(&port)).then_some(port),
         };
         Err(format!(
-            "the configuration does not allow the host {rule}; add \"{rule}\" to sinks.hosts where it should"
+            "the configuration does not allow the host {rule}; to allow it, add \"{rule}\" to sinks.hosts"
         ))
     }
 
-    /// The folder that `directory` names. A relative one begins in the first folder that is allowed.
+    /// Finds the allowed folder of `directory`. A relative one begins in the first allowed folder.
     ///
     /// # Errors
-    /// One sentence that says which key would allow it.
+    /// One sentence with the key that would allow it.
     pub fn place(&self, directory: &str) -> Result<Place, String> {
         let Some(first) = self.folders.first() else {
             return Err(
-                "the configuration allows no folder to write into; name one in sinks.folders"
+                "the configuration allows no folder; to allow one, add it to sinks.folders"
                     .to_owned(),
             );
         };
         let path = Path::new(directory);
         if directory.contains('\0') || path.components().any(|c| c == Component::ParentDir) {
             return Err(format!(
-                "the folder {directory:?} goes up by \"..\"; name it without that"
+                "the folder {directory:?} contains \"..\"; write it without"
             ));
         }
         let (folder, rest) = if path.is_absolute() {
@@ -244,7 +246,7 @@ impl SinksConfig {
             let folder = self.folders.iter().filter(within);
             let Some(folder) = folder.max_by_key(|folder| folder.components().count()) else {
                 return Err(format!(
-                    "the configuration does not allow to write into {directory:?}; add it to sinks.folders where it should"
+                    "the configuration does not allow the folder {directory:?}; to allow it, add it to sinks.folders"
                 ));
             };
             (folder, path.strip_prefix(folder).unwrap_or(path))
@@ -257,7 +259,7 @@ impl SinksConfig {
                 Component::Normal(name) => below.push(name.to_string_lossy().into_owned()),
                 Component::CurDir => {}
                 Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                    return Err(format!("{directory:?} is no folder"));
+                    return Err(format!("{directory:?} is not a folder"));
                 }
             }
         }
@@ -267,7 +269,7 @@ impl SinksConfig {
         })
     }
 
-    /// Where Slack's methods are.
+    /// Returns the address of Slack's methods.
     ///
     /// # Errors
     /// Never with a configuration that was checked.
@@ -275,7 +277,7 @@ impl SinksConfig {
         self.slack_url.clone().ok_or_else(|| unset("slack_url"))
     }
 
-    /// Where Twilio's API is.
+    /// Returns the address of Twilio's API.
     ///
     /// # Errors
     /// Never with a configuration that was checked.
@@ -283,7 +285,8 @@ impl SinksConfig {
         self.twilio_url.clone().ok_or_else(|| unset("twilio_url"))
     }
 
-    /// The address of the bucket of an object. At Amazon it names the bucket, so that a host that is allowed is a bucket that is.
+    /// Returns the address of an object's bucket. At Amazon it names the bucket, so an allowed host
+    /// is an allowed bucket.
     ///
     /// # Errors
     /// When bucket or region make no address.
@@ -291,29 +294,30 @@ impl SinksConfig {
         if let Some(url) = &self.s3_url {
             return Ok(url.clone());
         }
-        let region = write.region.as_deref().ok_or(
-            "aws_region has to be given, as the configuration names no store in sinks.s3_url",
-        )?;
+        let region = write
+            .region
+            .as_deref()
+            .ok_or("aws_region is missing; set it, or set sinks.s3_url in the configuration")?;
         plain_host("bucket_name", &write.bucket)?;
         plain_host("aws_region", region)?;
         let text = format!("https://{}.s3.{region}.amazonaws.com/", write.bucket);
-        Url::parse(&text).map_err(|_| format!("{:?} is no name of a bucket", write.bucket))
+        Url::parse(&text).map_err(|_| format!("{:?} is not a bucket name", write.bucket))
     }
 }
 
-/// The address of a request.
+/// Parses the address of a request.
 ///
 /// # Errors
-/// One sentence without the address, in which a token may be.
+/// One sentence without the address, which may hold a token.
 pub fn web_url(text: &str) -> Result<Url, String> {
-    Url::parse(text).map_err(|error| format!("the url of the request is none: {error}"))
+    Url::parse(text).map_err(|error| format!("the request's url is invalid: {error}"))
 }
 
-/// What is said of a secret that nobody put here.
+/// Returns the message about a secret that the configuration does not have.
 #[must_use]
 pub fn no_secret(name: &str) -> String {
     format!(
-        "the configuration has no secret {name:?}; say where it is in sinks.secrets, such as NAME = {{ file = \"PATH\" }}"
+        "the configuration has no secret {name:?}; add it to sinks.secrets, such as NAME = {{ file = \"PATH\" }}"
     )
 }
 
@@ -321,10 +325,10 @@ fn unset(key: &str) -> String {
     format!("sinks.{key} is not set")
 }
 
-/// Refuses a part of a file's name that could lead elsewhere or hide the file.
+/// Refuses a part of a file's name that could leave the folder or hide the file.
 fn plain_name(what: &str, text: &str) -> Result<(), String> {
     let is_plain = !text.is_empty()
-        && text.len() <= MOST_PREFIX
+        && text.len() <= MAX_PREFIX
         && !text.starts_with('.')
         && !text.contains(['/', '\\'])
         && !text.chars().any(char::is_control);
@@ -332,11 +336,11 @@ fn plain_name(what: &str, text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{what} is {text:?}, which is no part of a file's name; use up to {MOST_PREFIX} characters without / and no dot in front"
+        "{what} {text:?} is not allowed; use up to {MAX_PREFIX} characters without / and without a leading dot"
     ))
 }
 
-/// Refuses what could be more than one part of a host's name.
+/// Refuses text that could be more than one part of a host's name.
 fn plain_host(what: &str, text: &str) -> Result<(), String> {
     let is_plain = !text.is_empty()
         && text
@@ -346,7 +350,7 @@ fn plain_host(what: &str, text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{what} is {text:?}; it has letters a to z, digits, dashes and dots"
+        "{what} {text:?} is not allowed; use letters a to z, digits, dashes and dots"
     ))
 }
 
@@ -393,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_allowed_unless_it_is_named_and_the_refusal_says_which_key() {
+    fn refusal_names_the_key_that_would_allow_it() {
         let none = sinks(&[], &[]);
         let why = none
             .admits(&call("https://hooks.example.org/T0KEN"))
@@ -408,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_allowed_at_its_usual_ports_and_another_port_is_named() {
+    fn host_is_allowed_at_usual_ports_others_are_named() {
         let some = sinks(&["Hooks.example.org", "127.0.0.1:8080", "[::1]"], &[]);
         for good in [
             "https://hooks.example.org/a",
@@ -439,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broker_is_allowed_at_the_ports_of_mqtt_and_a_host_of_the_web_is_none_elsewhere() {
+    fn broker_is_allowed_at_mqtt_ports_only() {
         let publish = |host: &str, port| {
             Effect::Mqtt(MqttMessage {
                 host: host.to_owned(),
@@ -477,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packed_file_has_a_plain_name_below_a_folder_that_is_named() {
+    fn bundle_needs_plain_name_below_allowed_folder() {
         let some = sinks(&[], &["/srv/out"]);
         let pack = |directory: &str, name: &str| {
             some.admits(&Effect::Bundle(FileBundle {
@@ -517,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_written_only_below_one_that_is_named() {
+    fn folder_is_written_only_below_allowed_one() {
         let some = sinks(&[], &["/srv/out", "/srv/out/deep", "/mnt/usb"]);
         let place = |folder: &str, below: &[&str]| {
             Ok(Place {
@@ -593,7 +597,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_workflow_writes_its_files_stay_below_the_folders(directory in "[a./\\\\ ~]{0,20}") {
+        fn files_stay_below_allowed_folders(directory in "[a./\\\\ ~]{0,20}") {
             let some = sinks(&[], &["/srv/out", "/mnt/usb"]);
             if let Ok(place) = some.place(&directory) {
                 prop_assert!(some.folders.contains(&place.folder));
@@ -604,7 +608,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_a_workflow_calls_its_host_is_one_that_is_named(url in "https?://[a-z.@:/#?\\\\]{0,12}ok\\.example[a-z.@:/0-9#?\\\\]{0,12}") {
+        fn calls_reach_only_named_hosts(url in "https?://[a-z.@:/#?\\\\]{0,12}ok\\.example[a-z.@:/0-9#?\\\\]{0,12}") {
             let some = sinks(&["ok.example"], &[]);
             if some.admits(&call(&url)).is_ok() {
                 let url = Url::parse(&url).expect("it was admitted");

@@ -1,4 +1,4 @@
-//! What a person writes, and what they are told about it.
+//! What users write into a configuration, and which errors they get.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
@@ -82,7 +82,7 @@ fn an_empty_file_is_a_whole_configuration() {
 }
 
 #[test]
-fn every_mistake_is_reported_at_once_with_key_value_allowed_and_place() {
+fn every_error_is_reported_with_key_value_and_place() {
     let case = Case::new("[runtime]\njournal_events = 5\nsokket = \"/x\"\n[runtime.inference]\nbackend = \"cuda\"\n[mtqq]\nhost = \"h\"\n")
         .env("WATCHKEEPER_MQTT__PORT", "99999")
         .env("WATCHKEEPER_MQTT__HOST", "broker");
@@ -100,7 +100,7 @@ fn every_mistake_is_reported_at_once_with_key_value_allowed_and_place() {
 }
 
 #[test]
-fn a_variable_wins_over_the_file_and_a_flag_over_the_variable() {
+fn flag_wins_over_variable_and_variable_over_file() {
     let case = Case::new("[agent]\ntelemetry_s = 10\n").env("WATCHKEEPER_AGENT__TELEMETRY_S", "20");
     assert_eq!(case.load().unwrap().agent.telemetry.as_secs(), 20);
     let case = case.flag("agent.telemetry_s", "40.5");
@@ -119,7 +119,7 @@ fn the_agents_socket_stands_beside_the_runtimes() {
 }
 
 #[test]
-fn nothing_is_confirmed_without_asking_but_what_a_list_names() {
+fn only_listed_changes_are_auto_approved() {
     use watchkeeper_config::ChangeKind::{Pause, Resume, Stop};
     assert_eq!(
         Case::new("").load().unwrap().permissions,
@@ -133,9 +133,13 @@ fn nothing_is_confirmed_without_asking_but_what_a_list_names() {
     assert_eq!(variable.load().unwrap().permissions.local, [Stop]);
     let words = "allowed: a list of pause, resume, deploy, replace, stop";
     for (line, value, problem) in [
-        ("ask = [\"all\"]", "[\"all\"]", "names something else"),
+        ("ask = [\"all\"]", "[\"all\"]", "contains an unknown word"),
         ("ask = \"pause\"", "\"pause\"", "must be a list"),
-        ("ask = [\"Pause\"]", "[\"Pause\"]", "names something else"),
+        (
+            "ask = [\"Pause\"]",
+            "[\"Pause\"]",
+            "contains an unknown word",
+        ),
     ] {
         let errors = Case::new(&format!("[agent.auto_approve]\n{line}\n"))
             .load()
@@ -157,7 +161,7 @@ fn nothing_is_confirmed_without_asking_but_what_a_list_names() {
 }
 
 #[test]
-fn the_agents_api_is_served_over_tcp_only_to_this_box_and_only_with_a_token() {
+fn agent_api_over_tcp_needs_loopback_and_token() {
     let case = |keys: &str| Case::new(&format!("[agent.api]\n{keys}")).load();
     let token = "token_file = \"t\"\n";
     let good = case(&format!("listen = \"127.0.0.1:8088\"\n{token}")).unwrap();
@@ -172,7 +176,7 @@ fn the_agents_api_is_served_over_tcp_only_to_this_box_and_only_with_a_token() {
             "[::1]:8088",
             "token_file = \"t\"\ntoken_credential = \"x\"\n",
             "token_credential",
-            "keep one of them",
+            "keep one",
         ),
     ] {
         let listen = match listen {
@@ -188,7 +192,7 @@ fn the_agents_api_is_served_over_tcp_only_to_this_box_and_only_with_a_token() {
 }
 
 #[test]
-fn an_all_digit_password_in_a_variable_stays_text_and_is_never_printed() {
+fn all_digit_password_in_variable_stays_secret_text() {
     let config = Case::new("[mqtt]\nhost = \"b\"\nusername = \"u\"\n")
         .env("WATCHKEEPER_MQTT__PASSWORD", "0012345")
         .load()
@@ -208,7 +212,7 @@ fn a_wrong_secret_is_not_shown_in_the_error() {
 }
 
 #[test]
-fn a_bad_camera_is_left_out_with_its_pipeline_and_the_rest_run() {
+fn bad_source_is_left_out_with_its_pipeline() {
     let case = Case::new(
         "[sources.bad]\nuri = \"rtsp://u:secret@x\"\npace = \"slow\"\n[sources.none]\npace = \"fast\"\n[sources.good]\nuri = \"clip.mp4\"\n\
          [pipelines.a]\nsource = \"bad\"\nworkflow = \"w.json\"\n[pipelines.b]\nsource = \"good\"\nworkflow = \"w.json\"\n",
@@ -256,8 +260,7 @@ fn a_file_that_is_not_toml_names_the_line() {
 }
 
 #[test]
-fn a_command_that_speaks_to_no_broker_needs_no_password_and_one_with_a_broker_of_its_own_takes_none_of_the_boxs()
- {
+fn broker_layers_keep_the_box_password_from_commands() {
     let file = "[mqtt]\nhost = \"boxs\"\nusername = \"gate-1\"\npassword_file = \"/nonexistent\"\n";
     let case = Case::new(file).env("WATCHKEEPER_MQTT__PASSWORD", "mine");
     assert!(case.load().is_err());
@@ -273,7 +276,7 @@ fn a_command_that_speaks_to_no_broker_needs_no_password_and_one_with_a_broker_of
         ))
     };
     assert!(with(BrokerLayers::Nobody).unwrap().mqtt.is_none());
-    // The password alone is a mistake; with a name it is what the variable says.
+    // The password alone is an error; with a user name it takes the value of the variable.
     let errors = with(BrokerLayers::Asked).unwrap_err();
     assert!(
         errors[0].to_string().contains("mqtt.username is missing"),
@@ -295,7 +298,7 @@ fn a_command_that_speaks_to_no_broker_needs_no_password_and_one_with_a_broker_of
 }
 
 #[test]
-fn models_are_where_somebody_said_else_in_the_users_own_folder_and_then_in_the_boxs() {
+fn model_folders_are_configured_or_own_then_box() {
     let folders = |toml: &str, data_home: Option<&str>| {
         let case = Case::new(toml);
         let request = LoadRequest {
@@ -330,7 +333,7 @@ fn a_named_file_that_is_missing_is_an_error() {
 }
 
 #[test]
-fn keys_of_the_broker_that_need_another_one_are_not_silently_ignored() {
+fn broker_keys_without_effect_are_reported() {
     for (keys, key, problem) in [
         (
             "password = \"p\"",
@@ -374,7 +377,7 @@ fn a_mirror_is_an_address_without_a_login() {
 }
 
 #[test]
-fn a_model_of_language_has_its_limits_and_its_key_is_never_printed() {
+fn llm_section_has_limits_and_hides_its_key() {
     let case = Case::new("[llm]\nprovider = \"claude\"\nkey_file = \"key\"\nday_usd = 0.25\n");
     let llm = case.load().unwrap().llm.unwrap();
     assert_eq!((llm.provider.as_str(), llm.calls_per_hour), ("claude", 60));
@@ -391,7 +394,7 @@ fn a_model_of_language_has_its_limits_and_its_key_is_never_printed() {
 }
 
 #[test]
-fn what_can_have_no_effect_on_a_model_of_language_is_said() {
+fn llm_keys_without_effect_are_reported() {
     for (text, key, problem) in [
         (
             "[llm]\nmodel = \"x\"\n",
@@ -401,7 +404,7 @@ fn what_can_have_no_effect_on_a_model_of_language_is_said() {
         (
             "[llm]\nprovider = \"claude\"\nkey = \"k\"\nkey_file = \"f\"\n",
             "llm.key_file",
-            "keep one of them",
+            "keep one",
         ),
         (
             "[llm]\nprovider = \"claud\"\n",
@@ -417,7 +420,7 @@ fn what_can_have_no_effect_on_a_model_of_language_is_said() {
 }
 
 #[test]
-fn mqtt_keys_without_a_host_are_not_silently_ignored() {
+fn mqtt_keys_without_host_are_reported() {
     let errors = Case::new("[mqtt]\nport = 1884\n").load().unwrap_err();
     assert_eq!(errors[0].key, "mqtt.port");
 }
@@ -451,7 +454,7 @@ fn the_document_is_current() {
 }
 
 #[test]
-fn what_workflows_may_have_done_is_named_and_nothing_is_by_default() {
+fn sinks_allow_nothing_by_default() {
     let none = Case::new("").load().unwrap().sinks;
     assert!(none.hosts.is_empty() && none.folders.is_empty() && none.secrets.is_empty());
     let text = "[sinks]\nhosts = [\"hooks.example.org\", \"10.0.0.7:8080\"]\nfolders = [\"out\", \"/srv//logs/./\"]\n\
@@ -474,7 +477,7 @@ fn what_workflows_may_have_done_is_named_and_nothing_is_by_default() {
 }
 
 #[test]
-fn a_channel_has_one_address_which_is_never_shown() {
+fn channel_address_is_never_shown() {
     let text = "[channels.security]\nkind = \"slack\"\nurl = \"https://hooks.example.org/T0K3N\"\n\
                 [channels.yard]\nurl_file = \"yard.txt\"\nmin_severity = \"warning\"\nnotify_end = true\npictures = false\n";
     let case = Case::new(text);
@@ -498,7 +501,7 @@ fn a_channel_has_one_address_which_is_never_shown() {
 }
 
 #[test]
-fn a_channel_without_an_address_and_one_with_two_are_told_and_so_is_a_name_that_is_none() {
+fn channel_without_exactly_one_address_is_reported() {
     let text = "[channels.none]\nkind = \"slack\"\n\
                 [channels.two]\nurl = \"https://a.example/\"\nurl_env = \"A\"\n\
                 [channels.ftp]\nurl = \"ftp://a.example/T0K3N\"\n\
@@ -506,9 +509,9 @@ fn a_channel_without_an_address_and_one_with_two_are_told_and_so_is_a_name_that_
     let errors = Case::new(text).load().unwrap_err();
     let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
     for wanted in [
-        "channels.none: says nowhere",
-        "channels.two: says in more than one way",
-        "channels.ftp.url: is no address",
+        "channels.none: does not say",
+        "channels.two: says more than once",
+        "channels.ftp.url: is not a web address",
         "Bad Name",
     ] {
         assert!(
@@ -520,7 +523,7 @@ fn a_channel_without_an_address_and_one_with_two_are_told_and_so_is_a_name_that_
 }
 
 #[test]
-fn a_rule_that_names_no_channel_is_told_and_its_pipeline_runs() {
+fn rule_with_unknown_channel_is_reported_and_pipeline_runs() {
     let text = "[sources.gate]\nuri = \"demo:\"\n[channels.yard]\nurl = \"https://a.example/\"\n\
                 [pipelines.people]\nsource = \"gate\"\nworkflow = {}\n\
                 [[pipelines.people.rules]]\nname = \"a\"\nwhen = { kind = \"enters\", zone = \"z\" }\nnotify = [\"yard\", \"securty\"]\n";
@@ -546,7 +549,7 @@ fn a_list_of_hosts_can_be_a_variable() {
 }
 
 #[test]
-fn what_is_wrong_about_sinks_is_told_with_its_place() {
+fn sinks_errors_are_reported_with_place() {
     let text = "[sinks]\nhosts = [\"ok.example\", \"https://a.example/\", \"*.example\"]\nfolders = [\"/srv/../etc\"]\nslack_url = \"slack\"\n\
                 [sinks.secrets]\nNONE = {}\nTWO = { file = \"a\", value = \"hunter2\" }\nTEXT = \"hunter2\"\n";
     let errors = Case::new(text).load().unwrap_err();

@@ -2,7 +2,7 @@
 //!
 //! `received → accepted (persisted) → executing → successful | failed | rejected | expired`.
 //!
-//!  - A command gets exactly one terminal status.
+//! - A command gets exactly one terminal status.
 //! - A known command (its operation and its id) is answered again and never executed again.
 
 use serde::{Deserialize, Serialize};

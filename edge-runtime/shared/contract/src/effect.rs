@@ -3,7 +3,7 @@
 //! A step that sends an e-mail or writes a file hands an [`Effect`] to the program around the
 //! workflow. That program executes it later, with its own rights.
 //!
-//!  - An effect holds everything that is sent, so it can be kept over a restart and retried.
+//! - An effect holds everything that is sent, so it can be kept over a restart and retried.
 //! - A secret is in it by name only. `Debug` shows no text that may be a password.
 
 use std::collections::BTreeMap;
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_no_broker_takes_is_refused_with_its_property() {
+    fn message_no_broker_takes_is_refused_with_property() {
         let good = publication("yard/count", "x".repeat(MAX_MQTT_PAYLOAD));
         assert_eq!(good.check(), Ok(()));
         let long = "t".repeat(MAX_MQTT_TOPIC + 1);

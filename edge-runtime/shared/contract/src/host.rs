@@ -18,7 +18,7 @@ mod tests {
     use super::is_this_machine;
 
     #[test]
-    fn addresses_of_the_machine_are_told_from_others() {
+    fn addresses_of_this_machine_are_recognised() {
         for host in [
             "localhost",
             "LocalHost",

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_could_climb_out_of_a_topic_or_a_folder_is_refused() {
+    fn name_that_could_leave_topic_or_folder_is_refused() {
         for bad in [
             "",
             "Cam",
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_call_a_thing_is_one_line_with_something_to_say() {
+    fn display_name_is_one_line_with_a_letter_or_digit() {
         for good in [
             "Loading dock",
             "Tor",

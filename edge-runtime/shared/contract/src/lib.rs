@@ -1,6 +1,6 @@
 //! Types of the runtime's API and of MQTT payloads, shared by both daemons and their clients.
 //!
-//!  - Plain data: public fields, enums and serde.
+//! - Plain data: public fields, enums and serde.
 //! - Nothing reads a clock, opens anything or decides anything. The only logic parses an identifier
 //!   into a type that cannot be wrong.
 //! - Bounding boxes in *pixels* are `[x_min, y_min, x_max, y_max]` of the source picture, origin at

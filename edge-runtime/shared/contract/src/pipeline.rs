@@ -1,6 +1,6 @@
 //! Pipelines: a workflow deployed on a source, as both daemons and the HTTP API v1 write it.
 //!
-//!  - Plain data only.
+//! - Plain data only.
 //! - A new field has a default and is not written while it has it, so no older client and no stored
 //!   record breaks.
 

@@ -1,7 +1,7 @@
 //! Sources: where frames come from and how each one is doing, as both daemons and the HTTP API v1
 //! write it.
 //!
-//!  - Plain data only.
+//! - Plain data only.
 //! - No answer carries a credential.
 //! - A new field has a default and is not written while it has it.
 

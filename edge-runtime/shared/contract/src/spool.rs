@@ -3,7 +3,7 @@
 //! The runtime numbers the effects of its workflows and keeps them on disk. The agent fetches,
 //! executes and reports them.
 //!
-//!  - A number is given once, over restarts too.
+//! - A number is given once, over restarts too.
 //! - An effect stays until one [`EffectOutcome`] was reported.
 
 use std::fmt;

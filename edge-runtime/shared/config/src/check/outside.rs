@@ -1,4 +1,4 @@
-//! The check of what leads out of the box: `[sinks]` and `[channels.NAME]`.
+//! Checks the sections that lead out of the box: `[sinks]` and `[channels.NAME]`.
 
 use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
@@ -9,12 +9,12 @@ use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Severity;
 
-use super::{Values, is_spoilt, origin};
-use crate::channels::{self, MAX_CHANNELS};
+use super::values::{Values, is_spoilt, origin};
+use crate::channels::{self, ChannelConfig, ChannelKind, MAX_CHANNELS};
 use crate::error::{ConfigError, Origin};
-use crate::{ChannelConfig, ChannelKind, HostRule, SecretSource, SinksConfig};
+use crate::sinks::{HostRule, SecretSource, SinksConfig};
 
-/// What workflows may have done.
+/// Reads the section `[sinks]`.
 pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> SinksConfig {
     let hosts = values.texts("sinks.hosts", errors, HostRule::parse);
     let folders = values.texts("sinks.folders", errors, |text| {
@@ -24,7 +24,7 @@ pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Sinks
         };
         let plain = |c: &Component<'_>| *c != Component::ParentDir;
         let is_good = folder.is_absolute() && folder.components().all(|c| plain(&c));
-        // Without the dots and doubled slashes that a person may write.
+        // Without dots and doubled slashes.
         let folder: PathBuf = folder.components().collect();
         if is_good {
             Ok(folder)
@@ -34,7 +34,7 @@ pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Sinks
     });
     let mut url = |key: &str| {
         let mut text = values.text(key)?;
-        // Else the last part of its path would be cut off where something is joined to it.
+        // Joining would otherwise cut off the last part of its path.
         if !text.ends_with('/') {
             text.push('/');
         }
@@ -63,7 +63,7 @@ pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Sinks
     }
 }
 
-/// Where each secret of workflows is: each is at one place.
+/// Reads where each secret of workflows is; each is at one place.
 fn secrets(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> BTreeMap<String, SecretSource> {
     const KEYS: [&str; 4] = ["file", "credential", "env", "value"];
     let mut secrets = BTreeMap::new();
@@ -76,7 +76,8 @@ fn secrets(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> BTreeMap<Strin
     secrets
 }
 
-/// Where the secret of a section is, which one of four `keys` has to say: those of its file, credential, variable and value.
+/// Reads where the secret of a section is. Exactly one of `keys` (file, credential, variable,
+/// value) has to say it.
 fn secret(
     values: &Values<'_>,
     section: String,
@@ -103,8 +104,8 @@ fn secret(
         Err(found) => found,
     };
     let problem = match found.len() {
-        0 => format!("says nowhere where {what} is"),
-        _ => format!("says in more than one way where {what} is; keep one of them"),
+        0 => format!("does not say where {what} is"),
+        _ => format!("says more than once where {what} is; keep one key"),
     };
     let origin = origin(values.read, &section);
     let error = ConfigError::new(section, problem, origin);
@@ -112,7 +113,7 @@ fn secret(
     None
 }
 
-/// The channels by which people are told, in the order of their names.
+/// Reads the channels, in the order of their names.
 pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Vec<ChannelConfig> {
     const KEYS: [&str; 4] = ["url_file", "url_credential", "url_env", "url"];
     let mut channels = Vec::new();
@@ -157,15 +158,16 @@ pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Ve
     if let Some(over) = channels.get(MAX_CHANNELS) {
         let key = format!("channels.{}", over.id);
         let origin = origin(values.read, &key);
-        let problem = format!("is one too many; there are {} channels", channels.len());
+        let problem = format!("is too many: there are {} channels", channels.len());
         let most = format!("{MAX_CHANNELS} channels at most");
         errors.push(ConfigError::new(key, problem, origin).allowed(most));
     }
     channels
 }
 
-/// Rules of the file that name a channel which is none. The pipeline runs: only nobody is told there.
-pub(super) fn unheard(
+/// Warns about rules that name an unknown channel. The pipeline runs; only this notification is
+/// missing.
+pub(super) fn unknown_channels(
     values: &Values<'_>,
     pipelines: &[PipelineSpec],
     channels: &[ChannelConfig],
@@ -180,12 +182,10 @@ pub(super) fn unheard(
                 }
                 let key = format!("pipelines.{}.rules[{nth}].notify", pipeline.id);
                 let origin = origin(values.read, &key);
-                let problem = format!(
-                    "is no channel; nobody is told until there is a section [channels.{channel}]"
-                );
+                let problem = format!("is not a channel; add a section [channels.{channel}]");
                 let error = ConfigError::new(key, problem, origin).found(channel.as_str());
                 warnings.push(error.allowed(match known.as_slice() {
-                    [] => "no channel is configured".to_owned(),
+                    [] => "none configured".to_owned(),
                     known => known.join(", "),
                 }));
             }

@@ -1,0 +1,261 @@
+//! Checks the sections of the agent: `[mqtt]`, `[llm]`, `[agent.api]` and its permissions.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use watchkeeper_contract::id::{BoxId, SiteId};
+
+use super::values::{Values, without_effect};
+use crate::config::{AgentApiConfig, ClientCert, LlmConfig, MqttConfig, TcpApiConfig};
+use crate::error::ConfigError;
+use crate::permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
+use crate::raw::parse_mode;
+use crate::sinks::SecretSource;
+
+pub(super) fn mqtt(
+    values: &Values<'_>,
+    site: Option<&SiteId>,
+    box_id: Option<&BoxId>,
+    errors: &mut Vec<ConfigError>,
+) -> Option<MqttConfig> {
+    let Some(host) = values.text("mqtt.host") else {
+        without_effect("mqtt.", "mqtt.host", values, errors);
+        return None;
+    };
+    let tls = values.switch("mqtt.tls");
+    for key in ["mqtt.ca_file", "mqtt.cert_file", "mqtt.key_file"] {
+        if let (false, Some(found)) = (tls, values.found(key)) {
+            let problem = "has no effect, because mqtt.tls is false";
+            errors.push(ConfigError::new(key, problem, found.origin.clone()));
+        }
+    }
+    let client_cert = client_cert(values, errors);
+    let default_port = if tls { 8883 } else { 1883 };
+    let password = password(values, errors);
+    if password.is_some() && values.text("mqtt.username").is_none() {
+        errors.push(password_without_user(values));
+    }
+    let client_id = values
+        .text("mqtt.client_id")
+        .or_else(|| Some(format!("watchkeeper-{}-{}", site?, box_id?)))?;
+    Some(MqttConfig {
+        host,
+        port: values
+            .whole("mqtt.port")
+            .and_then(|p| u16::try_from(p).ok())
+            .unwrap_or(default_port),
+        client_id,
+        username: values.text("mqtt.username"),
+        password,
+        tls,
+        ca_file: values.path("mqtt.ca_file"),
+        client_cert,
+        connect_timeout: Duration::from_secs(
+            values.whole("mqtt.connect_timeout_s").unwrap_or_default(),
+        ),
+        keep_alive: Duration::from_secs(values.whole("mqtt.keep_alive_s").unwrap_or_default()),
+    })
+}
+
+fn password_without_user(values: &Values<'_>) -> ConfigError {
+    let key = ["mqtt.password", "mqtt.password_file"]
+        .into_iter()
+        .find(|key| values.found(key).is_some())
+        .unwrap_or("mqtt.password");
+    let problem = "has no effect, because mqtt.username is missing";
+    ConfigError::new(key, problem, values.origin(key))
+}
+
+/// Reads the files of the client certificate: both or none.
+fn client_cert(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<ClientCert> {
+    let files = ["mqtt.cert_file", "mqtt.key_file"].map(|key| (key, values.path(key)));
+    match files {
+        [(_, Some(cert_file)), (_, Some(key_file))] => Some(ClientCert {
+            cert_file,
+            key_file,
+        }),
+        [(_, None), (_, None)] => None,
+        [(cert, Some(_)), (key, None)] | [(key, None), (cert, Some(_))] => {
+            let problem = format!("has no effect without {key}");
+            errors.push(ConfigError::new(cert, problem, values.origin(cert)));
+            None
+        }
+    }
+}
+
+fn password(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<SecretString> {
+    let written = values.text("mqtt.password").map(SecretString::from);
+    let Some(path) = values.path("mqtt.password_file") else {
+        return written;
+    };
+    let key = "mqtt.password_file";
+    let mut wrong = |problem: String| {
+        errors.push(
+            ConfigError::new(key, problem, values.origin(key)).found(path.display().to_string()),
+        );
+        None
+    };
+    if written.is_some() {
+        return wrong("mqtt.password is set too; keep one".to_owned());
+    }
+    match crate::bounded::read(&path) {
+        Ok(text) => match text.lines().next() {
+            Some(line) if !line.is_empty() => Some(SecretString::from(line.to_owned())),
+            _ => wrong("the file's first line is empty".to_owned()),
+        },
+        Err(e) => wrong(format!("can't read the file: {e}")),
+    }
+}
+
+pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> {
+    let Some(provider) = values.text("llm.provider") else {
+        without_effect("llm.", "llm.provider", values, errors);
+        return None;
+    };
+    let key = values.text("llm.key").map(SecretString::from);
+    let key_file = values.path("llm.key_file");
+    if key.is_some() && key_file.is_some() {
+        let problem = "llm.key is set too; keep one";
+        errors.push(ConfigError::new(
+            "llm.key_file",
+            problem,
+            values.origin("llm.key_file"),
+        ));
+    }
+    let whole = |key| values.whole(key).unwrap_or_default();
+    let number = |key| values.number(key).unwrap_or_default();
+    Some(LlmConfig {
+        provider,
+        base_url: values.text("llm.base_url"),
+        key,
+        key_file,
+        model: values.text("llm.model"),
+        large_model: values.text("llm.large_model"),
+        models_file: values.path("llm.models_file"),
+        second_opinion: values.switch("llm.second_opinion"),
+        calls_per_hour: u32::try_from(whole("llm.calls_per_hour")).unwrap_or_default(),
+        tokens_per_call: whole("llm.tokens_per_call"),
+        idle_timeout: values.seconds("llm.idle_timeout_s"),
+        timeout_factor: u32::try_from(whole("llm.timeout_factor")).unwrap_or(1),
+        day_usd: number("llm.day_usd"),
+        month_usd: number("llm.month_usd"),
+    })
+}
+
+/// Reads the changes confirmed in advance. The words were checked with their keys; duplicates count
+/// once.
+pub(super) fn permissions(values: &Values<'_>) -> PermissionsConfig {
+    let list = |channel: &str| {
+        let key = format!("agent.auto_approve.{channel}");
+        let items = values.found(&key).and_then(|found| found.value.as_array());
+        let mut kinds: Vec<ChangeKind> = items
+            .into_iter()
+            .flatten()
+            .filter_map(|item| ChangeKind::named(item.as_str()?))
+            .collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    };
+    PermissionsConfig {
+        ask: list("ask"),
+        chat: list("chat"),
+        local: list("local"),
+        remote: list("remote"),
+        tools: tools(values),
+    }
+}
+
+/// Reads what tools of a language model may do. The words were checked with their keys; duplicates
+/// count once.
+fn tools(values: &Values<'_>) -> ToolsConfig {
+    let list = |channel: &str| {
+        let key = format!("agent.tools.{channel}");
+        let items = values.found(&key)?.value.as_array()?;
+        let effects = items
+            .iter()
+            .filter_map(|item| ToolEffect::named(item.as_str()?));
+        let effects: BTreeSet<ToolEffect> = effects.collect();
+        Some(effects.into_iter().collect())
+    };
+    ToolsConfig {
+        ask: list("ask"),
+        chat: list("chat"),
+        local: list("local"),
+        remote: list("remote"),
+    }
+}
+
+/// Name of the agent's socket, beside the runtime's.
+const AGENT_SOCKET: &str = "agent.sock";
+
+pub(super) fn api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> AgentApiConfig {
+    let runtime = values.path("runtime.socket").unwrap_or_default();
+    let socket = values.path("agent.api.socket");
+    let socket = socket.unwrap_or_else(|| runtime.with_file_name(AGENT_SOCKET));
+    if socket == runtime {
+        let key = "agent.api.socket";
+        let problem = "is runtime.socket, which the runtime serves; choose another path";
+        errors.push(
+            ConfigError::new(key, problem, values.origin(key)).found(socket.display().to_string()),
+        );
+    }
+    AgentApiConfig {
+        socket,
+        socket_mode: values
+            .text("agent.api.socket_mode")
+            .and_then(|t| parse_mode(&t))
+            .unwrap_or(0o660),
+        tcp: tcp_api(values, errors),
+    }
+}
+
+fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiConfig> {
+    let Some(text) = values.text("agent.api.listen") else {
+        without_effect("agent.api.token_", "agent.api.listen", values, errors);
+        return None;
+    };
+    let wrong = |problem: &str| {
+        let key = "agent.api.listen";
+        ConfigError::new(key, problem, values.origin(key)).found(text.clone())
+    };
+    let listen = match text.parse::<SocketAddr>() {
+        Ok(listen) if listen.ip().is_loopback() => Some(listen),
+        Ok(_) => {
+            errors.push(wrong(
+                "can be reached from other machines, and the token is not encrypted; write \
+                 127.0.0.1:PORT or [::1]:PORT, and put a proxy with TLS before it for others",
+            ));
+            None
+        }
+        Err(_) => {
+            errors.push(wrong(
+                "is not an address with a port; write 127.0.0.1:PORT or [::1]:PORT",
+            ));
+            None
+        }
+    };
+    let file = values.path("agent.api.token_file");
+    let token = match (file, values.text("agent.api.token_credential")) {
+        (Some(file), None) => Some(SecretSource::File(file)),
+        (None, Some(name)) => Some(SecretSource::Credential(name)),
+        (Some(_), Some(_)) => {
+            let key = "agent.api.token_credential";
+            let problem = "agent.api.token_file is set too; keep one";
+            errors.push(ConfigError::new(key, problem, values.origin(key)));
+            None
+        }
+        (None, None) => {
+            errors.push(wrong(
+                "needs a token; set agent.api.token_file or agent.api.token_credential",
+            ));
+            None
+        }
+    };
+    Some(TcpApiConfig {
+        listen: listen?,
+        token: token?,
+    })
+}

@@ -1,0 +1,228 @@
+//! Checks the sections `[sources.NAME]` and `[pipelines.NAME]`: an error in one leaves it out.
+
+use serde_json::{Map, Value, json};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_contract::source::SourceSpec;
+
+use super::values::{Values, is_spoilt, missing, origin};
+use crate::config::{PipelineDraft, SkippedSections};
+use crate::error::{ConfigError, Origin};
+
+pub(super) fn sources(
+    values: &Values<'_>,
+    warnings: &mut Vec<ConfigError>,
+    skipped: &mut SkippedSections,
+) -> Vec<SourceSpec> {
+    let mut sources = Vec::new();
+    for name in values.names("sources") {
+        let section = format!("sources.{name}");
+        let is_good = !is_spoilt(&section, warnings);
+        let uri = format!("{section}.uri");
+        if values.text(&uri).is_none() {
+            if !is_spoilt(&uri, warnings) {
+                warnings.push(missing(uri));
+            }
+            continue;
+        }
+        let origin = values.origin(&uri);
+        let mut fields = values.section(&section);
+        fields.insert("id".to_owned(), json!(name));
+        match serde_json::from_value::<SourceSpec>(Value::Object(fields)) {
+            Ok(mut spec) => {
+                if let Origin::File(_) = origin {
+                    spec.uri = absolute(&values.base, spec.uri);
+                }
+                if is_good {
+                    sources.push(spec);
+                } else {
+                    skipped.sources.push(spec);
+                }
+            }
+            Err(e) => warnings.push(ConfigError::new(section, e.to_string(), origin)),
+        }
+    }
+    sources
+}
+
+/// Makes a relative file absolute, from the folder of the configuration; addresses stay as they
+/// are.
+fn absolute(base: &std::path::Path, uri: String) -> String {
+    let is_address = uri.starts_with('/')
+        || uri.split_once(':').is_some_and(|(scheme, _)| {
+            !scheme.is_empty()
+                && scheme
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || c == '+')
+        });
+    if is_address {
+        uri
+    } else {
+        base.join(uri).display().to_string()
+    }
+}
+
+pub(super) fn pipelines(
+    values: &Values<'_>,
+    sources: &[SourceSpec],
+    warnings: &mut Vec<ConfigError>,
+    skipped: &mut SkippedSections,
+) -> Vec<PipelineSpec> {
+    let mut pipelines = Vec::new();
+    for name in values.names("pipelines") {
+        let before = warnings.len();
+        let is_good = !is_spoilt(&format!("pipelines.{name}"), warnings);
+        let Some(draft) = pipeline(values, name, sources, warnings) else {
+            continue;
+        };
+        if is_good && warnings.len() == before {
+            pipelines.push(draft.spec);
+        } else {
+            skipped.pipelines.push(draft);
+        }
+    }
+    pipelines
+}
+
+/// Reads a pipeline as far as possible.
+fn pipeline(
+    values: &Values<'_>,
+    name: &str,
+    sources: &[SourceSpec],
+    warnings: &mut Vec<ConfigError>,
+) -> Option<PipelineDraft> {
+    let section = format!("pipelines.{name}");
+    let mut fields = values.section(&section);
+    add_placeholders(&mut fields, &section, warnings);
+    let key = format!("{section}.source");
+    if let Some(source) = values.text(&key)
+        && !sources.iter().any(|s| s.id.as_str() == source)
+    {
+        warnings.push(no_source(values, &source, key));
+    }
+    if let Some(workflow) = workflow(values, format!("{section}.workflow"), warnings) {
+        fields.insert("workflow".to_owned(), workflow);
+    }
+    fields.insert("id".to_owned(), json!(name));
+    let mut report = |path: &serde_path_to_error::Path, below: &str, error: &serde_json::Error| {
+        let path = path.iter().next().map(|_| format!(".{path}"));
+        let key = format!("{section}{below}{}", path.unwrap_or_default());
+        let origin = origin(values.read, &key);
+        warnings.push(ConfigError::new(key, error.to_string(), origin));
+    };
+    let rules = retain_good_rules(&mut fields, &mut report);
+    let spec = read_spec(fields, &mut report)?;
+    Some(PipelineDraft { spec, rules })
+}
+
+/// Takes the path within a value, the place of the value below the section, and the error.
+type Report<'r> = dyn FnMut(&serde_path_to_error::Path, &str, &serde_json::Error) + 'r;
+
+/// Reports missing fields, and adds placeholders so that the rest can be read.
+fn add_placeholders(
+    fields: &mut Map<String, Value>,
+    section: &str,
+    warnings: &mut Vec<ConfigError>,
+) {
+    for (required, placeholder) in [("source", json!("none")), ("workflow", Value::Null)] {
+        if fields.contains_key(required) {
+            continue;
+        }
+        let key = format!("{section}.{required}");
+        if !is_spoilt(&key, warnings) {
+            warnings.push(missing(key));
+        }
+        fields.insert(required.to_owned(), placeholder);
+    }
+}
+
+/// Reads the workflow from the file at `key`, if that is a path; `null` if it can't be read.
+fn workflow(values: &Values<'_>, key: String, warnings: &mut Vec<ConfigError>) -> Option<Value> {
+    let path = values.path(&key)?;
+    let read = crate::bounded::read(&path)
+        .map_err(|e| format!("can't read the workflow: {e}"))
+        .and_then(|text| {
+            serde_json::from_str(&text).map_err(|e| format!("the workflow is not JSON: {e}"))
+        });
+    Some(read.unwrap_or_else(|problem| {
+        let origin = values.origin(&key);
+        let found = path.display().to_string();
+        warnings.push(ConfigError::new(key, problem, origin).found(found));
+        Value::Null
+    }))
+}
+
+/// Reports and removes rules that can't be read; returns the positions of the others.
+fn retain_good_rules(fields: &mut Map<String, Value>, report: &mut Report<'_>) -> Vec<usize> {
+    let mut positions = Vec::new();
+    if let Some(Value::Array(rules)) = fields.get_mut("rules") {
+        let mut position = 0..;
+        rules.retain(|rule| {
+            let position = position.next().unwrap_or_default();
+            match serde_path_to_error::deserialize::<_, RuleSpec>(rule) {
+                Ok(_) => positions.push(position),
+                Err(e) => report(e.path(), &format!(".rules[{position}]"), e.inner()),
+            }
+            positions.last() == Some(&position)
+        });
+    }
+    positions
+}
+
+/// Reports and removes one error at a time until the rest can be read.
+fn read_spec(mut fields: Map<String, Value>, report: &mut Report<'_>) -> Option<PipelineSpec> {
+    loop {
+        let rest = Value::Object(fields.clone());
+        let e = match serde_path_to_error::deserialize::<_, PipelineSpec>(rest) {
+            Ok(spec) => return Some(spec),
+            Err(e) => e,
+        };
+        report(e.path(), "", e.inner());
+        let field = match e.path().iter().next() {
+            Some(serde_path_to_error::Segment::Map { key }) => key,
+            _ => return None,
+        };
+        if ["id", "source", "workflow"].contains(&field.as_str()) || fields.remove(field).is_none()
+        {
+            return None;
+        }
+    }
+}
+
+/// Makes the error for a source that isn't there, or has an error itself.
+fn no_source(values: &Values<'_>, source: &str, key: String) -> ConfigError {
+    let origin = values.origin(&key);
+    let declared: Vec<&str> = values.names("sources").collect();
+    let error = if declared.contains(&source) {
+        let problem = format!("this source is left out because of an error in [sources.{source}]");
+        ConfigError::new(key, problem, origin)
+    } else if declared.is_empty() {
+        let problem = format!("no source is declared; write [sources.{source}]");
+        ConfigError::new(key, problem, origin)
+    } else {
+        ConfigError::new(key, "no such source", origin).allowed(declared.join(", "))
+    };
+    error.found(source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_file_is_joined_to_configuration_folder() {
+        let base = std::path::Path::new("/etc/wk");
+        for same in [
+            "/dev/video0",
+            "rtsp://cam/1",
+            "demo:?seed=1",
+            "v4l2:/dev/video0",
+        ] {
+            assert_eq!(absolute(base, same.to_owned()), same);
+        }
+        assert_eq!(
+            absolute(base, "clips/a.mp4".to_owned()),
+            "/etc/wk/clips/a.mp4"
+        );
+    }
+}

@@ -1,0 +1,269 @@
+//! The checked configuration, as the daemons use it.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use watchkeeper_contract::id::{BoxId, SiteId};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::source::SourceSpec;
+
+use crate::channels::ChannelConfig;
+use crate::error::ConfigError;
+use crate::permissions::PermissionsConfig;
+use crate::sinks::{SecretSource, SinksConfig};
+
+/// Folder of the sentence embedding model below that of the models.
+pub const MEMORY_MODEL: &str = "memory";
+
+/// The box's folder of models, unless the configuration names another.
+pub const SYSTEM_MODELS: &str = "/var/lib/watchkeeper/models";
+
+/// A configuration as the daemons use it.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Site of the box; a level of every MQTT topic.
+    pub site: SiteId,
+    /// Name of the box; a level of every MQTT topic.
+    pub box_id: BoxId,
+    /// Folder for everything that must survive a restart.
+    pub state_dir: PathBuf,
+    /// Unix socket that the runtime serves and the agent calls.
+    pub runtime_socket: PathBuf,
+    /// Permission bits of that socket: the authority to use the API.
+    pub socket_mode: u32,
+    /// How models are run.
+    pub inference: InferenceConfig,
+    /// Bounds of the event journal.
+    pub journal: JournalConfig,
+    /// Bounds of kept pictures.
+    pub media: MediaConfig,
+    /// Bounds of annotated videos.
+    pub recordings: RecordingsConfig,
+    /// Early deaths of the runtime after which changed pipelines are held; 0: never.
+    pub crash_loop_limit: u32,
+    /// Sources declared without error, in the order of their names.
+    pub sources: Vec<SourceSpec>,
+    /// Pipelines declared without error, as is their source, in the order of their names.
+    pub pipelines: Vec<PipelineSpec>,
+    /// The broker; absent when no host is set.
+    pub mqtt: Option<MqttConfig>,
+    /// Bounds and intervals of the agent.
+    pub agent: AgentConfig,
+    /// How the agent's notes are searched.
+    pub memory: MemoryConfig,
+    /// Where the agent serves its API.
+    pub agent_api: AgentApiConfig,
+    /// Changes confirmed in advance, and what tools of a language model may do.
+    pub permissions: PermissionsConfig,
+    /// Where models are found.
+    pub models: ModelsConfig,
+    /// The language model; absent when no provider is named.
+    pub llm: Option<LlmConfig>,
+    /// Effects that workflows may have.
+    pub sinks: SinksConfig,
+    /// Where people are notified, in the order of the names.
+    pub channels: Vec<ChannelConfig>,
+    /// Errors that do not stop the rest: sources and pipelines that were left out.
+    pub warnings: Vec<ConfigError>,
+}
+
+/// How models are run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InferenceConfig {
+    pub backend: Backend,
+    /// Threads of one inference; absent: one per core, at most two.
+    pub threads: Option<usize>,
+    /// ONNX Runtime's shared library; absent: the system's search path.
+    pub ort_library: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// `ort` when its library loads, else `rten`.
+    Auto,
+    /// The engine in pure Rust.
+    Rten,
+    /// ONNX Runtime, opened at run time.
+    Ort,
+}
+
+/// Bounds of the event journal. The bound that is reached first drops the oldest records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalConfig {
+    /// Most records kept.
+    pub max_events: u64,
+    /// Most bytes of records kept.
+    pub max_bytes: u64,
+}
+
+/// Bounds of kept pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MediaConfig {
+    /// Most bytes of pictures; the oldest are deleted first.
+    pub max_bytes: u64,
+}
+
+/// Bounds of annotated videos. The bound that is reached first deletes the oldest parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordingsConfig {
+    /// Most bytes of all parts.
+    pub max_bytes: u64,
+    /// Greatest age of a part.
+    pub max_age: Duration,
+}
+
+/// How to reach the broker.
+#[derive(Debug, Clone)]
+pub struct MqttConfig {
+    /// Host name or address.
+    pub host: String,
+    pub port: u16,
+    /// Client id; unique at the broker.
+    pub client_id: String,
+    pub username: Option<String>,
+    /// Password, from the key or the file; never printed.
+    pub password: Option<SecretString>,
+    /// Whether the connection is TLS.
+    pub tls: bool,
+    /// PEM file with the authorities to trust; absent: the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Client certificate; absent: none is sent.
+    pub client_cert: Option<ClientCert>,
+    /// Time for one attempt to connect.
+    pub connect_timeout: Duration,
+    /// Interval of keep-alive packets.
+    pub keep_alive: Duration,
+}
+
+/// Client certificate and key, for a broker that asks for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientCert {
+    /// PEM file with the certificate, and those of the authorities between.
+    pub cert_file: PathBuf,
+    /// PEM file with its private key.
+    pub key_file: PathBuf,
+}
+
+/// Bounds and intervals of the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentConfig {
+    /// Most messages in the outbox.
+    pub outbox_events: u64,
+    /// Most bytes of messages in the outbox.
+    pub outbox_bytes: u64,
+    /// Interval of telemetry.
+    pub telemetry: Duration,
+    /// Interval of the heartbeat; absent: off.
+    pub heartbeat: Option<Duration>,
+}
+
+/// How the agent's notes are searched.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryConfig {
+    /// Folder of the sentence embedding model that the configuration names.
+    pub model: Option<PathBuf>,
+    /// Folders where one is looked for otherwise; the first that exists is used.
+    pub usual: Vec<PathBuf>,
+}
+
+/// Where the agent serves its API.
+#[derive(Debug, Clone)]
+pub struct AgentApiConfig {
+    pub socket: PathBuf,
+    /// Permission bits of that socket: the authority to use the API there.
+    pub socket_mode: u32,
+    /// The API over TCP; absent: only the socket.
+    pub tcp: Option<TcpApiConfig>,
+}
+
+/// The agent's API over TCP.
+#[derive(Debug, Clone)]
+pub struct TcpApiConfig {
+    /// A loopback address with its port.
+    pub listen: SocketAddr,
+    /// Token that is the authority to use the API there.
+    pub token: SecretSource,
+}
+
+/// A language model and what it may cost.
+#[derive(Debug, Clone)]
+pub struct LlmConfig {
+    pub provider: String,
+    /// Another address than the provider's.
+    pub base_url: Option<String>,
+    /// The key, where the configuration holds it.
+    pub key: Option<SecretString>,
+    /// A file with the key.
+    pub key_file: Option<PathBuf>,
+    /// Another model than the provider's small one.
+    pub model: Option<String>,
+    /// Another model than the provider's medium one.
+    pub large_model: Option<String>,
+    /// The operator's model file, in addition to the built-in one.
+    pub models_file: Option<PathBuf>,
+    /// Whether a model looks at the pictures of `escalate` events.
+    pub second_opinion: bool,
+    /// Most calls within sixty minutes.
+    pub calls_per_hour: u32,
+    /// Most tokens of one call.
+    pub tokens_per_call: u64,
+    /// Longest time without a byte from the provider.
+    pub idle_timeout: Duration,
+    /// Factor of the timeouts of a whole job.
+    pub timeout_factor: u32,
+    /// Most money a day, in US dollars.
+    pub day_usd: f64,
+    /// Most money a month, in US dollars.
+    pub month_usd: f64,
+}
+
+/// Where models are found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelsConfig {
+    /// Folder of model files that the configuration names.
+    pub dir: Option<PathBuf>,
+    /// The user's own folder of model files; absent for root.
+    pub own_dir: Option<PathBuf>,
+    /// Address of a folder to fetch files from; absent: the published addresses.
+    pub mirror: Option<String>,
+    /// Model for workflows that name none; absent: `yolox-nano` where its file is here, else
+    /// `motion`.
+    pub default: Option<String>,
+}
+
+impl ModelsConfig {
+    /// Lists the folders of model files: the configured one, else the user's own and the box's.
+    ///
+    /// The first folder that has a model wins; new ones go to the first.
+    #[must_use]
+    pub fn folders(&self) -> Vec<PathBuf> {
+        match &self.dir {
+            Some(dir) => vec![dir.clone()],
+            None => self
+                .own_dir
+                .iter()
+                .cloned()
+                .chain([PathBuf::from(SYSTEM_MODELS)])
+                .collect(),
+        }
+    }
+}
+
+/// Sections left out because of an error, as far as they could be read, so that their rest can be
+/// checked too.
+#[derive(Debug, Default)]
+pub struct SkippedSections {
+    pub sources: Vec<SourceSpec>,
+    pub pipelines: Vec<PipelineDraft>,
+}
+
+/// A pipeline with an error in it.
+#[derive(Debug)]
+pub struct PipelineDraft {
+    /// The part that could be read. An unreadable workflow is `null`.
+    pub spec: PipelineSpec,
+    /// Position among the written rules of each rule that could be read.
+    pub rules: Vec<usize>,
+}
