@@ -298,7 +298,7 @@ impl Runtime for Api {
             *seen = now;
         }
         let recorder = &parts.recorder;
-        let has_trouble = recorder.trouble().is_some();
+        let has_trouble = recorder.storage_error().is_some();
         parts.metrics.recorder(recorder.lost(), has_trouble);
         parts.metrics.effects(&parts.effects.counts());
         parts.metrics.encode(&parts.journal, &self.media)

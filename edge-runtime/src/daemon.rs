@@ -30,13 +30,13 @@ use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, JournalError, Limits, Stamp};
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
-use crate::pipeline::checkpoint::pauses::Pauses;
+use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::manager::{Manager, Parts};
-use crate::pipeline::recorder::{DISK_FAILED, Flushed, Recorder};
+use crate::pipeline::recorder::{DISK_FAILED, FlushResult, Recorder};
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::pipeline::retention::recordings::{self, Recordings};
-use crate::pipeline::worker::STOPPING;
+use crate::pipeline::worker::STOP_TIMEOUT;
 use crate::server::{self, Server};
 use crate::stop::Stop;
 
@@ -252,7 +252,7 @@ fn live(
         journal: Arc::clone(&journal),
         recorder: recorder.clone(),
         media: Arc::clone(&media),
-        pauses: Pauses::open(&config.state_dir),
+        pauses: TimedPauses::open(&config.state_dir),
         models: Models::new(config),
         metrics: Arc::clone(&metrics),
         recordings,
@@ -262,7 +262,7 @@ fn live(
         guard: Arc::clone(guard),
         boot_id: Arc::clone(boot_id),
         started,
-        stopping: STOPPING,
+        stop_timeout: STOP_TIMEOUT,
     })?);
     let goes_on = || {
         // Each pipeline that loads its model is a sign of life.
@@ -288,8 +288,8 @@ fn live(
     // What waits for the recorder hears of its end a moment later.
     manager.shut_down(end + 2 * RECORDER_PATIENCE);
     effects.end(RECORDER_PATIENCE);
-    let stored = recorder.flush(None, RECORDER_PATIENCE) == Flushed::Durable;
-    let (lost, trouble) = (recorder.lost(), recorder.trouble());
+    let stored = recorder.flush(None, RECORDER_PATIENCE) == FlushResult::Durable;
+    let (lost, trouble) = (recorder.lost(), recorder.storage_error());
     drop(manager);
     drop(recorder);
     // A thread that hangs in a camera keeps the recorder's queue; what was handed over is stored all the same.

@@ -304,7 +304,6 @@ impl GuardFile {
         self.guard.lock().held(id).cloned()
     }
 
-    /// As [`Guard::is_open`].
     #[must_use]
     pub fn is_open(&self, event: EventId) -> bool {
         self.guard.lock().is_open(event)

@@ -63,7 +63,6 @@ pub enum StillError {
     /// A file can't be read.
     #[error("can't read {}: {message}", file.display())]
     File {
-        /// Which file.
         file: PathBuf,
         /// What is wrong with it.
         message: String,

@@ -37,10 +37,7 @@ enum Command {
     /// Run a workflow on still pictures and print the results as JSON; what `watchkeeper workflow run` calls.
     WorkflowRun(image_run::Request),
     /// Open a model file as a pipeline would, with the manifest beside it; what `watchkeeper models add` calls.
-    ModelCheck {
-        /// The file.
-        file: String,
-    },
+    ModelCheck { file: String },
 }
 
 /// What GStreamer's elements read from the environment.

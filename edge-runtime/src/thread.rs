@@ -77,7 +77,7 @@ impl Thread {
     }
 
     /// Whether it has ended; nobody waits.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         let running = self.running.lock();
         let ended = running.as_ref().map(|thread| thread.ended.try_recv());
         ended.is_none_or(|said| said == Err(TryRecvError::Disconnected))
@@ -119,10 +119,10 @@ mod tests {
         let thread = thread.unwrap();
         assert!(!thread.join(Duration::from_millis(1)));
         assert!(!thread.join_once(LONG), "it is waited for no more");
-        assert!(!thread.is_over());
+        assert!(!thread.is_finished());
         drop(release);
         assert!(thread.join(LONG));
-        assert!(thread.is_over());
+        assert!(thread.is_finished());
         assert!(thread.join(Duration::ZERO), "it stays ended");
     }
 

@@ -21,7 +21,6 @@ use super::feed::{Broken, Feed, Raw, Step};
 const MOST_BYTES: NonZeroU64 = NonZeroU64::new(64 << 20).unwrap();
 /// Delays up to this one mean that nobody chose one; then [`USUAL_DELAY`] holds, as in browsers.
 const NO_DELAY: Duration = Duration::from_millis(10);
-/// See [`NO_DELAY`].
 const USUAL_DELAY: Duration = Duration::from_millis(100);
 
 /// Whether the name is that of an animation that can be read here.
@@ -41,7 +40,6 @@ struct Part {
 
 /// What becomes of a picture when the next one comes.
 enum Before {
-    /// It stays.
     Stays,
     /// Its part is cleared.
     Cleared(Part),

@@ -36,7 +36,6 @@ pub enum Recv {
     Ended,
     /// The source gave up.
     Failed {
-        /// Why.
         cause: LossCause,
         /// One sentence, free of credentials.
         message: String,

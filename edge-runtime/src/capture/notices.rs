@@ -23,11 +23,9 @@ pub const PER_SOURCE: usize = 8;
 pub enum SourceNotice {
     /// Frames stopped coming, or never came. Said once an outage, and again when it will not heal.
     Lost {
-        /// Why.
         cause: LossCause,
         /// One sentence, free of credentials.
         message: String,
-        /// When.
         at: Wall,
     },
     /// Frames come again.
@@ -38,10 +36,7 @@ pub enum SourceNotice {
         at: Wall,
     },
     /// Nobody wants its frames any more, so what was told of it is over as far as anybody can say.
-    Forgotten {
-        /// When.
-        at: Wall,
-    },
+    Forgotten { at: Wall },
     /// Frames come but show nothing.
     Blind {
         /// In which way.
@@ -75,13 +70,11 @@ impl SourceNotice {
 /// A notice, and who gives it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Noticed {
-    /// The source.
     pub source: SourceId,
     /// Which of the sources that have had this name ([`super::source::Deps::run`]); a later one has a greater number.
     pub run: u64,
     /// When it was told, for lengths of time.
     pub told: Instant,
-    /// What happened.
     pub notice: SourceNotice,
 }
 

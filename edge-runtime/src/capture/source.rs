@@ -96,7 +96,6 @@ fn system_wall() -> Wall {
     }
 }
 
-/// Starts sources.
 #[derive(Debug)]
 pub struct Source;
 

@@ -81,9 +81,7 @@ impl Default for Deadlines {
 /// Pauses between attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackOff {
-    /// First pause.
     pub first: Duration,
-    /// Longest pause.
     pub max: Duration,
     /// Longest pause at the beginning of an outage.
     pub quick_max: Duration,
@@ -128,9 +126,7 @@ pub enum Input {
         /// Whether the source is a recording.
         recording: bool,
     },
-    /// Something broke.
     Error {
-        /// Why.
         cause: LossCause,
         /// One sentence, free of credentials.
         message: String,
@@ -150,12 +146,7 @@ pub enum Action {
     /// Close what is open, if anything is.
     Close,
     /// Tell that the source was lost, or that its first attempt failed.
-    Lost {
-        /// Why.
-        cause: LossCause,
-        /// One sentence.
-        message: String,
-    },
+    Lost { cause: LossCause, message: String },
     /// Tell that frames come again.
     Back {
         /// How long they were missing.
@@ -168,12 +159,7 @@ pub enum Action {
     /// The recording was played through.
     Ended,
     /// No further attempt will be made.
-    Failed {
-        /// Why.
-        cause: LossCause,
-        /// One sentence.
-        message: String,
-    },
+    Failed { cause: LossCause, message: String },
 }
 
 /// State of a source, see the diagram above.
@@ -195,9 +181,7 @@ pub enum State {
         /// When it is given up.
         until: Instant,
     },
-    /// Pictures come.
     Live {
-        /// Since when.
         since: Instant,
         /// When it counts as stalled.
         until: Instant,
@@ -212,16 +196,11 @@ pub enum State {
         until: Instant,
         /// Why the last one failed.
         cause: LossCause,
-        /// One sentence.
         message: String,
     },
-    /// Played through.
     Ended,
-    /// Given up.
     Failed {
-        /// Why.
         cause: LossCause,
-        /// One sentence.
         message: String,
     },
 }

@@ -83,7 +83,6 @@ struct Written<'d> {
     effect: &'d RawValue,
 }
 
-/// The folder.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 

@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 
 use super::StoredEvent;
 
-/// A SHA-256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash(pub [u8; 32]);
 
@@ -20,7 +19,6 @@ impl Hash {
     /// What stands before the first record.
     pub const ZERO: Self = Self([0; 32]);
 
-    /// Of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())

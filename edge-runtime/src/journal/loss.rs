@@ -28,7 +28,6 @@ pub struct Loss {
     pub from: String,
     /// How many entries, at most.
     pub count: u64,
-    /// One sentence.
     pub message: String,
 }
 
@@ -39,7 +38,6 @@ pub struct Stamp {
     pub boot_id: String,
     /// Milliseconds since the run began, monotonic.
     pub mono_ms: u64,
-    /// Wall clock.
     pub at: Wall,
     /// Identity of the event.
     pub id: EventId,

@@ -82,7 +82,6 @@ pub struct NewClip {
 pub struct OpenedMedia {
     /// At its beginning.
     pub file: File,
-    /// Its size.
     pub bytes: u64,
     /// Its MIME type.
     pub content_type: &'static str,
@@ -110,7 +109,6 @@ pub enum MediaError {
         "a clip of {bytes} bytes is not kept, {most} are the most; raise runtime.media_bytes or shorten the clip"
     )]
     TooLarge {
-        /// Its size.
         bytes: u64,
         /// What one may have.
         most: u64,
@@ -120,7 +118,6 @@ pub enum MediaError {
     Full {
         /// The media folder.
         path: PathBuf,
-        /// Bytes left.
         free: u64,
     },
     /// The system refused.

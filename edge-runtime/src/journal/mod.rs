@@ -71,7 +71,6 @@ pub enum JournalError {
     /// The file that keeps numbers from being given twice can't be written.
     #[error("{path} can't be written: {source}")]
     Reservation {
-        /// The file.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
@@ -79,7 +78,6 @@ pub enum JournalError {
     /// A record or a specification is not in words that this version knows.
     #[error("{what} can't be read: {why}")]
     Unreadable {
-        /// Which record.
         what: String,
         /// What is wrong with it.
         why: String,
@@ -107,7 +105,6 @@ pub struct Head {
 /// Part of the journal, in rising order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventPage {
-    /// The records.
     pub events: Vec<StoredEvent>,
     /// Cursor to go on from: the last number that was looked at, also where its record is damaged.
     pub next_after: EventSeq,
@@ -124,7 +121,6 @@ pub struct JournalStats {
     pub failed: u64,
     /// Records that retention dropped since the start.
     pub dropped: u64,
-    /// Records kept.
     pub records: u64,
     /// Bytes of the kept records.
     pub bytes: u64,
@@ -509,7 +505,6 @@ impl Writer {
 struct Found {
     /// Number of the last one.
     last: u64,
-    /// Its hash.
     hash: Hash,
     unended: OpenEvents,
 }

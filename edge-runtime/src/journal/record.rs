@@ -21,7 +21,6 @@ const PREFIX: usize = 2 + 1 + 32;
 /// One record as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// Its number.
     pub seq: EventSeq,
     hash: Hash,
     canonical: String,
@@ -55,7 +54,6 @@ impl StoredEvent {
         &self.canonical
     }
 
-    /// Its hash.
     #[must_use]
     pub fn hash(&self) -> Hash {
         self.hash

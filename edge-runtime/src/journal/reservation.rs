@@ -13,7 +13,6 @@ use watchkeeper_store::durable::replace;
 /// Numbers reserved at a time: one small synced file a block.
 const BLOCK: u64 = 1024;
 
-/// The file.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     folder: PathBuf,
@@ -24,7 +23,6 @@ pub(crate) struct Reservation {
 /// Why no number can be reserved.
 #[derive(Debug)]
 pub(crate) struct ReservationError {
-    /// The file.
     pub(crate) path: PathBuf,
     /// What the system said.
     pub(crate) source: io::Error,

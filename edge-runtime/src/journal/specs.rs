@@ -80,7 +80,6 @@ pub struct LastWord<I> {
 /// A stored specification that this version can't read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Its name.
     pub name: String,
     /// Why, as a phrase.
     pub why: String,
@@ -91,7 +90,6 @@ pub trait Kind: Clone + Serialize + private::Stored {
     /// What names it.
     type Id: Clone + Ord + fmt::Display + FromStr<Err: fmt::Display>;
 
-    /// Its name.
     fn id(&self) -> &Self::Id;
 }
 

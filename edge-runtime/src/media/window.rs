@@ -104,7 +104,7 @@ struct Life {
     /// The pipeline has no use for it any more.
     is_dropped: AtomicBool,
     /// Its process has ended.
-    is_over: AtomicBool,
+    is_finished: AtomicBool,
 }
 
 impl Window {
@@ -143,7 +143,7 @@ impl Window {
         thread()
             .spawn(move || {
                 let end = listen(said);
-                life.is_over.store(true, Ordering::Release);
+                life.is_finished.store(true, Ordering::Release);
                 if !life.is_dropped.load(Ordering::Acquire) {
                     ended(end);
                 }
@@ -160,8 +160,8 @@ impl Window {
 
     /// Whether it has ended.
     #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.life.is_over.load(Ordering::Acquire)
+    pub fn is_finished(&self) -> bool {
+        self.life.is_finished.load(Ordering::Acquire)
     }
 
     /// Shows a picture.
@@ -169,7 +169,7 @@ impl Window {
     /// # Errors
     /// [`WindowError::Gone`].
     pub fn show(&mut self, picture: RgbImage) -> Result<(), WindowError> {
-        if self.is_over() || !self.fits([picture.width(), picture.height()]) {
+        if self.is_finished() || !self.fits([picture.width(), picture.height()]) {
             return Err(WindowError::Gone);
         }
         match self.pictures.try_send(picture) {

@@ -10,18 +10,16 @@ use watchkeeper_contract::rule::Severity;
 
 use crate::clock;
 
-/// One record to write about the box's own work.
+/// One record about the runtime's own work.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BoxRecord {
-    /// Identity of what goes on.
+    /// Identity of the event, the same in all its phases.
     pub id: EventId,
-    /// Begin, change of cause, or end.
     pub phase: Phase,
-    /// What to say.
     pub body: EventBody,
 }
 
-/// An event about the box itself.
+/// Builds the event of a record; the caller adds source and pipeline.
 pub(super) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> Event {
     let (severity, decision, evidence) = decision();
     Event {
@@ -44,7 +42,7 @@ pub(super) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> E
     }
 }
 
-/// The decision about what the box knows of its own work for certain.
+/// Severity, decision and evidence of what the runtime observes itself.
 #[must_use]
 fn decision() -> (Severity, Decision, Vec<Evidence>) {
     (

@@ -1,6 +1,7 @@
-//! A frame's pixels as the workflow sees them, converted to RGB only when a step asks, and then once; and as the encoders take them.
+//! Pixels of frames for workflows and encoders.
 //!
-//! Invariant: a workflow that draws nothing costs no colour conversion.
+//! - A frame becomes RGB only when a step asks for it, and then once: a workflow that draws nothing
+//!   costs no colour conversion.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +11,7 @@ use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::jpeg;
 
-/// A picture that becomes RGB on demand.
+/// A frame's picture, converted to RGB on demand.
 #[derive(Debug)]
 pub struct FramePixels {
     picture: Picture,
@@ -39,7 +40,7 @@ impl Pixels for FramePixels {
             let data = match jpeg::to_rgb(&self.picture) {
                 Ok(rgb) => rgb.into_raw(),
                 Err(error) => {
-                    tracing::warn!(%error, "a frame is shown black");
+                    tracing::warn!(%error, "could not convert a frame to RGB; it is drawn black");
                     vec![0; width as usize * height as usize * 3]
                 }
             };
@@ -52,14 +53,14 @@ impl Pixels for FramePixels {
     }
 }
 
-/// The picture as the encoders take it.
+/// Copies the pixels into an image for the encoders.
 #[must_use]
 pub fn to_image(rgb: &RgbPixels) -> RgbImage {
     RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone())
         .unwrap_or_else(|| RgbImage::new(rgb.width, rgb.height))
 }
 
-/// The picture in the middle of one of `size` (width, height), as large as it fits, on black.
+/// Scales the picture into `size` (width, height), centred on black, keeping its aspect ratio.
 #[must_use]
 pub fn fitted(rgb: &RgbPixels, size: [u32; 2]) -> RgbImage {
     let picture = to_image(rgb);
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_is_fitted_into_the_middle_without_another_shape() {
+    fn fitted_picture_is_centred_and_keeps_its_shape() {
         let white = |width: u32, height: u32| RgbPixels {
             width,
             height,

@@ -1,6 +1,6 @@
-//! The engine's check of a pipeline, its errors in the shape of the API.
+//! Translates the engine's check of a pipeline into problems of the API.
 //!
-//! Invariant: nothing is decided here; `config check` and a deployment find the same things wrong.
+//! - Nothing is decided here: `config check` and a deployment find the same errors.
 
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
@@ -8,15 +8,16 @@ use watchkeeper_engine::deploy::{self, SpecError};
 
 pub use watchkeeper_engine::deploy::Plan;
 
-/// Checks a specification.
+/// Checks and compiles a specification.
 ///
 /// # Errors
-/// [`Problem`] naming the field, what was found there and what would be accepted; the first thing that is wrong, and how many more there are.
+/// [`Problem`] for the first error, with its field, its value and the allowed values, and the
+/// number of further errors.
 pub fn plan(spec: &PipelineSpec) -> Result<Plan, Problem> {
     deploy::plan(spec).map_err(problem)
 }
 
-/// What is wrong with a specification, in the shape of the API.
+/// Turns the errors of a specification into one problem.
 pub(super) fn problem(errors: Vec<SpecError>) -> Problem {
     let Some(first) = errors.first() else {
         return Problem::new(

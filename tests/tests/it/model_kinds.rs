@@ -361,7 +361,7 @@ fn a_picture_alone_has_no_actions_and_a_model_for_pictures_sees_none() -> anyhow
     );
     let (none, errors) = tried(&asking("bright-class"), |_, _| 255)?;
     ensure!(
-        none.is_none() && errors.contains("looks at no runs of frames"),
+        none.is_none() && errors.contains("does not analyse runs of frames"),
         "{errors}"
     );
     Ok(())

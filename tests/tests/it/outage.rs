@@ -159,7 +159,7 @@ fn a_step_that_fails_on_every_frame_is_an_event_that_ends_when_its_pipeline_is_r
     assert_eq!(new[0]["id"], end[0]["id"]);
     let text = new[0]["body"]["message"].as_str().unwrap_or_default();
     assert!(
-        text.starts_with("step number fails again and again: "),
+        text.starts_with("step number keeps failing: "),
         "{text}"
     );
     // Nothing else of the pipeline suffered.

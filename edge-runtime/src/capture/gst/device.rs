@@ -81,9 +81,7 @@ const JPEG: &str = "image/jpeg";
 #[derive(Debug)]
 struct Mode {
     is_raw: bool,
-    /// Pixels.
     width: i32,
-    /// Pixels.
     height: i32,
     fps: gst::Fraction,
 }

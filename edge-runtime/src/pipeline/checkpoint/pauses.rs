@@ -1,7 +1,9 @@
-//! Until when pipelines are paused: `<state>/pauses.json`.
+//! End times of pauses: `<state>/pauses.json`.
 //!
-//! Invariants: a moment is on stable storage before the pause that it ends is; it is an instant, so a change to or from summer time moves nothing; nothing
-//! is due by a clock that can't be right; a moment without a pause means nothing, so a crash between the two costs at most the pause.
+//! - An end time is on stable storage before its pause is.
+//! - End times are instants, so a change of daylight saving time moves nothing.
+//! - No pause ends by a clock that is not synchronised or estimated.
+//! - An end time without a pause means nothing: a crash between the two loses at most the pause.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,20 +16,21 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::durable;
 
-/// The moments at which pipelines go on by themselves.
+/// The end times of paused pipelines.
 #[derive(Debug)]
-pub struct Pauses {
+pub struct TimedPauses {
     path: PathBuf,
     until: Mutex<BTreeMap<PipelineId, Timestamp>>,
 }
 
-impl Pauses {
-    /// Those of the state folder `state`. A file that can't be read is told in the log: what was paused then stays paused until somebody resumes it.
+impl TimedPauses {
+    /// Opens the file in the state folder `state`. An unreadable file is logged, and its pipelines
+    /// stay paused until a user resumes them.
     #[must_use]
     pub fn open(state: &Path) -> Self {
         let path = state.join("pauses.json");
         let until = read(&path).unwrap_or_else(|why| {
-            tracing::error!(path = %path.display(), why, "until when pipelines are paused is lost; resume them");
+            tracing::error!(path = %path.display(), why, "the end times of pauses are lost; resume paused pipelines by hand");
             BTreeMap::new()
         });
         Self {
@@ -36,16 +39,16 @@ impl Pauses {
         }
     }
 
-    /// When this pipeline goes on by itself.
+    /// When this pipeline resumes by itself.
     #[must_use]
     pub fn until(&self, id: &PipelineId) -> Option<Timestamp> {
         self.until.lock().get(id).copied()
     }
 
-    /// Notes until when a pipeline is paused, or that nobody knows; durable on return.
+    /// Sets or removes the end time of a pause; durable on return.
     ///
     /// # Errors
-    /// When it can't be stored; then it is as it was.
+    /// When the file can't be written; nothing has changed then.
     pub fn set(&self, id: &PipelineId, until: Option<Timestamp>) -> io::Result<()> {
         let mut all = self.until.lock();
         if all.get(id).copied() == until {
@@ -62,7 +65,7 @@ impl Pauses {
         Ok(())
     }
 
-    /// The pipelines that are to go on by `now`.
+    /// The pipelines whose pauses end by `now`.
     #[must_use]
     pub fn due(&self, now: Timestamp, quality: TimeQuality) -> Vec<PipelineId> {
         if quality == TimeQuality::Unsynced {
@@ -92,12 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_is_due_once_it_is_past_by_a_clock_that_can_be_right_also_after_a_restart() {
+    fn pause_is_due_after_restart_by_a_trusted_clock() {
         let state = tempfile::tempdir().unwrap();
         let [gate, yard] = ["gate", "yard"].map(|id| PipelineId::new(id).unwrap());
         let until = at("2026-03-29T08:00:00+02:00");
-        Pauses::open(state.path()).set(&gate, Some(until)).unwrap();
-        let pauses = Pauses::open(state.path());
+        TimedPauses::open(state.path())
+            .set(&gate, Some(until))
+            .unwrap();
+        let pauses = TimedPauses::open(state.path());
         pauses.set(&yard, Some(at("2026-03-30T00:00:00Z"))).unwrap();
         assert_eq!(pauses.until(&gate), Some(until));
         for (now, quality, due) in [
@@ -109,7 +114,7 @@ mod tests {
             assert_eq!(found, Vec::from_iter(due.then(|| gate.clone())), "{now}");
         }
         pauses.set(&gate, None).unwrap();
-        let later = Pauses::open(state.path());
+        let later = TimedPauses::open(state.path());
         assert_eq!(
             (later.until(&gate), later.until(&yard).is_some()),
             (None, true)
@@ -117,12 +122,12 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_costs_no_start_and_what_can_not_be_stored_is_not_claimed() {
+    fn damaged_file_and_failed_write_change_nothing() {
         let state = tempfile::tempdir().unwrap();
         let gate = PipelineId::new("gate").unwrap();
         fs::write(state.path().join("pauses.json"), "{\"gate\": 7").unwrap();
-        assert_eq!(Pauses::open(state.path()).until(&gate), None);
-        let nowhere = Pauses::open(&state.path().join("gone"));
+        assert_eq!(TimedPauses::open(state.path()).until(&gate), None);
+        let nowhere = TimedPauses::open(&state.path().join("gone"));
         assert!(
             nowhere
                 .set(&gate, Some(at("2026-03-30T00:00:00Z")))

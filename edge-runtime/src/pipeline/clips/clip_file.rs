@@ -1,7 +1,8 @@
-//! The file of one clip, and what is in it.
+//! The video file of one clip.
 //!
-//! Invariants: it is written under a name that nobody is served, and gets its own when all of it is on the disk; it grows no further than it may, and no
-//! further than the disk allows; what is said of it is what is in it.
+//! - It is written under a temporary name and gets its final name when it is complete on disk.
+//! - It stops growing at its size limit and when the disk is full.
+//! - Its description states what it really contains.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,24 +14,24 @@ use watchkeeper_contract::event::{Clip, ClipState};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::rgb::RgbPixels;
 
-use super::pre_roll::{INTERVAL, RATE, Shot};
+use super::pre_roll::{ClipFrame, INTERVAL, RATE};
 use crate::clock;
 use crate::journal::media::{MediaStore, NewClip};
 use crate::media::video::{VideoError, VideoWriter};
 use crate::pipeline::pixels::fitted;
 
-/// Pictures between two looks at the size of the file and at the disk.
-const LOOK_EVERY: u32 = 16;
+/// Frames between two checks of the file size and of the disk.
+const CHECK_EVERY: u32 = 16;
 
-/// Makes a video of pictures. What is not ours may be slow, hang or fail; tests have one that does.
+/// Encodes frames into a video. A foreign encoder may be slow, hang or fail; tests replace it.
 pub(super) trait Encode: Send {
-    /// Where it writes.
+    /// The file that it writes.
     fn path(&self) -> &Path;
-    /// Width and height that every picture must have.
+    /// Width and height that every frame must have.
     fn size(&self) -> [u32; 2];
-    /// Appends a picture that is shown from `pts` on; may wait.
+    /// Appends a frame shown from `pts` on; may block.
     fn push(&mut self, picture: RgbImage, pts: Duration) -> Result<(), VideoError>;
-    /// Completes the file and says where it is.
+    /// Completes the file and returns its path.
     fn finish(self: Box<Self>) -> Result<PathBuf, VideoError>;
 }
 
@@ -52,7 +53,7 @@ impl Encode for VideoWriter {
     }
 }
 
-/// Begins a video at this path of pictures of this size.
+/// Starts a video at this path with frames of this size.
 pub(super) type NewEncoder =
     Arc<dyn Fn(&Path, [u32; 2]) -> Result<Box<dyn Encode>, VideoError> + Send + Sync>;
 
@@ -64,21 +65,20 @@ pub(super) fn installed() -> NewEncoder {
     })
 }
 
-/// Why nothing more is written.
-enum Stop {
-    Fault(String),
-    /// The file is as large as it may be, or the disk has no more room.
+/// Why no more frames are written.
+enum WriteStop {
+    Failed(String),
+    /// The file has reached its limit, or the disk is full.
     Full,
 }
 
-/// See above.
 pub(super) struct ClipFile<'m> {
     media: &'m MediaStore,
     encoder: &'m NewEncoder,
     clip: NewClip,
     writer: Option<Box<dyn Encode>>,
-    stop: Option<Stop>,
-    shots: u32,
+    stop: Option<WriteStop>,
+    frames: u32,
     first: Option<(Duration, Wall)>,
     last: Option<(Duration, Wall)>,
 }
@@ -91,7 +91,7 @@ impl<'m> ClipFile<'m> {
             clip,
             writer: None,
             stop: None,
-            shots: 0,
+            frames: 0,
             first: None,
             last: None,
         }
@@ -101,38 +101,40 @@ impl<'m> ClipFile<'m> {
         &self.clip.id
     }
 
-    /// Asks the disk for its place, which may take its time.
-    pub(super) fn place(&mut self) {
+    /// Reserves space on the disk, which may block.
+    pub(super) fn reserve(&mut self) {
         let placed = self.media.place_clip(&self.clip);
-        self.stop = placed.err().map(|error| Stop::Fault(error.to_string()));
+        self.stop = placed
+            .err()
+            .map(|error| WriteStop::Failed(error.to_string()));
     }
 
-    /// Whether pictures are still written.
+    /// Whether frames are still written.
     pub(super) fn is_open(&self) -> bool {
         self.stop.is_none()
     }
 
-    pub(super) fn push(&mut self, shot: &Shot) {
+    pub(super) fn push(&mut self, frame: &ClipFrame) {
         if !self.is_open() {
             return;
         }
-        if let Err(why) = self.write(shot) {
-            self.stop = Some(Stop::Fault(why));
+        if let Err(why) = self.write(frame) {
+            self.stop = Some(WriteStop::Failed(why));
             return;
         }
-        self.first.get_or_insert((shot.at, shot.wall));
-        self.last = Some((shot.at, shot.wall));
-        self.shots += 1;
-        if self.shots.is_multiple_of(LOOK_EVERY) {
+        self.first.get_or_insert((frame.at, frame.wall));
+        self.last = Some((frame.at, frame.wall));
+        self.frames += 1;
+        if self.frames.is_multiple_of(CHECK_EVERY) {
             let bytes = fs::metadata(&self.clip.path).map_or(0, |m| m.len());
             if bytes >= self.media.most_of_a_clip() || !self.media.has_room_to_film() {
-                self.stop = Some(Stop::Full);
+                self.stop = Some(WriteStop::Full);
             }
         }
     }
 
-    fn write(&mut self, shot: &Shot) -> Result<(), String> {
-        let picture = image::load_from_memory_with_format(&shot.jpeg, ImageFormat::Jpeg)
+    fn write(&mut self, frame: &ClipFrame) -> Result<(), String> {
+        let picture = image::load_from_memory_with_format(&frame.jpeg, ImageFormat::Jpeg)
             .map_err(|e| e.to_string())?
             .into_rgb8();
         let size = [picture.width(), picture.height()];
@@ -154,16 +156,16 @@ impl<'m> ClipFile<'m> {
             };
             fitted(&rgb, writer.size())
         };
-        let began = self.first.map_or(shot.at, |(at, _)| at);
-        let pushed = writer.push(picture, shot.at.saturating_sub(began));
+        let began = self.first.map_or(frame.at, |(at, _)| at);
+        let pushed = writer.push(picture, frame.at.saturating_sub(began));
         pushed.map_err(|e| e.to_string())
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes the file and renames it.
     pub(super) fn finish(&mut self) -> ClipState {
         let finished = match (&self.stop, self.writer.take()) {
-            (Some(Stop::Fault(fault)), _) => Err(fault.clone()),
-            (_, None) => Err("no picture came".to_owned()),
+            (Some(WriteStop::Failed(why)), _) => Err(why.clone()),
+            (_, None) => Err("no frame arrived".to_owned()),
             (_, Some(writer)) => writer.finish().map_err(|e| e.to_string()),
         };
         let kept = finished.and_then(|written| {
@@ -171,29 +173,29 @@ impl<'m> ClipFile<'m> {
             kept.map_err(|e| e.to_string())
         });
         kept.unwrap_or_else(|why| {
-            self.give_up();
+            self.discard();
             ClipState::Lost {
-                message: format!("it could not be written: {why}"),
+                message: format!("the clip could not be written: {why}"),
             }
         })
     }
 
-    /// Nothing comes of it.
-    pub(super) fn give_up(&self) {
+    /// Removes the file.
+    pub(super) fn discard(&self) {
         self.media.give_up_clip(&self.clip.id, &self.clip.path);
     }
 
-    /// The clip as the event that began `at` has it, of which was said before what it would be.
-    pub(super) fn of(
+    /// The clip as seen from an event that began `at`; `announced` is what its first record said.
+    pub(super) fn describe(
         &self,
         at: Duration,
-        said: Option<Clip>,
+        announced: Option<Clip>,
         state: &ClipState,
         left_out: u32,
     ) -> Clip {
         let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();
         let start = self.first.or(self.last).map(|(_, wall)| wall);
-        let start = start.or(said.as_ref().map(|clip| clip.start));
+        let start = start.or(announced.as_ref().map(|clip| clip.start));
         let mut clip = Clip {
             id: self.clip.id.clone(),
             start: start.unwrap_or_else(clock::wall),
@@ -218,11 +220,11 @@ impl<'m> ClipFile<'m> {
         clip
     }
 
-    /// Why an event that was told of is behind the last picture: it came when nobody knew yet that this was the last.
+    /// Why an event that joined begins after the last frame: it joined before the end was known.
     fn ended_before(&self) -> &'static str {
         match self.stop {
-            Some(Stop::Full) => "the clip that it was to share was full before it began",
-            _ => "its moment was left out of the clip, the encoder is too slow",
+            Some(WriteStop::Full) => "the shared clip was full before the event began",
+            _ => "the frames of the event were dropped: the encoder is too slow",
         }
     }
 }

@@ -1,8 +1,8 @@
-//! One clip on its way to the disk, on a thread of its own.
+//! Writes one clip on a thread of its own.
 //!
-//! Invariants: whoever hands pictures over waits for the encoder only where that is said ([`ClipWriter::push`]), and whoever tells of an event never does; every
-//! event that was told of here is told what became of its clip exactly once, also when the encoder, the disk or we fail. An encoder that hangs keeps its thread:
-//! what became of its clip is told by the next start of the runtime.
+//! - A sender of frames waits for the encoder only if it asks to ([`ClipWriter::push`]).
+//! - Every event of the clip gets exactly one report, even if the encoder, the disk or this code
+//!   fails. A hanging encoder keeps its thread, and the next start of the runtime reports the clip.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,125 +13,127 @@ use watchkeeper_contract::id::EventSeq;
 
 use super::clip_file::{ClipFile, NewEncoder};
 use super::frame_queue::FrameQueue;
-use super::pre_roll::Shot;
+use super::pre_roll::ClipFrame;
 use crate::clock;
 use crate::journal::media::{MediaStore, NewClip};
 use crate::metrics::Metrics;
 use crate::pipeline::recorder::Recorder;
 use crate::thread::Thread;
 
-/// How long a recording waits for the encoder to take a picture.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a recording waits for the encoder to take a frame.
+const ENCODER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a reel needs from the rest.
+/// Parts of the runtime for a clip writer.
 #[derive(Clone)]
-pub(super) struct ClipServices {
+pub(super) struct ClipWriterDeps {
     pub(super) media: Arc<MediaStore>,
     pub(super) recorder: Recorder,
     pub(super) metrics: Arc<Metrics>,
     /// When the runtime started.
     pub(super) started: Instant,
     pub(super) encoder: NewEncoder,
-    /// Most bytes of pictures that may wait for one clip.
-    pub(super) most_bytes: usize,
+    /// Maximum bytes of frames that wait for one clip.
+    pub(super) max_bytes: usize,
 }
 
-/// The way to the thread. The clip is complete when it is dropped.
+/// Sends frames to the thread. The clip is completed when this is dropped.
 #[derive(Debug)]
 pub(super) struct ClipWriter {
-    waiting: Arc<FrameQueue>,
+    queue: Arc<FrameQueue>,
 }
 
 impl ClipWriter {
-    /// Starts the thread of a clip that begins with these pictures.
+    /// Starts the thread of a clip that begins with these frames.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system starts no thread.
     pub(super) fn begin(
         clip: NewClip,
-        first: Vec<Arc<Shot>>,
-        services: ClipServices,
+        first: Vec<Arc<ClipFrame>>,
+        deps: ClipWriterDeps,
     ) -> std::io::Result<(Self, Thread)> {
-        let waiting = Arc::new(FrameQueue::new(first, services.most_bytes));
-        let taken = Arc::clone(&waiting);
-        let thread = Thread::spawn("clip".to_owned(), move || film(clip, &taken, &services))?;
-        Ok((Self { waiting }, thread))
+        let queue = Arc::new(FrameQueue::new(first, deps.max_bytes));
+        let shared = Arc::clone(&queue);
+        let thread = Thread::spawn("clip".to_owned(), move || write_clip(clip, &shared, &deps))?;
+        Ok((Self { queue }, thread))
     }
 
-    /// Hands a picture over. Where the encoder is behind, `waits` says whether the caller waits for it or the clip goes without this picture.
-    pub(super) fn push(&self, shot: &Arc<Shot>, waits: bool) {
-        self.waiting.push(shot, waits.then_some(PATIENCE));
+    /// Queues a frame. If the queue is full, a caller with `waits` waits; otherwise the frame is
+    /// dropped.
+    pub(super) fn push(&self, frame: &Arc<ClipFrame>, waits: bool) {
+        self.queue.push(frame, waits.then_some(ENCODER_TIMEOUT));
     }
 
-    /// Whether the clip grows no more: it is full, or its encoder or disk failed.
-    pub(super) fn is_over(&self) -> bool {
-        self.waiting.is_refused()
+    /// Whether the clip takes no more frames: it is full, or its encoder or disk failed.
+    pub(super) fn is_finished(&self) -> bool {
+        self.queue.is_refused()
     }
 
-    /// Whether the clip may be of one event more.
+    /// Whether another event can join the clip.
     pub(super) fn takes_events(&self) -> bool {
-        self.waiting.takes_events()
+        self.queue.takes_events()
     }
 
-    /// Tells what became of the clip with `event`, once it is known.
-    pub(super) fn tell(&self, event: Event, at: Duration) {
-        self.waiting.tell((event, at));
+    /// Adds an event that gets a report once the clip is finished.
+    pub(super) fn add_event(&self, event: Event, at: Duration) {
+        self.queue.add_event((event, at));
     }
 }
 
 impl Drop for ClipWriter {
     fn drop(&mut self) {
-        self.waiting.close();
+        self.queue.close();
     }
 }
 
-fn film(clip: NewClip, waiting: &FrameQueue, services: &ClipServices) {
-    let mut film = ClipFile::new(clip, &services.media, &services.encoder);
-    let filmed = catch_unwind(AssertUnwindSafe(|| {
-        // Here and not where it was named: the disk may take its time.
-        film.place();
+fn write_clip(clip: NewClip, queue: &FrameQueue, deps: &ClipWriterDeps) {
+    let mut write_clip = ClipFile::new(clip, &deps.media, &deps.encoder);
+    let written = catch_unwind(AssertUnwindSafe(|| {
+        // Here and not where the clip was named, because the disk may be slow.
+        write_clip.reserve();
         loop {
-            if !film.is_open() {
-                waiting.refuse();
+            if !write_clip.is_open() {
+                queue.refuse();
             }
-            let Some(shot) = waiting.next() else {
-                break film.finish();
+            let Some(frame) = queue.next() else {
+                break write_clip.finish();
             };
-            film.push(&shot);
+            write_clip.push(&frame);
         }
     }));
-    let state = filmed.unwrap_or_else(|_| {
-        film.give_up();
-        // Whoever would wait for a place waits no more, and what is told of it meanwhile is heard.
-        waiting.refuse();
-        while waiting.next().is_some() {}
+    let state = written.unwrap_or_else(|_| {
+        write_clip.discard();
+        // Waiting senders return, and later events are still collected.
+        queue.refuse();
+        while queue.next().is_some() {}
         ClipState::Lost {
-            message: "a fault of ours while it was written; report the log".to_owned(),
+            message: "internal error while writing the clip; please report it with the log"
+                .to_owned(),
         }
     });
     if let ClipState::Lost { message } = &state {
-        tracing::warn!(clip = film.id(), message, "a clip is lost");
+        tracing::warn!(clip = write_clip.id(), message, "a clip is lost");
     }
-    let (told, left_out) = waiting.take_told();
+    let (events, left_out) = queue.take_events();
     if left_out > 0 {
-        services.metrics.clip_pictures_left_out(left_out);
+        deps.metrics.clip_pictures_left_out(left_out);
         tracing::warn!(
-            clip = film.id(),
-            pictures = left_out,
-            "the encoder is too slow for a clip; it goes without some pictures"
+            clip = write_clip.id(),
+            frames = left_out,
+            "the encoder is too slow; frames of a clip were dropped"
         );
     }
-    for (mut event, at) in told {
-        let clip = film.of(at, event.clip.take(), &state, left_out);
-        services.metrics.clip(&clip.state);
+    for (mut event, at) in events {
+        let clip = write_clip.describe(at, event.clip.take(), &state, left_out);
+        deps.metrics.clip(&clip.state);
         event.clip = Some(clip);
         event.phase = Phase::Clip;
         event.seq = EventSeq::default();
         event.at = clock::wall();
-        event.mono_ms = clock::millis(services.started.elapsed());
+        event.mono_ms = clock::millis(deps.started.elapsed());
         event.media = Vec::new();
-        if !services.recorder.record(event, None) {
-            tracing::error!("the recorder has stopped; what became of a clip is not told");
+        if !deps.recorder.record(event, None) {
+            tracing::error!("the recorder has stopped; the result of a clip is not recorded");
         }
     }
 }

@@ -1,16 +1,18 @@
 //! The clips of one pipeline: from some seconds before an event until some seconds after it.
 //!
-//! Owns what the camera showed a moment ago, and the clips that are being filmed. A clip has pictures of its own, small JPEGs of the frames that the
-//! pipeline takes, and not the camera's compressed stream: cameras that send single pictures, or key frames only every ten seconds, have a pre-roll too, and
-//! what is kept of one pipeline has a bound that no bit rate of a camera moves.
+//! A clip is encoded from small JPEGs of the frames that the pipeline takes, not from the camera's
+//! stream. So cameras with single pictures or rare key frames have a pre-roll too, and the memory
+//! of a pipeline does not depend on a camera's bit rate.
 //!
-//! Map: `pre_roll` what the camera showed a moment ago, `reel` the thread of one clip, `waiting` what waits for it, `film` its file.
-//!
-//! Invariants: nothing is kept where no rule asks for clips; an event whose record `new` announces a clip gets one record `clip`, here or at the next start of
-//! the runtime; events that follow each other closely share a clip that has all that each asks for; at most [`MOST_AT_ONCE`] are being written. The thread that
-//! takes frames waits for no disk and for no encoder: where a live camera's encoder is too slow, pictures are left out and counted. Only a recording waits,
-//! which can. Memory: at most [`pre_roll::MOST_BYTES`] of what was a moment ago, and [`frame_queue::MOST_BYTES`] for each clip that is being written; a picture that
-//! waits in several places is in memory once.
+//! - Nothing is kept unless a rule asks for clips.
+//! - An event whose `new` record announces a clip gets one `clip` record, here or at the next
+//!   start.
+//! - Events close together share a clip that covers what each asks for.
+//! - At most [`MAX_ACTIVE`] clips are written at once.
+//! - The frame thread never waits for disk or encoder: a live camera drops frames of the clip, and
+//!   they are counted. Only a recording waits.
+//! - Memory: at most [`pre_roll::MAX_BYTES`] of pre-roll and [`frame_queue::MAX_BYTES`] per clip; a
+//!   frame in several places is in memory once.
 
 mod clip_file;
 mod clip_writer;
@@ -26,8 +28,8 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::frame::Frame;
 use watchkeeper_vision::{jpeg, shrink};
 
-use self::clip_writer::{ClipServices, ClipWriter};
-use self::pre_roll::{PreRoll, Shot};
+use self::clip_writer::{ClipWriter, ClipWriterDeps};
+use self::pre_roll::{ClipFrame, MARGIN, PreRoll};
 use crate::clock;
 use crate::journal::media::MediaStore;
 use crate::media::video::FINISH_WITHIN;
@@ -35,22 +37,19 @@ use crate::metrics::Metrics;
 use crate::pipeline::recorder::Recorder;
 use crate::thread::Thread;
 
-/// Longest side of a clip's pictures, in pixels: a clip shows what happened, the pictures of the event who it was.
-const LONGEST: u32 = 640;
+/// Longest side of a clip's frames in pixels; the snapshots of an event are larger.
+const MAX_SIDE: u32 = 640;
 
-/// JPEG quality of a picture that waits (1–100).
-const QUALITY: u8 = 85;
+/// JPEG quality of queued frames, from 1 to 100.
+const FRAME_QUALITY: u8 = 85;
 
-/// Most clips of a pipeline that are being written at the same time.
-const MOST_AT_ONCE: usize = 4;
+/// Maximum number of clips of a pipeline that are written at once.
+const MAX_ACTIVE: usize = 4;
 
-/// How far beyond what was asked for the first and the last picture of a clip may be, where cameras send few.
-const MARGIN: Duration = Duration::from_secs(1);
+/// Delay after which a clip of a live camera is completed without its last frames.
+const OVERDUE_AFTER: Duration = Duration::from_secs(10);
 
-/// How long after the time at which a live camera should have shown the end of a clip it ends without.
-const OVERDUE: Duration = Duration::from_secs(10);
-
-/// Seconds of source time.
+/// A span of source time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Span {
     from: Duration,
@@ -58,7 +57,7 @@ struct Span {
 }
 
 impl Span {
-    /// Whether a clip of this span can be made to hold `wanted` too.
+    /// Whether a clip of this span can be extended to cover `wanted`.
     fn can_hold(self, wanted: Self) -> bool {
         let until = self.until.max(wanted.until);
         let most = Duration::from_secs_f64(ClipSpec::MAX_CLIP_S);
@@ -66,36 +65,36 @@ impl Span {
     }
 }
 
-/// A clip that is being filmed.
-struct Filming {
+/// A clip that takes frames.
+struct ActiveClip {
     id: String,
     start: Wall,
     span: Span,
-    /// When a live camera should long have shown all of it.
+    /// When a live camera should have shown the end of the clip.
     overdue: Option<Instant>,
-    reel: ClipWriter,
+    writer: ClipWriter,
     thread: Thread,
 }
 
 /// The clips of one pipeline.
 pub(super) struct Clips {
     pre_roll: PreRoll,
-    filming: Vec<Filming>,
-    /// Threads that complete their clip.
+    active: Vec<ActiveClip>,
+    /// Threads that complete their clips.
     closing: Vec<Thread>,
-    services: ClipServices,
+    deps: ClipWriterDeps,
 }
 
 impl std::fmt::Debug for Clips {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Clips")
-            .field("filming", &self.filming.len())
+            .field("filming", &self.active.len())
             .finish_non_exhaustive()
     }
 }
 
 impl Clips {
-    /// Those of a pipeline whose rules want at most so many seconds before an event.
+    /// Clips of a pipeline whose rules want at most `pre_roll_s` seconds before an event.
     pub(super) fn new(
         pre_roll_s: f64,
         media: Arc<MediaStore>,
@@ -105,126 +104,129 @@ impl Clips {
     ) -> Self {
         Self {
             pre_roll: PreRoll::new(seconds(pre_roll_s)),
-            filming: Vec::new(),
+            active: Vec::new(),
             closing: Vec::new(),
-            services: ClipServices {
+            deps: ClipWriterDeps {
                 media,
                 recorder,
                 metrics,
                 started,
                 encoder: clip_file::installed(),
-                most_bytes: frame_queue::MOST_BYTES,
+                max_bytes: frame_queue::MAX_BYTES,
             },
         }
     }
 
-    /// Takes a frame of the source time `at`, before what happened in it is told.
+    /// Takes a frame of source time `at`, before the events of that frame are sent.
     pub(super) fn see(&mut self, frame: &Frame, at: Duration) {
-        // Behind a gap: this picture is none of theirs. One that comes a little later than the end is where a slow camera shows what was until then.
-        self.close_those(|filming| filming.span.until + MARGIN < at);
+        // A frame behind a gap belongs to no open clip. A frame shortly after the end does, because
+        // a slow camera shows with it what was until then.
+        self.close_those(|active| active.span.until + MARGIN < at);
         if !self.pre_roll.is_due(at) {
             return;
         }
-        let small = shrink::within(&frame.picture, LONGEST);
-        let jpeg = match small.and_then(|rgb| jpeg::encode(&rgb, QUALITY)) {
+        let small = shrink::within(&frame.picture, MAX_SIDE);
+        let jpeg = match small.and_then(|rgb| jpeg::encode(&rgb, FRAME_QUALITY)) {
             Ok(jpeg) => jpeg,
             Err(error) => {
-                tracing::debug!(%error, "a picture is no part of clips");
+                tracing::debug!(%error, "can't encode a frame for clips");
                 return;
             }
         };
-        let shot = Arc::new(Shot {
+        let clip_frame = Arc::new(ClipFrame {
             at,
             wall: frame.wall,
             jpeg,
         });
-        self.pre_roll.push(Arc::clone(&shot));
-        for filming in &self.filming {
-            filming.reel.push(&shot, frame.recorded);
+        self.pre_roll.push(Arc::clone(&clip_frame));
+        for active in &self.active {
+            active.writer.push(&clip_frame, frame.recorded);
         }
     }
 
-    /// An event begins at the source time `at`, and its rule wants a clip of it. What is answered goes into its record.
+    /// Begins the clip of an event at source time `at`, or joins an open one; the result goes into
+    /// the record of the event.
     pub(super) fn begin(&mut self, wanted: ClipSpec, at: Duration, is_live: bool) -> Clip {
-        let clip = self.begun(wanted, at, is_live);
-        self.services.metrics.clip(&clip.state);
+        let clip = self.begin_or_join(wanted, at, is_live);
+        self.deps.metrics.clip(&clip.state);
         clip
     }
 
-    fn begun(&mut self, wanted: ClipSpec, at: Duration, is_live: bool) -> Clip {
+    fn begin_or_join(&mut self, wanted: ClipSpec, at: Duration, is_live: bool) -> Clip {
         let from = at.saturating_sub(seconds(wanted.before_s));
         let until = at + seconds(wanted.after_s);
         let first = self.pre_roll.since(from);
-        let Some(oldest) = first.first().map(|shot| (shot.at, shot.wall)) else {
-            return lost("none of the pictures before the event could be kept");
+        let Some(oldest) = first.first().map(|frame| (frame.at, frame.wall)) else {
+            return lost("no frame before the event could be kept");
         };
         let span = Span {
             from: oldest.0.min(at),
             until,
         };
-        let overdue = is_live.then(|| Instant::now() + seconds(wanted.after_s) + OVERDUE);
-        let mut filming = self.filming.iter_mut();
-        let joined = filming.find(|f| f.span.can_hold(span) && f.reel.takes_events());
-        let filming = match joined {
-            Some(filming) => {
-                filming.span.until = filming.span.until.max(until);
-                filming.overdue = filming.overdue.max(overdue);
-                filming
+        let overdue = is_live.then(|| Instant::now() + seconds(wanted.after_s) + OVERDUE_AFTER);
+        let mut active = self.active.iter_mut();
+        let joined = active.find(|f| f.span.can_hold(span) && f.writer.takes_events());
+        let active = match joined {
+            Some(active) => {
+                active.span.until = active.span.until.max(until);
+                active.overdue = active.overdue.max(overdue);
+                active
             }
-            None => match self.film(span, oldest.1, overdue, first) {
-                Ok(filming) => filming,
+            None => match self.start_writer(span, oldest.1, overdue, first) {
+                Ok(active) => active,
                 Err(why) => return lost(&why),
             },
         };
         Clip {
-            id: filming.id.clone(),
-            start: filming.start,
+            id: active.id.clone(),
+            start: active.start,
             end: None,
-            before_s: at.saturating_sub(filming.span.from).as_secs_f64(),
+            before_s: at.saturating_sub(active.span.from).as_secs_f64(),
             after_s: wanted.after_s,
             left_out: 0,
             state: ClipState::Filming,
         }
     }
 
-    fn film(
+    fn start_writer(
         &mut self,
         span: Span,
         start: Wall,
         overdue: Option<Instant>,
-        first: Vec<Arc<Shot>>,
-    ) -> Result<&mut Filming, String> {
-        self.make_place(overdue.is_none());
-        if self.filming.len() + self.closing.len() >= MOST_AT_ONCE {
+        first: Vec<Arc<ClipFrame>>,
+    ) -> Result<&mut ActiveClip, String> {
+        self.release_threads(overdue.is_none());
+        if self.active.len() + self.closing.len() >= MAX_ACTIVE {
             return Err(format!(
-                "{MOST_AT_ONCE} clips of this pipeline are being written already; give its rules a cooldown_s"
+                "{MAX_ACTIVE} clips of this pipeline are being written already; give its rules a cooldown_s"
             ));
         }
-        let clip = self.services.media.name_clip(start.unix_ms);
+        let clip = self.deps.media.name_clip(start.unix_ms);
         let (id, path) = (clip.id.clone(), clip.path.clone());
-        let begun = ClipWriter::begin(clip, first, self.services.clone());
-        let (reel, thread) = begun.map_err(|error| {
-            self.services.media.give_up_clip(&id, &path);
-            format!("no thread for it: {error}")
+        let begin_or_join = ClipWriter::begin(clip, first, self.deps.clone());
+        let (writer, thread) = begin_or_join.map_err(|error| {
+            self.deps.media.give_up_clip(&id, &path);
+            format!("can't start a thread: {error}")
         })?;
-        self.filming.push(Filming {
+        self.active.push(ActiveClip {
             id,
             start,
             span,
             overdue,
-            reel,
+            writer,
             thread,
         });
-        let last = self.filming.last_mut();
-        last.ok_or_else(|| "a fault of ours: it is gone".to_owned())
+        let last = self.active.last_mut();
+        last.ok_or_else(|| "internal error: the new clip is missing".to_owned())
     }
 
-    /// Lets go of the threads that are over. Where a clip more would be one too many and `waits` says so, as for a recording, it waits for one that is
-    /// completed: what becomes of a recording's clips does not depend on how fast it is played.
-    fn make_place(&mut self, waits: bool) {
-        self.closing.retain(|thread| !thread.is_over());
-        if waits && self.filming.len() + self.closing.len() >= MOST_AT_ONCE {
-            // The first one was the first to be closed.
+    /// Releases finished threads. If the limit is still reached and `waits` is set, as for a
+    /// recording, waits for one to finish: clips of a recording must not depend on its playback
+    /// speed.
+    fn release_threads(&mut self, waits: bool) {
+        self.closing.retain(|thread| !thread.is_finished());
+        if waits && self.active.len() + self.closing.len() >= MAX_ACTIVE {
+            // The first in the list was closed first.
             let first = self.closing.first();
             if first.is_some_and(|thread| thread.join_once(FINISH_WITHIN)) {
                 self.closing.remove(0);
@@ -232,32 +234,32 @@ impl Clips {
         }
     }
 
-    /// The event that began at the source time `at` was handed over: what becomes of its clip is told with the same words.
-    pub(super) fn tell(&mut self, event: Event, at: Duration) {
+    /// Adds the event that began at source time `at` to its clip, which reports the result with it.
+    pub(super) fn add_event(&mut self, event: Event, at: Duration) {
         let id = event.clip.as_ref().map(|clip| clip.id.as_str());
-        let mut filming = self.filming.iter();
-        if let Some(filming) = filming.find(|filming| Some(filming.id.as_str()) == id) {
-            filming.reel.tell(event, at);
+        let mut active = self.active.iter();
+        if let Some(active) = active.find(|active| Some(active.id.as_str()) == id) {
+            active.writer.add_event(event, at);
         }
     }
 
-    /// Completes what has been filmed up to the source time `at`, the picture of that time included, and what grows no more.
-    pub(super) fn pass(&mut self, at: Duration) {
-        self.close_those(|filming| filming.span.until <= at || filming.reel.is_over());
+    /// Completes clips that end at or before source time `at`, and clips that take no more frames.
+    pub(super) fn finish_due(&mut self, at: Duration) {
+        self.close_those(|active| active.span.until <= at || active.writer.is_finished());
     }
 
-    /// Nothing came: completes what the camera does not show any more.
+    /// Completes overdue clips, when no frame arrived.
     pub(super) fn idle(&mut self, now: Instant) {
-        self.close_those(|filming| filming.overdue.is_some_and(|overdue| overdue <= now));
+        self.close_those(|active| active.overdue.is_some_and(|overdue| overdue <= now));
     }
 
-    /// Nobody watches any more, or not for a while: what was filmed is complete with what it has.
+    /// Completes all clips with what they have, when no frames are taken any more or for a while.
     pub(super) fn close(&mut self) {
         self.close_those(|_| true);
         self.pre_roll.clear();
     }
 
-    /// Waits until all that was closed is told.
+    /// Waits until all closed clips have reported.
     pub(super) fn wait(&mut self) {
         let until = Instant::now() + FINISH_WITHIN;
         for thread in self.closing.drain(..) {
@@ -265,9 +267,9 @@ impl Clips {
         }
     }
 
-    fn close_those(&mut self, is_over: impl Fn(&Filming) -> bool) {
-        for filming in self.filming.extract_if(.., |filming| is_over(filming)) {
-            self.closing.push(filming.thread);
+    fn close_those(&mut self, is_finished: impl Fn(&ActiveClip) -> bool) {
+        for active in self.active.extract_if(.., |active| is_finished(active)) {
+            self.closing.push(active.thread);
         }
     }
 }
@@ -276,9 +278,9 @@ fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }
 
-/// A clip of which nothing comes, known before it began.
+/// A clip that failed before it began.
 fn lost(why: &str) -> Clip {
-    tracing::warn!(why, "an event goes without its clip");
+    tracing::warn!(why, "an event has no clip");
     Clip {
         id: String::new(),
         start: clock::wall(),

@@ -1,7 +1,9 @@
-//! What the camera showed a moment ago: the pictures that a clip begins with.
+//! The last frames of a pipeline, with which a clip begins.
 //!
-//! Invariants: pictures are kept as small JPEGs, at most [`RATE`] a second of the source's time on average, and no more than [`MOST_BYTES`] of
-//! them; where they would be more the oldest go, so a clip begins later rather than with holes. Nothing in here reads a clock.
+//! - Frames are small JPEGs, at most [`RATE`] per second of source time on average.
+//! - At most [`MAX_BYTES`] are kept. The oldest frames are dropped first, so a clip starts later
+//!   rather than with holes.
+//! - No clock is read.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,90 +11,92 @@ use std::time::Duration;
 
 use watchkeeper_contract::time::Wall;
 
-use super::MARGIN;
-
-/// Pictures a second.
+/// Frames per second.
 pub(super) const RATE: u32 = 10;
 
-/// Time between two pictures.
+/// Time between two frames.
 pub(super) const INTERVAL: Duration = Duration::from_millis(1000 / RATE as u64);
 
-/// Most bytes of pictures of one pipeline.
-pub(super) const MOST_BYTES: usize = 16 << 20;
+/// Maximum bytes of frames of one pipeline.
+pub(super) const MAX_BYTES: usize = 16 << 20;
 
-/// A picture is let through so much before its time: cameras are not exact.
+/// How far the first and the last frame of a clip may lie outside the requested span, for slow
+/// cameras.
+pub(super) const MARGIN: Duration = Duration::from_secs(1);
+
+/// How much too early a frame is accepted: cameras are not exact.
 const EARLY: Duration = Duration::from_millis(5);
 
-/// One small picture.
+/// One small frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Shot {
-    /// Source time.
+pub(super) struct ClipFrame {
     pub(super) at: Duration,
-    /// When it arrived.
+    /// When the frame arrived.
     pub(super) wall: Wall,
     pub(super) jpeg: Vec<u8>,
 }
 
-/// The last pictures of one pipeline.
+/// The last frames of one pipeline.
 #[derive(Debug)]
 pub(super) struct PreRoll {
     span: Duration,
-    shots: VecDeque<Arc<Shot>>,
+    frames: VecDeque<Arc<ClipFrame>>,
     bytes: usize,
-    /// The next picture is taken at this time.
+    /// When the next frame is taken.
     due: Duration,
 }
 
 impl PreRoll {
-    /// One that goes back for `span`.
+    /// A pre-roll of `span`.
     pub(super) fn new(span: Duration) -> Self {
         Self {
             span,
-            shots: VecDeque::new(),
+            frames: VecDeque::new(),
             bytes: 0,
             due: Duration::ZERO,
         }
     }
 
-    /// Whether a picture of this time is wanted.
+    /// Whether a frame of this time is taken.
     pub(super) fn is_due(&self, at: Duration) -> bool {
         at + EARLY >= self.due
     }
 
-    /// Takes a picture, which is newer than all before it.
-    pub(super) fn push(&mut self, shot: Arc<Shot>) {
-        let at = shot.at;
-        // By the rhythm and not by the last picture, so that 25 frames a second make ten and not eight; behind a gap it begins anew.
+    /// Adds a frame newer than all others.
+    pub(super) fn push(&mut self, frame: Arc<ClipFrame>) {
+        let at = frame.at;
+        // Paced by the interval, not by the last frame, so that 25 frames per second become ten and
+        // not eight; after a gap the pace restarts.
         self.due = (self.due + INTERVAL).max(at + INTERVAL / 2);
-        self.bytes += shot.jpeg.len();
-        self.shots.push_back(shot);
+        self.bytes += frame.jpeg.len();
+        self.frames.push_back(frame);
         let edge = at.saturating_sub(self.span);
-        while self.bytes > MOST_BYTES && self.shots.len() > 1 || self.is_past(edge) {
-            let gone = self.shots.pop_front();
-            self.bytes -= gone.map_or(0, |shot| shot.jpeg.len());
+        while self.bytes > MAX_BYTES && self.frames.len() > 1 || self.is_past(edge) {
+            let gone = self.frames.pop_front();
+            self.bytes -= gone.map_or(0, |frame| frame.jpeg.len());
         }
     }
 
-    /// Whether the oldest picture is not needed to see what was at `edge`.
+    /// Whether the oldest frame is not needed to show what was at `edge`.
     fn is_past(&self, edge: Duration) -> bool {
-        let is_old = |shot: &Arc<Shot>| shot.at + MARGIN < edge;
-        let is_followed = self.shots.get(1).is_some_and(|next| next.at <= edge);
-        self.shots.len() > 1 && (is_followed || self.shots.front().is_some_and(is_old))
+        let is_old = |frame: &Arc<ClipFrame>| frame.at + MARGIN < edge;
+        let is_followed = self.frames.get(1).is_some_and(|next| next.at <= edge);
+        self.frames.len() > 1 && (is_followed || self.frames.front().is_some_and(is_old))
     }
 
-    /// The pictures from `from` on, oldest first; with the one before it, where that is not much older.
-    pub(super) fn since(&self, from: Duration) -> Vec<Arc<Shot>> {
-        let later = self.shots.partition_point(|shot| shot.at < from);
-        let before = later.checked_sub(1).and_then(|n| self.shots.get(n));
-        let is_exact = self.shots.get(later).is_some_and(|shot| shot.at == from);
-        let before = before.filter(|shot| !is_exact && shot.at + MARGIN >= from);
-        let later = self.shots.iter().skip(later);
+    /// The frames from `from` on, oldest first, and the one before unless it is much older.
+    pub(super) fn since(&self, from: Duration) -> Vec<Arc<ClipFrame>> {
+        let later = self.frames.partition_point(|frame| frame.at < from);
+        let before = later.checked_sub(1).and_then(|n| self.frames.get(n));
+        let is_exact = self.frames.get(later).is_some_and(|frame| frame.at == from);
+        let before = before.filter(|frame| !is_exact && frame.at + MARGIN >= from);
+        let later = self.frames.iter().skip(later);
         before.into_iter().chain(later).cloned().collect()
     }
 
-    /// Nobody watches for a while: what was before that is no part of any clip.
+    /// Drops all frames, when none are taken for a while.
     pub(super) fn clear(&mut self) {
-        self.shots.clear();
+        self.frames.clear();
         self.bytes = 0;
         self.due = Duration::ZERO;
     }
@@ -105,8 +109,8 @@ mod tests {
 
     use super::*;
 
-    fn shot(at_ms: u64, bytes: usize) -> Arc<Shot> {
-        Arc::new(Shot {
+    fn frame(at_ms: u64, bytes: usize) -> Arc<ClipFrame> {
+        Arc::new(ClipFrame {
             at: Duration::from_millis(at_ms),
             wall: Wall {
                 unix_ms: at_ms as i64,
@@ -120,12 +124,12 @@ mod tests {
         Duration::from_secs(s)
     }
 
-    /// What is kept of pictures at these times.
+    /// Keeps what is due of frames at these times.
     fn seen(span_s: u64, times_ms: impl IntoIterator<Item = u64>) -> PreRoll {
         let mut pre = PreRoll::new(seconds(span_s));
         for ms in times_ms {
             if pre.is_due(Duration::from_millis(ms)) {
-                pre.push(shot(ms, 10));
+                pre.push(frame(ms, 10));
             }
         }
         pre
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_camera_keeps_all_it_has_and_what_is_before_a_gap_is_no_beginning() {
+    fn slow_camera_keeps_all_frames_after_a_gap() {
         let pre = seen(5, [0, 700, 1400, 2100, 60_000, 60_700]);
         let kept: Vec<Duration> = pre.since(seconds(56)).iter().map(|s| s.at).collect();
         assert_eq!(kept, [60_000, 60_700].map(Duration::from_millis));
@@ -154,10 +158,10 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_room_for_makes_the_beginning_later() {
+    fn full_pre_roll_drops_its_oldest_frames() {
         let mut pre = PreRoll::new(seconds(30));
         for n in 0..20 {
-            pre.push(shot(n * 100, MOST_BYTES / 4));
+            pre.push(frame(n * 100, MAX_BYTES / 4));
         }
         let kept = pre.since(Duration::ZERO);
         assert_eq!(kept.len(), 4);
@@ -166,8 +170,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_bounds_hold_and_the_pictures_are_in_order_whatever_comes(
-            steps in prop::collection::vec((0_u64..3000, 0_usize..MOST_BYTES / 3), 1..120),
+        fn frames_stay_within_bounds_and_in_order(
+            steps in prop::collection::vec((0_u64..3000, 0_usize..MAX_BYTES / 3), 1..120),
             span in 0_u64..31,
         ) {
             let mut pre = PreRoll::new(seconds(span));
@@ -178,10 +182,10 @@ mod tests {
                 if !pre.is_due(at) {
                     continue;
                 }
-                pre.push(shot(now, bytes));
-                let held: usize = pre.shots.iter().map(|s| s.jpeg.len()).sum();
+                pre.push(frame(now, bytes));
+                let held: usize = pre.frames.iter().map(|s| s.jpeg.len()).sum();
                 prop_assert_eq!(held, pre.bytes);
-                prop_assert!(held <= MOST_BYTES);
+                prop_assert!(held <= MAX_BYTES);
                 let kept = pre.since(at.saturating_sub(seconds(span)));
                 prop_assert!(kept.is_sorted_by_key(|s| s.at));
                 prop_assert_eq!(kept.last().map(|s| s.at), Some(at));

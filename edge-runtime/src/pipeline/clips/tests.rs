@@ -1,4 +1,4 @@
-//! Clips of scenes that are made up: what they hold, who shares one, and what is told of them.
+//! Clips of synthetic scenes: their contents, their sharing, and the reports about them.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
@@ -21,7 +21,7 @@ use crate::media::video::tests::read_back;
 use crate::media::video::{VideoError, VideoWriter};
 use crate::pipeline::recorder::tests::recorder;
 
-/// An encoder that stands still for as long as it is told to.
+/// An encoder that can be stopped.
 #[derive(Debug, Default)]
 struct Encoder {
     stands: parking_lot::Mutex<bool>,
@@ -29,7 +29,7 @@ struct Encoder {
 }
 
 impl Encoder {
-    /// One that stands still takes no picture, and whoever hands one over waits.
+    /// A stopped encoder takes no frame, so senders wait.
     fn stand(&self, stands: bool) {
         *self.stands.lock() = stands;
         self.moved.notify_all();
@@ -41,7 +41,7 @@ impl Encoder {
     }
 }
 
-/// The installed one behind it.
+/// The installed encoder behind a stoppable one.
 struct Behind(Arc<Encoder>, VideoWriter);
 
 impl Encode for Behind {
@@ -63,7 +63,7 @@ impl Encode for Behind {
     }
 }
 
-/// One that breaks after so many pictures.
+/// An encoder that fails after some frames.
 struct Breaks(usize, VideoWriter);
 
 impl Encode for Breaks {
@@ -89,7 +89,7 @@ impl Encode for Breaks {
     }
 }
 
-/// Writes this much of each picture, and nothing that could be played.
+/// Writes this many bytes per frame; the file can't be played.
 struct Large(Arc<Encoder>, usize, PathBuf);
 
 impl Encode for Large {
@@ -117,10 +117,10 @@ impl Encode for Large {
     }
 }
 
-/// One pipeline's clips over a journal and a folder.
+/// The clips of one pipeline over a journal and a folder.
 struct Bench {
     clips: Clips,
-    /// Of a recording, and not of a live camera.
+    /// Whether the source is a recording rather than a live camera.
     is_recorded: bool,
     journal: Arc<Journal>,
     recorder: Recorder,
@@ -157,18 +157,18 @@ impl Bench {
         }
     }
 
-    /// Puts something before the encoder that is installed.
+    /// Wraps the installed encoder.
     fn encode_by(
         &mut self,
         before: impl Fn(VideoWriter) -> Box<dyn Encode> + Send + Sync + 'static,
     ) {
-        self.clips.services.encoder = Arc::new(move |path: &Path, size: [u32; 2]| {
+        self.clips.deps.encoder = Arc::new(move |path: &Path, size: [u32; 2]| {
             let writer = VideoWriter::create(path, size, f64::from(pre_roll::RATE))?;
             Ok(before(writer))
         });
     }
 
-    /// One in which a clip is full after 64 pictures, once `encoder` takes them.
+    /// A bench in which a clip is full after 64 frames, once `encoder` takes them.
     fn of_large_pictures(encoder: &Arc<Encoder>) -> Self {
         let limits = MediaLimits {
             max_bytes: 256_000,
@@ -176,20 +176,20 @@ impl Bench {
         };
         let mut bench = Self::with(5.0, limits);
         let encoder = Arc::clone(encoder);
-        bench.clips.services.encoder = Arc::new(move |path: &Path, _| {
+        bench.clips.deps.encoder = Arc::new(move |path: &Path, _| {
             Ok(Box::new(Large(Arc::clone(&encoder), 1000, path.to_owned())))
         });
         bench
     }
 
-    /// A live camera before an encoder that stands still.
+    /// A live camera with a stopped encoder.
     fn live_before(encoder: &Arc<Encoder>) -> Self {
         let mut bench = Self::before(encoder);
         bench.is_recorded = false;
         bench
     }
 
-    /// A recording before an encoder that stands still.
+    /// A recording with a stopped encoder.
     fn before(encoder: &Arc<Encoder>) -> Self {
         let mut bench = Self::new(5.0);
         encoder.stand(true);
@@ -198,14 +198,14 @@ impl Bench {
         bench
     }
 
-    /// Ten frames a second for so long, of a picture that grows lighter.
+    /// Shows ten frames a second of a picture that grows lighter.
     fn show(&mut self, seconds: u64) {
         for _ in 0..seconds * 10 {
             self.show_after(Duration::from_millis(100));
         }
     }
 
-    /// One frame, so long after the one before.
+    /// Shows one frame, `gap` after the last one.
     fn show_after(&mut self, gap: Duration) {
         self.now += gap;
         let level = (self.now.as_millis() / 100 % 250) as u8;
@@ -213,25 +213,25 @@ impl Bench {
         frame.recorded = self.is_recorded;
         frame.wall.unix_ms = i64::try_from(self.now.as_millis()).unwrap();
         self.clips.see(&frame, self.now);
-        self.clips.pass(self.now);
+        self.clips.finish_due(self.now);
     }
 
-    /// Something happens in the last frame.
+    /// Begins an event in the last frame.
     fn happens(&mut self, before_s: f64, after_s: f64) -> Event {
         let wanted = ClipSpec { before_s, after_s };
         let clip = self.clips.begin(wanted, self.now, !self.is_recorded);
         let event = event(clip);
         self.recorder.record(event.clone(), None);
-        self.clips.tell(event.clone(), self.now);
+        self.clips.add_event(event.clone(), self.now);
         event
     }
 
-    /// What was told of the clip of `event`, once all are.
-    fn told(&mut self, event: &Event) -> Clip {
+    /// The reported clip of `event`, once all clips are finished.
+    fn reported(&mut self, event: &Event) -> Clip {
         self.clips.close();
         self.clips.wait();
         let flushed = self.recorder.flush(None, Duration::from_secs(60));
-        assert_eq!(flushed, crate::pipeline::recorder::Flushed::Durable);
+        assert_eq!(flushed, crate::pipeline::recorder::FlushResult::Durable);
         let page = self.journal.read_after(EventSeq(0), 1000).unwrap();
         let records = page.events.iter().map(|e| e.event().unwrap());
         let of = records.filter(|e| e.id == event.id && e.phase == Phase::Clip);
@@ -240,13 +240,9 @@ impl Bench {
         of[0].clip.clone().unwrap()
     }
 
-    /// Clips that were kept, clips that are lost, and pictures that they go without, as Prometheus reads them.
+    /// Kept clips, lost clips and dropped frames, as Prometheus reads them.
     fn counted(&self) -> [u64; 3] {
-        let text = self
-            .clips
-            .services
-            .metrics
-            .encode(&self.journal, &self.media);
+        let text = self.clips.deps.metrics.encode(&self.journal, &self.media);
         let names = [
             "watchkeeper_clips_total{state=\"kept\"} ",
             "watchkeeper_clips_total{state=\"lost\"} ",
@@ -311,7 +307,7 @@ fn frames(path: &Path) -> usize {
 }
 
 #[test]
-fn a_clip_begins_before_its_event_and_can_be_played_to_its_end() {
+fn clip_begins_before_its_event_and_plays_to_its_end() {
     let mut bench = Bench::new(5.0);
     bench.show(20);
     let event = bench.happens(5.0, 4.0);
@@ -324,7 +320,7 @@ fn a_clip_begins_before_its_event_and_can_be_played_to_its_end() {
         "it is not there yet"
     );
     bench.show(10);
-    let clip = bench.told(&event);
+    let clip = bench.reported(&event);
     assert_eq!((&clip.id, clip.start), (&announced.id, announced.start));
     assert!(
         is_near(clip.before_s, 5.0) && is_near(clip.after_s, 4.1),
@@ -339,14 +335,14 @@ fn a_clip_begins_before_its_event_and_can_be_played_to_its_end() {
 }
 
 #[test]
-fn what_was_not_seen_is_not_claimed() {
+fn clip_reports_only_what_it_shows() {
     let mut bench = Bench::new(5.0);
     bench.show(2);
     let event = bench.happens(5.0, 60.0);
     assert!(is_near(event.clip.as_ref().unwrap().before_s, 1.9));
     bench.show(3);
     // The pipeline ends.
-    let clip = bench.told(&event);
+    let clip = bench.reported(&event);
     assert!(
         is_near(clip.before_s, 1.9) && is_near(clip.after_s, 3.1),
         "{clip:?}"
@@ -355,36 +351,36 @@ fn what_was_not_seen_is_not_claimed() {
 }
 
 #[test]
-fn what_is_shown_after_a_gap_is_no_part_of_a_clip_that_was_over_by_then() {
+fn frames_after_a_gap_are_not_in_a_finished_clip() {
     let mut bench = Bench::new(5.0);
     bench.show(6);
     let event = bench.happens(5.0, 4.0);
     bench.show(2);
     bench.show_after(Duration::from_secs(60));
-    let clip = bench.told(&event);
+    let clip = bench.reported(&event);
     assert!(
         is_near(clip.before_s, 5.0) && is_near(clip.after_s, 2.1),
         "{clip:?}"
     );
     assert_eq!(clip.end.unwrap().unix_ms, 8_000);
     assert_eq!(frames(&bench.path(&clip)), 71);
-    // A camera that shows little has shown all of it only with its next picture.
+    // A slow camera has shown everything only with its next frame.
     let mut slow = Bench::new(5.0);
     slow.show(6);
     let event = slow.happens(5.0, 0.5);
     slow.show_after(Duration::from_secs(1));
-    let clip = slow.told(&event);
+    let clip = slow.reported(&event);
     assert!(is_near(clip.after_s, 1.1), "{clip:?}");
 }
 
 #[test]
-fn events_that_follow_each_other_share_a_clip_that_has_all_of_each() {
+fn close_events_share_a_clip_that_covers_each() {
     let mut bench = Bench::new(5.0);
     bench.show(10);
     let first = bench.happens(5.0, 5.0);
     bench.show(3);
     let second = bench.happens(5.0, 5.0);
-    // One that wants more from before than the clip has got begins another one.
+    // An event that wants more pre-roll than the clip has begins another clip.
     let mut other = Bench::new(10.0);
     other.show(20);
     let brief = other.happens(1.0, 5.0);
@@ -392,7 +388,7 @@ fn events_that_follow_each_other_share_a_clip_that_has_all_of_each() {
     assert_ne!(brief.clip.unwrap().id, long.clip.unwrap().id);
 
     bench.show(10);
-    let (one, two) = (bench.told(&first), bench.told(&second));
+    let (one, two) = (bench.reported(&first), bench.reported(&second));
     assert_eq!((&one.id, &one.state), (&two.id, &two.state));
     assert!(
         is_near(one.after_s, 8.1) && is_near(two.before_s, 8.0),
@@ -403,12 +399,12 @@ fn events_that_follow_each_other_share_a_clip_that_has_all_of_each() {
 }
 
 #[test]
-fn no_clip_grows_past_its_bound_and_no_more_are_written_than_can_be() {
+fn clip_length_and_number_are_limited() {
     let mut bench = Bench::new(5.0);
     bench.show(6);
     let mut ids = std::collections::BTreeSet::new();
     for _ in 0..4 {
-        // 105 seconds each: a clip has no room for the next one's end.
+        // 105 seconds each: a clip has no space for the end of the next one.
         let event = bench.happens(5.0, 100.0);
         ids.insert(event.clip.unwrap().id);
         bench.show(20);
@@ -423,7 +419,7 @@ fn no_clip_grows_past_its_bound_and_no_more_are_written_than_can_be() {
 }
 
 #[test]
-fn on_a_full_disk_the_clip_is_told_as_lost_and_nobody_asks_the_disk_before_the_event_is_told() {
+fn full_disk_loses_the_clip_without_delaying_the_event() {
     let limits = MediaLimits {
         min_free_bytes: u64::MAX / 2,
         ..MediaLimits::default()
@@ -433,28 +429,28 @@ fn on_a_full_disk_the_clip_is_told_as_lost_and_nobody_asks_the_disk_before_the_e
     let event = bench.happens(5.0, 5.0);
     assert_eq!(event.clip.as_ref().unwrap().state, ClipState::Filming);
     bench.show(1);
-    let ClipState::Lost { message } = bench.told(&event).state else {
+    let ClipState::Lost { message } = bench.reported(&event).state else {
         panic!("it is kept");
     };
     assert!(message.contains("is full"), "{message}");
 }
 
 #[test]
-fn a_file_that_can_not_be_written_is_told_as_lost() {
+fn unwritable_clip_is_reported_as_lost() {
     let mut bench = Bench::new(5.0);
     bench.show(6);
     let folder = bench.media.folder().to_owned();
     let event = bench.happens(5.0, 5.0);
-    // Nobody can make a file there any more, nor give one its name.
+    // No file can be created or renamed there any more.
     std::fs::remove_dir_all(&folder).unwrap();
     std::fs::write(&folder, "not a folder").unwrap();
     bench.show(6);
-    let clip = bench.told(&event);
+    let clip = bench.reported(&event);
     assert!(matches!(clip.state, ClipState::Lost { .. }), "{clip:?}");
 }
 
 #[test]
-fn a_live_camera_that_falls_silent_does_not_keep_a_clip_open() {
+fn silent_camera_does_not_keep_a_clip_open() {
     let mut bench = Bench::new(5.0);
     bench.show(6);
     let wanted = ClipSpec {
@@ -464,12 +460,12 @@ fn a_live_camera_that_falls_silent_does_not_keep_a_clip_open() {
     let clip = bench.clips.begin(wanted, bench.now, true);
     let event = event(clip);
     bench.recorder.record(event.clone(), None);
-    bench.clips.tell(event.clone(), bench.now);
+    bench.clips.add_event(event.clone(), bench.now);
     bench.clips.idle(Instant::now() + Duration::from_secs(29));
-    assert_eq!(bench.clips.filming.len(), 1);
+    assert_eq!(bench.clips.active.len(), 1);
     bench.clips.idle(Instant::now() + Duration::from_secs(31));
-    assert_eq!(bench.clips.filming.len(), 0);
-    let clip = bench.told(&event);
+    assert_eq!(bench.clips.active.len(), 0);
+    let clip = bench.reported(&event);
     assert!(
         is_near(clip.before_s, 5.0) && is_near(clip.after_s, 0.1),
         "{clip:?}"
@@ -477,7 +473,7 @@ fn a_live_camera_that_falls_silent_does_not_keep_a_clip_open() {
 }
 
 #[test]
-fn what_is_shown_while_the_beginning_is_still_being_written_is_in_the_clip() {
+fn frames_shown_while_pre_roll_is_written_are_in_clip() {
     let encoder = Arc::new(Encoder::default());
     let mut bench = Bench::live_before(&encoder);
     bench.show(6);
@@ -485,30 +481,30 @@ fn what_is_shown_while_the_beginning_is_still_being_written_is_in_the_clip() {
     bench.show(30);
     encoder.stand(false);
     bench.show(11);
-    let clip = bench.told(&event);
+    let clip = bench.reported(&event);
     assert_eq!(clip.left_out, 0);
     assert!(is_near(clip.after_s, 40.1), "{clip:?}");
     assert_eq!(frames(&bench.path(&clip)), 451);
 }
 
 #[test]
-fn nobody_waits_for_an_encoder_that_stands_still_and_what_is_left_out_is_told() {
+fn stopped_encoder_blocks_nothing_and_drops_are_counted() {
     let encoder = Arc::new(Encoder::default());
     let mut bench = Bench::live_before(&encoder);
-    // There is no place for a picture beside those that the clip begins with.
-    bench.clips.services.most_bytes = 1;
+    // The queue has no space beside the frames that the clip begins with.
+    bench.clips.deps.max_bytes = 1;
     bench.show(6);
-    let events: Vec<Event> = (0..=frame_queue::MOST_EVENTS)
+    let events: Vec<Event> = (0..=frame_queue::MAX_EVENTS)
         .map(|_| bench.happens(5.0, 20.0))
         .collect();
     let ids: std::collections::BTreeSet<String> = events
         .iter()
         .map(|event| event.clip.clone().unwrap().id)
         .collect();
-    assert_eq!(ids.len(), 2, "one clip is of a bounded number of events");
+    assert_eq!(ids.len(), 2, "a clip has a limited number of events");
     bench.show(10);
     encoder.stand(false);
-    let clip = bench.told(&events[0]);
+    let clip = bench.reported(&events[0]);
     assert_eq!(clip.left_out, 100);
     assert!(
         is_near(clip.before_s, 5.0) && is_near(clip.after_s, 0.1),
@@ -516,19 +512,19 @@ fn nobody_waits_for_an_encoder_that_stands_still_and_what_is_left_out_is_told() 
     );
     assert_eq!(frames(&bench.path(&clip)), 51);
     for event in &events[1..] {
-        assert_eq!(bench.told(event).left_out, 100);
+        assert_eq!(bench.reported(event).left_out, 100);
     }
     assert_eq!(bench.counted(), [events.len() as u64, 0, 200]);
 }
 
 #[test]
-fn a_recording_goes_on_without_an_encoder_that_breaks() {
+fn recording_continues_when_its_encoder_fails() {
     let mut bench = Bench::new(5.0);
     bench.encode_by(|writer| Box::new(Breaks(30, writer)));
     bench.show(6);
     let event = bench.happens(5.0, 60.0);
     bench.show(60);
-    let clip = bench.told(&event);
+    let clip = bench.reported(&event);
     let ClipState::Lost { message } = clip.state else {
         panic!("{clip:?}");
     };
@@ -537,29 +533,29 @@ fn a_recording_goes_on_without_an_encoder_that_breaks() {
 }
 
 #[test]
-fn a_recording_that_is_played_faster_than_its_clips_are_written_has_all_of_them() {
+fn fast_recording_waits_for_its_clips() {
     let encoder = Arc::new(Encoder::default());
     let mut bench = Bench::before(&encoder);
     bench.show(2);
     let mut events = Vec::new();
-    for _ in 0..MOST_AT_ONCE {
+    for _ in 0..MAX_ACTIVE {
         events.push(bench.happens(1.0, 1.0));
         bench.show(3);
     }
-    assert!(bench.clips.filming.is_empty(), "each has a clip of its own");
-    let goes_on = std::thread::spawn(move || encoder.stand(false));
+    assert!(bench.clips.active.is_empty(), "each has a clip of its own");
+    let release = std::thread::spawn(move || encoder.stand(false));
     events.push(bench.happens(1.0, 1.0));
-    goes_on.join().unwrap();
+    release.join().unwrap();
     bench.show(3);
     for event in &events {
-        let clip = bench.told(event);
+        let clip = bench.reported(event);
         assert!(matches!(clip.state, ClipState::Kept { .. }), "{clip:?}");
         assert!(is_near(clip.before_s, 1.0) && is_near(clip.after_s, 1.1));
     }
 }
 
 #[test]
-fn an_event_shares_no_clip_that_is_full_and_has_one_of_its_own() {
+fn event_does_not_join_a_full_clip() {
     let encoder = Arc::new(Encoder::default());
     let mut bench = Bench::of_large_pictures(&encoder);
     bench.is_recorded = false;
@@ -569,7 +565,7 @@ fn an_event_shares_no_clip_that_is_full_and_has_one_of_its_own() {
     bench.show(2);
     encoder.stand(false);
     until("the clip to be full", || {
-        bench.clips.filming[0].reel.is_over()
+        bench.clips.active[0].writer.is_finished()
     });
     let second = bench.happens(5.0, 1.0);
     bench.show(1);
@@ -577,8 +573,8 @@ fn an_event_shares_no_clip_that_is_full_and_has_one_of_its_own() {
         first.clip.as_ref().unwrap().id,
         second.clip.as_ref().unwrap().id
     );
-    assert!(bench.clips.filming.is_empty(), "what is full is completed");
-    let (one, two) = (bench.told(&first), bench.told(&second));
+    assert!(bench.clips.active.is_empty(), "a full clip is completed");
+    let (one, two) = (bench.reported(&first), bench.reported(&second));
     assert!(
         is_near(one.before_s, 5.0) && is_near(one.after_s, 1.4),
         "{one:?}"
@@ -594,7 +590,7 @@ fn an_event_shares_no_clip_that_is_full_and_has_one_of_its_own() {
 }
 
 #[test]
-fn an_event_that_begins_behind_the_last_picture_of_its_clip_is_told_that_it_has_none() {
+fn event_after_the_last_frame_of_its_clip_has_none() {
     let encoder = Arc::new(Encoder::default());
     let mut bench = Bench::of_large_pictures(&encoder);
     bench.is_recorded = false;
@@ -604,21 +600,21 @@ fn an_event_that_begins_behind_the_last_picture_of_its_clip_is_told_that_it_has_
     bench.show(1);
     let within = bench.happens(5.0, 100.0);
     bench.show(5);
-    // Nobody knows yet that the clip ends before this.
+    // It is not known yet that the clip ends before this event.
     let behind = bench.happens(5.0, 100.0);
     let ids = [&first, &within, &behind].map(|event| event.clip.clone().unwrap().id);
     assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
     encoder.stand(false);
     until("the clip to be full", || {
-        bench.clips.filming[0].reel.is_over()
+        bench.clips.active[0].writer.is_finished()
     });
-    let clip = bench.told(&behind);
+    let clip = bench.reported(&behind);
     let ClipState::Lost { message } = &clip.state else {
         panic!("{clip:?}");
     };
-    assert!(message.contains("full before it began"), "{message}");
+    assert!(message.contains("full before the event began"), "{message}");
     for (event, before_s) in [(&first, 5.0), (&within, 6.0)] {
-        let clip = bench.told(event);
+        let clip = bench.reported(event);
         assert!(matches!(clip.state, ClipState::Kept { .. }), "{clip:?}");
         assert!(is_near(clip.before_s, before_s), "{clip:?}");
     }

@@ -1,7 +1,8 @@
-//! Which detector serves which detection step of one pipeline.
+//! The detectors of one pipeline, by model and by step.
 //!
-//! Owns the opened detectors. Invariant: one that compares a picture with those before serves one step and nobody else;
-//! whatever else is shared by all steps that name its model. What a model can't do is refused before the first frame.
+//! - A detector that compares a picture with earlier ones serves one step only; any other is shared
+//!   by all steps that name its model.
+//! - A model that does not fit a step or rule is rejected before the first frame.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +22,18 @@ pub type Open<'a> = &'a dyn Fn(&str) -> Result<Box<dyn Detector>, Problem>;
 pub struct Detectors {
     by_model: BTreeMap<String, Box<dyn Detector>>,
     by_step: BTreeMap<String, Box<dyn Detector>>,
-    /// Set when one model takes the place of every other.
+    /// Set when one model replaces every other.
     replacement: Option<String>,
-    /// What works in another way than it was meant.
+    /// Settings that have no effect with these models.
     warnings: Vec<PipelineWarning>,
 }
 
 impl Detectors {
-    /// Detectors for the steps of `plan`, each model opened with `open`.
+    /// Opens the detectors for the steps of `plan` with `open`.
     ///
     /// # Errors
-    /// What `open` says, or a [`Problem`] that names the step, or the class of a rule, that a model does not fit.
+    /// The problem that `open` returns, or one that names the step or the class of a rule that a
+    /// model does not fit.
     pub fn open(spec: &PipelineSpec, plan: &Plan, open: Open<'_>) -> Result<Self, Problem> {
         let mut detectors = Self {
             replacement: spec.model.clone(),
@@ -66,8 +68,7 @@ impl Detectors {
         Ok(detectors)
     }
 
-    /// Detectors by the model that steps name, of which `replacement` takes the place of every other, for pictures that have
-    /// nothing to do with each other.
+    /// Detectors by model, for unrelated pictures; `replacement` stands in for every other model.
     #[must_use]
     pub fn by_model(
         by_model: BTreeMap<String, Box<dyn Detector>>,
@@ -80,13 +81,13 @@ impl Detectors {
         }
     }
 
-    /// What works in another way than it was meant.
+    /// Settings that have no effect with these models.
     #[must_use]
     pub fn warnings(&self) -> &[PipelineWarning] {
         &self.warnings
     }
 
-    /// What runs, such as `yolox-nano on rten`.
+    /// The models and their back ends, such as `yolox-nano on rten`.
     #[must_use]
     pub fn describe(&self) -> Option<String> {
         let mut names: Vec<String> = self
@@ -98,27 +99,27 @@ impl Detectors {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
-    /// What the detector is that serves a request.
+    /// The facts of the detector that serves `request`.
     pub(super) fn info(&self, request: &DetectRequest<'_>) -> Option<&DetectorInfo> {
         let model = self.replacement.as_deref().unwrap_or(request.model_id);
         let own = self.by_step.get(request.step);
         own.or_else(|| self.by_model.get(model)).map(|d| d.info())
     }
 
-    /// The model of this name, for a step that asks it something else than for objects.
+    /// The detector of a model, for a step that asks for something else than objects.
     ///
     /// # Errors
-    /// One sentence, when there is none.
-    pub(super) fn asked(&mut self, model: &str) -> Result<&mut Box<dyn Detector>, String> {
+    /// One sentence when the model was not opened.
+    pub(super) fn of_model(&mut self, model: &str) -> Result<&mut Box<dyn Detector>, String> {
         self.by_model
             .get_mut(model)
             .ok_or_else(|| not_loaded(model))
     }
 
-    /// The detector that serves a request.
+    /// The detector that serves `request`.
     ///
     /// # Errors
-    /// One sentence, when there is none.
+    /// One sentence when the model was not opened.
     pub(super) fn serving(
         &mut self,
         request: &DetectRequest<'_>,
@@ -134,7 +135,7 @@ fn not_loaded(model: &str) -> String {
     format!("model {model:?} was not loaded for this pipeline")
 }
 
-/// What a model is, as far as a workflow has to fit it.
+/// The facts of a model that a workflow must fit.
 pub(crate) fn facts_of(info: &DetectorInfo) -> ModelFacts {
     ModelFacts {
         labels: info.labels.iter().map(ToString::to_string).collect(),

@@ -1,6 +1,6 @@
-//! The models of this box: which there are, and detectors over them as the configuration says.
+//! Opens the models of this box with the configured back end, threads and folders.
 //!
-//! Invariant: every pipeline asks with the same back end, threads and folders, so equal models share one session.
+//! - Every pipeline asks with the same settings, so equal models share one session.
 
 use std::num::NonZeroUsize;
 
@@ -12,7 +12,7 @@ use watchkeeper_detect::{
 };
 use watchkeeper_models::Zoo;
 
-/// Opens detectors the configured way.
+/// Opens detectors as configured.
 #[derive(Debug)]
 pub struct Models {
     pool: DetectorPool,
@@ -20,7 +20,7 @@ pub struct Models {
 }
 
 impl Models {
-    /// The models as `config` has them.
+    /// Reads back end, threads and folders from `config`.
     #[must_use]
     pub fn new(config: &Config) -> Self {
         Self {
@@ -43,10 +43,10 @@ impl Models {
         }
     }
 
-    /// A detector for one stream: a name in the zoo, a path to a model file, or `motion`.
+    /// Opens a detector for one stream: a name in the zoo, a path to a model file, or `motion`.
     ///
     /// # Errors
-    /// [`OpenError`], one sentence.
+    /// [`OpenError`] when the model is unknown or can't be loaded.
     pub fn open(&self, model: &str) -> Result<Box<dyn Detector>, OpenError> {
         self.pool.open(&OpenRequest {
             model: model.to_owned(),
@@ -54,7 +54,7 @@ impl Models {
         })
     }
 
-    /// Every model that is known, here or not.
+    /// Every known model, installed or not.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
         Zoo::with_dirs(self.request.models_dirs.iter().cloned()).list()

@@ -26,10 +26,10 @@ fn health_of(deployed: &Deployed, is_blind: bool) -> Health {
         Deployed::Running(worker) => {
             let blind = || "a fault of ours ended its source".to_owned();
             let lost = (is_blind && worker.has_lost_source()).then(blind);
-            match worker.fault().or(lost) {
+            match worker.internal_error().or(lost) {
                 Some(why) => Health::Failed {
                     why,
-                    again: !worker.in_recording() && !worker.rests(),
+                    again: !worker.in_recording() && !worker.is_paused(),
                 },
                 None if worker.wants_frames() => Health::Well,
                 // Paused, at its end, or its source has failed, which is an outage.
@@ -184,7 +184,7 @@ impl Manager {
             event.pipeline = Some(pipeline);
             event.source = Some(source);
             event.severity = Severity::Critical;
-            self.parts.recorder.tell(event);
+            self.parts.recorder.report(event);
         }
     }
 
@@ -199,6 +199,6 @@ impl Manager {
         let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
         event.pipeline = Some(id.clone());
         event.severity = Severity::Critical;
-        self.parts.recorder.tell(event);
+        self.parts.recorder.report(event);
     }
 }

@@ -47,7 +47,7 @@ use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
-use crate::pipeline::checkpoint::pauses::Pauses;
+use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::recorder::Recorder;
 use crate::pipeline::retention::recordings::Recordings;
@@ -72,10 +72,8 @@ pub struct Parts {
     /// Where pictures and clips of events are kept.
     pub media: Arc<MediaStore>,
     /// Until when pipelines are paused.
-    pub pauses: Pauses,
-    /// Loads models.
+    pub pauses: TimedPauses,
     pub models: Models,
-    /// Counters.
     pub metrics: Arc<Metrics>,
     /// Where annotated videos go, and how much of them is kept.
     pub recordings: Arc<Recordings>,
@@ -91,8 +89,8 @@ pub struct Parts {
     pub boot_id: Arc<str>,
     /// When it started.
     pub started: Instant,
-    /// How long whoever ends a pipeline waits for it; [`crate::pipeline::worker::STOPPING`].
-    pub stopping: Duration,
+    /// How long whoever ends a pipeline waits for it; [`crate::pipeline::worker::STOP_TIMEOUT`].
+    pub stop_timeout: Duration,
 }
 
 /// Every source and pipeline of this box.
@@ -175,7 +173,7 @@ impl Manager {
 
     /// Why nothing can be stored now, if that is known: an event had to wait, or the disk failed a check.
     fn storage_trouble(&self) -> Option<String> {
-        self.parts.recorder.trouble().or_else(|| {
+        self.parts.recorder.storage_error().or_else(|| {
             let why = self.parts.journal.broken()?;
             Some(format!("events can't be stored: {why}"))
         })
@@ -283,7 +281,7 @@ impl Manager {
         for worker in workers() {
             worker.stop_within(left());
         }
-        self.parts.checkpoints.end(left());
+        self.parts.checkpoints.shut_down(left());
         let ids: Vec<SourceId> = self.sources.table.read().keys().cloned().collect();
         let sources: Vec<SourceHandle> = ids
             .iter()

@@ -17,7 +17,6 @@ use crate::pipeline::box_event::BoxRecord;
 pub(crate) enum Notice {
     /// It stopped delivering.
     Lost {
-        /// Why.
         cause: LossCause,
         /// One sentence, free of credentials.
         message: String,

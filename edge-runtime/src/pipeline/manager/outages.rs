@@ -64,7 +64,7 @@ impl Manager {
         if let Some(record) = record {
             let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
             event.source = Some(source.clone());
-            self.parts.recorder.tell(event);
+            self.parts.recorder.report(event);
         }
     }
 }
@@ -120,7 +120,7 @@ impl OutageJournal {
                 event.at = at;
                 event.mono_ms = clock::millis(told.saturating_duration_since(self.started));
                 // Under the lock, so that records of one outage keep their order; the box has places of its own in the queue.
-                if !self.recorder.tell(event) {
+                if !self.recorder.report(event) {
                     return;
                 }
             }

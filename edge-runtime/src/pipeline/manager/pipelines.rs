@@ -21,7 +21,7 @@ use watchkeeper_engine::rules::check;
 use super::{Deployed, Idle, MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;
 use crate::journal::{LastWord, Word};
-use crate::pipeline::checkpoint::Checkpoint;
+use crate::pipeline::checkpoint::RestoredCheckpoint;
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::plan::{self, Plan};
@@ -66,7 +66,6 @@ impl Drop for Turn<'_> {
 }
 
 impl Manager {
-    /// Every pipeline.
     #[must_use]
     pub fn pipelines(&self) -> Vec<PipelineStatus> {
         let all: Vec<Deployed> = {
@@ -200,7 +199,7 @@ impl Manager {
 
     /// What a pipeline remembered is of no use any more; waits for the disk, so no lock may be held that others need.
     fn forget_state(&self, id: &PipelineId) {
-        if let Err(why) = self.parts.checkpoints.forget(id) {
+        if let Err(why) = self.parts.checkpoints.remove(id) {
             tracing::warn!(
                 pipeline = %id, why,
                 "what it remembered before is not off the disk yet; a crash now would bring it back"
@@ -220,7 +219,7 @@ impl Manager {
         &self,
         spec: PipelineSpec,
         prepared: Prepared,
-        kept: Option<Checkpoint>,
+        kept: Option<RestoredCheckpoint>,
     ) -> Result<PipelineStatus, Problem> {
         let id = spec.id.clone();
         let (deployed, answer) = match self.start(spec.clone(), prepared, kept) {
@@ -311,7 +310,7 @@ impl Manager {
         Ok(status)
     }
 
-    /// Pauses it until some moment or for good, or (`None`) resumes it. For whoever has the turn.
+    /// TimedPauses it until some moment or for good, or (`None`) resumes it. For whoever has the turn.
     fn set_paused(
         &self,
         id: &PipelineId,
@@ -322,7 +321,7 @@ impl Manager {
         let mut spec = deployed.spec().clone();
         spec.paused = paused;
         let worker = match deployed {
-            Deployed::Running(worker) if paused || !worker.is_over() => worker,
+            Deployed::Running(worker) if paused || !worker.is_finished() => worker,
             Deployed::Idle { .. } if paused => deployed.worker()?,
             // It never ran in this process, or only until it failed: what was left is its own still.
             Deployed::Idle {
@@ -349,7 +348,7 @@ impl Manager {
         if paused {
             return Ok(self.told(worker.status()));
         }
-        if worker.is_over() {
+        if worker.is_finished() {
             // It came to its end meanwhile.
             return self.begin_anew(spec, None);
         }
@@ -361,7 +360,7 @@ impl Manager {
     fn begin_anew(
         &self,
         spec: PipelineSpec,
-        kept: Option<Checkpoint>,
+        kept: Option<RestoredCheckpoint>,
     ) -> Result<PipelineStatus, Problem> {
         // A model may take minutes to load, which only changes of this pipeline wait for.
         let prepared = self.prepare(&spec)?;
@@ -386,7 +385,7 @@ impl Manager {
         };
         let has_failed = match &deployed {
             Deployed::Running(worker) => {
-                if worker.is_over() {
+                if worker.is_finished() {
                     // On its way out it has not said yet how it ended.
                     worker.stop();
                 }
@@ -399,7 +398,7 @@ impl Manager {
         }
         let mut spec = deployed.spec().clone();
         if let Deployed::Running(worker) = &deployed {
-            spec.paused = worker.rests();
+            spec.paused = worker.is_paused();
         }
         let begun = match self.prepare(&spec) {
             Ok(prepared) => {
@@ -486,7 +485,7 @@ impl Manager {
     }
 
     /// What an earlier process left of a pipeline that has not run in this one.
-    fn kept(&self, spec: &PipelineSpec) -> Option<Checkpoint> {
+    fn kept(&self, spec: &PipelineSpec) -> Option<RestoredCheckpoint> {
         let loaded = self.parts.checkpoints.load(&spec.id, &spec.source);
         loaded.unwrap_or_else(|why| {
             tracing::warn!(pipeline = %spec.id, why, "what it remembered can't be used: it counts from nought");
@@ -534,7 +533,7 @@ impl Manager {
         &self,
         spec: PipelineSpec,
         prepared: Prepared,
-        kept: Option<Checkpoint>,
+        kept: Option<RestoredCheckpoint>,
     ) -> Result<Worker, Problem> {
         let host = DetectHost::new(prepared.detectors, fastrand::u64(..))
             .with_outlet(self.parts.effects.outlet(&spec.id));
@@ -547,7 +546,7 @@ impl Manager {
             metrics: Arc::clone(&self.parts.metrics),
             boot_id: Arc::clone(&self.parts.boot_id),
             started: self.parts.started,
-            stopping: self.parts.stopping,
+            stop_timeout: self.parts.stop_timeout,
         };
         let checkpointer = self.parts.checkpoints.checkpointer(&spec.id, &spec.source);
         Worker::spawn(spec, run, kept, checkpointer, recording, services).map_err(|e| {

@@ -53,11 +53,9 @@ pub(crate) struct Observed {
 /// What to tell of a pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Word {
-    /// Which.
     pub pipeline: PipelineId,
     /// What it watches.
     pub source: SourceId,
-    /// What.
     pub record: BoxRecord,
 }
 

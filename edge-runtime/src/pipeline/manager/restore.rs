@@ -47,7 +47,7 @@ impl Manager {
             .map(|(id, wanted)| (id.clone(), wanted.spec.clone()))
             .collect();
         self.judge(&specs);
-        self.parts.checkpoints.keep_only(&specs.keys().collect());
+        self.parts.checkpoints.retain_only(&specs.keys().collect());
         for (id, wanted) in settled.wanted {
             if !goes_on() {
                 break;
@@ -105,7 +105,7 @@ impl Manager {
             Some((Word::Run, _)) => spec.paused = false,
             None => {}
         }
-        if let Some(since) = self.parts.checkpoints.over(&spec) {
+        if let Some(since) = self.parts.checkpoints.finished_at(&spec) {
             return Deployed::over(spec, since);
         }
         match self.parts.guard.held(&spec.id) {

@@ -49,7 +49,6 @@ impl Manager {
         receiver.ok_or_else(|| self.no_source(source))
     }
 
-    /// Every source.
     #[must_use]
     pub fn sources(&self) -> Vec<SourceStatus> {
         let all: Vec<SourceStatus> = {

@@ -20,15 +20,15 @@ use crate::effects;
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::pipeline::box_event::BoxRecord;
-use crate::pipeline::checkpoint::{CheckpointStore, PipelineMemory};
+use crate::pipeline::checkpoint::{CheckpointData, CheckpointStore};
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::manager::open_outages::Notice;
-use crate::pipeline::recorder::QUEUE;
+use crate::pipeline::recorder::MAX_PIPELINE_EVENTS;
 use crate::pipeline::recorder::tests::BeforeWrites;
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::pipeline::retention::recordings;
-use crate::pipeline::run::{Memory, Run};
+use crate::pipeline::run::{Run, RunState};
 
 /// How long the end of a pipeline is waited for here.
 const STOPPING: Duration = Duration::from_secs(4);
@@ -71,7 +71,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         journal,
         recorder,
         media,
-        pauses: Pauses::open(state),
+        pauses: TimedPauses::open(state),
         models: Models::new(&config),
         metrics: Arc::new(Metrics::new()),
         recordings,
@@ -79,7 +79,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         guard: Arc::new(GuardFile::open(state, 0).unwrap()),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
-        stopping: STOPPING,
+        stop_timeout: STOPPING,
     })
     .unwrap()
 }
@@ -330,13 +330,13 @@ fn a_watch_whose_time_was_over_stays_over_in_the_next_process_until_it_is_resume
 /// What an earlier process left of `spec`: seven events.
 fn left_behind(spec: &PipelineSpec, state: &Path) {
     let before = CheckpointStore::spawn(state).unwrap();
-    let memory = PipelineMemory {
+    let memory = CheckpointData {
         counting_since: None,
         events: 7,
         run: kept_by(spec),
     };
-    before.checkpointer(&spec.id, &spec.source).keep(memory);
-    before.end(Duration::from_secs(60));
+    before.checkpointer(&spec.id, &spec.source).save(memory);
+    before.shut_down(Duration::from_secs(60));
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn what_could_not_run_at_the_start_goes_on_counting_when_it_is_begun_anew_by_its
 }
 
 /// What a run of this pipeline remembers after a frame of a camera.
-fn kept_by(spec: &PipelineSpec) -> Memory {
+fn kept_by(spec: &PipelineSpec) -> RunState {
     let plan = crate::pipeline::plan::plan(spec).unwrap();
     let host = DetectHost::new(Detectors::default(), 0);
     let mut run = Run::new(plan, host, spec);
@@ -634,7 +634,7 @@ fn what_a_pipeline_was_not_allowed_is_no_trouble_once_it_is_deleted_or_replaced(
 fn whoever_deploys_a_pipeline_and_waits_for_the_disk_keeps_nobody_from_changing_something_else() {
     let state = tempfile::tempdir().unwrap();
     let checkpoints =
-        CheckpointStore::spawn_patient(state.path(), Duration::from_secs(600)).unwrap();
+        CheckpointStore::spawn_with_timeout(state.path(), Duration::from_secs(600)).unwrap();
     let manager = manager_with(Arc::new(MemoryStore::new()), checkpoints, state.path());
     manager.put_source(spec("gate", "demo:")).unwrap();
     // A pipe from which nobody reads, in the place of the file that is written first: whoever writes it hangs.
@@ -645,11 +645,11 @@ fn whoever_deploys_a_pipeline_and_waits_for_the_disk_keeps_nobody_from_changing_
     let slow = PipelineId::new("slow").unwrap();
     checkpoints
         .checkpointer(&slow, &id("gate"))
-        .failed(Some(STOPPING));
+        .save_failed(Some(STOPPING));
     std::thread::scope(|scope| {
         let deploying = scope.spawn(|| manager.create_pipeline(deployed.clone(), false));
         until("the disk to be waited for", || {
-            checkpoints.is_owed(&deployed.id)
+            checkpoints.is_pending(&deployed.id)
         });
         let is_free = manager
             .changes
@@ -749,7 +749,7 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
     // More than may wait, so that every pipeline has to wait with its next event.
     let recorder = manager.parts.recorder.clone();
     let filling = std::thread::spawn(move || {
-        for _ in 0..3 * QUEUE {
+        for _ in 0..3 * MAX_PIPELINE_EVENTS {
             let record = BoxRecord {
                 id: EventId::generate(),
                 phase: Phase::New,

@@ -1,12 +1,17 @@
-//! The one thread that makes events durable: pictures first, then the record, then the word.
+//! The one thread that makes events durable: pictures first, then the record, then the
+//! confirmation.
 //!
-//! Owns the queue between the pipelines and the journal. Invariants: events reach the journal in the order in which each pipeline
-//! made them; the queue holds at most [`QUEUE`] of them (each may hold a frame's memory) and *blocks* when it is full, so that a slow disk costs
-//! frames and never events; what the box tells of itself has [`TOLD`] places of its own, so that nobody who holds a lock waits behind pictures; an event whose pictures can't be kept is journaled without them; what becomes of an event that the
-//! journal refuses follows from the reason ([`self::refused`]); the time that [`Recorder::end_by`] sets ends all waiting; what is lost then is
-//! counted in the log, and nobody is told that it is durable; a fault of ours in this thread is a broken store: the process ends.
+//! - Events reach the journal in the order in which each pipeline made them.
+//! - At most [`MAX_PIPELINE_EVENTS`] wait, because each may hold a frame. A full queue blocks: a
+//!   slow disk costs frames, never events. Events of the runtime itself have [`MAX_BOX_EVENTS`]
+//!   places of their own, so that a caller with a lock does not wait behind pictures.
+//! - An event whose pictures can't be kept is journaled without them.
+//! - The reason of a refusal decides what happens to the event (`refusals`).
+//! - [`Recorder::end_by`] ends all waiting. Events lost then are logged and never reported as
+//!   durable.
+//! - A panic in this thread counts as a broken store: the process ends.
 
-mod refused;
+mod refusals;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,37 +27,37 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
 use watchkeeper_vision::jpeg;
 
-use self::refused::{Refusals, Remedy};
+use self::refusals::{Refusals, Remedy};
 use crate::journal::media::MediaStore;
 use crate::journal::{Journal, JournalError, Loss, Stamp};
 use crate::pipeline::pixels::to_image;
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::thread::Thread;
 
-/// Events that may wait. Small, because each can hold the memory of a frame.
-pub const QUEUE: usize = 16;
+/// Capacity for events of pipelines; small, because each may hold a frame.
+pub const MAX_PIPELINE_EVENTS: usize = 16;
 
-/// Events of the box itself that may wait: an outage or two of every source that there can be, without pictures.
-pub const TOLD: usize = 1024;
+/// Capacity for events of the runtime: an outage or two of every possible source, without pictures.
+pub const MAX_BOX_EVENTS: usize = 1024;
 
-/// At most this many events share one sync of the disk.
-const GROUP: usize = 16;
+/// Maximum number of events in one sync of the disk.
+const MAX_GROUP: usize = 16;
 
-/// Pause before the journal is tried again.
-const RETRY: Duration = Duration::from_secs(1);
+/// Pause before a retry.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is said of a store that can't be trusted any more.
+/// Message about a store that can't be trusted any more.
 pub const DISK_FAILED: &str = "the disk failed in the middle of a write";
 
-/// JPEG quality of snapshots (0–100).
-const QUALITY: u8 = 88;
+/// JPEG quality of snapshots, from 0 to 100.
+const SNAPSHOT_QUALITY: u8 = 88;
 
-/// Pictures that belong to an event, not yet converted.
+/// The pictures of an event, not yet converted.
 #[derive(Clone)]
 pub struct Pictures {
     /// The frame as it came.
     pub clean: Arc<dyn Pixels>,
-    /// The frame with the workflow's drawing.
+    /// The frame with the drawing of the workflow.
     pub annotated: Option<Arc<dyn Pixels>>,
 }
 
@@ -65,18 +70,18 @@ impl std::fmt::Debug for Pictures {
     }
 }
 
-/// What became of everything that was handed over before a flush.
+/// State of the events that were sent before a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flushed {
-    /// It can be read after a power cut.
+pub enum FlushResult {
+    /// The events survive a power cut.
     Durable,
-    /// It still waits.
+    /// The events still wait.
     NotYet,
-    /// Some of it was given up since the last flush said so, or the recorder has stopped.
+    /// Some events were lost since the last flush that reported it, or the recorder has stopped.
     Lost,
 }
 
-/// Whose event it is, and so which places it waits for.
+/// The capacity that an event uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lane {
     Pipelines,
@@ -84,70 +89,70 @@ enum Lane {
 }
 
 impl Lane {
-    fn places(self) -> usize {
+    fn capacity(self) -> usize {
         match self {
-            Self::Pipelines => QUEUE,
-            Self::Box => TOLD,
+            Self::Pipelines => MAX_PIPELINE_EVENTS,
+            Self::Box => MAX_BOX_EVENTS,
         }
     }
 }
 
-/// An event on its way, with its pictures.
+/// An event in the queue.
 struct Item {
     event: Box<Event>,
     pictures: Option<Pictures>,
     lane: Lane,
 }
 
-/// How far the thread is with what was handed over.
+/// Progress of the thread.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Events that were handed over, those that wait for a place in the queue included.
-    handed: u64,
-    /// Events of which the thread knows what becomes of them. The queue keeps the order, so everything that stood in it when `handed` was read has
-    /// been dealt with once `done` is as much.
+    /// Events sent, including those that wait for a place in the queue.
+    sent: u64,
+    /// Events that the thread has finished. The queue keeps the order: once `done` reaches a value
+    /// of `sent`, everything sent until then is finished.
     done: u64,
     /// Events of pipelines in the queue.
-    of_pipelines: usize,
-    /// Events of the box in the queue.
-    of_box: usize,
-    /// Events were given up without a record of their loss.
-    gave_up: bool,
-    /// Pipelines among those that lost them, as long as they have not been told.
-    untold: BTreeSet<PipelineId>,
+    pipeline_events: usize,
+    /// Events of the runtime in the queue.
+    box_events: usize,
+    /// Events were lost without a loss record.
+    has_lost: bool,
+    /// Pipelines that lost events and have not been notified.
+    unreported: BTreeSet<PipelineId>,
     /// The thread has ended.
-    is_over: bool,
+    has_ended: bool,
 }
 
 impl Progress {
     fn queued(&mut self, lane: Lane) -> &mut usize {
         match lane {
-            Lane::Pipelines => &mut self.of_pipelines,
-            Lane::Box => &mut self.of_box,
+            Lane::Pipelines => &mut self.pipeline_events,
+            Lane::Box => &mut self.box_events,
         }
     }
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueueState {
     progress: Mutex<Progress>,
     moved: Condvar,
 }
 
-impl Waiting {
+impl QueueState {
     fn change(&self, change: impl FnOnce(&mut Progress)) {
         change(&mut self.progress.lock());
         self.moved.notify_all();
     }
 }
 
-/// Way to the thread. Clones share it; the thread ends when the last one is gone.
+/// Sends events to the thread. Clones share it; the thread ends with the last one.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     queue: SyncSender<Item>,
-    waiting: Arc<Waiting>,
-    trouble: Arc<Mutex<Option<String>>>,
-    end: Arc<OnceLock<Instant>>,
+    state: Arc<QueueState>,
+    storage_error: Arc<Mutex<Option<String>>>,
+    end_by: Arc<OnceLock<Instant>>,
     broken: Arc<OnceLock<&'static str>>,
     lost: Arc<AtomicU64>,
 }
@@ -156,148 +161,153 @@ impl Recorder {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the thread can't be started.
+    /// When the system starts no thread.
     pub fn spawn(
         journal: Arc<Journal>,
         media: Arc<MediaStore>,
-        room: Arc<DiskSpace>,
+        disk_space: Arc<DiskSpace>,
     ) -> std::io::Result<(Self, Thread)> {
-        // As many as there are places in both lanes, so that whoever has found one never waits here.
-        let (queue, items) = mpsc::sync_channel(QUEUE + TOLD);
+        // Capacity of both lanes: a sender that holds a permit never blocks here.
+        let (queue, items) = mpsc::sync_channel(MAX_PIPELINE_EVENTS + MAX_BOX_EVENTS);
         let recorder = Self {
             queue,
-            waiting: Arc::default(),
-            trouble: Arc::default(),
-            end: Arc::default(),
+            state: Arc::default(),
+            storage_error: Arc::default(),
+            end_by: Arc::default(),
             broken: Arc::default(),
             lost: Arc::default(),
         };
-        let mut worker = Worker {
+        let mut worker = RecorderThread {
             journal,
             media,
-            room,
-            trouble: Arc::clone(&recorder.trouble),
-            end: Arc::clone(&recorder.end),
+            disk_space,
+            storage_error: Arc::clone(&recorder.storage_error),
+            end_by: Arc::clone(&recorder.end_by),
             broken: Arc::clone(&recorder.broken),
             lost: Arc::clone(&recorder.lost),
-            waiting: Arc::clone(&recorder.waiting),
+            state: Arc::clone(&recorder.state),
         };
         let thread = Thread::spawn("recorder".to_owned(), move || {
             if catch_unwind(AssertUnwindSafe(|| worker.run(&items))).is_err() {
-                let message = "a fault of ours ended the storing of events; report the log";
+                let message =
+                    "an internal error stopped the recorder; please report it with the log";
                 tracing::error!("{message}");
-                worker.trouble.lock().replace(message.to_owned());
+                worker.storage_error.lock().replace(message.to_owned());
                 worker.broken.get_or_init(|| message);
             }
-            worker.waiting.change(|progress| progress.is_over = true);
+            worker.state.change(|progress| progress.has_ended = true);
         })?;
         Ok((recorder, thread))
     }
 
-    /// Hands an event of a pipeline over; waits while [`QUEUE`] of them wait. False when the recorder has stopped.
+    /// Sends an event of a pipeline, waiting while [`MAX_PIPELINE_EVENTS`] are queued. Returns
+    /// false when the recorder has stopped.
     pub fn record(&self, event: Event, pictures: Option<Pictures>) -> bool {
-        self.hand_over(event, pictures, Lane::Pipelines)
+        self.send(event, pictures, Lane::Pipelines)
     }
 
-    /// Hands an event of the box itself over; waits while [`TOLD`] of them wait. False when the recorder has stopped.
-    pub fn tell(&self, event: Event) -> bool {
-        self.hand_over(event, None, Lane::Box)
+    /// Sends an event of the runtime itself, waiting while [`MAX_BOX_EVENTS`] are queued. Returns
+    /// false when the recorder has stopped.
+    pub fn report(&self, event: Event) -> bool {
+        self.send(event, None, Lane::Box)
     }
 
-    fn hand_over(&self, event: Event, pictures: Option<Pictures>, lane: Lane) -> bool {
-        let mut progress = self.waiting.progress.lock();
-        progress.handed += 1;
-        let is_full =
-            |progress: &mut Progress| !progress.is_over && *progress.queued(lane) >= lane.places();
-        self.waiting.moved.wait_while(&mut progress, is_full);
+    fn send(&self, event: Event, pictures: Option<Pictures>, lane: Lane) -> bool {
+        let mut progress = self.state.progress.lock();
+        progress.sent += 1;
+        let is_full = |progress: &mut Progress| {
+            !progress.has_ended && *progress.queued(lane) >= lane.capacity()
+        };
+        self.state.moved.wait_while(&mut progress, is_full);
         *progress.queued(lane) += 1;
         let event = Box::new(event);
-        // Under the lock, so that events stand in the queue in the order in which they found a place; it never waits.
+        // Under the lock, so that the queue has the order of the permits; it never blocks.
         let item = Item {
             event,
             pictures,
             lane,
         };
-        !progress.is_over && self.queue.send(item).is_ok()
+        !progress.has_ended && self.queue.send(item).is_ok()
     }
 
-    /// Waits until everything handed over before by the pipeline `of`, or by everybody, is durable or given up; at most for `timeout`.
+    /// Waits at most `timeout` until everything sent before by the pipeline `of`, or by all, is
+    /// finished.
     #[must_use]
-    pub fn flush(&self, of: Option<&PipelineId>, timeout: Duration) -> Flushed {
+    pub fn flush(&self, of: Option<&PipelineId>, timeout: Duration) -> FlushResult {
         let until = Instant::now() + timeout;
-        let mut progress = self.waiting.progress.lock();
-        let handed = progress.handed;
-        let waits = |progress: &mut Progress| progress.done < handed && !progress.is_over;
-        let moved = &self.waiting.moved;
+        let mut progress = self.state.progress.lock();
+        let sent = progress.sent;
+        let waits = |progress: &mut Progress| progress.done < sent && !progress.has_ended;
+        let moved = &self.state.moved;
         moved.wait_while_until(&mut progress, waits, until);
-        if progress.done < handed {
-            return if progress.is_over {
-                Flushed::Lost
+        if progress.done < sent {
+            return if progress.has_ended {
+                FlushResult::Lost
             } else {
-                Flushed::NotYet
+                FlushResult::NotYet
             };
         }
         let is_lost = match of {
-            Some(of) => progress.untold.remove(of),
-            None => progress.gave_up,
+            Some(of) => progress.unreported.remove(of),
+            None => progress.has_lost,
         };
         if is_lost {
-            Flushed::Lost
+            FlushResult::Lost
         } else {
-            Flushed::Durable
+            FlushResult::Durable
         }
     }
 
-    /// Why events are not being stored now, if they are not.
+    /// Why events are not stored at the moment.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().clone()
+    pub fn storage_error(&self) -> Option<String> {
+        self.storage_error.lock().clone()
     }
 
-    /// Why going on would be a lie, if it would: the store can't be trusted any more, or nobody stores. The process should end and be started
-    /// again.
+    /// Why no event will be stored any more: the store can't be trusted, or the thread has ended.
+    /// The process should exit and be restarted.
     #[must_use]
     pub fn broken(&self) -> Option<&'static str> {
         self.broken.get().copied()
     }
 
-    /// Events given up: after [`Recorder::end_by`], or because they could never be stored.
+    /// Number of events lost: after [`Recorder::end_by`], or because they could never be stored.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// The process stops: from `end` on, what the journal refuses is not tried again, so that nobody waits for room on a full disk.
-    /// The first word counts.
-    pub fn end_by(&self, end: Instant) {
-        self.end.get_or_init(|| end);
+    /// Sets the end of retries when the process stops, so that a full disk delays nothing. Only the
+    /// first call counts.
+    pub fn end_by(&self, end_by: Instant) {
+        self.end_by.get_or_init(|| end_by);
     }
 }
 
-struct Worker {
+struct RecorderThread {
     journal: Arc<Journal>,
     media: Arc<MediaStore>,
-    room: Arc<DiskSpace>,
-    trouble: Arc<Mutex<Option<String>>>,
-    end: Arc<OnceLock<Instant>>,
+    disk_space: Arc<DiskSpace>,
+    storage_error: Arc<Mutex<Option<String>>>,
+    end_by: Arc<OnceLock<Instant>>,
     broken: Arc<OnceLock<&'static str>>,
     lost: Arc<AtomicU64>,
-    waiting: Arc<Waiting>,
+    state: Arc<QueueState>,
 }
 
-impl Worker {
+impl RecorderThread {
     fn run(&mut self, items: &Receiver<Item>) {
         while let Ok(first) = items.recv() {
-            let mut group = Vec::with_capacity(GROUP);
+            let mut group = Vec::with_capacity(MAX_GROUP);
             group.push(self.take(first));
-            while group.len() < GROUP
+            while group.len() < MAX_GROUP
                 && let Ok(item) = items.try_recv()
             {
                 group.push(self.take(item));
             }
             self.store(&group);
             let stored = group.len() as u64;
-            self.waiting.change(|progress| progress.done += stored);
+            self.state.change(|progress| progress.done += stored);
         }
     }
 
@@ -307,12 +317,12 @@ impl Worker {
             pictures,
             lane,
         } = item;
-        self.waiting.change(|progress| *progress.queued(lane) -= 1);
+        self.state.change(|progress| *progress.queued(lane) -= 1);
         if let Some(pictures) = pictures {
-            // Drawing and encoding see what every workflow made of every picture; events must get past a fault there.
+            // A panic while drawing or encoding must not lose the event.
             let kept = catch_unwind(AssertUnwindSafe(|| self.keep(event.at, &pictures)));
             event.media = kept.unwrap_or_else(|_| {
-                tracing::error!(id = %event.id, "a fault of ours: the event goes without its pictures");
+                tracing::error!(id = %event.id, "internal error while encoding; the event has no pictures");
                 Vec::new()
             });
         }
@@ -327,29 +337,29 @@ impl Worker {
             (MediaKind::Annotated, annotated),
         ] {
             let Some(pixels) = pixels else { continue };
-            match jpeg::encode(&to_image(&pixels.rgb()), QUALITY) {
+            match jpeg::encode(&to_image(&pixels.rgb()), SNAPSHOT_QUALITY) {
                 Ok(bytes) => match self.media.put(kind, at.unix_ms, &bytes) {
                     Ok(media) => kept.push(media),
-                    Err(error) => tracing::warn!(%error, "a snapshot could not be kept"),
+                    Err(error) => tracing::warn!(%error, "can't store a snapshot"),
                 },
-                Err(error) => tracing::warn!(%error, "a snapshot could not be encoded"),
+                Err(error) => tracing::warn!(%error, "can't encode a snapshot"),
             }
         }
         kept
     }
 
-    /// Stores `group` in this order, whatever that takes; see [`self::refused`].
+    /// Stores `group` in order, retrying as needed; see [`self::refusals`].
     fn store(&mut self, group: &[Event]) {
         if group.is_empty() {
             return;
         }
         let mut refusals = Refusals::default();
-        // Once a try: a file system may take its time to say that there is room.
-        let mut gave_way = false;
+        // Once per attempt: a file system may report freed space late.
+        let mut freed = false;
         loop {
             let error = match self.journal.append(group.to_vec()) {
                 Ok(_) => {
-                    if self.trouble.lock().take().is_some() {
+                    if self.storage_error.lock().take().is_some() {
                         tracing::info!("events are stored again");
                     }
                     return;
@@ -357,55 +367,55 @@ impl Worker {
                 Err(error) => error,
             };
             match refusals.next(&error, Instant::now()) {
-                Remedy::MakeRoom(needed) if !gave_way && self.room.make(needed) > 0 => {
-                    gave_way = true;
+                Remedy::FreeSpace(needed) if !freed && self.disk_space.make(needed) > 0 => {
+                    freed = true;
                     continue;
                 }
-                Remedy::MakeRoom(_) | Remedy::Wait => {}
+                Remedy::FreeSpace(_) | Remedy::Wait => {}
                 Remedy::Restart => drop(self.broken.set(DISK_FAILED)),
                 Remedy::GiveUp => return self.give_up(group, &error),
             }
             let message = format!("events can't be stored: {error}");
-            if self.trouble.lock().replace(message.clone()).is_none() {
-                tracing::error!("{message}; they are kept in memory and tried again");
+            if self.storage_error.lock().replace(message.clone()).is_none() {
+                tracing::error!("{message}; they stay in memory; retrying");
             }
             let is_broken = self.broken.get().is_some();
-            let is_over = |end: &Instant| is_broken || Instant::now() >= *end;
-            if self.end.get().is_some_and(is_over) {
+            let has_ended = |end_by: &Instant| is_broken || Instant::now() >= *end_by;
+            if self.end_by.get().is_some_and(has_ended) {
                 self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
-                self.lost_without_record(group);
+                self.record_loss_in_log(group);
                 return;
             }
-            std::thread::sleep(RETRY);
-            gave_way = false;
+            std::thread::sleep(RETRY_INTERVAL);
+            freed = false;
         }
     }
 
-    /// One event of `group` can't ever be stored: a record of its loss takes its place.
+    /// Replaces an event of `group` that can never be stored by a loss record.
     fn give_up(&mut self, group: &[Event], error: &JournalError) {
         let [event] = group else {
             return group.chunks(1).for_each(|one| self.store(one));
         };
-        tracing::error!(id = %event.id, %error, "an event is given up");
+        tracing::error!(id = %event.id, %error, "an event can never be stored; a loss record replaces it");
         self.lost.fetch_add(1, Ordering::Relaxed);
-        // The record of a loss is small; should even that be refused, the log has it.
+        // A loss record is small; if even that is refused, only the log has it.
         if matches!(event.body, EventBody::Loss { .. }) {
-            self.lost_without_record(group);
+            self.record_loss_in_log(group);
         } else {
             self.store(&loss_of(event, error));
         }
     }
 
-    fn lost_without_record(&self, group: &[Event]) {
+    fn record_loss_in_log(&self, group: &[Event]) {
         let pipelines = group.iter().filter_map(|event| event.pipeline.clone());
-        self.waiting.change(|progress| {
-            progress.gave_up = true;
-            progress.untold.extend(pipelines);
+        self.state.change(|progress| {
+            progress.has_lost = true;
+            progress.unreported.extend(pipelines);
         });
     }
 }
 
-/// What is stored in the place of an event that can't be.
+/// The records that replace an event which can't be stored.
 fn loss_of(event: &Event, error: &JournalError) -> Vec<Event> {
     let loss = Loss {
         from: "recorder".to_owned(),
@@ -465,8 +475,8 @@ pub(super) mod tests {
             min_free_bytes: 0,
         };
         let recordings = Arc::new(Recordings::new(state, limits));
-        let room = Arc::new(DiskSpace::new(state, recordings, Arc::clone(&media)));
-        let (recorder, _) = Recorder::spawn(Arc::clone(&journal), media, room).unwrap();
+        let disk_space = Arc::new(DiskSpace::new(state, recordings, Arc::clone(&media)));
+        let (recorder, _) = Recorder::spawn(Arc::clone(&journal), media, disk_space).unwrap();
         (recorder, journal)
     }
 
@@ -495,7 +505,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_event_that_can_never_be_stored_is_replaced_by_its_loss_and_holds_nobody_up() {
+    fn oversized_event_is_replaced_by_a_loss_record() {
         let state = tempfile::tempdir().unwrap();
         let (recorder, journal) = recorder(state.path());
         let large = outage(&"x".repeat(MAX_VALUE_BYTES + 1));
@@ -503,7 +513,7 @@ pub(super) mod tests {
         for event in &events {
             assert!(recorder.record(event.clone(), None));
         }
-        assert_eq!(recorder.flush(None, LONG), Flushed::Durable);
+        assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
 
         let page = journal.read_after(EventSeq(0), 100).unwrap();
         let stored: Vec<Event> = page.events.iter().map(|e| e.event().unwrap()).collect();
@@ -523,28 +533,28 @@ pub(super) mod tests {
             message.contains(&id) && message.contains("too large"),
             "{message}"
         );
-        assert_eq!((recorder.lost(), recorder.trouble()), (1, None));
+        assert_eq!((recorder.lost(), recorder.storage_error()), (1, None));
     }
 
     #[test]
-    fn nobody_is_told_that_events_are_durable_that_were_given_up() {
+    fn lost_events_are_never_reported_as_durable() {
         let state = tempfile::tempdir().unwrap();
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
         let (recorder, _journal) =
             recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
         assert!(recorder.record(outage("stored"), None));
-        assert_eq!(recorder.flush(None, LONG), Flushed::Durable);
+        assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
 
         store.writes.blow_at(1);
         assert!(recorder.record(outage("waits"), None));
-        assert_eq!(recorder.flush(None, Duration::ZERO), Flushed::NotYet);
+        assert_eq!(recorder.flush(None, Duration::ZERO), FlushResult::NotYet);
         recorder.end_by(Instant::now());
-        assert_eq!(recorder.flush(None, LONG), Flushed::Lost);
+        assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
         assert_eq!(recorder.lost(), 1);
     }
 
     #[test]
-    fn a_loss_is_told_to_the_pipeline_whose_it_is_and_once() {
+    fn loss_is_reported_once_to_its_pipeline() {
         let state = tempfile::tempdir().unwrap();
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
         let (recorder, _journal) =
@@ -557,25 +567,25 @@ pub(super) mod tests {
             ..outage("lost")
         };
         assert!(recorder.record(event, None));
-        assert_eq!(recorder.flush(Some(&yard), LONG), Flushed::Durable);
-        assert_eq!(recorder.flush(Some(&gate), LONG), Flushed::Lost);
-        assert_eq!(recorder.flush(Some(&gate), LONG), Flushed::Durable);
-        assert_eq!(recorder.flush(None, LONG), Flushed::Lost);
+        assert_eq!(recorder.flush(Some(&yard), LONG), FlushResult::Durable);
+        assert_eq!(recorder.flush(Some(&gate), LONG), FlushResult::Lost);
+        assert_eq!(recorder.flush(Some(&gate), LONG), FlushResult::Durable);
+        assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
     }
 
     #[test]
-    fn a_loss_is_told_also_to_whoever_asked_in_vain_before() {
+    fn loss_is_reported_after_flushes_that_timed_out() {
         let state = tempfile::tempdir().unwrap();
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
         let (recorder, _journal) =
             recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
         let gate = PipelineId::new("gate").unwrap();
         store.writes.blow_at(1);
-        // More than the queue has places.
+        // More events than the queue holds.
         let handing = recorder.clone();
         let of = Some(gate.clone());
         let handing = std::thread::spawn(move || {
-            for _ in 0..3 * QUEUE {
+            for _ in 0..3 * MAX_PIPELINE_EVENTS {
                 let pipeline = of.clone();
                 let event = Event {
                     pipeline,
@@ -584,19 +594,22 @@ pub(super) mod tests {
                 assert!(handing.record(event, None));
             }
         });
-        while recorder.trouble().is_none() {
+        while recorder.storage_error().is_none() {
             std::thread::sleep(Duration::from_millis(1));
         }
-        for _ in 0..3 * QUEUE {
-            assert_eq!(recorder.flush(Some(&gate), Duration::ZERO), Flushed::NotYet);
+        for _ in 0..3 * MAX_PIPELINE_EVENTS {
+            assert_eq!(
+                recorder.flush(Some(&gate), Duration::ZERO),
+                FlushResult::NotYet
+            );
         }
         recorder.end_by(Instant::now());
         handing.join().unwrap();
-        assert_eq!(recorder.flush(Some(&gate), LONG), Flushed::Lost);
-        assert_eq!(recorder.lost(), 3 * QUEUE as u64);
+        assert_eq!(recorder.flush(Some(&gate), LONG), FlushResult::Lost);
+        assert_eq!(recorder.lost(), 3 * MAX_PIPELINE_EVENTS as u64);
     }
 
-    /// A store in which something happens before each write.
+    /// A store that calls a function before each write.
     pub(in crate::pipeline) struct BeforeWrites<F> {
         inner: MemoryStore,
         before: F,
@@ -649,7 +662,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_fault_of_ours_while_storing_is_not_passed_over() {
+    fn panic_while_storing_breaks_the_recorder() {
         let state = tempfile::tempdir().unwrap();
         let has_fault = Arc::new(AtomicBool::new(false));
         let now = Arc::clone(&has_fault);
@@ -658,12 +671,12 @@ pub(super) mod tests {
         let (recorder, _journal) = recorder_over(Arc::new(store), state.path());
         has_fault.store(true, Ordering::Relaxed);
         assert!(recorder.record(outage("the last one"), None));
-        assert_eq!(recorder.flush(None, LONG), Flushed::Lost);
-        // Said before whoever waits is let go.
-        assert!(recorder.broken().is_some() && recorder.trouble().is_some());
+        assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+        // The error is set before waiting callers return.
+        assert!(recorder.broken().is_some() && recorder.storage_error().is_some());
         assert!(
             !recorder.record(outage("too late"), None)
-                || recorder.flush(None, LONG) == Flushed::Lost
+                || recorder.flush(None, LONG) == FlushResult::Lost
         );
     }
 }

@@ -1,22 +1,22 @@
-//! Which lines and zones of a workflow lie outside the picture, once its size is known.
+//! Finds lines and zones of a workflow that lie outside the picture, once its size is known.
 //!
-//! Owns the judgement and its words. Invariant: a shape that shares at least one point with the picture is never called
-//! outside; the picture reaches from 0 to its width and height, both included, in pixels of the source.
+//! - A shape that shares a point with the picture is never reported as outside.
+//! - The picture reaches from 0 to its width and height, both included, in pixels of the source.
 
 use watchkeeper_contract::pipeline::{PipelineWarning, WarningKind};
 use watchkeeper_engine::workflow::Overlay;
 use watchkeeper_vision::geometry::Point;
 
-/// Looks at each line and zone of a workflow whose picture has this size in pixels.
+/// Checks each line and zone of a workflow against a picture of `size` in pixels.
 #[must_use]
 pub(crate) fn outside(overlays: &[Overlay], size: [u32; 2]) -> Vec<PipelineWarning> {
     overlays
         .iter()
-        .filter_map(|overlay| judge(overlay, size))
+        .filter_map(|overlay| check(overlay, size))
         .collect()
 }
 
-fn judge(overlay: &Overlay, [width, height]: [u32; 2]) -> Option<PipelineWarning> {
+fn check(overlay: &Overlay, [width, height]: [u32; 2]) -> Option<PipelineWarning> {
     let (what, name, points): (_, _, Vec<Point>) = match overlay {
         Overlay::Line { name, start, end } => ("line", name, vec![*start, *end]),
         Overlay::Zone { name, polygon } => ("zone", name, polygon.clone()),
@@ -26,13 +26,13 @@ fn judge(overlay: &Overlay, [width, height]: [u32; 2]) -> Option<PipelineWarning
     let beyond = points.iter().find(|p| !is_inside(p))?;
     let (kind, message) = if clip(&points, w, h).is_empty() {
         let message = format!(
-            "{what} {name:?} lies outside the picture, which is {width}x{height} pixels, so nothing can ever be counted \
-             there; give coordinates between 0,0 and {width},{height}"
+            "{what} {name:?} lies outside the picture, which is {width}x{height} pixels, so it counts \
+             nothing; give coordinates between 0,0 and {width},{height}"
         );
         (WarningKind::OutsidePicture, message)
     } else {
         let message = format!(
-            "{what} {name:?} reaches out of the picture, which is {width}x{height} pixels, at {},{}",
+            "{what} {name:?} extends beyond the picture, which is {width}x{height} pixels, at {},{}",
             beyond.x, beyond.y
         );
         (WarningKind::PartlyOutsidePicture, message)
@@ -40,8 +40,8 @@ fn judge(overlay: &Overlay, [width, height]: [u32; 2]) -> Option<PipelineWarning
     Some(PipelineWarning { kind, message })
 }
 
-/// The part of a polygon inside the picture, by clipping at each border in turn (Sutherland and Hodgman, 1974). A line is
-/// a polygon of two corners.
+/// The part of a polygon inside the picture, by clipping at each border in turn (Sutherland and
+/// Hodgman, 1974). A line is a polygon of two corners.
 fn clip(points: &[Point], width: f64, height: f64) -> Vec<Point> {
     type Inside = fn(&Point, f64) -> f64;
     let borders: [(Inside, f64); 4] = [
@@ -100,12 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_along_the_border_is_in_the_picture() {
+    fn line_along_the_border_is_inside() {
         assert_eq!(kind(line([0.0, 360.0], [640.0, 360.0])), None);
     }
 
     #[test]
-    fn a_line_below_the_picture_is_outside_and_the_message_says_the_size() {
+    fn line_below_the_picture_is_outside() {
         let warnings = outside(&[line([0.0, 800.0], [1920.0, 800.0])], SIZE);
         let message = warnings.first().map(|w| w.message.clone());
         let message = message.unwrap_or_default();
@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_passes_a_corner_is_outside_although_its_bounding_box_is_not() {
+    fn line_that_passes_a_corner_is_outside() {
         let past = line([600.0, -100.0], [900.0, 200.0]);
         assert_eq!(kind(past), Some(WarningKind::OutsidePicture));
     }
 
     #[test]
-    fn what_crosses_the_border_reaches_out_only_in_part() {
+    fn shape_across_the_border_is_partly_outside() {
         let partly = Some(WarningKind::PartlyOutsidePicture);
         assert_eq!(kind(line([-5.0, 100.0], [645.0, 100.0])), partly);
         assert_eq!(
@@ -144,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_shape_with_a_corner_in_the_picture_is_never_outside(
+        fn shape_with_a_corner_inside_is_never_outside(
             x in 0.0..=640.0f64, y in 0.0..=360.0f64, others in proptest::collection::vec((-2e3..2e3f64, -2e3..2e3f64), 2..6),
         ) {
             let mut points: Vec<[f64; 2]> = others.into_iter().map(|(x, y)| [x, y]).collect();

@@ -1,9 +1,10 @@
 //! One frame through a pipeline: detector, workflow, visits, rules.
 //!
-//! Owns the memory of one pipeline: the execution with its trackers and counters, the visits of its zones, the state of its rules.
-//! No thread, no clock, no socket: frames go in, changes of events come out. Invariant: the same frames in the same order give the
-//! same counts and events (identities apart), whatever the machine's speed and whatever the wall clock shows; every step, visit and
-//! rule measures with one [`SourceClock`].
+//! - Owns the execution with its trackers and counters, the visits of its zones and the state of
+//!   its rules. No thread, no clock, no socket: frames go in, changes of events come out.
+//! - The same frames in the same order give the same counts and events, identities apart, whatever
+//!   the speed of the machine and the wall clock.
+//! - Every step, visit and rule measures time with one [`SourceClock`].
 
 mod bounds_check;
 #[cfg(test)]
@@ -11,24 +12,24 @@ mod motion_counts;
 mod motion_filter;
 mod source_clock;
 mod stages;
+mod state;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-use serde_bytes::ByteBuf;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{
     DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError,
 };
 use watchkeeper_engine::rules::{Change, LocalTime, Moment, NeedKind, NeedValue, RuleSet};
 use watchkeeper_engine::workflow::{
-    Execution, ImageValue, Overlay, Pixels, Restart, SlotId, StateError, StepFailure, VideoMeta,
+    Execution, ImageValue, Overlay, Pixels, RunReport, SlotId, StepFailure, VideoMeta,
 };
 use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::frame::Frame;
+
+pub use self::state::RunState;
 
 use self::motion_filter::MotionFilter;
 use self::source_clock::SourceClock;
@@ -37,33 +38,33 @@ use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::pixels::FramePixels;
 use crate::pipeline::plan::Plan;
 
-/// Tracks of each tracker that are remembered for counting different ones; those not seen for longest are forgotten.
+/// Tracks remembered per tracker to count distinct ones; the longest unseen are forgotten first.
 const TRACKS_REMEMBERED: usize = 4096;
 
-/// What one frame brought.
+/// The result of one frame.
 #[derive(Debug)]
 pub struct FrameOutcome {
-    /// False when the detection mode skipped this frame, or when it lies beyond the end that was asked for.
+    /// False when the detection mode skipped the frame, or when it lies after the requested end.
     pub processed: bool,
-    /// Whether no frame after this one is wanted: the seconds that were asked for are over.
+    /// The requested duration is over: no further frame is wanted.
     pub is_last: bool,
     /// Source time of the frame.
     pub at: Duration,
-    /// What happened to events.
+    /// Events that began, changed or ended.
     pub changes: Vec<Change>,
-    /// The frame as it came, to be converted by whoever needs it.
+    /// The frame as it came, converted on demand.
     pub clean: Arc<dyn Pixels>,
-    /// The workflow's last drawing, to be rendered by whoever needs it.
+    /// The workflow's last drawing, rendered on demand.
     pub annotated: Option<Arc<dyn Pixels>>,
-    /// Steps that failed, each element by itself.
+    /// Failed steps, one entry per element.
     pub failures: Vec<StepFailure>,
     /// Steps that did not run.
     pub skipped_steps: Arc<Vec<Arc<str>>>,
-    /// Models that were asked, with the time each took to infer.
+    /// Models that ran, with the time of each inference.
     pub inferences: Vec<(String, Duration)>,
 }
 
-/// A pipeline in motion.
+/// A running pipeline, without its thread.
 #[derive(Debug)]
 pub struct Run {
     execution: Execution,
@@ -73,18 +74,18 @@ pub struct Run {
     needs: Vec<(SlotId, NeedKind)>,
     lines: Vec<(String, SlotId, SlotId)>,
     zones: Vec<(String, SlotId, Visits)>,
-    /// Outputs of the trackers, each with the tracks it has given out: every tracker counts from 1.
+    /// Tracker outputs with the tracks seen on each; every tracker counts from 1.
     tracked: Vec<(SlotId, Recent<()>)>,
-    gate: Option<MotionFilter>,
+    motion_filter: Option<MotionFilter>,
     every_s: Option<f64>,
     stop_after_s: Option<f64>,
     last_run_s: Option<f64>,
     clock: SourceClock,
     first: Option<Duration>,
-    /// From when on the seconds that were asked for are counted: the first frame that this process or one before it took.
+    /// Start of the requested duration: the first frame that this process or an earlier one took.
     began: Option<Duration>,
     last: Option<Moment>,
-    /// Whether its frames come from a camera, which goes on meanwhile; a recording begins again at its first picture, and so must its counts.
+    /// False for a recording: it restarts at its first picture, so its counts restart too.
     is_live: bool,
     results: PipelineResults,
     stages: StageTimes,
@@ -92,53 +93,34 @@ pub struct Run {
     warnings: Vec<PipelineWarning>,
 }
 
-/// What a run remembers: another process goes on with it.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Memory {
-    /// As [`Execution::save`] has it.
-    workflow: ByteBuf,
-    /// Source time of the last frame.
-    now: Duration,
-    /// Source time of the first frame.
-    #[serde(default)]
-    began: Option<Duration>,
-    tracks: u64,
-    lines: BTreeMap<String, LineCount>,
-    zones: BTreeMap<String, Visits>,
-    /// In the order of the trackers.
-    tracked: Vec<Recent<()>>,
-}
-
-/// How long it was dark where nothing tells: long enough that nobody who is seen after it is taken for somebody who was seen before.
-const UNKNOWN: Duration = Duration::from_secs(24 * 60 * 60);
-
-/// Where a frame stands in the seconds that were asked for.
+/// Where a frame lies relative to the requested duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum StopPosition {
     Within,
     /// Exactly at the end.
     Last,
     Beyond,
 }
 
-/// A frame `at_s` seconds after the first. Half a millisecond is the noise of time stamps in 90 kHz and 600 Hz ticks.
-fn place(at_s: f64, stop_after_s: f64) -> Place {
+/// Compares `at_s` seconds since the first frame with the end. Half a millisecond allows for time
+/// stamps in 90 kHz and 600 Hz ticks.
+fn stop_position(at_s: f64, stop_after_s: f64) -> StopPosition {
     const NOISE_S: f64 = 5e-4;
     if at_s > stop_after_s + NOISE_S {
-        Place::Beyond
+        StopPosition::Beyond
     } else if at_s >= stop_after_s - NOISE_S {
-        Place::Last
+        StopPosition::Last
     } else {
-        Place::Within
+        StopPosition::Within
     }
 }
 
 impl Run {
-    /// A run of `plan`, which was made from `spec`, with the detectors in `host`.
+    /// Starts `plan`, made from `spec`, with the detectors in `host`.
     #[must_use]
     pub fn new(plan: Plan, host: DetectHost, spec: &PipelineSpec) -> Self {
         let execution = plan.compiled.instantiate();
-        let (gate, every_s) = match spec.detect {
+        let (motion_filter, every_s) = match spec.detect {
             DetectMode::Always => (None, None),
             DetectMode::OnMotion { refresh_s } => (Some(MotionFilter::new(refresh_s)), None),
             DetectMode::Periodic { every_s } => (None, Some(every_s)),
@@ -168,7 +150,7 @@ impl Run {
                 .into_iter()
                 .map(|slot| (slot, Recent::new(TRACKS_REMEMBERED)))
                 .collect(),
-            gate,
+            motion_filter,
             every_s,
             stop_after_s: spec.stop_after_s,
             last_run_s: None,
@@ -184,7 +166,7 @@ impl Run {
         }
     }
 
-    /// What detects, such as `yolox-nano on rten`.
+    /// The models and back ends in use, such as `yolox-nano on rten`.
     #[must_use]
     pub fn detector(&self) -> Option<String> {
         self.host.detectors().describe()
@@ -196,13 +178,14 @@ impl Run {
         &self.rule_names
     }
 
-    /// Seconds before an event that its rules want in clips; absent where none wants one.
+    /// Seconds of video that its rules want from before an event; `None` when no rule wants a clip.
     #[must_use]
     pub fn pre_roll_s(&self) -> Option<f64> {
         self.rules.pre_roll_s()
     }
 
-    /// What was asked for and can't happen; what depends on the picture is known from the first frame on.
+    /// Settings that have no effect; those that depend on the picture are known from the first
+    /// frame on.
     #[must_use]
     pub fn warnings(&self) -> &[PipelineWarning] {
         &self.warnings
@@ -222,38 +205,66 @@ impl Run {
             |moment: Option<Duration>| now.saturating_sub(moment.unwrap_or(now)).as_secs_f64();
         let since_first = since(self.first);
         let since_began = since(self.began);
-        let place = self
-            .stop_after_s
-            .map_or(Place::Within, |stop| place(since_began, stop));
-        if place == Place::Beyond || self.is_skipped(time_s) {
-            return FrameOutcome {
-                processed: false,
-                is_last: place != Place::Within,
-                at: now,
-                changes: Vec::new(),
-                clean,
-                annotated: None,
-                failures: Vec::new(),
-                skipped_steps: Arc::default(),
-                inferences: Vec::new(),
-            };
+        let position = self.stop_after_s.map_or(StopPosition::Within, |stop| {
+            stop_position(since_began, stop)
+        });
+        let mut outcome = FrameOutcome {
+            processed: false,
+            is_last: position != StopPosition::Within,
+            at: now,
+            changes: Vec::new(),
+            clean: Arc::clone(&clean),
+            annotated: None,
+            failures: Vec::new(),
+            skipped_steps: Arc::default(),
+            inferences: Vec::new(),
+        };
+        if position == StopPosition::Beyond || self.is_skipped(time_s) {
+            return outcome;
         }
         self.clock.processed();
-        let hold = self
-            .gate
-            .as_mut()
-            .is_some_and(|gate| !gate.admit(&frame.picture, time_s));
+        let report = self.run_workflow(frame, &clean, now);
+        outcome.changes = self.apply_rules(frame, time_s, local, new_id);
 
+        self.began.get_or_insert(now);
+        if self.first.is_none() {
+            self.first = Some(now);
+            let size = [frame.picture.width, frame.picture.height];
+            self.warnings
+                .extend(bounds_check::outside(&self.overlays, size));
+        }
+        self.results.frames += 1;
+        self.results.source_s = since_first;
+        outcome.processed = true;
+        outcome.annotated = self.execution.output_image();
+        outcome.failures = report.errors;
+        outcome.skipped_steps = report.skipped;
+        outcome.inferences = self.host.take_inferences();
+        outcome
+    }
+
+    /// Runs the steps of the workflow on a frame, and counts their times and errors.
+    fn run_workflow(
+        &mut self,
+        frame: &Frame,
+        pixels: &Arc<dyn Pixels>,
+        now: Duration,
+    ) -> RunReport {
+        let time_s = now.as_secs_f64();
+        let hold = self
+            .motion_filter
+            .as_mut()
+            .is_some_and(|motion_filter| !motion_filter.admit(&frame.picture, time_s));
         let started = Instant::now();
         let timed = Frame {
             pts: now,
             ..frame.clone()
         };
-        self.host.begin(&timed, &clean, hold);
-        // Cameras that tell no rate have the one at which this pipeline sees them.
+        self.host.begin(&timed, pixels, hold);
+        // A camera that reports no rate gets the one at which this pipeline sees it.
         let measured = || (!frame.recorded).then(|| self.clock.fps()).flatten();
         let image = ImageValue::new(
-            Arc::clone(&clean),
+            Arc::clone(pixels),
             VideoMeta {
                 video_identifier: frame.id.source.as_str().into(),
                 frame_number: frame.id.seq,
@@ -277,9 +288,8 @@ impl Run {
         self.stages
             .add(Stage::Workflow, workflow.saturating_sub(detecting));
         for error in &report.errors {
-            let entry = self
-                .results
-                .step_errors
+            let errors = &mut self.results.step_errors;
+            let entry = errors
                 .entry(error.step.clone())
                 .or_insert_with(|| StepError {
                     count: 0,
@@ -288,9 +298,19 @@ impl Run {
             entry.count += 1;
             entry.message.clone_from(&error.message);
         }
+        report
+    }
 
+    /// Updates the counts and feeds the outputs of the workflow to the rules.
+    fn apply_rules(
+        &mut self,
+        frame: &Frame,
+        time_s: f64,
+        local: LocalTime,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> Vec<Change> {
         let started = Instant::now();
-        self.count(time_s);
+        self.update_counts(time_s);
         let moment = Moment {
             time_s,
             frame: frame.id.seq,
@@ -300,33 +320,13 @@ impl Run {
         let inputs: Vec<NeedValue<'_>> = self
             .needs
             .iter()
-            .map(|(slot, kind)| input(&self.execution, *slot, *kind))
+            .map(|(slot, kind)| need_value(&self.execution, *slot, *kind))
             .collect();
         let changes = self.rules.observe(&moment, &inputs, new_id);
         self.last = Some(moment);
         self.is_live = !frame.recorded;
         self.stages.add(Stage::Heuristics, started.elapsed());
-
-        self.began.get_or_insert(now);
-        if self.first.is_none() {
-            self.first = Some(now);
-            let size = [frame.picture.width, frame.picture.height];
-            self.warnings
-                .extend(bounds_check::outside(&self.overlays, size));
-        }
-        self.results.frames += 1;
-        self.results.source_s = since_first;
-        FrameOutcome {
-            processed: true,
-            is_last: place != Place::Within,
-            at: now,
-            changes,
-            clean,
-            annotated: self.execution.output_image(),
-            failures: report.errors,
-            skipped_steps: report.skipped,
-            inferences: self.host.take_inferences(),
-        }
+        changes
     }
 
     /// Whether frames of a recording were taken.
@@ -341,84 +341,7 @@ impl Run {
         self.last.is_some()
     }
 
-    /// What another process needs to go on after the last frame. Nothing before the first one, and of a recording.
-    #[must_use]
-    pub fn save(&self) -> Option<Memory> {
-        if !self.is_live {
-            return None;
-        }
-        let saved = self.execution.save();
-        for left_out in &saved.left_out {
-            tracing::debug!(what = left_out.what, why = left_out.why, "is not kept");
-        }
-        let zones = self.zones.iter();
-        Some(Memory {
-            workflow: ByteBuf::from(saved.bytes),
-            now: self.clock.now(),
-            began: self.began,
-            tracks: self.results.tracks,
-            lines: self.results.lines.clone(),
-            zones: zones
-                .map(|(name, _, v)| (name.clone(), v.clone()))
-                .collect(),
-            tracked: self.tracked.iter().map(|(_, t)| t.clone()).collect(),
-        })
-    }
-
-    /// How much of the seconds that were asked for has passed. Nothing where none were, before the first frame of all, and of a recording.
-    #[must_use]
-    pub fn elapsed(&self) -> Option<Duration> {
-        self.stop_after_s?;
-        let began = self.began.filter(|_| !self.plays_recording())?;
-        Some(self.clock.reached(Instant::now()).saturating_sub(began))
-    }
-
-    /// Goes on in time and in nothing else: so much had passed `away` ago. Before the first frame; where nothing tells how long it was dark, that does not count
-    /// as watched.
-    pub fn go_on(&mut self, elapsed: Duration, away: Option<Duration>) {
-        self.go_on_from(elapsed, Some(Duration::ZERO), away);
-    }
-
-    fn go_on_from(&mut self, now: Duration, began: Option<Duration>, away: Option<Duration>) {
-        let (dark, unwatched) = away.map_or((UNKNOWN, UNKNOWN), |away| (away, Duration::ZERO));
-        self.clock.go_on(now, dark);
-        self.began = began.map(|began| began.saturating_add(unwatched));
-    }
-
-    /// Goes on with what was saved `away` ago, before the first frame. Answers which steps begin anew all the same. Where nothing tells how long it was dark,
-    /// that does not count as watched.
-    ///
-    /// # Errors
-    /// When it can't be read; nothing has changed then.
-    pub fn restore(
-        &mut self,
-        memory: Memory,
-        away: Option<Duration>,
-    ) -> Result<Vec<Restart>, StateError> {
-        let restored = self.execution.restore(&memory.workflow)?;
-        self.go_on_from(memory.now, memory.began, away);
-        self.results.tracks = memory.tracks;
-        for (name, count) in memory.lines {
-            if let Some(line) = self.results.lines.get_mut(&name) {
-                *line = count;
-            }
-        }
-        // Where a tracker begins anew, so do its identities: who stays and who was counted would be told by those of others.
-        if restored.restarted.is_empty() && memory.tracked.len() == self.tracked.len() {
-            let mut zones = memory.zones;
-            for (name, _, visits) in &mut self.zones {
-                if let Some(saved) = zones.remove(name) {
-                    *visits = saved;
-                }
-            }
-            for ((_, seen), saved) in self.tracked.iter_mut().zip(memory.tracked) {
-                *seen = saved;
-            }
-        }
-        Ok(restored.restarted)
-    }
-
-    /// The source ended or the pipeline stops: open events end.
+    /// Ends open visits and events, when the source ends or the pipeline stops.
     pub fn finish(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
         let Some(last) = self.last else {
             return Vec::new();
@@ -430,13 +353,13 @@ impl Run {
         self.rules.finish(&last, new_id)
     }
 
-    /// Accounts time that was spent on handing results over, and answers what each stage of this frame cost.
-    pub fn spent_on_output(&mut self, spent: Duration) -> impl Iterator<Item = (Stage, Duration)> {
+    /// Adds the time spent on output, and returns what each stage of this frame cost.
+    pub fn finish_frame(&mut self, spent: Duration) -> impl Iterator<Item = (Stage, Duration)> {
         self.stages.add(Stage::Output, spent);
         self.stages.frame_done()
     }
 
-    /// Numbers so far. Event counts and elapsed time are the worker's to fill in.
+    /// The counts so far; the worker fills in event counts and elapsed time.
     #[must_use]
     pub fn results(&self) -> PipelineResults {
         let mut results = self.results.clone();
@@ -469,7 +392,7 @@ impl Run {
         !due
     }
 
-    fn count(&mut self, time_s: f64) {
+    fn update_counts(&mut self, time_s: f64) {
         for (slot, seen) in &mut self.tracked {
             let Some(detections) = self.execution.detections(*slot) else {
                 continue;
@@ -508,7 +431,7 @@ fn whole(number: Option<f64>) -> Option<u64> {
         .map(|n| n as u64)
 }
 
-fn input(execution: &Execution, slot: SlotId, kind: NeedKind) -> NeedValue<'_> {
+fn need_value(execution: &Execution, slot: SlotId, kind: NeedKind) -> NeedValue<'_> {
     match kind {
         NeedKind::Detections => execution
             .detections(slot)

@@ -1,4 +1,4 @@
-//! Counts of the motion detector on moving pictures, as a person would ask for them: through the tracker and the line counter.
+//! Counts of the motion detector on real clips, through the tracker and the line counter.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn count(uri: &str, start: [f64; 2], end: [f64; 2]) -> (u64, u64) {
     (line.count_in(), line.count_out())
 }
 
-/// A file of the test data, or none with a line that says so: it is not part of the repository.
+/// A file of the test data; without it the test is skipped with a message.
 #[expect(clippy::print_stderr, reason = "a skip must be loud")]
 fn test_data(file: &str) -> Option<PathBuf> {
     let root = std::env::var_os("WATCHKEEPER_DATA").map_or_else(
@@ -95,7 +95,7 @@ fn count_clip(name: &str, start: [f64; 2], end: [f64; 2]) -> Option<(u64, u64)> 
 }
 
 #[test]
-fn everybody_in_the_demo_street_is_counted_once() {
+fn figures_of_the_demo_street_are_counted_once() {
     let uri = "demo:?seconds=30";
     let options = DemoOptions::parse("?seconds=30").unwrap();
     let truth = truth(&options);

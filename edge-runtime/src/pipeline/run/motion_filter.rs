@@ -1,34 +1,36 @@
-//! The motion gate: is this frame worth the detector?
+//! Decides by motion whether a frame is worth running the detector.
 //!
-//! Owns a coarse luma grid of the recent past. Sans-IO: a frame's luma plane and its time go in, a yes or no comes out.
-//! Invariant: silence never lasts longer than `refresh_s`, so a gate that is wrong costs seconds, not a night.
+//! A coarse grid of luma, [`CELL_SAMPLES`]² samples per cell, hides sensor noise. It is compared
+//! with a running mean (a first-order background after Wren et al., Pfinder, 1997), which follows
+//! slow light. Where nearly every cell changed, it is the light if one gain and one offset explain
+//! the change; otherwise something stands in front of the camera.
 //!
-//! The grid averages [`CELL_SAMPLES`]² spread samples a cell, which is blind to sensor noise, and compares with a running mean
-//! (a first-order background after Wren et al., Pfinder, 1997) that follows slow light. Where nearly every cell changed it is
-//! the light, if one gain and one offset explain the change; else something stands in front of the camera.
+//! - Sans-IO: a luma plane and its time go in, a decision comes out.
+//! - The filter never stays closed for longer than `refresh_s`, so a wrong decision costs seconds.
 
 use watchkeeper_vision::frame::{Picture, PixelFormat};
 
-/// Cells across and down. 16 by 9 pixels of a 1080p picture's 120 fit a person 30 m from a usual lens.
+/// Cells across and down. 16 by 9 pixels of a 1080p picture's 120 fit a person 30 m from a usual
+/// lens.
 const GRID: (usize, usize) = (32, 18);
 
 /// Samples across and down in one cell.
 const CELL_SAMPLES: usize = 4;
 
-/// Grey levels by which a cell must differ to count as moved; above the noise of a night picture after averaging.
+/// Grey levels by which a cell must differ to count as moved; above the averaged noise at night.
 const CELL_DELTA: f32 = 6.0;
 
-/// Share of all cells above which a change may be the light and not a thing.
+/// Share of cells above which a change may be the light.
 const GLOBAL_SHARE: f32 = 0.8;
 
-/// Gains that light and a camera's exposure bring about between two frames. A thing before the camera has nothing to do with
-/// what was seen in its place, which is a gain near 0.
+/// Gains that light and exposure cause between two frames. An object in front of the camera is
+/// unrelated to what was there before, so its gain is near 0.
 const LIGHT_GAIN: std::ops::RangeInclusive<f32> = 0.3..=3.0;
 
-/// Variance of the cells, in grey levels squared, below which a picture has nothing in it by which a gain could be told.
+/// Variance of the cells, in grey levels squared, below which no gain can be estimated.
 const FLAT: f32 = CELL_DELTA * CELL_DELTA;
 
-/// How fast the mean follows, per frame that shows no motion.
+/// Weight of a new frame in the mean, when it shows no motion.
 const LEARNING: f32 = 0.05;
 
 /// Decides whether the detector runs.
@@ -38,15 +40,16 @@ pub(crate) struct MotionFilter {
     mean: Vec<f32>,
     now: Vec<f32>,
     last_run_s: Option<f64>,
-    /// Motion keeps the gate open for a moment, so that a track is not cut by one still frame.
+    /// Keeps the filter open for a moment after motion, so that one still frame does not cut a
+    /// track.
     open_until_s: f64,
 }
 
-/// Seconds for which the gate stays open after the last motion.
+/// Seconds for which the filter stays open after the last motion.
 const LINGER_S: f64 = 1.0;
 
 impl MotionFilter {
-    /// A gate that opens at least every `refresh_s` seconds.
+    /// Creates a filter that opens at least every `refresh_s` seconds.
     #[must_use]
     pub(crate) fn new(refresh_s: f64) -> Self {
         Self {
@@ -62,7 +65,7 @@ impl MotionFilter {
         }
     }
 
-    /// Whether the frame with this picture at `time_s` (seconds of source time) should be examined.
+    /// Whether the frame with this picture at `time_s` (source time) should be processed.
     pub(crate) fn admit(&mut self, picture: &Picture, time_s: f64) -> bool {
         coarse_luma(picture, &mut self.now);
         let moved = if self.mean.len() == self.now.len() {
@@ -189,16 +192,16 @@ mod tests {
     }
 
     #[test]
-    fn the_first_frame_is_always_examined() {
+    fn first_frame_is_always_admitted() {
         assert!(MotionFilter::new(5.0).admit(&grey(100, None), 0.0));
     }
 
     #[test]
-    fn a_still_picture_is_examined_only_at_the_refresh() {
-        let mut gate = MotionFilter::new(5.0);
+    fn still_picture_is_admitted_only_at_the_refresh() {
+        let mut filter = MotionFilter::new(5.0);
         let picture = grey(100, None);
         let runs: Vec<u32> = (0..150u32)
-            .filter(|n| gate.admit(&picture, f64::from(*n) / 10.0))
+            .filter(|n| filter.admit(&picture, f64::from(*n) / 10.0))
             .collect();
         // The first second lingers, then one run each five seconds.
         assert!(runs.contains(&0) && runs.len() < 15, "{runs:?}");
@@ -206,30 +209,30 @@ mod tests {
     }
 
     #[test]
-    fn a_thing_that_comes_in_opens_the_gate() {
-        let mut gate = MotionFilter::new(60.0);
+    fn object_that_enters_opens_the_filter() {
+        let mut filter = MotionFilter::new(60.0);
         for n in 0..30 {
-            gate.admit(&grey(100, None), f64::from(n) / 10.0);
+            filter.admit(&grey(100, None), f64::from(n) / 10.0);
         }
-        assert!(!gate.admit(&grey(100, None), 3.1));
-        assert!(gate.admit(&grey(100, Some((100, 60, 200))), 3.2));
+        assert!(!filter.admit(&grey(100, None), 3.1));
+        assert!(filter.admit(&grey(100, Some((100, 60, 200))), 3.2));
     }
 
     #[test]
-    fn a_change_of_the_light_alone_does_not_hold_it_open() {
-        let mut gate = MotionFilter::new(60.0);
+    fn change_of_light_does_not_open_the_filter() {
+        let mut filter = MotionFilter::new(60.0);
         for n in 0..30 {
-            gate.admit(&grey(100, None), f64::from(n) / 10.0);
+            filter.admit(&grey(100, None), f64::from(n) / 10.0);
         }
         for n in 30..40 {
             assert!(
-                !gate.admit(&grey(150, None), f64::from(n) / 10.0),
+                !filter.admit(&grey(150, None), f64::from(n) / 10.0),
                 "frame {n}"
             );
         }
     }
 
-    /// A street: bright sky, a dark wall, a chequered pavement. `light` makes grey levels of its own.
+    /// A street: bright sky, a dark wall, a chequered pavement. `light` maps its grey levels.
     fn street(light: impl Fn(f32) -> f32, lorry: Option<u8>) -> Picture {
         let mut picture = grey(0, None);
         let (width, height) = (320, 180);
@@ -257,50 +260,50 @@ mod tests {
         picture
     }
 
-    /// A gate that has seen the empty street for long enough to be closed.
+    /// A filter that has closed over the empty street.
     fn closed() -> MotionFilter {
-        let mut gate = MotionFilter::new(60.0);
+        let mut filter = MotionFilter::new(60.0);
         for n in 0..30 {
-            gate.admit(&street(|level| level, None), f64::from(n) / 10.0);
+            filter.admit(&street(|level| level, None), f64::from(n) / 10.0);
         }
-        assert!(!gate.admit(&street(|level| level, None), 3.1));
-        gate
+        assert!(!filter.admit(&street(|level| level, None), 3.1));
+        filter
     }
 
     #[test]
-    fn a_lorry_that_fills_the_picture_opens_the_gate() {
+    fn lorry_that_fills_the_picture_opens_the_filter() {
         for paint in [20, 110, 250] {
-            let mut gate = closed();
+            let mut filter = closed();
             for n in 0..5 {
                 let at = 3.2 + f64::from(n) / 10.0;
                 let picture = street(|level| level, Some(paint));
-                assert!(gate.admit(&picture, at), "paint {paint}, frame {n}");
+                assert!(filter.admit(&picture, at), "paint {paint}, frame {n}");
             }
-            // Long after it has gone the gate is closed again.
+            // Long after the lorry has left, the filter is closed again.
             let empty = street(|level| level, None);
-            let still = (0..100).filter(|n| gate.admit(&empty, 4.0 + f64::from(*n) / 10.0));
+            let still = (0..100).filter(|n| filter.admit(&empty, 4.0 + f64::from(*n) / 10.0));
             assert!(still.count() < 60);
         }
     }
 
     #[test]
-    fn exposure_and_clouds_do_not_open_the_gate_of_a_street() {
+    fn exposure_and_clouds_do_not_open_the_filter() {
         for light in [|l: f32| l * 0.6, |l: f32| l * 1.4 + 10.0, |l: f32| l - 40.0] {
-            let mut gate = closed();
+            let mut filter = closed();
             for n in 0..10 {
                 let at = 3.2 + f64::from(n) / 10.0;
-                assert!(!gate.admit(&street(light, None), at), "frame {n}");
+                assert!(!filter.admit(&street(light, None), at), "frame {n}");
             }
         }
     }
 
     #[test]
-    fn a_picture_without_pixels_is_harmless() {
-        let mut gate = MotionFilter::new(1.0);
+    fn picture_without_pixels_is_admitted() {
+        let mut filter = MotionFilter::new(1.0);
         let mut picture = grey(0, None);
         picture.width = 0;
         picture.height = 0;
         picture.planes = Arc::new(OwnedPlanes::default());
-        assert!(gate.admit(&picture, 0.0));
+        assert!(filter.admit(&picture, 0.0));
     }
 }

@@ -1,21 +1,23 @@
-//! The one clock of a pipeline: source time that only goes forward.
+//! The clock of a pipeline: source time that never goes back.
 //!
-//! A source's presentation times are monotonic over its own reconnects, but a source that is replaced under a running
-//! pipeline starts at zero again. Invariant: the times given out never go back; a step is as long as the source says, or,
-//! where the source began anew or another process saw the last frame, as long as it took until its frame arrived. The wall clock has no part in it.
+//! - A source's presentation times grow over its own reconnects, but a replaced source starts at
+//!   zero.
+//! - A step is as long as the source says. After a replacement, a restart of the source or a
+//!   restart of the process, it lasts until the next frame arrived.
+//! - The wall clock is not used.
 
 use std::time::{Duration, Instant};
 
 use watchkeeper_vision::frame::Frame;
 use watchkeeper_vision::track::Cadence;
 
-/// Source time over whatever the source does.
+/// Monotonic source time.
 #[derive(Debug, Default)]
 pub(super) struct SourceClock {
     now: Duration,
     last: Option<(Duration, Instant)>,
-    /// How long it was dark before this process looked, and when that was.
-    dark: Option<(Duration, Instant)>,
+    /// How long nothing was watched before this process started to, and when that was.
+    gap: Option<(Duration, Instant)>,
     cadence: Cadence,
 }
 
@@ -23,12 +25,13 @@ impl SourceClock {
     /// The time of the next frame; the first one is at its own time.
     pub(super) fn advance(&mut self, frame: &Frame) -> Duration {
         let step = match self.last.replace((frame.pts, frame.arrived)) {
-            None => match self.dark.take() {
+            None => match self.gap.take() {
                 None => frame.pts,
                 Some((away, since)) => away + frame.arrived.saturating_duration_since(since),
             },
             Some((pts, _)) if frame.pts >= pts => frame.pts - pts,
-            // Played faster or slower than it was taken, the arrival of a recording says nothing.
+            // A recording may be played faster or slower than real time, so its arrival says
+            // nothing.
             Some(_) if frame.recorded => {
                 Duration::from_secs_f64(self.cadence.usual_s().unwrap_or(0.0))
             }
@@ -38,10 +41,10 @@ impl SourceClock {
         self.now
     }
 
-    /// Goes on from `now`, the time of the last frame that another process saw, `away` ago.
-    pub(super) fn go_on(&mut self, now: Duration, away: Duration) {
+    /// Resumes at `now`, the time of the last frame of an earlier process, seen `away` ago.
+    pub(super) fn resume(&mut self, now: Duration, away: Duration) {
         self.now = now;
-        self.dark = Some((away, Instant::now()));
+        self.gap = Some((away, Instant::now()));
     }
 
     /// The time of the last frame.
@@ -49,20 +52,20 @@ impl SourceClock {
         self.now
     }
 
-    /// The same; before the first frame, what time it is at `at` by what another process saw.
+    /// Like [`Self::now`]; before the first frame, the time at `at` by what an earlier process saw.
     pub(super) fn reached(&self, at: Instant) -> Duration {
-        let dark = self
-            .dark
+        let gap = self
+            .gap
             .map(|(away, since)| away.saturating_add(at.saturating_duration_since(since)));
-        self.now.saturating_add(dark.unwrap_or_default())
+        self.now.saturating_add(gap.unwrap_or_default())
     }
 
-    /// Notes that the frame at [`advance`](Self::advance)'s latest time is being processed.
+    /// Records that the latest frame is being processed.
     pub(super) fn processed(&mut self) {
         self.cadence.next(self.now.as_secs_f64());
     }
 
-    /// Frames per second that this pipeline gets to see, to a tenth, once that is known.
+    /// Frames per second that this pipeline sees, to a tenth, once known.
     pub(super) fn fps(&self) -> Option<f64> {
         self.cadence.fps().map(|fps| (fps * 10.0).round() / 10.0)
     }

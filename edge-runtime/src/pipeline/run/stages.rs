@@ -1,11 +1,9 @@
-//! What each stage of a frame costs: sums and means, nothing more.
-//!
-//! Invariant: fixed memory, whatever the number of frames.
+//! The cost of each stage of a frame: sums and means in fixed memory.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The stages of one frame, in their order.
+/// The stages of one frame, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Scaling, colour and layout for the network.
@@ -14,16 +12,15 @@ pub enum Stage {
     Infer,
     /// Decoding and suppression.
     Postprocess,
-    /// The workflow's other steps: tracking, lines, zones.
+    /// The other steps of the workflow: tracking, lines, zones.
     Workflow,
     /// Visits, rules, decisions.
     Heuristics,
-    /// Drawing, encoding and handing over what is to be kept.
+    /// Drawing, encoding and handing over results.
     Output,
 }
 
 impl Stage {
-    /// Every stage.
     pub const ALL: [Self; 6] = [
         Self::Preprocess,
         Self::Infer,
@@ -63,7 +60,7 @@ impl StageTimes {
         }
     }
 
-    /// Ends the current frame and answers what each stage of it cost.
+    /// Ends the current frame and returns what each stage of it cost.
     pub(crate) fn frame_done(&mut self) -> impl Iterator<Item = (Stage, Duration)> {
         let frame = std::mem::take(&mut self.frame);
         for (sum, spent) in self.sums.iter_mut().zip(&frame) {
@@ -73,7 +70,7 @@ impl StageTimes {
         Stage::ALL.into_iter().zip(frame)
     }
 
-    /// Mean milliseconds a frame of each stage; empty before the first frame.
+    /// Mean milliseconds per frame of each stage; empty before the first frame.
     #[must_use]
     pub(crate) fn means_ms(&self) -> BTreeMap<String, f64> {
         if self.frames == 0 {
@@ -95,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_are_over_all_frames_also_those_that_skipped_a_stage() {
+    fn means_include_frames_that_skipped_a_stage() {
         let mut times = StageTimes::default();
         times.add(Stage::Infer, Duration::from_millis(10));
         let infer = |times: &mut StageTimes| {
@@ -110,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_before_the_first_frame() {
+    fn means_are_empty_before_first_frame() {
         assert!(StageTimes::default().means_ms().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! One pipeline on clocks that go wrong: outages, wall clocks that jump, files of odd rates, sources that are replaced.
+//! A run with outages, jumping wall clocks, files of variable rate and replaced sources.
 
 #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 
@@ -17,7 +17,7 @@ use super::*;
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::plan::plan;
 
-/// Sees one person at one place, in every frame it is asked about that is not black.
+/// Detects one person in every frame that is not black.
 struct Statue(DetectorInfo);
 
 impl Detector for Statue {
@@ -44,12 +44,12 @@ impl Detector for Statue {
     }
 }
 
-/// Detector, tracker, a zone around the statue, and an event for whoever stays there for three seconds.
+/// Detector, tracker, a zone around the statue, and an event for a stay of three seconds.
 fn run(detect: Json) -> Run {
     run_for(detect, None)
 }
 
-/// The same, for so many seconds.
+/// Like [`run`], for a duration.
 fn run_for(detect: Json, stop_after_s: Option<f64>) -> Run {
     let image = "$inputs.image";
     let tracked = "$steps.tracker.tracked_detections";
@@ -76,7 +76,7 @@ fn run_for(detect: Json, stop_after_s: Option<f64>) -> Run {
     run_of(&spec, &|| Box::new(Statue(info("person", false))))
 }
 
-/// What a detector of one class is; one that only follows what moves knows no kinds of things.
+/// Facts of a detector of one class; one that follows one picture knows no kinds of objects.
 fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
     DetectorInfo {
         model: "statue".to_owned(),
@@ -95,7 +95,7 @@ fn run_of(spec: &PipelineSpec, detector: &dyn Fn() -> Box<dyn Detector>) -> Run 
     Run::new(plan, DetectHost::new(detectors, 1), spec)
 }
 
-/// A pipeline of these steps, each of which gives out something under its own name.
+/// A pipeline of these steps, each with an output under its own name.
 fn spec(steps: &[Json], outputs: &[(&str, &str)], more: Json) -> PipelineSpec {
     let outputs = outputs.iter().map(|(step, output)| {
         json!({"type": "JsonField", "name": step, "selector": format!("$steps.{step}.{output}")})
@@ -133,10 +133,10 @@ fn live(seq: u64, ms: u64) -> Frame {
     frame
 }
 
-/// Phases of the events, with the source time in milliseconds at which they were told.
+/// Phases of the events, with the source times in milliseconds at which they were reported.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
-    told: Vec<(Phase, u64)>,
+    reported: Vec<(Phase, u64)>,
     results: PipelineResults,
 }
 
@@ -154,7 +154,7 @@ fn show(run: &mut Run, frames: impl IntoIterator<Item = Frame>) -> Seen {
     for frame in frames {
         let ms = frame.pts.as_millis() as u64;
         let changes = run.process(&frame, local, &mut new_id).changes;
-        seen.told.extend(changes.iter().map(|c| (c.phase, ms)));
+        seen.reported.extend(changes.iter().map(|c| (c.phase, ms)));
     }
     seen.results = run.results();
     seen.results.stages_ms.clear();
@@ -173,7 +173,7 @@ fn visits(results: &PipelineResults) -> Vec<(i64, f64)> {
 
 proptest! {
     #[test]
-    fn a_wall_clock_that_jumps_both_ways_changes_nothing(
+    fn jumping_wall_clock_changes_nothing(
         jumps in prop::collection::vec(any::<i64>().prop_map(|ms| ms / 2), 60),
     ) {
         let frames = |wall: &dyn Fn(usize) -> i64| -> Vec<Frame> {
@@ -187,15 +187,15 @@ proptest! {
         };
         let steady = show(&mut run(always()), frames(&|n| 1_760_000_000_000 + n as i64 * 100));
         let jumpy = show(&mut run(always()), frames(&|n| jumps[n]));
-        prop_assert_eq!(steady.told.first(), Some(&(Phase::New, 3000)));
+        prop_assert_eq!(steady.reported.first(), Some(&(Phase::New, 3000)));
         prop_assert_eq!(steady, jumpy);
     }
 }
 
 proptest! {
     #[test]
-    fn another_process_goes_on_where_this_one_stood(at in 1u64..59, dark_ms in 0u64..5_000) {
-        // Frames of the camera while nobody looked are missing either way.
+    fn another_process_resumes_the_run(at in 1u64..59, dark_ms in 0u64..5_000) {
+        // The camera's frames while nothing watched are missing either way.
         let before: Vec<Frame> = (0..at).map(|n| live(n + 1, n * 100)).collect();
         let after: Vec<Frame> = (at..60).map(|n| live(n + 1, n * 100 + dark_ms)).collect();
         let mut whole = run(always());
@@ -205,10 +205,11 @@ proptest! {
         show(&mut first, before);
         let bytes = rmp_serde::to_vec_named(&first.save().unwrap()).unwrap();
         let mut second = run(always());
-        let memory = rmp_serde::from_slice(&bytes).unwrap();
-        // The step that the first frame makes; the clock of this process adds what it took to get there, which is next to nothing.
+        let state = rmp_serde::from_slice(&bytes).unwrap();
+        // The step of the first frame, plus the time that this process took to get there, nearly
+        // nothing.
         let away = Duration::from_millis(100 + dark_ms);
-        prop_assert_eq!(second.restore(memory, Some(away)).unwrap(), vec![]);
+        prop_assert_eq!(second.restore(state, Some(away)).unwrap(), vec![]);
         let results = show(&mut second, after).results;
         prop_assert_eq!(results.tracks, wanted.tracks);
         let (results, wanted) = (visits(&results), visits(&wanted));
@@ -221,7 +222,7 @@ proptest! {
 }
 
 #[test]
-fn the_seconds_that_were_asked_for_go_on_in_another_process_as_far_as_a_clock_tells() {
+fn another_process_resumes_the_requested_duration() {
     let timed = || run_for(always(), Some(10.0));
     let camera = |from_ms: u64| (0..200u64).map(move |n| live(n + 1, from_ms + n * 100));
     let watched = |run: &mut Run| {
@@ -237,17 +238,17 @@ fn the_seconds_that_were_asked_for_go_on_in_another_process_as_far_as_a_clock_te
     for (away_s, left) in [(Some(0), 60), (Some(4), 20), (Some(60), 0), (None, 60)] {
         let mut first = timed();
         show(&mut first, camera(0).take(40));
-        let memory = first.save().unwrap();
+        let state = first.save().unwrap();
         let mut second = timed();
         let away = away_s.map(Duration::from_secs);
-        second.restore(memory, away).unwrap();
+        second.restore(state, away).unwrap();
         let found = watched(&mut second);
         assert!(found.abs_diff(left) <= 2, "{away_s:?}: {found}, not {left}");
     }
 }
 
 #[test]
-fn of_a_recording_nothing_is_kept() {
+fn state_of_a_recording_is_not_saved() {
     let mut run = run(always());
     let recorded = (0..20u64).map(|n| Frame {
         recorded: true,
@@ -258,13 +259,13 @@ fn of_a_recording_nothing_is_kept() {
 }
 
 #[test]
-fn an_outage_ends_the_visit_at_the_last_sight_and_begins_another_track() {
+fn outage_ends_visit_at_last_sight_and_begins_a_track() {
     let mut run = run(always());
     let before = (0..20u64).map(|n| live(n + 1, n * 100));
     let after = (0..20u64).map(|n| live(n + 21, 600_000 + n * 100));
     let seen = show(&mut run, before.chain(after));
-    // Neither of the two was there for three seconds.
-    assert_eq!(seen.told, []);
+    // Neither was there for three seconds.
+    assert_eq!(seen.reported, []);
     assert_eq!(seen.results.tracks, 2);
     let visits = visits(&seen.results);
     assert_eq!(visits.len(), 2);
@@ -277,7 +278,7 @@ fn an_outage_ends_the_visit_at_the_last_sight_and_begins_another_track() {
 }
 
 #[test]
-fn what_the_screen_says_and_the_visit_agree_on_a_file_of_variable_rate() {
+fn zone_timer_and_visit_agree_on_variable_frame_rate() {
     let frames = [0, 33, 66, 500, 533, 566, 900, 1500, 1533]
         .into_iter()
         .zip(1..);
@@ -295,7 +296,7 @@ fn what_the_screen_says_and_the_visit_agree_on_a_file_of_variable_rate() {
 }
 
 #[test]
-fn a_replaced_source_goes_on_in_time_and_ends_the_visits_of_the_old_one() {
+fn replaced_source_continues_time_and_ends_visits() {
     let mut run = run(always());
     let mut frames: Vec<Frame> = (0..20u64)
         .map(|n| live(n + 1, 3_600_000 + n * 100))
@@ -318,11 +319,15 @@ fn a_replaced_source_goes_on_in_time_and_ends_the_visits_of_the_old_one() {
 }
 
 #[test]
-fn a_closed_gate_keeps_who_is_there_and_proves_nothing() {
-    // The gate lingers for a second and looks again after a minute; the picture never changes.
+fn closed_filter_keeps_tracks_but_triggers_no_rule() {
+    // The filter stays open for a second and refreshes after a minute; the picture never changes.
     let mut run = run(json!({"mode": "on_motion", "refresh_s": 60.0}));
     let first = show(&mut run, (0..500u64).map(|n| live(n + 1, n * 100)));
-    assert_eq!(first.told, [], "nobody looked for long enough");
+    assert_eq!(
+        first.reported,
+        [],
+        "the detector did not run for long enough"
+    );
     assert_eq!(first.results.zones["zone"].present, 1);
     assert!(
         visits(&first.results)[0].1 <= 1.5,
@@ -330,7 +335,7 @@ fn a_closed_gate_keeps_who_is_there_and_proves_nothing() {
         visits(&first.results)
     );
     let second = show(&mut run, (500..640u64).map(|n| live(n + 1, n * 100)));
-    assert_eq!(second.told.first().map(|t| t.0), Some(Phase::New));
+    assert_eq!(second.reported.first().map(|t| t.0), Some(Phase::New));
     assert_eq!(
         (second.results.tracks, second.results.zones["zone"].count),
         (1, 1)
@@ -339,7 +344,7 @@ fn a_closed_gate_keeps_who_is_there_and_proves_nothing() {
 }
 
 #[test]
-fn a_camera_that_tells_no_rate_keeps_the_tracks_it_loses_for_a_moment() {
+fn camera_without_rate_keeps_briefly_lost_tracks() {
     let mut run = run(always());
     let frames = (0..40u64).map(|n| {
         let mut frame = live(n + 1, n * 100);
@@ -353,17 +358,17 @@ fn a_camera_that_tells_no_rate_keeps_the_tracks_it_loses_for_a_moment() {
 }
 
 #[test]
-fn whoever_stands_there_at_every_look_is_one_visit_and_one_event() {
+fn person_seen_at_every_period_is_one_visit_and_event() {
     let mut run = run(json!({"mode": "periodic", "every_s": 5.0}));
     let seen = show(&mut run, (0..1000u64).map(|n| live(n + 1, n * 100)));
-    let told = seen.told.iter().filter(|t| t.0 != Phase::Update);
-    assert_eq!(told.collect::<Vec<_>>(), [&(Phase::New, 5000)]);
+    let reported = seen.reported.iter().filter(|t| t.0 != Phase::Update);
+    assert_eq!(reported.collect::<Vec<_>>(), [&(Phase::New, 5000)]);
     assert_eq!(visits(&seen.results), [(1, 95.0)]);
     assert_eq!(seen.results.zones["zone"].present, 1);
 }
 
 #[test]
-fn a_filter_on_classes_does_not_blind_a_detector_that_knows_none() {
+fn class_filter_is_ignored_by_detector_without_classes() {
     let mut step = looks_for("model", "$inputs.image");
     step["class_filter"] = json!(["person"]);
     let spec = spec(
@@ -397,7 +402,7 @@ fn each_tracker_counts_its_own_tracks() {
     assert_eq!(results.tracks, 2);
 }
 
-/// Sees a tall and a flat person in the whole picture, and the left upper quarter of everybody in a part of it.
+/// Detects a tall and a flat person in the whole picture, and the upper left quarter of any crop.
 struct TwoPeople(DetectorInfo);
 
 impl Detector for TwoPeople {
@@ -432,7 +437,7 @@ impl Detector for TwoPeople {
 }
 
 #[test]
-fn with_the_gate_closed_every_crop_keeps_what_was_found_in_it() {
+fn closed_filter_keeps_the_detections_of_each_crop() {
     let crop = json!({"type": "roboflow_core/dynamic_crop@v1", "name": "crop", "images": "$inputs.image",
         "predictions": "$steps.people.predictions"});
     let spec = spec(
@@ -453,12 +458,12 @@ fn with_the_gate_closed_every_crop_keeps_what_was_found_in_it() {
     };
     let open = show(&mut run, [live(1, 0)]).results;
     assert_eq!(heights(&open), [20.0, 10.0]);
-    // The gate lingers for a second; nothing moves.
+    // The filter stays open for a second; nothing moves.
     let closed = show(&mut run, (1..40u64).map(|n| live(n + 1, n * 100))).results;
     assert_eq!(heights(&closed), [20.0, 10.0]);
 }
 
-/// Sees something as long as the picture is as large as the one before it.
+/// Detects an object while the picture is as large as the one before.
 struct Follower(DetectorInfo, Option<u32>);
 
 impl Detector for Follower {
@@ -486,7 +491,7 @@ impl Detector for Follower {
 }
 
 #[test]
-fn a_detector_that_follows_one_picture_serves_one_step() {
+fn follower_detector_serves_one_step() {
     let crop = json!({"type": "roboflow_core/absolute_static_crop@v1", "name": "crop", "images": "$inputs.image",
         "x_center": 32, "y_center": 32, "width": 20, "height": 20});
     let spec = spec(
@@ -509,15 +514,15 @@ fn a_detector_that_follows_one_picture_serves_one_step() {
 }
 
 #[test]
-fn the_frame_at_the_end_is_the_last_and_none_beyond_it_is_taken() {
-    assert_eq!(place(2.96, 3.0), Place::Within);
-    assert_eq!(place(3.0, 3.0), Place::Last);
-    assert_eq!(place(3.000_1, 3.0), Place::Last);
-    assert_eq!(place(3.04, 3.0), Place::Beyond);
+fn frame_at_the_end_of_the_duration_is_the_last() {
+    assert_eq!(stop_position(2.96, 3.0), StopPosition::Within);
+    assert_eq!(stop_position(3.0, 3.0), StopPosition::Last);
+    assert_eq!(stop_position(3.000_1, 3.0), StopPosition::Last);
+    assert_eq!(stop_position(3.04, 3.0), StopPosition::Beyond);
 }
 
 #[test]
-fn the_seconds_that_were_asked_for_go_on_over_a_source_that_is_replaced() {
+fn requested_duration_continues_over_replaced_source() {
     let spec = spec(
         &[looks_for("model", "$inputs.image")],
         &[],
@@ -546,7 +551,8 @@ fn the_seconds_that_were_asked_for_go_on_over_a_source_that_is_replaced() {
     let taken = frames
         .iter()
         .take_while(|frame| !run.process(frame, local, &mut new_id).is_last);
-    // 6.9 s of the first source, 1.1 s until the second one came, 2 s of that; the frame at the end is counted by the run.
+    // 6.9 s of the first source, 1.1 s until the second one, 2 s of that; the frame at the end is
+    // counted by the run.
     assert_eq!(taken.count(), 70 + 20 - 31);
     assert_eq!(run.results().frames, 70 + 21);
     assert!((run.results().source_s - 10.0).abs() < 1e-6);

@@ -1,7 +1,7 @@
-//! The window of one pipeline: opened for its first picture, given up when it ends.
+//! The preview window of one pipeline: opened for its first picture, abandoned when it closes.
 //!
-//! Owns what the status says about it. Invariants: a window that a person closed, or that failed, is not opened again; one
-//! that lost its screen costs the pipeline nothing.
+//! - A window that a user closed or that failed is not opened again.
+//! - A lost display does not affect the pipeline.
 
 use std::sync::Arc;
 
@@ -13,37 +13,37 @@ use watchkeeper_engine::workflow::RgbPixels;
 use crate::media::window::{Window, WindowEnd};
 use crate::pipeline::pixels::to_image;
 
-/// What a pipeline's status says about its window; `None` while there is none.
-pub(super) type Seen = Arc<Mutex<Option<WindowState>>>;
+/// The window's part of the pipeline's status; `None` while there is no window.
+pub(super) type PreviewStatus = Arc<Mutex<Option<WindowState>>>;
 
-/// The window of a pipeline that asked for one, or nothing.
+/// The window of a pipeline, if one is wanted.
 #[derive(Debug)]
 pub(super) struct PreviewWindow {
     pipeline: PipelineId,
     is_wanted: bool,
     window: Option<Window>,
-    seen: Seen,
+    status: PreviewStatus,
 }
 
 impl PreviewWindow {
-    /// The screen of `pipeline`, which wants a window or does not; `seen` is kept up to date.
-    pub(super) fn new(pipeline: PipelineId, is_wanted: bool, seen: Seen) -> Self {
+    /// The window of `pipeline`; `status` is kept up to date.
+    pub(super) fn new(pipeline: PipelineId, is_wanted: bool, status: PreviewStatus) -> Self {
         Self {
             pipeline,
             is_wanted,
             window: None,
-            seen,
+            status,
         }
     }
 
-    /// Whether pictures are wanted.
+    /// Whether pictures are shown.
     pub(super) fn wants(&self) -> bool {
         self.is_wanted
     }
 
-    /// Shows a picture. A camera that changed its size gets another window.
+    /// Shows a picture. A new size opens a new window.
     pub(super) fn show(&mut self, rgb: &RgbPixels) {
-        if self.window.as_ref().is_some_and(Window::is_over) {
+        if self.window.as_ref().is_some_and(Window::is_finished) {
             self.give_up();
         }
         if !self.is_wanted {
@@ -61,12 +61,12 @@ impl PreviewWindow {
         }
     }
 
-    /// Closes the window because the pipeline has ended.
+    /// Closes the window when the pipeline has ended.
     pub(super) fn close(&mut self) {
         self.window = None;
-        let mut seen = self.seen.lock();
-        if *seen == Some(WindowState::Open) {
-            *seen = None;
+        let mut status = self.status.lock();
+        if *status == Some(WindowState::Open) {
+            *status = None;
         }
     }
 
@@ -76,31 +76,32 @@ impl PreviewWindow {
     }
 
     fn open(&mut self, size: [u32; 2]) {
-        let (pipeline, seen) = (self.pipeline.clone(), Arc::clone(&self.seen));
+        let (pipeline, status) = (self.pipeline.clone(), Arc::clone(&self.status));
         let ended = move |end| {
             let state = match end {
                 WindowEnd::Closed => {
-                    tracing::info!(%pipeline, "the window is closed");
+                    tracing::info!(%pipeline, "preview window closed");
                     WindowState::Closed
                 }
                 WindowEnd::Failed(message) => {
-                    tracing::warn!(%pipeline, message, "the window is gone");
+                    tracing::warn!(%pipeline, message, "preview window failed");
                     WindowState::Failed { message }
                 }
             };
-            *seen.lock() = Some(state);
+            *status.lock() = Some(state);
         };
-        // Held until the state is written, so that a window that ends at once is not called open for ever.
-        let mut seen = self.seen.lock();
+        // The lock is held until the state is written: the callback of a window that fails at once
+        // runs after it.
+        let mut status = self.status.lock();
         match Window::open(size, ended) {
             Ok(window) => {
-                *seen = Some(WindowState::Open);
+                *status = Some(WindowState::Open);
                 self.window = Some(window);
             }
             Err(error) => {
-                tracing::error!(pipeline = %self.pipeline, %error, "no window");
+                tracing::error!(pipeline = %self.pipeline, %error, "can't open a preview window");
                 let message = error.to_string();
-                *seen = Some(WindowState::Failed { message });
+                *status = Some(WindowState::Failed { message });
                 self.is_wanted = false;
             }
         }

@@ -1,11 +1,14 @@
-//! Steps that fail again and again, as events: one `new` when a step does little else but fail, one `end` when it works again.
+//! Events about steps that keep failing: `new` when a step hardly works, `end` when it works again.
 //!
-//! A step that fails now and then is counted in the pipeline's status and is no event. Every run in which a step fails takes it one up, every run in which it
-//! does not takes it one down, and where it runs on many elements (the crops of a picture) it fails if it does so on more than half of them; at [`ENOUGH`], when that has gone on for [`LASTING`], it is told, and it is over when it has not failed for [`WELL`]. So one that fails every other
-//! time is never told, one that fails in all of its runs soon is, and runs in which a decision kept it from running count for neither.
+//! A run in which a step fails adds one to its count, any other run subtracts one. Of many elements
+//! (crops of one picture), more than half must fail. A step is reported when its count reaches
+//! [`REPORT_COUNT`] and it has failed for [`MIN_DURATION`]; the event ends after [`RECOVERY_TIME`]
+//! without a failure. Runs in which the step was skipped do not count.
 //!
-//! Owns which steps fail. Sans-IO: what happened to a frame goes in, records come out. Invariants: each step has at most one open event, and each that began
-//! ends; at most [`MOST_TOLD`] are open at once, as the first ones lead to the cause and the status counts them all.
+//! - Sans-IO: the result of a frame goes in, records come out.
+//! - Each step has at most one open event, and every event ends.
+//! - At most [`MAX_REPORTED`] events are open: the first ones lead to the cause, and the status
+//!   counts all failures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,38 +19,36 @@ use watchkeeper_contract::id::EventId;
 
 use crate::pipeline::box_event::BoxRecord;
 
-/// Runs with a failure, more than without, after which a step is told of.
-const ENOUGH: u32 = 10;
-/// How high the count goes: as many good runs end it as began it.
-const MOST: u32 = ENOUGH;
-/// Time for which it has to go on: a burst within a second is over before anybody could look.
-const LASTING: Duration = Duration::from_secs(5);
-/// Time without a failure after which it is over: what comes and goes is one event, and not one every few seconds.
-const WELL: Duration = Duration::from_secs(30);
-/// Steps of a pipeline that are told of at once.
-const MOST_TOLD: usize = 8;
-/// Characters of a step's own message that are told.
-const MOST_WORDS: usize = 300;
+/// Surplus of failing over good runs at which a step is reported.
+const REPORT_COUNT: u32 = 10;
+/// Upper bound of the count: as many good runs end an event as failing runs began it.
+const MAX_COUNT: u32 = REPORT_COUNT;
+/// Minimum duration of failing, so that a burst within a second is not reported.
+const MIN_DURATION: Duration = Duration::from_secs(5);
+/// Time without a failure after which the event ends, so that a flapping step is one event.
+const RECOVERY_TIME: Duration = Duration::from_secs(30);
+/// Maximum number of steps of a pipeline that are reported at once.
+const MAX_REPORTED: usize = 8;
+/// Maximum length of a step's message in an event.
+const MAX_MESSAGE_CHARS: usize = 300;
 
-/// A step that failed on a frame.
+/// A step that failed on one element of a frame.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Failed<'f> {
-    /// Its name.
+pub(crate) struct FailedStepRun<'f> {
     pub step: &'f str,
-    /// One sentence.
     pub message: &'f str,
-    /// On how many elements it ran on this frame.
+    /// Number of elements of the frame on which the step ran.
     pub calls: usize,
 }
 
-/// Whether a step has failed on a frame: on more of its elements than it worked on.
-fn has_failed(step: &str, failed: &[Failed<'_>]) -> bool {
+/// Whether a step failed on more than half of its elements.
+fn has_failed(step: &str, failed: &[FailedStepRun<'_>]) -> bool {
     let mut failures = failed.iter().filter(|f| f.step == step);
     let calls = failures.clone().next().map_or(0, |f| f.calls);
     failures.nth(calls / 2).is_some()
 }
 
-/// The steps of a pipeline that fail.
+/// The failing steps of a pipeline.
 #[derive(Debug, Default)]
 pub(crate) struct StepFailures {
     steps: BTreeMap<String, Step>,
@@ -55,24 +56,23 @@ pub(crate) struct StepFailures {
 
 #[derive(Debug)]
 struct Step {
-    /// Where the count stands.
     count: u32,
-    /// Failures since it stood at nought.
+    /// Failures since the count was zero.
     failures: u64,
-    /// When it last stood at nought.
+    /// When the count was last zero.
     since: Duration,
-    /// When it failed last.
+    /// When the step last failed.
     last: Duration,
     message: String,
-    told: Option<EventId>,
+    event: Option<EventId>,
 }
 
 impl StepFailures {
-    /// Takes what came of one frame at source time `at`: the steps that failed, and those that did not run.
+    /// Processes the result of one frame at source time `at`: failed steps and skipped steps.
     pub(crate) fn observe(
         &mut self,
         at: Duration,
-        failed: &[Failed<'_>],
+        failed: &[FailedStepRun<'_>],
         skipped: &[Arc<str>],
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Vec<BoxRecord> {
@@ -86,7 +86,7 @@ impl StepFailures {
                 return true;
             }
             step.count = step.count.saturating_sub(1);
-            let is_well = step.told.is_none() || at.saturating_sub(step.last) >= WELL;
+            let is_well = step.event.is_none() || at.saturating_sub(step.last) >= RECOVERY_TIME;
             if step.count > 0 || !is_well {
                 return true;
             }
@@ -94,29 +94,32 @@ impl StepFailures {
             false
         });
         for (number, one) in failed.iter().enumerate() {
-            // A step fails on each element of a batch by itself, and ran once.
+            // A step fails on each element of a batch separately, but ran once.
             let is_known = failed.iter().take(number).any(|f| f.step == one.step);
             if is_known || !has_failed(one.step, failed) {
                 continue;
             }
-            let told = self.steps.values().filter(|s| s.told.is_some()).count();
+            let reported = self.steps.values().filter(|s| s.event.is_some()).count();
             let step = self.steps.entry(one.step.to_owned()).or_insert(Step {
                 count: 0,
                 failures: 0,
                 since: at,
                 last: at,
                 message: String::new(),
-                told: None,
+                event: None,
             });
-            step.count = (step.count + 1).min(MOST);
+            step.count = (step.count + 1).min(MAX_COUNT);
             step.failures += 1;
             step.last = at;
-            step.message = one.message.chars().take(MOST_WORDS).collect();
+            step.message = one.message.chars().take(MAX_MESSAGE_CHARS).collect();
             let lasted = at.saturating_sub(step.since);
-            if step.told.is_none() && step.count >= ENOUGH && lasted >= LASTING && told < MOST_TOLD
+            if step.event.is_none()
+                && step.count >= REPORT_COUNT
+                && lasted >= MIN_DURATION
+                && reported < MAX_REPORTED
             {
                 let id = new_id();
-                step.told = Some(id);
+                step.event = Some(id);
                 records.push(BoxRecord {
                     id,
                     phase: Phase::New,
@@ -127,8 +130,8 @@ impl StepFailures {
         records
     }
 
-    /// The pipeline takes no more frames: what is open ends, though nobody saw it work.
-    pub(crate) fn rest(&mut self) -> Vec<BoxRecord> {
+    /// Ends all open events, because the pipeline takes no more frames.
+    pub(crate) fn end_all(&mut self) -> Vec<BoxRecord> {
         let steps = std::mem::take(&mut self.steps);
         let ended = steps.into_iter();
         ended
@@ -138,9 +141,9 @@ impl StepFailures {
 }
 
 impl Step {
-    /// The end of what was told, if it was; `at` where it works again.
+    /// The end of the event, if one is open; `at` where the step works again.
     fn end(&self, name: &str, at: Option<Duration>) -> Option<BoxRecord> {
-        let id = self.told?;
+        let id = self.event?;
         let lasted = at.map(|at| at.saturating_sub(self.since));
         Some(BoxRecord {
             id,
@@ -153,7 +156,7 @@ impl Step {
         EventBody::StepFailing {
             step: name.to_owned(),
             failures: self.failures,
-            message: format!("step {name} fails again and again: {}", self.message),
+            message: format!("step {name} keeps failing: {}", self.message),
             lasted_s: lasted.map(|d| (d.as_secs_f64() * 1e3).round() / 1e3),
         }
     }
@@ -167,7 +170,7 @@ mod tests {
 
     const FRAME: Duration = Duration::from_millis(200);
 
-    /// What becomes of a run.
+    /// How the step did in one run.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     enum Ran {
         Well,
@@ -177,27 +180,27 @@ mod tests {
     use Ran::{Badly, Not, Well};
 
     struct Bench {
-        failing: StepFailures,
+        failures: StepFailures,
         at: Duration,
         ids: u128,
-        /// Phase and failures of what was told.
-        told: Vec<(Phase, u64)>,
+        /// Phases of the records, with their failures.
+        records: Vec<(Phase, u64)>,
     }
 
     impl Bench {
         fn new() -> Self {
             Self {
-                failing: StepFailures::default(),
+                failures: StepFailures::default(),
                 at: Duration::ZERO,
                 ids: 0,
-                told: Vec::new(),
+                records: Vec::new(),
             }
         }
 
         fn frames(&mut self, number: usize, ran: Ran) -> &mut Self {
             for _ in 0..number {
                 self.at += FRAME;
-                let failed = Failed {
+                let failed = FailedStepRun {
                     step: "detect",
                     message: "the network is broken",
                     calls: 2,
@@ -210,7 +213,7 @@ mod tests {
                     *ids += 1;
                     EventId(ulid::Ulid(*ids))
                 };
-                let records = self.failing.observe(self.at, failed, skipped, &mut new_id);
+                let records = self.failures.observe(self.at, failed, skipped, &mut new_id);
                 self.note(records);
             }
             self
@@ -221,83 +224,83 @@ mod tests {
                 let EventBody::StepFailing { failures, .. } = record.body else {
                     panic!("{record:?}");
                 };
-                self.told.push((record.phase, failures));
+                self.records.push((record.phase, failures));
             }
         }
     }
 
     #[test]
-    fn a_step_that_fails_on_every_frame_is_told_once_and_over_when_it_works_again() {
+    fn always_failing_step_is_one_event_until_it_works_again() {
         let mut bench = Bench::new();
         bench.frames(200, Badly).frames(140, Well);
-        assert_eq!(bench.told, [(Phase::New, 26)]);
+        assert_eq!(bench.records, [(Phase::New, 26)]);
         bench.frames(20, Well);
-        assert_eq!(bench.told, [(Phase::New, 26), (Phase::End, 200)]);
+        assert_eq!(bench.records, [(Phase::New, 26), (Phase::End, 200)]);
     }
 
     #[test]
-    fn a_burst_of_failures_and_a_step_that_fails_every_other_time_are_not_told() {
+    fn burst_and_every_other_failure_are_not_reported() {
         let mut bench = Bench::new();
         bench.frames(20, Badly).frames(20, Well);
         for _ in 0..500 {
             bench.frames(1, Badly).frames(1, Well);
         }
-        assert_eq!(bench.told, []);
+        assert_eq!(bench.records, []);
     }
 
     #[test]
-    fn a_step_that_runs_seldom_and_then_fails_is_told_as_well() {
+    fn rarely_run_step_that_always_fails_is_reported() {
         let mut bench = Bench::new();
         for _ in 0..10 {
             bench.frames(1, Badly).frames(300, Not);
         }
-        assert_eq!(bench.told, [(Phase::New, 10)]);
+        assert_eq!(bench.records, [(Phase::New, 10)]);
     }
 
     #[test]
-    fn what_comes_and_goes_is_one_event() {
+    fn flapping_step_is_one_event() {
         let mut bench = Bench::new();
         for _ in 0..20 {
             bench.frames(100, Badly).frames(20, Well);
         }
-        assert_eq!(bench.told, [(Phase::New, 26)]);
+        assert_eq!(bench.records, [(Phase::New, 26)]);
     }
 
     #[test]
-    fn a_step_that_fails_on_some_crops_of_each_picture_is_told_where_they_are_most() {
-        for (failures, is_told) in [(1, false), (5, false), (6, true), (10, true)] {
-            let mut failing = StepFailures::default();
-            let one = Failed {
+    fn step_is_reported_if_it_fails_on_most_crops() {
+        for (failures, is_reported) in [(1, false), (5, false), (6, true), (10, true)] {
+            let mut tracker = StepFailures::default();
+            let one = FailedStepRun {
                 step: "read",
                 message: "no text",
                 calls: 10,
             };
             let failed = vec![one; failures];
-            let mut told = Vec::new();
+            let mut records = Vec::new();
             for frame in 0..200 {
-                told.extend(
-                    failing.observe(FRAME * frame, &failed, &[], &mut || EventId(ulid::Ulid(1))),
+                records.extend(
+                    tracker.observe(FRAME * frame, &failed, &[], &mut || EventId(ulid::Ulid(1))),
                 );
             }
-            assert_eq!(told.len(), usize::from(is_told), "{failures} of 10");
+            assert_eq!(records.len(), usize::from(is_reported), "{failures} of 10");
         }
     }
 
     #[test]
-    fn what_is_open_ends_when_the_pipeline_rests() {
+    fn open_event_ends_when_the_pipeline_pauses() {
         let mut bench = Bench::new();
         bench.frames(100, Badly);
-        let ended = bench.failing.rest();
+        let ended = bench.failures.end_all();
         bench.note(ended);
-        assert_eq!(bench.told, [(Phase::New, 26), (Phase::End, 100)]);
-        assert_eq!(bench.failing.rest(), []);
+        assert_eq!(bench.records, [(Phase::New, 26), (Phase::End, 100)]);
+        assert_eq!(bench.failures.end_all(), []);
     }
 
     #[test]
-    fn of_a_hundred_failing_steps_eight_are_told_and_the_next_when_one_of_them_works_again() {
+    fn at_most_eight_failing_steps_are_reported_at_once() {
         let names: Vec<String> = (0..100).map(|n| format!("step-{n:02}")).collect();
-        let mut failing = StepFailures::default();
-        let (mut ids, mut told) = (0, 0);
+        let mut tracker = StepFailures::default();
+        let (mut ids, mut reported) = (0, 0);
         let mut new_id = || {
             ids += 1;
             EventId(ulid::Ulid(ids))
@@ -306,28 +309,28 @@ mod tests {
         for frame in 0..400 {
             at += FRAME;
             let left_out = usize::from(frame >= 100);
-            let failed = names.iter().skip(left_out).map(|name| Failed {
+            let failed = names.iter().skip(left_out).map(|name| FailedStepRun {
                 step: name,
                 message: "no memory",
                 calls: 1,
             });
             let failed: Vec<_> = failed.collect();
-            let records = failing.observe(at, &failed, &[], &mut new_id);
-            told += records.iter().filter(|r| r.phase == Phase::New).count();
+            let records = tracker.observe(at, &failed, &[], &mut new_id);
+            reported += records.iter().filter(|r| r.phase == Phase::New).count();
         }
-        assert_eq!(told, MOST_TOLD + 1);
+        assert_eq!(reported, MAX_REPORTED + 1);
     }
 
     proptest! {
         #[test]
-        fn whatever_happens_what_begins_ends(runs in prop::collection::vec((prop_oneof![Just(Well), Just(Badly), Just(Not)], 1_usize..60), 0..40)) {
+        fn every_event_ends(runs in prop::collection::vec((prop_oneof![Just(Well), Just(Badly), Just(Not)], 1_usize..60), 0..40)) {
             let mut bench = Bench::new();
             for (ran, frames) in runs {
                 bench.frames(frames, ran);
             }
-            let ended = bench.failing.rest();
+            let ended = bench.failures.end_all();
             bench.note(ended);
-            for pair in bench.told.chunks(2) {
+            for pair in bench.records.chunks(2) {
                 prop_assert_eq!(pair.iter().map(|p| p.0).collect::<Vec<_>>(), [Phase::New, Phase::End]);
             }
         }

@@ -1,24 +1,34 @@
-//! A pipeline's thread over a real source.
+//! A pipeline's thread on a real source.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use watchkeeper_contract::event::Phase;
+use watchkeeper_contract::id::{EventSeq, SourceId};
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_detect::{DetectorPool, OpenRequest};
 
-use super::*;
+use super::{STOP_TIMEOUT, Services, Subscribe, Worker};
+use crate::capture::mailbox::FrameReceiver;
 use crate::capture::mailbox::testing::Camera;
 use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::journal::Journal;
-use crate::journal::media::MediaLimits;
+use crate::journal::media::{MediaLimits, MediaStore};
 use crate::media::video::tests::read_back;
+use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
+use crate::pipeline::checkpoint::{RestoredCheckpoint, Resume};
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::plan::plan;
 use crate::pipeline::recorder::tests::recorder;
 use crate::pipeline::retention::recordings::{Limits, Recordings};
+use crate::pipeline::run::Run;
 
 struct OneSource(SourceHandle);
 
@@ -28,7 +38,7 @@ impl Subscribe for OneSource {
     }
 }
 
-/// Bound of all annotated videos.
+/// Limit of all annotated videos.
 const MAX_BYTES: u64 = 2_000_000;
 
 /// Where the frames of a test come from.
@@ -41,7 +51,7 @@ fn paced(uri: &str, pace: &str) -> SourceHandle {
     Source::spawn(serde_json::from_value(source).unwrap(), Deps::default())
 }
 
-/// A pipeline whose state is in `state`, with what is journaled.
+/// Starts a pipeline whose state is in `state`.
 fn pipeline(
     spec: Value,
     sources: impl Subscribe + 'static,
@@ -51,9 +61,9 @@ fn pipeline(
     pipeline_after(None, spec, sources, state, &states)
 }
 
-/// The same after what was `kept`.
+/// Starts a pipeline from a checkpoint.
 fn pipeline_after(
-    kept: Option<Checkpoint>,
+    checkpoint: Option<RestoredCheckpoint>,
     spec: Value,
     sources: impl Subscribe + 'static,
     state: &Path,
@@ -87,15 +97,15 @@ fn pipeline_after(
         metrics: Arc::new(Metrics::new()),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
-        stopping: STOPPING,
+        stop_timeout: STOP_TIMEOUT,
     };
     let recording = spec.record.then(|| recordings.of(&spec.id));
     let checkpointer = states.checkpointer(&spec.id, &spec.source);
-    let worker = Worker::spawn(spec, run, kept, checkpointer, recording, services).unwrap();
+    let worker = Worker::spawn(spec, run, checkpoint, checkpointer, recording, services).unwrap();
     (worker, journal)
 }
 
-/// Records what its source shows, and nothing else.
+/// Records its source and does nothing else.
 fn recording() -> Value {
     json!({
         "record": true, "rules": [],
@@ -103,7 +113,7 @@ fn recording() -> Value {
     })
 }
 
-/// Finds what moves and makes an event of everything that appears.
+/// Detects motion and makes an event of every object that appears.
 fn watching() -> Value {
     json!({"model": "motion", "workflow": {
         "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -125,7 +135,7 @@ fn until(worker: &Worker, what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Files of the annotated video, in their order.
+/// Files of the annotated video in order.
 fn parts(state: &Path) -> Vec<PathBuf> {
     let parts = std::fs::read_dir(state.join("recordings")).unwrap();
     let mut parts: Vec<PathBuf> = parts.map(|part| part.unwrap().path()).collect();
@@ -140,7 +150,7 @@ fn picture(n: u32) -> image::RgbImage {
 }
 
 #[test]
-fn a_folder_of_pictures_of_several_sizes_is_one_video() {
+fn folder_of_pictures_of_several_sizes_is_one_video() {
     let (pictures, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     for n in 0..7 {
         let path = pictures.path().join(format!("{n}.png"));
@@ -158,7 +168,7 @@ fn a_folder_of_pictures_of_several_sizes_is_one_video() {
 }
 
 #[test]
-fn a_camera_that_is_set_to_another_size_goes_on_in_a_part_of_its_own() {
+fn camera_with_a_new_resolution_begins_a_new_part() {
     let state = tempfile::tempdir().unwrap();
     let camera = Arc::new(Camera::default());
     let (worker, _) = pipeline(recording(), Arc::clone(&camera), state.path());
@@ -183,12 +193,12 @@ fn a_camera_that_is_set_to_another_size_goes_on_in_a_part_of_its_own() {
 }
 
 #[test]
-fn a_video_that_can_not_be_written_is_told_and_tried_again() {
+fn failed_video_is_reported_and_retried() {
     let state = tempfile::tempdir().unwrap();
-    // A file where the folder of the recordings should be.
+    // A file in place of the folder of recordings.
     let folder = state.path().join("recordings");
     std::fs::write(&folder, "").unwrap();
-    // It must still run when it is tried again.
+    // The pipeline must still run when the recording is retried.
     let source = OneSource(paced("demo:?seconds=60", "native"));
     let (worker, _) = pipeline(recording(), source, state.path());
     let not_recording = || {
@@ -206,7 +216,7 @@ fn a_video_that_can_not_be_written_is_told_and_tried_again() {
 }
 
 #[test]
-fn annotated_videos_stay_within_their_bound_while_they_are_written() {
+fn annotated_videos_stay_within_their_limit() {
     let state = tempfile::tempdir().unwrap();
     let source = OneSource(source("demo:?seconds=90"));
     let (worker, _) = pipeline(recording(), source, state.path());
@@ -215,20 +225,20 @@ fn annotated_videos_stay_within_their_bound_while_they_are_written() {
         let Ok(files) = std::fs::read_dir(&folder) else {
             return 0;
         };
-        // One that is deleted meanwhile takes no room.
+        // A part that is deleted meanwhile has no size.
         files
             .map(|f| f.unwrap().metadata().map_or(0, |m| m.len()))
             .sum()
     };
     until(&worker, "the end", || {
-        // What is written between two looks comes on top.
+        // What is written between two checks comes on top.
         assert!(bytes() < 2 * MAX_BYTES, "{}", bytes());
         worker.state() == PipelineState::Ended
     });
     assert!(worker.recording(Some(3)).is_ok(), "few parts for so much");
 }
 
-/// Frames once, and a fault of ours the second time.
+/// Yields frames once, and panics on the second subscription.
 struct Faulty<S> {
     source: S,
     is_used: AtomicBool,
@@ -242,7 +252,7 @@ impl<S: Subscribe> Subscribe for Faulty<S> {
 }
 
 #[test]
-fn a_fault_before_the_first_picture_may_be_tried_again_and_shows_no_credential() {
+fn internal_error_shows_no_credential() {
     struct Never;
     impl Subscribe for Never {
         fn subscribe(&self, _: &SourceId) -> Option<FrameReceiver> {
@@ -252,18 +262,18 @@ fn a_fault_before_the_first_picture_may_be_tried_again_and_shows_no_credential()
     let state = tempfile::tempdir().unwrap();
     let (worker, _) = pipeline(watching(), Never, state.path());
     let failed = || matches!(worker.state(), PipelineState::Failed { .. });
-    until(&worker, "the fault", failed);
-    let fault = worker.fault().unwrap();
+    until(&worker, "the internal error", failed);
+    let internal_error = worker.internal_error().unwrap();
     assert!(!worker.in_recording());
-    let said = format!("{fault:?} {:?}", worker.state());
+    let shown = format!("{internal_error:?} {:?}", worker.state());
     assert!(
-        said.contains("***@cam") && !said.contains("hunter2"),
-        "{said}"
+        shown.contains("***@cam") && !shown.contains("hunter2"),
+        "{shown}"
     );
 }
 
 #[test]
-fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
+fn internal_error_ends_the_events_of_its_pipeline() {
     let state = tempfile::tempdir().unwrap();
     let sources = Faulty {
         source: OneSource(source("demo:")),
@@ -277,12 +287,12 @@ fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
     });
     worker.resume();
     let failed = || matches!(worker.state(), PipelineState::Failed { .. });
-    until(&worker, "the fault", failed);
-    // Its last events come after the word.
+    until(&worker, "the internal error", failed);
+    // The last events come after the state.
     worker.stop();
-    let fault = worker.fault().unwrap();
-    assert!(fault.contains("on purpose"), "{fault}");
-    assert!(worker.in_recording(), "it would be counted twice");
+    let internal_error = worker.internal_error().unwrap();
+    assert!(internal_error.contains("on purpose"), "{internal_error}");
+    assert!(worker.in_recording(), "a restart would count it twice");
     let mut open = std::collections::BTreeSet::new();
     let page = journal.read_after(EventSeq(0), 1000).unwrap();
     for event in page.events {
@@ -297,7 +307,7 @@ fn a_fault_of_ours_ends_the_events_of_its_pipeline() {
 }
 
 #[test]
-fn what_a_fault_ended_watches_the_rest_of_its_time_and_counts_from_nought() {
+fn internal_error_resumes_only_the_elapsed_time() {
     let (state, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let states = CheckpointStore::spawn(state.path()).unwrap();
     let mut spec = watching();
@@ -308,7 +318,7 @@ fn what_a_fault_ended_watches_the_rest_of_its_time_and_counts_from_nought() {
         camera.show(&picture(0), Duration::from_secs(seconds));
         until(worker, "the frame to be taken", || {
             let taken = worker.shared.status.lock().last_frame > Some(shown);
-            taken || worker.is_over()
+            taken || worker.is_finished()
         });
     };
     let sources = Faulty {
@@ -326,25 +336,25 @@ fn what_a_fault_ended_watches_the_rest_of_its_time_and_counts_from_nought() {
     worker.resume();
     worker.settle(Duration::from_secs(60));
     let failed = || matches!(worker.state(), PipelineState::Failed { .. });
-    until(&worker, "the fault", failed);
+    until(&worker, "the internal error", failed);
     worker.stop();
     let (id, source) = (&worker.spec().id, &worker.spec().source);
-    let kept = states.load(id, source).unwrap();
+    let checkpoint = states.load(id, source).unwrap();
     assert!(
         matches!(
-            &kept,
-            Some(Checkpoint {
-                left: Resume::Elapsed(_),
+            &checkpoint,
+            Some(RestoredCheckpoint {
+                resume: Resume::Elapsed(_),
                 ..
             })
         ),
-        "{kept:?}"
+        "{checkpoint:?}"
     );
 
-    let (worker, _) = pipeline_after(kept, spec, Arc::clone(&camera), other.path(), &states);
+    let (worker, _) = pipeline_after(checkpoint, spec, Arc::clone(&camera), other.path(), &states);
     until(&worker, "the subscription", || camera.is_watched());
     show(&worker, 0);
-    assert!(!worker.is_over());
+    assert!(!worker.is_finished());
     show(&worker, 700);
     until(&worker, "the end", || {
         worker.state() == PipelineState::Ended

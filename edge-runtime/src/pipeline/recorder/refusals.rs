@@ -1,15 +1,16 @@
-//! What becomes of events that the journal refuses.
+//! Decides what happens to events that the journal refuses. No I/O: an error goes in, a remedy
+//! comes out.
 //!
-//! Owns the policy, and no I/O: an error goes in, what to do comes out.
-//!
-//! | class | which errors | what is done |
+//! | class | errors | remedy |
 //! |---|---|---|
-//! | no room | the disk is full | old recordings and pictures give way ([`crate::pipeline::retention::disk_space`]); then it is waited for, for as long as it takes: a person frees the disk, and nothing is lost meanwhile |
-//! | may pass | the system refused, and the store still takes writes | tried again for [`PATIENCE`], then as below |
-//! | the store is broken | poisoned, damaged or newer than this build | the process ends, to be started again: opening checks, mends or sets aside |
-//! | hopeless | this very event can't be stored, now or ever (too large) | a [`Loss`](crate::journal::Loss) takes its place, and nothing behind it waits |
+//! | full | the disk is full | old recordings and pictures are deleted ([`disk_space`]); then wait without limit, because a user frees the disk and no event is lost meanwhile |
+//! | transient | the system refused, and the store still takes writes | retry for [`RETRY_TIMEOUT`], then as broken |
+//! | broken | the store is poisoned, damaged or newer than this build | end the process: opening the store checks it, and repairs it or sets it aside |
+//! | unstorable | this event can never be stored (too large) | a [`Loss`](crate::journal::Loss) replaces it, and later events do not wait |
 //!
-//! Invariant: no error is tried again for ever but that of a full disk.
+//! - Only a full disk is retried without limit.
+//!
+//! [`disk_space`]: crate::pipeline::retention::disk_space
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,49 +19,49 @@ use watchkeeper_store::StoreError;
 
 use crate::journal::JournalError;
 
-/// How long an error that may pass may last.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a transient error is retried.
+pub(super) const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What to do now.
+/// What the recorder does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
-    /// Make room for this many bytes, and try again.
-    MakeRoom(u64),
-    /// Try again in a while.
+    /// Free this many bytes and retry.
+    FreeSpace(u64),
+    /// Retry after a pause.
     Wait,
-    /// Have the process started again.
+    /// End the process, to be restarted.
     Restart,
-    /// Give this event up and say so.
+    /// Replace the event by a loss record.
     GiveUp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
-    NoRoom(u64),
-    MayPass,
+    Full(u64),
+    Transient,
     Broken,
-    Hopeless,
+    Unstorable,
 }
 
-fn class(error: &JournalError) -> Class {
+fn classify(error: &JournalError) -> Class {
     match error {
         JournalError::Store(error) => match error {
-            StoreError::Full { needed, .. } => Class::NoRoom(*needed),
+            StoreError::Full { needed, .. } => Class::Full(*needed),
             StoreError::Poisoned { .. } | StoreError::Damaged { .. } | StoreError::Newer(_) => {
                 Class::Broken
             }
-            StoreError::TooLarge { .. } | StoreError::BadKey { .. } => Class::Hopeless,
+            StoreError::TooLarge { .. } | StoreError::BadKey { .. } => Class::Unstorable,
             StoreError::InUse { .. }
             | StoreError::NotWritable { .. }
             | StoreError::Corrupt { .. }
             | StoreError::Io { .. }
-            | StoreError::Injected(_) => Class::MayPass,
+            | StoreError::Injected(_) => Class::Transient,
         },
         JournalError::Reservation { source, .. } => match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Class::NoRoom(1),
-            _ => Class::MayPass,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Class::Full(1),
+            _ => Class::Transient,
         },
-        JournalError::Unreadable { .. } => Class::Hopeless,
+        JournalError::Unreadable { .. } => Class::Unstorable,
     }
 }
 
@@ -71,23 +72,23 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Judges the refusal that came at `now`.
+    /// Chooses the remedy for a refusal at `now`.
     pub(super) fn next(&mut self, error: &JournalError, now: Instant) -> Remedy {
-        match class(error) {
-            Class::NoRoom(needed) => {
+        match classify(error) {
+            Class::Full(needed) => {
                 self.since = None;
-                Remedy::MakeRoom(needed)
+                Remedy::FreeSpace(needed)
             }
-            Class::MayPass => {
+            Class::Transient => {
                 let since = *self.since.get_or_insert(now);
-                if now.saturating_duration_since(since) < PATIENCE {
+                if now.saturating_duration_since(since) < RETRY_TIMEOUT {
                     Remedy::Wait
                 } else {
                     Remedy::Restart
                 }
             }
             Class::Broken => Remedy::Restart,
-            Class::Hopeless => Remedy::GiveUp,
+            Class::Unstorable => Remedy::GiveUp,
         }
     }
 }
@@ -113,28 +114,28 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_waited_for_as_long_as_it_takes() {
+    fn full_disk_is_waited_for_without_limit() {
         let (mut refusals, start) = (Refusals::default(), Instant::now());
         for hours in 0..100 {
             let now = start + Duration::from_secs(hours * 3600);
-            assert_eq!(refusals.next(&full(), now), Remedy::MakeRoom(7));
+            assert_eq!(refusals.next(&full(), now), Remedy::FreeSpace(7));
         }
     }
 
     #[test]
-    fn what_may_pass_is_tried_for_a_while_and_then_the_process_is_started_again() {
+    fn transient_error_is_retried_then_restarts() {
         let (mut refusals, start) = (Refusals::default(), Instant::now());
         assert_eq!(refusals.next(&io_error(), start), Remedy::Wait);
-        let later = start + PATIENCE - Duration::from_secs(1);
+        let later = start + RETRY_TIMEOUT - Duration::from_secs(1);
         assert_eq!(refusals.next(&io_error(), later), Remedy::Wait);
         assert_eq!(
-            refusals.next(&io_error(), start + PATIENCE),
+            refusals.next(&io_error(), start + RETRY_TIMEOUT),
             Remedy::Restart
         );
     }
 
     #[test]
-    fn a_broken_store_is_not_tried_again_and_an_event_that_is_too_large_holds_nobody_up() {
+    fn broken_store_restarts_and_oversized_event_is_given_up() {
         let mut refusals = Refusals::default();
         let poisoned = JournalError::Store(StoreError::Poisoned {
             path: "/state".into(),

@@ -1,0 +1,122 @@
+//! Saves the state of one run of a pipeline.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::pipeline::PipelineSpec;
+
+use super::file::{CheckpointData, CheckpointFile, Stamp, encode, fingerprint_of};
+use super::write_queue::{SharedQueue, WriteOp};
+
+/// Interval of saving; at most this much counting is lost when the process is killed or the power
+/// fails.
+pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Bytes per second that one pipeline may write on average, so that a large state does not wear out
+/// a memory card.
+const MAX_BYTES_PER_S: f64 = 20_000.0;
+
+/// Saves the state of one run of a pipeline; older runs of the pipeline can't save any more.
+#[derive(Debug)]
+pub struct Checkpointer {
+    id: PipelineId,
+    run: u64,
+    source: SourceId,
+    shared: Arc<SharedQueue>,
+    due: Instant,
+}
+
+impl Checkpointer {
+    pub(super) fn new(id: &PipelineId, source: &SourceId, shared: Arc<SharedQueue>) -> Self {
+        let run = shared.queue.lock().begin_run(id);
+        Self {
+            id: id.clone(),
+            run,
+            source: source.clone(),
+            shared,
+            due: Instant::now() + CHECKPOINT_INTERVAL,
+        }
+    }
+
+    /// Whether the state should be saved.
+    #[must_use]
+    pub fn is_due(&self, now: Instant) -> bool {
+        now >= self.due
+    }
+
+    /// Queues the state for writing, in place of one that still waits.
+    pub fn save(&mut self, data: CheckpointData) {
+        self.due = Instant::now() + CHECKPOINT_INTERVAL;
+        let file = CheckpointFile {
+            data: Some(data),
+            ..self.empty_file()
+        };
+        if let Some(bytes) = self.write(&file, false) {
+            let pause = Duration::from_secs_f64(bytes as f64 / MAX_BYTES_PER_S);
+            self.due = Instant::now() + pause.max(CHECKPOINT_INTERVAL);
+        }
+    }
+
+    /// Records that the duration of `spec` has passed, so that the next process does not restart
+    /// it.
+    pub fn mark_finished(&self, spec: &PipelineSpec) {
+        let file = CheckpointFile {
+            over_after_s: spec.stop_after_s,
+            over: Some(fingerprint_of(spec)),
+            ..self.empty_file()
+        };
+        self.write(&file, false);
+    }
+
+    /// Replaces the state of a failed run by the elapsed part of its duration, if it has one.
+    pub fn save_failed(&self, elapsed: Option<Duration>) {
+        if elapsed.is_none() {
+            self.remove();
+            return;
+        }
+        let file = CheckpointFile {
+            elapsed,
+            ..self.empty_file()
+        };
+        self.write(&file, true);
+    }
+
+    /// Removes the state: the next run starts from zero.
+    pub fn remove(&self) {
+        self.push(WriteOp::Remove, true);
+    }
+
+    pub(super) fn empty_file(&self) -> CheckpointFile {
+        CheckpointFile {
+            source: self.source.clone(),
+            at: Stamp::now(),
+            data: None,
+            elapsed: None,
+            over_after_s: None,
+            over: None,
+        }
+    }
+
+    /// Queues a file for writing and returns its size.
+    fn write(&self, file: &CheckpointFile, is_stale: bool) -> Option<usize> {
+        match encode(file) {
+            Ok(bytes) => {
+                let size = bytes.len();
+                self.push(WriteOp::Write(bytes), is_stale);
+                Some(size)
+            }
+            Err(error) => {
+                tracing::warn!(pipeline = %self.id, %error, "can't save a checkpoint; a restart would count from zero");
+                None
+            }
+        }
+    }
+
+    fn push(&self, op: WriteOp, is_stale: bool) {
+        let mut queue = self.shared.queue.lock();
+        queue.push(&self.id, self.run, op, is_stale);
+        drop(queue);
+        self.shared.changed.notify_all();
+    }
+}

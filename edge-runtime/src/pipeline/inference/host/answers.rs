@@ -1,0 +1,131 @@
+//! Answers of models, cached for frames on which the motion filter is closed.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_engine::workflow::{
+    Anomaly, Array, ClassScore, Features, Gaze, ImageValue, Layer, PromptedMask, Writing,
+};
+use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::geometry::BBox;
+
+/// The answers about the pictures of one frame, in the order of the calls.
+#[derive(Debug)]
+pub(super) struct FrameAnswers<T> {
+    pub(super) held: Vec<PictureAnswer<T>>,
+    /// Calls in the current frame.
+    pub(super) calls: usize,
+}
+
+/// The answer about one picture; `None` where the model failed.
+#[derive(Debug)]
+pub(super) struct PictureAnswer<T> {
+    pub(super) place: CropOrigin,
+    pub(super) found: Option<T>,
+}
+
+impl<T> Default for FrameAnswers<T> {
+    fn default() -> Self {
+        Self {
+            held: Vec::new(),
+            calls: 0,
+        }
+    }
+}
+
+/// The part of the camera's picture that an image shows: its upper left corner and size in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CropOrigin {
+    pub(super) offset: [i64; 2],
+    pub(super) size: [u32; 2],
+}
+
+impl CropOrigin {
+    pub(super) fn of(image: &ImageValue) -> Self {
+        Self {
+            offset: image.place.as_ref().map_or([0, 0], |p| p.root.offset),
+            size: image.size(),
+        }
+    }
+}
+
+impl<T> FrameAnswers<T> {
+    /// Starts a frame.
+    pub(super) fn begin(&mut self) {
+        self.calls = 0;
+    }
+
+    /// The cached answer of the current call, if it was about the same crop.
+    pub(super) fn cached(&self, place: CropOrigin) -> Option<&T> {
+        let answer = self.held.get(self.calls)?;
+        answer.found.as_ref().filter(|_| answer.place == place)
+    }
+
+    /// Stores the answer of the current call and ends the call.
+    pub(super) fn store(&mut self, place: CropOrigin, found: Option<T>) {
+        let answer = PictureAnswer { place, found };
+        match self.held.get_mut(self.calls) {
+            Some(old) => *old = answer,
+            // Calls come in order, so this is the next one.
+            None => self.held.push(answer),
+        }
+        self.calls += 1;
+    }
+
+    /// Ends the frame: answers beyond its last call are dropped.
+    pub(super) fn end(&mut self) {
+        self.held.truncate(self.calls);
+    }
+}
+
+/// Answers of models that were asked for something else than objects, by model.
+#[derive(Debug, Default)]
+pub(super) struct ModelAnswers {
+    pub(super) classes: BTreeMap<String, FrameAnswers<Vec<ClassScore>>>,
+    pub(super) numbers: BTreeMap<String, FrameAnswers<Vec<f32>>>,
+    pub(super) writings: BTreeMap<String, FrameAnswers<Writing>>,
+    pub(super) segments: BTreeMap<String, FrameAnswers<Detections>>,
+    pub(super) depths: BTreeMap<String, FrameAnswers<Array>>,
+    pub(super) gazes: BTreeMap<String, FrameAnswers<Vec<Gaze>>>,
+    pub(super) prompted: BTreeMap<String, FrameAnswers<PromptedMasks>>,
+    pub(super) features: BTreeMap<String, FrameAnswers<(Layer, Features)>>,
+    pub(super) anomalies: BTreeMap<String, FrameAnswers<Anomaly>>,
+}
+
+/// Masks, and the boxes that they were asked for.
+#[derive(Debug, Clone)]
+pub(super) struct PromptedMasks {
+    pub(super) boxes: Vec<BBox>,
+    pub(super) several: bool,
+    pub(super) masks: Vec<PromptedMask>,
+}
+
+impl ModelAnswers {
+    /// Starts a frame.
+    pub(super) fn begin(&mut self) {
+        self.classes.values_mut().for_each(FrameAnswers::begin);
+        self.numbers.values_mut().for_each(FrameAnswers::begin);
+        self.writings.values_mut().for_each(FrameAnswers::begin);
+        self.segments.values_mut().for_each(FrameAnswers::begin);
+        self.depths.values_mut().for_each(FrameAnswers::begin);
+        self.gazes.values_mut().for_each(FrameAnswers::begin);
+        self.prompted.values_mut().for_each(FrameAnswers::begin);
+        self.features.values_mut().for_each(FrameAnswers::begin);
+        self.anomalies.values_mut().for_each(FrameAnswers::begin);
+    }
+
+    /// Ends the frame.
+    pub(super) fn end(&mut self) {
+        self.classes.values_mut().for_each(FrameAnswers::end);
+        self.numbers.values_mut().for_each(FrameAnswers::end);
+        self.writings.values_mut().for_each(FrameAnswers::end);
+        self.segments.values_mut().for_each(FrameAnswers::end);
+        self.depths.values_mut().for_each(FrameAnswers::end);
+        self.gazes.values_mut().for_each(FrameAnswers::end);
+        self.prompted.values_mut().for_each(FrameAnswers::end);
+        self.features.values_mut().for_each(FrameAnswers::end);
+        self.anomalies.values_mut().for_each(FrameAnswers::end);
+    }
+}
+
+/// Selects the cache of one kind of answer.
+pub(super) type AnswerCache<T> = fn(&mut ModelAnswers) -> &mut BTreeMap<String, FrameAnswers<T>>;

@@ -1,0 +1,326 @@
+//! The [`Host`] of one pipeline: runs models for workflow steps and hands out their effects.
+//!
+//! - An effect is queued, never waited for.
+//! - The engine sees class names and boxes in pixels; class ids are translated here.
+//! - While the motion filter is closed, cached answers are reused for the same step and crop.
+
+mod answers;
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use watchkeeper_detect::{
+    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection, Shape,
+};
+use watchkeeper_engine::workflow::{ClassScore, DetectRequest, ImageValue, Pixels, Task};
+use watchkeeper_models::manifest::Task as ModelTask;
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
+use watchkeeper_vision::frame::{Frame, Picture};
+use watchkeeper_vision::mask::Mask;
+
+use self::answers::{AnswerCache, CropOrigin, FrameAnswers, ModelAnswers};
+use super::detectors::Detectors;
+use crate::effects::Outlet;
+
+/// The frame that is being processed, with its pixels as the workflow knows them.
+#[derive(Clone)]
+struct Current {
+    frame: Frame,
+    pixels: Arc<dyn Pixels>,
+}
+
+impl std::fmt::Debug for Current {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.frame.id.fmt(f)
+    }
+}
+
+impl Current {
+    /// The frame to examine for `image`: the camera's own for the camera's picture, else one made
+    /// of the pixels of `image` (a crop, say).
+    fn frame_of(&self, image: &ImageValue) -> Frame {
+        if Arc::ptr_eq(&self.pixels, &image.pixels) {
+            return self.frame.clone();
+        }
+        let rgb = image.pixels.rgb();
+        Frame {
+            picture: Picture::rgb(rgb.width, rgb.height, rgb.data.clone()),
+            ..self.frame.clone()
+        }
+    }
+}
+
+/// Runs models for one pipeline.
+#[derive(Debug)]
+pub struct DetectHost {
+    detectors: Detectors,
+    stream: u64,
+    boxes: u64,
+    frame: Option<Current>,
+    /// The motion filter is closed: cached answers are reused.
+    hold: bool,
+    answers: BTreeMap<String, FrameAnswers<Detections>>,
+    answered: ModelAnswers,
+    raw: Vec<RawDetection>,
+    times: DetectTimes,
+    /// Models that ran since the last call of [`DetectHost::take_inferences`], with their times.
+    inferences: Vec<(String, Duration)>,
+    flat: bool,
+    /// Receives the effects of steps; `None` where workflows have no effects.
+    outlet: Option<Outlet>,
+}
+
+impl DetectHost {
+    /// A host for these detectors. `stream` distinguishes its detections from those of other runs.
+    #[must_use]
+    pub fn new(detectors: Detectors, stream: u64) -> Self {
+        Self {
+            detectors,
+            stream,
+            boxes: 0,
+            frame: None,
+            hold: false,
+            answers: BTreeMap::new(),
+            answered: ModelAnswers::default(),
+            raw: Vec::new(),
+            times: DetectTimes::default(),
+            inferences: Vec::new(),
+            flat: false,
+            outlet: None,
+        }
+    }
+
+    /// Keeps detections without an area, which lie beside the picture. Needed only to return
+    /// exactly what another engine returns.
+    #[must_use]
+    pub fn keeping_flat(mut self, flat: bool) -> Self {
+        self.flat = flat;
+        self
+    }
+
+    /// Sends the effects of steps to `outlet`.
+    #[must_use]
+    pub fn with_outlet(mut self, outlet: Outlet) -> Self {
+        self.outlet = Some(outlet);
+        self
+    }
+
+    /// The detectors of its steps.
+    #[must_use]
+    pub fn detectors(&self) -> &Detectors {
+        &self.detectors
+    }
+
+    /// Starts a frame. With `hold` no detector runs: cached detections are reused and marked as
+    /// held.
+    pub fn begin(&mut self, frame: &Frame, pixels: &Arc<dyn Pixels>, hold: bool) {
+        self.frame = Some(Current {
+            frame: frame.clone(),
+            pixels: Arc::clone(pixels),
+        });
+        self.hold = hold;
+        self.answers.values_mut().for_each(FrameAnswers::begin);
+        self.answered.begin();
+        self.times = DetectTimes::default();
+    }
+
+    /// Ends the frame, releases its pixels and returns what detection cost.
+    pub fn end(&mut self) -> DetectTimes {
+        self.frame = None;
+        if !self.hold {
+            self.answers.values_mut().for_each(FrameAnswers::end);
+            self.answered.end();
+        }
+        self.times
+    }
+
+    /// Takes the models that ran since the last call, with the time of each inference.
+    pub fn take_inferences(&mut self) -> Vec<(String, Duration)> {
+        std::mem::take(&mut self.inferences)
+    }
+
+    fn frame_of(&self, image: &ImageValue) -> Result<Frame, String> {
+        let frame = self.frame.as_ref();
+        let frame = frame.ok_or("a model step ran outside a frame")?;
+        Ok(frame.frame_of(image))
+    }
+
+    /// Returns the cached answer while the motion filter is closed, else asks the model.
+    fn answer<T: Clone>(
+        &mut self,
+        kept: AnswerCache<T>,
+        model: &str,
+        image: &ImageValue,
+        ask: impl FnOnce(&mut Self, &Frame) -> Result<T, String>,
+    ) -> Result<T, String> {
+        self.answer_if(kept, model, image, |_| true, ask)
+    }
+
+    /// Like [`Self::answer`], but reuses the cached answer only if `holds` accepts its parameters.
+    fn answer_if<T: Clone>(
+        &mut self,
+        kept: AnswerCache<T>,
+        model: &str,
+        image: &ImageValue,
+        holds: impl FnOnce(&T) -> bool,
+        ask: impl FnOnce(&mut Self, &Frame) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let place = CropOrigin::of(image);
+        let answers = kept(&mut self.answered)
+            .entry(model.to_owned())
+            .or_default();
+        if self.hold
+            && let Some(held) = answers.cached(place).filter(|held| holds(held))
+        {
+            let held = held.clone();
+            answers.calls += 1;
+            return Ok(held);
+        }
+        let frame = self.frame_of(image);
+        let said = frame.and_then(|frame| ask(self, &frame));
+        let answers = kept(&mut self.answered)
+            .entry(model.to_owned())
+            .or_default();
+        answers.store(place, said.as_ref().ok().cloned());
+        said
+    }
+
+    /// Asks a model and records its times.
+    fn ask(
+        &mut self,
+        model: &str,
+        ask: impl FnOnce(&mut dyn Detector) -> Result<DetectTimes, DetectError>,
+    ) -> Result<(), String> {
+        let of_model = self.detectors.of_model(model)?;
+        let times = ask(of_model.as_mut()).map_err(|e| e.to_string())?;
+        self.times += times;
+        self.inferences.push((model.to_owned(), times.infer));
+        Ok(())
+    }
+
+    /// Draws the identity of a new detection.
+    fn new_box(&mut self) -> DetectionId {
+        self.boxes += 1;
+        DetectionId::Local {
+            stream: self.stream,
+            number: self.boxes,
+        }
+    }
+
+    /// Class names of a model.
+    fn labels(&mut self, model: &str) -> Result<Arc<[Arc<str>]>, String> {
+        Ok(Arc::clone(&self.detectors.of_model(model)?.info().labels))
+    }
+
+    /// Pairs the scores of a model with its class names.
+    fn scores_by_class(
+        &mut self,
+        model: &str,
+        scores: Vec<f32>,
+    ) -> Result<Vec<ClassScore>, String> {
+        let labels = self.labels(model)?;
+        let scores = labels.iter().zip(scores).enumerate();
+        // An empty name marks an unused id.
+        let scores = scores.filter(|(_, (label, _))| !label.is_empty());
+        Ok(scores
+            .map(|(id, (label, score))| ClassScore {
+                class: label.clone(),
+                class_id: i64::try_from(id).unwrap_or(i64::MAX),
+                confidence: f64::from(score),
+            })
+            .collect())
+    }
+
+    /// Runs the detector of `request` and names what it found.
+    fn examine(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
+        let frame = self.frame_of(request.image)?;
+        let detector = self.detectors.serving(request)?;
+        let wants_shapes = matches!(request.task, Task::Masks | Task::Keypoints);
+        // A detector of fixed classes would give its boxes the described names.
+        if request.described.is_some() && detector.info().task != ModelTask::ZeroShotDetection {
+            return Err(wrong_task(detector.info(), request.task));
+        }
+        let params = DetectParams {
+            confidence: request.confidence.map(|c| c as f32),
+            iou_threshold: request.iou_threshold.map(|t| t as f32),
+            class_agnostic_nms: request.class_agnostic_nms,
+            max_detections: request.max_detections.unwrap_or(300),
+            shapes: wants_shapes,
+            flat: self.flat,
+            described: request.described.unwrap_or_default().to_vec(),
+        };
+        let times = detector
+            .detect(&frame, &params, &mut self.raw)
+            .map_err(|e| e.to_string())?;
+        self.times += times;
+        let info = detector.info();
+        self.inferences.push((info.model.clone(), times.infer));
+        if wants_shapes && detector.shapes().len() != self.raw.len() {
+            return Err(wrong_task(info, request.task));
+        }
+        let found = Detections {
+            boxes: Vec::with_capacity(self.raw.len()),
+            size: [frame.picture.width, frame.picture.height],
+        };
+        self.name_detections(request, found)
+    }
+
+    /// Adds the raw detections of the last call to `found`, with class names and shapes.
+    fn name_detections(
+        &mut self,
+        request: &DetectRequest<'_>,
+        mut found: Detections,
+    ) -> Result<Detections, String> {
+        let detector = self.detectors.serving(request)?;
+        let (info, shapes) = (detector.info(), detector.shapes());
+        // A detector whose one class is no kind of object can't be filtered by kinds of objects.
+        let filter = request.class_filter.filter(|_| info.knows_classes);
+        for (i, raw) in self.raw.iter().enumerate() {
+            let class = class_name(request, info, raw);
+            if filter.is_some_and(|wanted| !wanted.iter().any(|w| **w == *class)) {
+                continue;
+            }
+            let mut extra = Extra::default();
+            match shapes.get(i) {
+                None => {}
+                // A mask without pixels is no object.
+                Some(Shape::Outline(outline)) if outline.is_empty() => continue,
+                Some(Shape::Outline(outline)) => {
+                    extra.mask = Some(Arc::new(Mask::Polygon(outline.clone())));
+                }
+                Some(Shape::Keypoints(points)) => extra.keypoints = Some(points.clone().into()),
+            }
+            // Not `new_box`: the detector is borrowed.
+            self.boxes += 1;
+            let id = DetectionId::Local {
+                stream: self.stream,
+                number: self.boxes,
+            };
+            let class_id = i64::try_from(raw.class_id).unwrap_or(i64::MAX);
+            found.boxes.push(Detection {
+                extra: (!shapes.is_empty()).then(|| Box::new(extra)),
+                ..Detection::new(raw.bbox, f64::from(raw.score), class_id, class, id)
+            });
+        }
+        Ok(found)
+    }
+}
+
+fn wrong_task(info: &DetectorInfo, wanted: Task) -> String {
+    format!(
+        "model {:?} is for {} and can't be used for {}",
+        info.model,
+        info.task.name(),
+        wanted.what()
+    )
+}
+
+fn class_name(request: &DetectRequest<'_>, info: &DetectorInfo, raw: &RawDetection) -> Arc<str> {
+    let described = request.described.and_then(|names| names.get(raw.class_id));
+    described
+        .map(|name| Arc::from(name.as_str()))
+        .or_else(|| info.labels.get(raw.class_id).cloned())
+        .unwrap_or_else(|| Arc::from(format!("class_{}", raw.class_id)))
+}

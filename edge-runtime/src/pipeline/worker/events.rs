@@ -1,0 +1,80 @@
+//! Events of a pipeline on their way to the recorder.
+
+use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_engine::rules::Change;
+
+use super::thread::{FrameMoment, WorkerThread};
+use crate::clock;
+use crate::pipeline::box_event::{BoxRecord, box_event};
+
+impl WorkerThread {
+    /// Sends changed events to the recorder, and begins the clips of new ones.
+    pub(super) fn send_changes(&mut self, changes: Vec<Change>, moment: Option<FrameMoment<'_>>) {
+        for change in changes {
+            if change.phase == Phase::New {
+                self.services.metrics.event(change.decision.verdict);
+            }
+            let moment = moment.filter(|_| change.phase == Phase::New);
+            self.send_change(change, moment);
+        }
+    }
+
+    fn send_change(&mut self, change: Change, moment: Option<FrameMoment<'_>>) {
+        let phase = change.phase;
+        let clip = moment.zip(change.clip).and_then(|(moment, wanted)| {
+            let clips = self.clips.as_mut()?;
+            Some(clips.begin(wanted, moment.at, moment.is_live))
+        });
+        let draft = Event {
+            schema: EVENT_SCHEMA,
+            id: change.id,
+            seq: EventSeq::default(),
+            boot_id: self.services.boot_id.to_string(),
+            mono_ms: clock::millis(self.services.started.elapsed()),
+            at: clock::wall(),
+            phase,
+            source: Some(self.spec.source.clone()),
+            pipeline: Some(self.spec.id.clone()),
+            severity: change.severity,
+            body: EventBody::Rule(Box::new(change.event)),
+            decision: change.decision,
+            evidence: change.evidence,
+            media: Vec::new(),
+            clip,
+            hash: String::new(),
+        };
+        // The clip reports to the journal, which must have the beginning of the event first.
+        let with_clip = draft.clip.is_some().then(|| draft.clone());
+        let pictures = moment.map(|moment| moment.pictures.clone());
+        if !self.services.recorder.record(draft, pictures) {
+            tracing::error!(pipeline = %self.spec.id, "the recorder has stopped; an event is lost");
+            return;
+        }
+        if let (Some(event), Some(moment), Some(clips)) = (with_clip, moment, &mut self.clips) {
+            clips.add_event(event, moment.at);
+        }
+        if phase == Phase::New {
+            self.shared.status.lock().events += 1;
+        }
+    }
+
+    /// Ends the events of failing steps, when no more frames are taken for now.
+    pub(super) fn end_step_failures(&mut self) {
+        let records = self.failures.end_all();
+        self.send_box_records(records);
+    }
+
+    /// Sends what the runtime observed in this pipeline to the recorder.
+    pub(super) fn send_box_records(&self, records: Vec<BoxRecord>) {
+        for record in records {
+            let services = &self.services;
+            let mut event = box_event(record, &services.boot_id, services.started);
+            event.source = Some(self.spec.source.clone());
+            event.pipeline = Some(self.spec.id.clone());
+            if !services.recorder.report(event) {
+                tracing::error!(pipeline = %self.spec.id, "the recorder has stopped; an event is lost");
+            }
+        }
+    }
+}

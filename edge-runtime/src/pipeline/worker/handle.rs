@@ -1,0 +1,336 @@
+//! The handle of a pipeline's thread: start, queries, pause and stop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use watchkeeper_contract::pipeline::{
+    PipelineResults, PipelineSpec, PipelineState, PipelineStatus, PipelineWarning,
+};
+use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::time::Wall;
+use watchkeeper_engine::workflow::RgbPixels;
+
+use super::services::Services;
+use super::status::{DesiredState, MAX_PARTS, Shared};
+use super::thread::WorkerThread;
+use crate::pipeline::checkpoint::{CheckpointData, Checkpointer, RestoredCheckpoint, Resume};
+use crate::pipeline::retention::recordings::Recording;
+use crate::pipeline::run::Run;
+use crate::thread::Thread;
+
+/// Pause between two checks in [`Worker::settle`].
+const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// The note of a pipeline that can't make events.
+const NO_RULES: &str = "no rules: no events";
+
+/// A pipeline and its thread.
+pub struct Worker {
+    spec: PipelineSpec,
+    pub(super) shared: Arc<Shared>,
+    detector: Option<String>,
+    rules: Vec<String>,
+    is_paused: AtomicBool,
+    stop_timeout: Duration,
+    thread: Thread,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker")
+            .field("spec", &self.spec.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// Starts the thread of `spec` over `run`, from a checkpoint if there is one. `recording` is
+    /// where the annotated video goes, if one is wanted.
+    ///
+    /// # Errors
+    /// When the system starts no thread.
+    pub fn spawn(
+        spec: PipelineSpec,
+        mut run: Run,
+        checkpoint: Option<RestoredCheckpoint>,
+        checkpointer: Checkpointer,
+        recording: Option<Recording>,
+        services: Services,
+    ) -> std::io::Result<Self> {
+        let counts = checkpoint
+            .and_then(|checkpoint| resume(&spec, &mut run, checkpoint))
+            .unwrap_or_default();
+        let detector = run.detector();
+        let rules = run.rule_names().to_vec();
+        let shared = Arc::new(Shared::new(spec.paused, &run, counts));
+        let stop_timeout = services.stop_timeout;
+        let body = WorkerThread::new(
+            spec.clone(),
+            Arc::clone(&shared),
+            run,
+            checkpointer,
+            recording,
+            services,
+        );
+        let thread = Thread::spawn(format!("pipe-{}", spec.id), move || {
+            body.run_catching_panics()
+        })?;
+        Ok(Self {
+            is_paused: AtomicBool::new(spec.paused),
+            spec,
+            shared,
+            detector,
+            rules,
+            stop_timeout,
+            thread,
+        })
+    }
+
+    /// The deployed specification.
+    #[must_use]
+    pub fn spec(&self) -> &PipelineSpec {
+        &self.spec
+    }
+
+    /// State, warnings and results.
+    #[must_use]
+    pub fn status(&self) -> PipelineStatus {
+        let results = self.results();
+        let warnings = self.warnings();
+        // With the current pause, so that editing and deploying this answer does not resume it.
+        let spec = PipelineSpec {
+            paused: self.is_paused(),
+            ..self.spec.clone()
+        };
+        let status = self.shared.status.lock();
+        PipelineStatus {
+            spec,
+            state: status.state.clone(),
+            since: status.since,
+            paused_until: None,
+            detector: self.detector.clone(),
+            rules: self.rules.clone(),
+            note: self.rules.is_empty().then(|| NO_RULES.to_owned()),
+            warnings,
+            window: self.shared.window.lock().clone(),
+            results,
+        }
+    }
+
+    /// The state without results.
+    #[must_use]
+    pub fn state(&self) -> PipelineState {
+        self.shared.status.lock().state.clone()
+    }
+
+    /// The internal error that ended the pipeline, a sentence without its end.
+    #[must_use]
+    pub fn internal_error(&self) -> Option<String> {
+        self.shared.internal_error.lock().clone()
+    }
+
+    /// Problems that do not stop the pipeline.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<PipelineWarning> {
+        self.shared.published.lock().warnings.clone()
+    }
+
+    /// Counts, at most one frame and one publishing interval old; complete once it is paused or has
+    /// ended.
+    #[must_use]
+    pub fn results(&self) -> PipelineResults {
+        let mut results = self.shared.published.lock().results.clone();
+        let status = self.shared.status.lock();
+        results.events = status.events;
+        results.counting_since = status.counting_since;
+        if let (Some(first), Some(last)) = (status.first_frame, status.last_frame) {
+            results.elapsed_s = last.saturating_duration_since(first).as_secs_f64();
+        }
+        results
+    }
+
+    /// The last processed frame, annotated if the workflow draws.
+    #[must_use]
+    pub fn latest_annotated(&self) -> Option<Arc<RgbPixels>> {
+        let latest = self.shared.latest.lock().clone();
+        latest.annotated.or(latest.clean).map(|pixels| pixels.rgb())
+    }
+
+    /// The file of a part of the annotated video, counted from 1; by default the last complete one.
+    ///
+    /// # Errors
+    /// [`Problem`] when the pipeline records no video, the part does not exist, or none is
+    /// complete.
+    pub fn recording(&self, part: Option<usize>) -> Result<PathBuf, Problem> {
+        if !self.spec.record {
+            return Err(Problem::new(
+                404,
+                ProblemCode::NotFound,
+                format!(
+                    "pipeline {:?} records no video; deploy it with \"record\": true",
+                    self.spec.id.as_str()
+                ),
+            ));
+        }
+        let parts = self.shared.video_parts.lock();
+        if parts.count() == 0 {
+            return Err(Problem::new(
+                409,
+                ProblemCode::NotReady,
+                "the video is complete when the pipeline has ended or is paused",
+            ));
+        }
+        parts.get(part).cloned().ok_or_else(|| {
+            let part = part.unwrap_or_default().to_string();
+            Problem::new(
+                404,
+                ProblemCode::NotFound,
+                format!(
+                    "there is no part {part}; {} parts are complete, counted from 1, and the last \
+                     {MAX_PARTS} can be downloaded",
+                    parts.count()
+                ),
+            )
+            .at("part", part)
+        })
+    }
+
+    /// Whether it takes frames, or would if there were any; false once it has ended or failed.
+    #[must_use]
+    pub fn wants_frames(&self) -> bool {
+        *self.shared.desired.lock() == DesiredState::Run
+    }
+
+    /// Whether it watched its source at that moment: it takes frames, or its source failed later.
+    #[must_use]
+    pub fn watched_at(&self, at: Instant) -> bool {
+        self.wants_frames()
+            || self
+                .shared
+                .lost_source
+                .lock()
+                .is_some_and(|lost| at <= lost)
+    }
+
+    /// Whether its source failed.
+    #[must_use]
+    pub fn has_lost_source(&self) -> bool {
+        self.shared.lost_source.lock().is_some()
+    }
+
+    /// Whether it ended in the middle of a recording; a restart would count the beginning twice.
+    #[must_use]
+    pub fn in_recording(&self) -> bool {
+        self.shared.in_recording.load(Ordering::Relaxed)
+    }
+
+    /// Whether it takes no more frames: it has ended, failed or was stopped. Its last events may
+    /// not be durable yet.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        matches!(
+            *self.shared.desired.lock(),
+            DesiredState::Stop | DesiredState::Finished
+        )
+    }
+
+    /// Takes no frames until [`Worker::resume`].
+    pub fn pause(&self) {
+        self.is_paused.store(true, Ordering::Relaxed);
+        self.shared.request(DesiredState::Pause);
+    }
+
+    /// Takes frames again.
+    pub fn resume(&self) {
+        self.is_paused.store(false, Ordering::Relaxed);
+        self.shared.request(DesiredState::Run);
+    }
+
+    /// Waits until the thread has paused or resumed as requested, at most `timeout`; usually not
+    /// longer than one frame.
+    pub fn settle(&self, timeout: Duration) {
+        let until = Instant::now() + timeout;
+        let is_settled = |state: &PipelineState| match state {
+            PipelineState::Starting | PipelineState::Running => !self.is_paused(),
+            PipelineState::Paused => self.is_paused(),
+            PipelineState::Ended | PipelineState::Failed { .. } => true,
+        };
+        while !is_settled(&self.state()) && Instant::now() < until {
+            std::thread::sleep(SETTLE_POLL_INTERVAL);
+        }
+    }
+
+    /// Whether a pause is requested; stays true after its end.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.is_paused.load(Ordering::Relaxed)
+    }
+
+    /// Requests the stop and returns at once, so that many pipelines can stop in parallel.
+    pub fn begin_stop(&self) {
+        self.shared.request(DesiredState::Stop);
+        // A hanging pipeline would hold up a recording for its other subscribers.
+        if let Some(leave) = self.shared.leave.lock().take() {
+            leave.now();
+        }
+    }
+
+    /// Stops the pipeline and waits for its thread: open events end and are durable. A hanging
+    /// thread is abandoned after [`Services::stop_timeout`].
+    pub fn stop(&self) {
+        self.stop_within(self.stop_timeout);
+    }
+
+    /// Stops the pipeline, waiting at most `timeout` for its thread.
+    pub fn stop_within(&self, timeout: Duration) {
+        self.begin_stop();
+        self.thread.join(timeout);
+    }
+}
+
+impl Drop for Worker {
+    /// Drop may run under a lock; a join that already timed out is not repeated.
+    fn drop(&mut self) {
+        self.begin_stop();
+        self.thread.join_once(self.stop_timeout);
+    }
+}
+
+/// Resumes `run` from a checkpoint, and returns when its counts began and its number of events.
+fn resume(
+    spec: &PipelineSpec,
+    run: &mut Run,
+    checkpoint: RestoredCheckpoint,
+) -> Option<(Option<Wall>, u64)> {
+    let pipeline = &spec.id;
+    let data = match checkpoint.resume {
+        Resume::Data(data) => data,
+        Resume::Elapsed(elapsed) => {
+            let elapsed_s = elapsed.as_secs();
+            tracing::info!(%pipeline, elapsed_s, "counting from zero; the watch time continues");
+            run.resume_elapsed(elapsed, checkpoint.away);
+            return None;
+        }
+    };
+    let CheckpointData {
+        counting_since,
+        events,
+        run: state,
+    } = data;
+    match run.restore(state, checkpoint.away) {
+        Ok(restarts) => {
+            let away_s = checkpoint.away.map(|away| away.as_secs());
+            tracing::info!(%pipeline, away_s, "resumed from the checkpoint");
+            for step in restarts {
+                tracing::warn!(%pipeline, what = step.what, why = step.why, "restarted from zero");
+            }
+            Some((counting_since, events))
+        }
+        Err(error) => {
+            tracing::warn!(%pipeline, %error, "can't restore the checkpoint; counting from zero");
+            None
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! The parts of the runtime that every pipeline thread uses.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use watchkeeper_contract::id::SourceId;
+
+use crate::capture::mailbox::FrameReceiver;
+use crate::journal::media::MediaStore;
+use crate::metrics::Metrics;
+use crate::pipeline::recorder::Recorder;
+
+/// Longest wait for a pipeline to stop: its frame, its video
+/// ([`FINISH_WITHIN`](crate::media::video::FINISH_WITHIN)) and its last events.
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(40);
+
+/// Finds sources by name; implemented by the manager, so that a replaced source is found again.
+pub trait Subscribe: Send + Sync {
+    /// Subscribes to `source`; `None` while it does not exist.
+    fn subscribe(&self, source: &SourceId) -> Option<FrameReceiver>;
+}
+
+/// Parts of the runtime for a pipeline thread.
+#[derive(Clone)]
+pub struct Services {
+    pub sources: Arc<dyn Subscribe>,
+    /// Makes events durable.
+    pub recorder: Recorder,
+    /// Stores the clips of events.
+    pub media: Arc<MediaStore>,
+    pub metrics: Arc<Metrics>,
+    /// Identity of this run of the runtime.
+    pub boot_id: Arc<str>,
+    /// When the runtime started.
+    pub started: Instant,
+    /// Longest wait for the pipeline to stop, usually [`STOP_TIMEOUT`].
+    pub stop_timeout: Duration,
+}
+
+impl std::fmt::Debug for Services {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Services")
+            .field("boot_id", &self.boot_id)
+            .finish_non_exhaustive()
+    }
+}

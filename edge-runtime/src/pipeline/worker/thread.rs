@@ -1,0 +1,417 @@
+//! The thread of a pipeline: takes frames, runs them through the workflow, hands out the results.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
+use watchkeeper_vision::frame::Frame;
+
+use super::preview_window::PreviewWindow;
+use super::services::Services;
+use super::status::{DesiredState, Latest, Published, Shared};
+use super::step_failures::{FailedStepRun, StepFailures};
+use crate::capture::mailbox::{FrameReceiver, Recv};
+use crate::clock;
+use crate::media::video::VideoWriter;
+use crate::pipeline::checkpoint::{CheckpointData, Checkpointer};
+use crate::pipeline::clips::Clips;
+use crate::pipeline::recorder::{FlushResult, Pictures};
+use crate::pipeline::retention::recordings::Recording;
+use crate::pipeline::run::{FrameOutcome, Run};
+use crate::thread::said;
+
+/// Longest wait for a frame before the desired state is checked again.
+const FRAME_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Longest absence of a source while it is replaced.
+const MAX_SOURCE_ABSENCE: Duration = Duration::from_secs(30);
+
+/// Longest wait of a stopped pipeline for its last events to be durable.
+const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// Interval of the warning that the last events are not durable yet.
+const FLUSH_WARNING_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Interval of publishing results, which allocates.
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The state of a pipeline that ended while the disk refused its events.
+const NOT_STORED: &str = "the pipeline has ended, but its last events could not be stored; see the health of the runtime";
+
+/// Name in metrics of the time from a frame's arrival to its processing.
+const STAGE_WAIT: &str = "wait";
+
+/// Name in metrics of the whole time spent on a frame.
+const STAGE_ALL: &str = "pipeline";
+
+/// Why the thread ends.
+enum ThreadEnd {
+    SourceEnded,
+    /// The requested duration has passed.
+    TimeOver,
+    /// The source can't come back.
+    SourceFailed(String),
+    Stopped,
+}
+
+/// When and in which pictures something happened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FrameMoment<'f> {
+    pub(super) pictures: &'f Pictures,
+    /// Source time of the frame.
+    pub(super) at: Duration,
+    /// Whether a camera shows it now.
+    pub(super) is_live: bool,
+}
+
+pub(super) struct WorkerThread {
+    pub(super) spec: PipelineSpec,
+    pub(super) shared: Arc<Shared>,
+    run: Run,
+    checkpointer: Checkpointer,
+    /// When results were last published.
+    published: Option<Instant>,
+    pub(super) services: Services,
+    pub(super) video: Option<VideoWriter>,
+    /// Clips of its events, if a rule wants them.
+    pub(super) clips: Option<Clips>,
+    pub(super) window: PreviewWindow,
+    pub(super) failures: StepFailures,
+    /// Where the parts of the annotated video go; each pause ends one.
+    pub(super) recording: Option<Recording>,
+}
+
+impl WorkerThread {
+    pub(super) fn new(
+        spec: PipelineSpec,
+        shared: Arc<Shared>,
+        run: Run,
+        checkpointer: Checkpointer,
+        recording: Option<Recording>,
+        services: Services,
+    ) -> Self {
+        let window = PreviewWindow::new(spec.id.clone(), spec.show, Arc::clone(&shared.window));
+        let clips = run.pre_roll_s().map(|pre_roll_s| {
+            let (media, recorder) = (Arc::clone(&services.media), services.recorder.clone());
+            let metrics = Arc::clone(&services.metrics);
+            Clips::new(pre_roll_s, media, recorder, metrics, services.started)
+        });
+        Self {
+            spec,
+            shared,
+            run,
+            checkpointer,
+            published: None,
+            services,
+            video: None,
+            clips,
+            window,
+            failures: StepFailures::default(),
+            recording,
+        }
+    }
+
+    /// Runs the pipeline; a panic ends it with a message and ends its events.
+    pub(super) fn run_catching_panics(mut self) {
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.main())) else {
+            return;
+        };
+        let why = format!("an internal error ended this pipeline ({})", said(&*panic));
+        self.mark_finished();
+        // The saved state may contain the cause; the elapsed time can't.
+        self.checkpointer.save_failed(self.run.elapsed());
+        tracing::error!(pipeline = %self.spec.id, "an internal error ended the pipeline; other pipelines continue");
+        let message = format!("{why}; please report it with the log");
+        *self.shared.internal_error.lock() = Some(why);
+        self.shared.set_state(PipelineState::Failed { message });
+        // The run may be in any state. An event that does not end now is ended at the next start.
+        if catch_unwind(AssertUnwindSafe(|| self.shut_down())).is_err() {
+            tracing::error!(pipeline = %self.spec.id, "could not end the events of the failed pipeline");
+        }
+    }
+
+    fn main(&mut self) {
+        let end = self.take_frames();
+        match end {
+            // Before visits and events end: the next process may resume them.
+            ThreadEnd::Stopped => self.save_checkpoint(),
+            ThreadEnd::TimeOver => self.checkpointer.mark_finished(&self.spec),
+            ThreadEnd::SourceEnded => self.checkpointer.remove(),
+            // Without a frame, the earlier checkpoint stays valid.
+            ThreadEnd::SourceFailed(_) if !self.run.has_seen() => {}
+            ThreadEnd::SourceFailed(_) => self.checkpointer.save_failed(self.run.elapsed()),
+        }
+        let is_stored = self.shut_down();
+        let state = match end {
+            ThreadEnd::SourceFailed(message) => PipelineState::Failed { message },
+            ThreadEnd::SourceEnded | ThreadEnd::TimeOver | ThreadEnd::Stopped if is_stored => {
+                PipelineState::Ended
+            }
+            ThreadEnd::SourceEnded | ThreadEnd::TimeOver | ThreadEnd::Stopped => {
+                PipelineState::Failed {
+                    message: NOT_STORED.to_owned(),
+                }
+            }
+        };
+        tracing::info!(pipeline = %self.spec.id, ?state, "pipeline ended");
+        self.shared.set_state(state);
+    }
+
+    /// Sets the desired state to finished: no frames are taken any more.
+    fn mark_finished(&self) {
+        let in_recording = self.run.plays_recording();
+        let shared = &self.shared;
+        shared.in_recording.store(in_recording, Ordering::Relaxed);
+        let mut desired = shared.desired.lock();
+        if *desired != DesiredState::Stop {
+            *desired = DesiredState::Finished;
+        }
+    }
+
+    /// Ends events, clips and the video. Returns false when the last events could not be stored.
+    fn shut_down(&mut self) -> bool {
+        self.mark_finished();
+        let changes = self.run.finish(&mut EventId::generate);
+        self.send_changes(changes, None);
+        self.end_step_failures();
+        if let Some(recording) = &mut self.recording {
+            recording.end();
+        }
+        self.finish_clips_and_video();
+        self.publish();
+        self.window.close();
+        self.flush()
+    }
+
+    fn take_frames(&mut self) -> ThreadEnd {
+        let mut gone_since = None;
+        loop {
+            match self.wait_while_paused() {
+                DesiredState::Run => {}
+                DesiredState::Pause => {
+                    gone_since = None;
+                    continue;
+                }
+                DesiredState::Stop | DesiredState::Finished => return ThreadEnd::Stopped,
+            }
+            let Some(receiver) = self.services.sources.subscribe(&self.spec.source) else {
+                // A watched source can't be deleted, so a replacement is on its way.
+                let since = *gone_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > MAX_SOURCE_ABSENCE {
+                    let message = format!("its source {} no longer exists", self.spec.source);
+                    return ThreadEnd::SourceFailed(message);
+                }
+                std::thread::sleep(FRAME_TIMEOUT);
+                continue;
+            };
+            gone_since = None;
+            *self.shared.leave.lock() = Some(receiver.leaving());
+            let end = self.take_from(&receiver);
+            drop(receiver);
+            if let Some(end) = end {
+                return end;
+            }
+            self.save_checkpoint();
+            self.end_step_failures();
+            self.finish_clips_and_video();
+            if *self.shared.desired.lock() == DesiredState::Pause && !self.flush() {
+                tracing::warn!(pipeline = %self.spec.id, "paused with events that are not durable");
+            }
+        }
+    }
+
+    /// Waits until all events are durable or another state is wanted. Returns false when they are
+    /// not durable.
+    fn flush(&self) -> bool {
+        let desired = *self.shared.desired.lock();
+        let (mut warned, mut stop_requested) = (Instant::now(), None);
+        let recorder = &self.services.recorder;
+        loop {
+            match recorder.flush(Some(&self.spec.id), FRAME_TIMEOUT) {
+                FlushResult::Durable => return true,
+                FlushResult::NotYet => {}
+                FlushResult::Lost => {
+                    tracing::error!(pipeline = %self.spec.id, "the last events are lost");
+                    return false;
+                }
+            }
+            if warned.elapsed() >= FLUSH_WARNING_INTERVAL {
+                warned = Instant::now();
+                tracing::warn!(pipeline = %self.spec.id, "the last events are not durable yet");
+            }
+            let now = *self.shared.desired.lock();
+            let gives_up = match now {
+                DesiredState::Stop => {
+                    let since = stop_requested.get_or_insert_with(Instant::now);
+                    since.elapsed() >= FINAL_FLUSH_TIMEOUT
+                }
+                DesiredState::Run | DesiredState::Pause | DesiredState::Finished => now != desired,
+            };
+            if gives_up {
+                return false;
+            }
+        }
+    }
+
+    fn save_checkpoint(&mut self) {
+        let Some(run) = self.run.save() else {
+            return;
+        };
+        let status = self.shared.status.lock();
+        let (counting_since, events) = (status.counting_since, status.events);
+        drop(status);
+        self.checkpointer.save(CheckpointData {
+            counting_since,
+            events,
+            run,
+        });
+    }
+
+    fn publish(&mut self) {
+        *self.shared.published.lock() = Published::of(&self.run, self.recording.as_ref());
+        self.published = Some(Instant::now());
+    }
+
+    fn publish_when_due(&mut self) {
+        if self
+            .published
+            .is_none_or(|at| at.elapsed() >= PUBLISH_INTERVAL)
+        {
+            self.publish();
+        }
+    }
+
+    /// Waits while the pipeline is paused, and returns the desired state.
+    fn wait_while_paused(&mut self) -> DesiredState {
+        let shared = Arc::clone(&self.shared);
+        let mut desired = shared.desired.lock();
+        if *desired == DesiredState::Pause {
+            self.publish();
+            self.shared.set_state(PipelineState::Paused);
+            let changed = &self.shared.desired_changed;
+            changed.wait_while(&mut desired, |d| *d == DesiredState::Pause);
+        }
+        if *desired == DesiredState::Run {
+            let is_new = self.shared.status.lock().first_frame.is_none();
+            let state = if is_new {
+                PipelineState::Starting
+            } else {
+                PipelineState::Running
+            };
+            self.shared.set_state(state);
+        }
+        *desired
+    }
+
+    /// Takes frames until another state is wanted; `Some` ends the pipeline.
+    fn take_from(&mut self, receiver: &FrameReceiver) -> Option<ThreadEnd> {
+        while *self.shared.desired.lock() == DesiredState::Run {
+            match receiver.recv(FRAME_TIMEOUT) {
+                Recv::Frame(frame) => {
+                    if self.process_frame(&frame) {
+                        return Some(ThreadEnd::TimeOver);
+                    }
+                }
+                Recv::Timeout => {
+                    if let Some(clips) = &mut self.clips {
+                        clips.idle(Instant::now());
+                    }
+                }
+                Recv::Ended => return Some(ThreadEnd::SourceEnded),
+                Recv::Failed { message, .. } => {
+                    *self.shared.lost_source.lock() = Some(Instant::now());
+                    return Some(ThreadEnd::SourceFailed(message));
+                }
+                Recv::Closed => return None,
+            }
+        }
+        None
+    }
+
+    /// Processes one frame. Returns true when it was the last one wanted.
+    fn process_frame(&mut self, frame: &Frame) -> bool {
+        let began = Instant::now();
+        let local = clock::local(frame.wall);
+        let mut outcome = self.run.process(frame, local, &mut EventId::generate);
+        let (is_last, at) = (outcome.is_last, outcome.at);
+        let output_began = Instant::now();
+        if let Some(clips) = &mut self.clips {
+            clips.see(frame, at);
+        }
+        if !outcome.processed {
+            self.finish_due_clips(at);
+            return is_last;
+        }
+        let pictures = Pictures {
+            clean: Arc::clone(&outcome.clean),
+            annotated: outcome.annotated.take(),
+        };
+        let moment = FrameMoment {
+            pictures: &pictures,
+            at,
+            is_live: !frame.recorded,
+        };
+        let changes = std::mem::take(&mut outcome.changes);
+        self.send_changes(changes, Some(moment));
+        self.finish_due_clips(at);
+        self.draw(frame, &pictures);
+        *self.shared.latest.lock() = Latest {
+            clean: Some(pictures.clean),
+            annotated: pictures.annotated,
+        };
+        for (stage, spent) in self.run.finish_frame(output_began.elapsed()) {
+            self.services.metrics.stage(stage.name(), spent);
+        }
+        self.report_inferences_and_failures(&outcome);
+        self.publish_when_due();
+        if self.checkpointer.is_due(Instant::now()) {
+            self.save_checkpoint();
+        }
+        self.update_status(frame, began);
+        is_last
+    }
+
+    /// Counts inferences and failed steps, and reports steps that keep failing.
+    fn report_inferences_and_failures(&mut self, outcome: &FrameOutcome) {
+        let metrics = &self.services.metrics;
+        for (model, spent) in &outcome.inferences {
+            metrics.inference(model, *spent);
+        }
+        for failure in &outcome.failures {
+            metrics.step_error(&self.spec.id, &failure.step);
+        }
+        let failed: Vec<FailedStepRun<'_>> = outcome
+            .failures
+            .iter()
+            .map(|failure| FailedStepRun {
+                step: &failure.step,
+                message: &failure.message,
+                calls: failure.calls,
+            })
+            .collect();
+        let skipped = &outcome.skipped_steps;
+        let records = self
+            .failures
+            .observe(outcome.at, &failed, skipped, &mut EventId::generate);
+        self.send_box_records(records);
+    }
+
+    fn update_status(&self, frame: &Frame, began: Instant) {
+        let done = Instant::now();
+        let spent = done.saturating_duration_since(began);
+        let waited = began.saturating_duration_since(frame.arrived);
+        self.services.metrics.stage(STAGE_WAIT, waited);
+        self.services.metrics.stage(STAGE_ALL, spent);
+        let mut status = self.shared.status.lock();
+        status.last_frame = Some(done);
+        if status.first_frame.is_none() {
+            status.first_frame = Some(began);
+            status.counting_since.get_or_insert_with(clock::wall);
+            status.state = PipelineState::Running;
+            status.since = clock::wall();
+        }
+    }
+}
