@@ -200,7 +200,7 @@ fn a_refused_write_gives_no_number_away() {
     let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
     store.writes.blow_at(1);
     assert!(journal.append(infos(3)).is_err());
-    store.writes.mend();
+    store.writes.repair();
     assert_eq!(journal.append(infos(1)).unwrap()[0].seq, EventSeq(1));
     verify(Some(Hash::ZERO), &everything(&journal)).unwrap();
 }
@@ -548,8 +548,8 @@ proptest! {
             if let Ok(done) = journal.append((0..n).map(|_| event(severity)).collect()) {
                 acknowledged.extend(done.iter().map(|e| (e.seq.0, e.id)));
             }
-            store.writes.mend();
-            store.syncs.mend();
+            store.writes.repair();
+            store.syncs.repair();
         }
         prop_assert!(acknowledged.windows(2).all(|w| w[0].0 < w[1].0), "{acknowledged:?}");
         let all: BTreeMap<u64, EventId> =

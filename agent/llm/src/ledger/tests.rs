@@ -268,7 +268,7 @@ fn a_call_that_can_t_be_written_down_is_not_made() {
     let bench = Bench::new(limits());
     bench.store.syncs.blow_at(1);
     assert!(matches!(bench.reserve(CENT), Err(LedgerError::Store(_))));
-    bench.store.syncs.mend();
+    bench.store.syncs.repair();
     assert_eq!(bench.report().day, Money::ZERO);
 }
 

@@ -613,7 +613,7 @@ mod tests {
             let words = format!("{before} {written} {after}");
             let hidden = said(&words).unwrap_or(words);
             prop_assert!(!hidden.contains(&secret), "{hidden}");
-            // A second time changes nothing.
+            // Applied twice, it changes nothing more.
             prop_assert_eq!(said(&hidden), None);
         }
     }

@@ -1,7 +1,7 @@
-//! Request bodies, names in paths and numbers in queries, read so that a refusal says which field, which value and
-//! what would be accepted.
+//! Request bodies, names in paths and numbers in queries.
 //!
-//! Invariant: what a refusal repeats of a request has no credentials in it, wherever the address with them stood.
+//! A refusal names the field, the value and what would be accepted. Whatever it repeats of a
+//! request has no credentials in it.
 
 use std::error::Error;
 use std::str::FromStr;
@@ -24,18 +24,19 @@ use crate::refusal::Refusal;
 /// Longest value that a refusal repeats, in characters.
 const SHOWN: usize = 120;
 
-/// A body as it came, or why it did not.
+/// A body, or why it did not come.
 pub type Body = Result<Bytes, BytesRejection>;
 
 /// Reads a JSON body of any shape, of at most [`MAX_BODY`](crate::MAX_BODY) bytes.
 ///
 /// # Errors
-/// When it is too large, did not come or is no JSON.
+/// When it is too large, did not come or is not JSON.
 pub fn json(body: Body) -> Result<Value, Refusal> {
     json_up_to(body, crate::MAX_BODY)
 }
 
-/// Reads a JSON body that holds a definition of a workflow, of at most [`MAX_DEFINITION_BODY`](crate::MAX_DEFINITION_BODY) bytes.
+/// Reads a JSON body with the definition of a workflow, of at most
+/// [`MAX_DEFINITION_BODY`](crate::MAX_DEFINITION_BODY) bytes.
 ///
 /// # Errors
 /// As [`json`].
@@ -46,7 +47,7 @@ pub fn with_definition(body: Body) -> Result<Value, Refusal> {
 /// Reads a JSON body of a route that takes `most` bytes.
 ///
 /// # Errors
-/// When it is too large, did not come or is no JSON.
+/// When it is too large, did not come or is not JSON.
 pub fn json_up_to(body: Body, most: usize) -> Result<Value, Refusal> {
     let bytes = body.map_err(|rejection| {
         if is_stalled(&rejection) {
@@ -72,13 +73,13 @@ pub fn json_up_to(body: Body, most: usize) -> Result<Value, Refusal> {
         }
     })?;
     if bytes.is_empty() {
-        return Err(Refusal::invalid("a JSON body is needed and none came"));
+        return Err(Refusal::invalid("a JSON body is required; none was sent"));
     }
     serde_json::from_slice(&bytes)
         .map_err(|error| Refusal::invalid(format!("the body is not JSON: {error}")))
 }
 
-/// Whether a body did not come because its client stopped sending it.
+/// Returns whether the client stopped sending the body.
 fn is_stalled(rejection: &BytesRejection) -> bool {
     let mut error: Option<&(dyn Error + 'static)> = Some(rejection);
     while let Some(cause) = error {
@@ -115,7 +116,7 @@ pub fn read_named<T: DeserializeOwned>(mut value: Value, id: &str) -> Result<T, 
                     other => shown(None, other),
                 };
                 let mut refusal = Refusal::invalid(format!(
-                    "the body is about {given:?} and the path about {id:?}; they must name the same"
+                    "the body names {given:?} and the path {id:?}; they must be equal"
                 ))
                 .at("id", given);
                 refusal.0.allowed = vec![id.to_owned()];
@@ -159,20 +160,20 @@ where
 /// Reads a whole number from a query or header; absent means `default`.
 ///
 /// # Errors
-/// For what is none.
+/// When it is not a whole number.
 pub fn number(field: &str, text: Option<&str>, default: u64) -> Result<u64, Refusal> {
     text.map_or(Ok(default), |text| {
         text.parse().map_err(|_| {
-            Refusal::invalid(format!("{field} must be a whole number from 0 on"))
+            Refusal::invalid(format!("{field} must be a whole number of 0 or more"))
                 .at(field, clip(text))
         })
     })
 }
 
-/// As [`number`], from the first to the second of `range`.
+/// Reads a number like [`number`], within `range`, both ends included.
 ///
 /// # Errors
-/// For what is none, and what is out of range.
+/// When it is not a whole number, or out of range.
 pub fn number_within(
     field: &str,
     text: Option<&str>,
@@ -205,7 +206,7 @@ fn explain(body: &Value, error: &serde_path_to_error::Error<serde_json::Error>) 
                 name = Some(key.as_str());
                 found = found.and_then(|v| v.get(key));
             }
-            // Not a part of the document: the variant is named in the message.
+            // The message names the variant.
             Segment::Enum { .. } | Segment::Unknown => {}
         }
     }
@@ -223,7 +224,7 @@ fn explain(body: &Value, error: &serde_path_to_error::Error<serde_json::Error>) 
         push(&mut field, unknown);
         name = Some(unknown);
     }
-    // It repeats the text that it is about, too.
+    // The message repeats the text that it is about.
     let about = found.and_then(Value::as_str).into_iter();
     for text in about.chain(unknown.as_deref()) {
         said = without(text, said);
@@ -264,17 +265,17 @@ fn quoted(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// What the field `name` holds, as a refusal repeats it.
+/// Formats what the field `name` holds for a refusal.
 fn shown(name: Option<&str>, value: &Value) -> String {
     clip(&redact::json(name, value).to_string())
 }
 
-/// The message about `text`; where that holds a credential, the message's own words without it.
+/// Removes credentials from a message about `text`.
 fn without(text: &str, message: String) -> String {
     if redact::uri(text) == text {
         return message;
     }
-    let hidden = "what stands here holds a credential and is not accepted";
+    let hidden = "this value holds a credential and is not accepted";
     match message.rsplit_once(", expected ") {
         Some((_, expected)) => format!("{hidden}, expected {expected}"),
         None => hidden.to_owned(),
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_word_is_shown_with_the_words_that_are_accepted() {
+    fn wrong_word_is_shown_with_accepted_ones() {
         let problem = refused::<SourceSpec>(json!({"id": "s", "uri": "demo:", "pace": "quick"}));
         assert_eq!(problem.field.as_deref(), Some("pace"));
         assert_eq!(problem.value.as_deref(), Some("\"quick\""));
@@ -325,14 +326,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_name_deep_inside_is_shown_with_its_place() {
+    fn bad_name_deep_inside_is_shown_with_its_path() {
         let problem = refused::<SourceSpec>(json!({"id": "A B", "uri": "demo:"}));
         assert_eq!(problem.field.as_deref(), Some("id"));
         assert!(problem.detail.contains("not a valid name"), "{problem:?}");
     }
 
     #[test]
-    fn no_refusal_repeats_a_credential_wherever_the_address_stood() {
+    fn no_refusal_repeats_a_credential() {
         let uri = "rtsp://admin:hunter2@cam/live";
         let long = format!("rtsp://admin:hunter2{}@cam/live", "x".repeat(200));
         let bodies = [
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_in_the_path_stands_for_the_one_in_the_body() {
+    fn name_in_path_replaces_the_one_in_body() {
         let spec: SourceSpec = read_named(json!({"uri": "demo:"}), "gate").unwrap();
         assert_eq!(spec.id.as_str(), "gate");
         let refused = read_named::<SourceSpec>(json!({"id": "yard", "uri": "demo:"}), "gate");

@@ -1,7 +1,7 @@
-//! How long the body of a request may take to come.
+//! Timeouts of request bodies.
 //!
-//! Owns the body as a handler reads it. Invariant: whoever reads it is answered: by a byte within [`IDLE`], by its end within [`WHOLE`], or by
-//! [`Stalled`]. So no client holds a place that was taken to read its body for longer than that, by not sending it.
+//! Owns the body as a handler reads it. A reader waits at most [`IDLE`] for a byte and [`WHOLE`]
+//! for the end, then gets [`Stalled`]. A client that stops sending holds no place longer than that.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -12,10 +12,10 @@ use axum::body::HttpBody;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// How long nothing of a body may come.
+/// Longest pause within a body.
 pub const IDLE: Duration = Duration::from_secs(10);
 
-/// How long a body may take in all: 32 MiB over a line of 2 Mbit/s.
+/// Longest time for a whole body: 32 MiB over a line of 2 Mbit/s.
 pub const WHOLE: Duration = Duration::from_secs(135);
 
 /// A body that did not come in time.
@@ -23,17 +23,17 @@ pub const WHOLE: Duration = Duration::from_secs(135);
 #[error("the body did not come in time")]
 pub struct Stalled;
 
-/// A body that is not waited for without end.
+/// A body with deadlines.
 pub(crate) struct TimedBody<B> {
     body: B,
     deadlines: BodyDeadlines,
-    /// When all of it has to be there; set when it is first read.
+    /// Deadline of the whole body; set when it is first read.
     until: Option<Instant>,
     /// Runs while nothing comes.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-/// How long it is waited for.
+/// Timeouts of a body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyDeadlines {
     pub(crate) idle: Duration,

@@ -1,15 +1,14 @@
-//! How a daemon serves HTTP and JSON: the Unix socket, bodies that are read with care, streams of events, refusals of one shape, descriptions.
+//! HTTP and JSON as both daemons serve it: the Unix socket, bodies, server-sent events, refusals,
+//! API descriptions.
 //!
-//! Both daemons have an API of their own; what both do the same way is here, so that a client that knows one knows the other.
+//! - Every refusal, of the router too, is a [`Problem`](watchkeeper_contract::problem::Problem) as
+//!   JSON with field, value and remedy.
+//! - A refusal repeats no credentials of the request.
+//! - A client that stops in the middle of a request, or sends none, times out. The number of
+//!   connections is bounded.
+//! - A socket never has wider permissions than asked for, and is never taken from a living server.
 //!
-//! Invariants:
-//! - every refusal, of the router's too, is a [`Problem`](watchkeeper_contract::problem::Problem) as JSON that names field, value and remedy where
-//!   there is one;
-//! - what a refusal repeats of a request has no credentials in it;
-//! - a client that stops in the middle of a request, or asks for nothing, is not waited for without end; there is a most of connections;
-//! - a socket never has a wider permission than it was asked for, and is never taken from a living server.
-//!
-//! Not here: any route, and who may use it.
+//! Not here: routes, and who may use them.
 
 pub mod body;
 pub mod deadlines;
@@ -26,13 +25,14 @@ use watchkeeper_config::bounded;
 pub use refusal::Refusal;
 pub use socket::{Server, SocketError};
 
-/// Largest body of a request that brings neither pictures nor a definition of a workflow, in bytes.
+/// Largest body of a request without pictures and workflow definitions, in bytes.
 pub const MAX_BODY: usize = 1 << 20;
 
-/// Largest body that holds a definition of a workflow, in bytes: one as long as a file of it may be, and as much around it as any other request has.
+/// Largest body with the definition of a workflow, in bytes: the largest definition file and as
+/// much around it as any other request.
 pub const MAX_DEFINITION_BODY: usize = bounded::MAX_BYTES as usize + MAX_BODY;
 
-/// Ready when the server shuts down, or is gone without having said so.
+/// Waits until the server shuts down or is dropped.
 pub async fn closed(mut closing: watch::Receiver<bool>) {
     while !*closing.borrow_and_update() {
         if closing.changed().await.is_err() {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 use utoipa::openapi::OpenApi;
 
-/// A description as JSON, in which every operation may also be refused with a problem. Its components have to name the schema `Problem`.
+/// Converts a description to JSON and adds a problem as the default answer of every operation. Its
+/// components have to name the schema `Problem`.
 ///
 /// # Panics
 /// Never with the routes of a build; a test makes each document.

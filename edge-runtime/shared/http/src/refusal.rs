@@ -1,4 +1,4 @@
-//! Refusals on the wire: one JSON shape with the right status, whoever refuses.
+//! Refusals as HTTP answers: one JSON shape with the right status.
 
 use axum::Json;
 use axum::extract::Request;
@@ -12,12 +12,12 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 pub struct Refusal(pub Box<Problem>);
 
 impl Refusal {
-    /// A refusal with nothing but its kind and sentence.
+    /// Makes a refusal of a kind and a sentence.
     pub fn new(status: StatusCode, code: ProblemCode, detail: impl Into<String>) -> Self {
         Self(Box::new(Problem::new(status.as_u16(), code, detail)))
     }
 
-    /// Something in the request can't be read.
+    /// Makes the refusal of an unreadable request.
     pub fn invalid(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ProblemCode::InvalidRequest, detail)
     }
@@ -47,12 +47,12 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// As much is under way as there may be.
+/// Makes the refusal of a request beyond a limit.
 pub fn full(detail: impl Into<String>) -> Refusal {
     Refusal::new(StatusCode::TOO_MANY_REQUESTS, ProblemCode::Limit, detail)
 }
 
-/// Something broke that should not; the log says more.
+/// Makes the refusal for an error inside the daemon; the log has the details.
 pub fn internal() -> Refusal {
     Refusal::new(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -61,7 +61,7 @@ pub fn internal() -> Refusal {
     )
 }
 
-/// What a router answers to a path that it does not know.
+/// Answers a path that the router does not know.
 pub async fn unknown_route(method: Method, uri: Uri) -> Refusal {
     Refusal::new(
         StatusCode::NOT_FOUND,
@@ -73,7 +73,7 @@ pub async fn unknown_route(method: Method, uri: Uri) -> Refusal {
     )
 }
 
-/// What a router answers to a method that a path does not take.
+/// Answers a method that a path does not take.
 pub async fn wrong_method(request: Request) -> Refusal {
     Refusal::new(
         StatusCode::METHOD_NOT_ALLOWED,

@@ -1,7 +1,8 @@
-//! The rest of the body of a request that is refused, for its size or before anybody looked at it: read and dropped before the answer.
+//! Reads and drops the rest of a refused request's body before the answer.
 //!
-//! A client that is still sending when a connection is closed sees a broken pipe, and often not the refusal that was sent before. Owns the body of a request
-//! together with its handler. Invariant: no more than [`MOST`] bytes are dropped, within the deadlines of the body; beyond that the connection breaks.
+//! A client that is still sending when its connection is closed sees a broken pipe and often not
+//! the refusal. Owns the body of a request together with its handler. At most [`MAX_DISCARDED`]
+//! bytes are dropped, within the body's deadlines; beyond that the connection breaks.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -11,10 +12,10 @@ use std::task::{Context, Poll};
 use axum::body::HttpBody;
 use hyper::body::{Buf as _, Frame, SizeHint};
 
-/// Most bytes that are dropped: some of the largest body that a route takes.
-const MOST: usize = 64 << 20;
+/// Most bytes dropped of one body: a multiple of the largest that a route takes.
+const MAX_DISCARDED: usize = 64 << 20;
 
-/// A body that its handler reads, and whoever serves the connection after it.
+/// A body shared by its handler and the connection.
 pub(crate) struct HeldBody<B>(Arc<Mutex<B>>);
 
 impl<B> Clone for HeldBody<B> {
@@ -32,9 +33,9 @@ impl<B: HttpBody + Unpin> HeldBody<B> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what is left of it and drops it.
+    /// Reads the rest of the body and drops it.
     pub(crate) async fn discard(&self) {
-        let mut left = MOST;
+        let mut left = MAX_DISCARDED;
         loop {
             let next = poll_fn(|context| Pin::new(&mut *self.lock()).poll_frame(context)).await;
             let Some(Ok(frame)) = next else {

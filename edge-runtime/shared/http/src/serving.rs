@@ -1,8 +1,9 @@
-//! Connections: taken, served one by one, and ended.
+//! Connections of a listener: accepted, served, ended.
 //!
-//! Owns every open connection of a listener. Invariants: there are never more than [`MAX_CONNECTIONS`]; one that asks for nothing within
-//! [`HEAD`] is closed; the body of a request is waited for as [`crate::deadlines`] says; when the listener closes, streams have to end by
-//! themselves and other requests get [`DRAIN`] to finish.
+//! - There are never more than [`MAX_CONNECTIONS`].
+//! - A connection without a request within [`HEAD`] is closed.
+//! - A request's body has the deadlines of [`crate::deadlines`].
+//! - When the listener closes, streams end by themselves; other requests get [`DRAIN`] to finish.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,18 +28,19 @@ use crate::closed;
 use crate::deadlines::{BodyDeadlines, TimedBody};
 use crate::rest::HeldBody;
 
-/// Most connections of one listener. The next one waits in the system's queue until one of them ends: more than all who may be at work, follow a stream and
-/// be sent a file, and few enough that descriptors are left for cameras and files.
+/// Most connections of one listener; further ones wait in the system's queue.
+///
+/// More than all requests, streams and file transfers at work, and few enough to leave descriptors
+/// for cameras and files.
 pub const MAX_CONNECTIONS: usize = 256;
 
-/// How long a client may take for the head of a request, from the moment at which it could send one. So it is also how long a connection may rest between
-/// two requests: a client opens another one.
+/// Timeout for the head of a request. Also the longest pause between two requests of a connection.
 pub const HEAD: Duration = Duration::from_secs(30);
 
-/// How long requests in flight may take when the server ends.
+/// Time for requests in flight when the server ends.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// What a client may take of us.
+/// Limits of a connection.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     connections: usize,
@@ -56,20 +58,21 @@ impl Default for Bounds {
     }
 }
 
-/// Serves `app` until `closing` is true. Streams have to end then by themselves; other requests get a few seconds to finish.
+/// Serves `app` until `closing` is true. Streams then have to end by themselves; other requests get
+/// a few seconds.
 ///
 /// # Errors
-/// When the system takes the listener away.
+/// When the system closes the listener.
 pub async fn serve<L: Listener>(
     listener: L,
     app: Router,
     closing: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    within(Bounds::default(), listener, app, closing).await;
+    serve_within(Bounds::default(), listener, app, closing).await;
     Ok(())
 }
 
-async fn within<L: Listener>(
+async fn serve_within<L: Listener>(
     bounds: Bounds,
     mut listener: L,
     app: Router,
@@ -80,38 +83,39 @@ async fn within<L: Listener>(
     let mut ending = pin!(closed(closing.clone()));
     loop {
         let accepted = async {
-            // Never closed.
+            // The semaphore is never closed.
             let place = Arc::clone(&places).acquire_owned().await.ok();
             (listener.accept().await.0, place)
         };
         tokio::select! {
             () = &mut ending => break,
-            Some(ended) = connections.join_next() => noted(ended),
+            Some(ended) = connections.join_next() => log_panic(ended),
             (stream, place) = accepted => {
                 connections.spawn(connection(stream, place, bounds, app.clone(), closing.clone()));
             }
         }
     }
-    // Whoever comes now is refused by the system, not left waiting.
+    // New connections are refused by the system instead of waiting.
     drop(listener);
     let drained = async {
         while let Some(ended) = connections.join_next().await {
-            noted(ended);
+            log_panic(ended);
         }
     };
     if tokio::time::timeout(DRAIN, drained).await.is_err() {
-        tracing::warn!("requests were cut off at the end");
+        tracing::warn!("requests were aborted at shutdown");
     }
 }
 
-/// A fault in a handler ends its connection and no other.
-fn noted(ended: Result<(), JoinError>) {
+/// Logs a handler that failed; other connections continue.
+fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "a connection ended by a fault of ours; report the log");
+        tracing::error!(%error, "a request handler panicked; please report the log");
     }
 }
 
-/// Whether what is left of the body may still be on its way: not all of it need have been read, unless it was the body that did not come.
+/// Returns whether the rest of the body may still be coming: it need not have been read, unless it
+/// was the body that did not come.
 fn is_refusal(status: StatusCode) -> bool {
     (status.is_client_error() || status.is_server_error()) && status != StatusCode::REQUEST_TIMEOUT
 }
@@ -167,10 +171,10 @@ mod tests {
     use super::*;
     use crate::{Refusal, body};
 
-    /// Hands on what a test puts in.
-    struct Door(mpsc::Receiver<DuplexStream>);
+    /// Hands on the streams that a test sends.
+    struct TestListener(mpsc::Receiver<DuplexStream>);
 
-    impl Listener for Door {
+    impl Listener for TestListener {
         type Io = DuplexStream;
         type Addr = ();
 
@@ -186,7 +190,7 @@ mod tests {
         }
     }
 
-    /// A server that repeats what it is sent, on which a client needs not be waited for long.
+    /// A server that echoes, with limits of a test.
     struct Bench {
         door: mpsc::Sender<DuplexStream>,
         close: watch::Sender<bool>,
@@ -196,8 +200,8 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(200);
     const LONG: Duration = Duration::from_secs(600);
 
-    /// As long as nothing is to be waited for.
-    const PATIENT: Bounds = Bounds {
+    /// Limits that never apply.
+    const UNLIMITED: Bounds = Bounds {
         connections: 8,
         head: LONG,
         body: BodyDeadlines {
@@ -214,7 +218,7 @@ mod tests {
                 Ok(Json(body::json(body)?))
             };
             let app = Router::new().route("/", post(repeat));
-            let served = tokio::spawn(within(bounds, Door(comes), app, closing));
+            let served = tokio::spawn(serve_within(bounds, TestListener(comes), app, closing));
             Self {
                 door,
                 close,
@@ -230,7 +234,7 @@ mod tests {
         }
     }
 
-    /// All that comes until the server closes.
+    /// Reads until the server closes.
     async fn rest(mut client: DuplexStream) -> String {
         let mut said = String::new();
         client.read_to_string(&mut said).await.unwrap();
@@ -243,13 +247,13 @@ mod tests {
     const HALF_A_HEAD: &str = "POST / HTTP/1.1\r\nhost: x\r\ncontent-le";
 
     #[tokio::test]
-    async fn whoever_stops_in_the_middle_of_a_body_is_refused_and_gone() {
+    async fn client_that_stops_within_a_body_is_refused_and_closed() {
         let bench = Bench::new(Bounds {
             body: BodyDeadlines {
                 idle: SHORT,
                 whole: LONG,
             },
-            ..PATIENT
+            ..UNLIMITED
         });
         let said = rest(bench.connect(HALF_A_BODY).await).await;
         assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
@@ -257,21 +261,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_sends_drop_by_drop_is_refused_when_all_of_it_should_be_there() {
+    async fn slow_body_is_refused_at_the_deadline() {
         let bench = Bench::new(Bounds {
             body: BodyDeadlines {
                 idle: LONG,
                 whole: SHORT,
             },
-            ..PATIENT
+            ..UNLIMITED
         });
         let said = rest(bench.connect(HALF_A_BODY).await).await;
         assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
     }
 
     #[tokio::test]
-    async fn whoever_is_refused_before_the_body_was_read_reads_the_refusal() {
-        let bench = Bench::new(PATIENT);
+    async fn client_refused_before_its_body_was_read_gets_the_refusal() {
+        let bench = Bench::new(UNLIMITED);
         let body = vec![b' '; 1 << 20];
         let head = format!(
             "POST /nowhere HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
@@ -284,8 +288,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_sends_too_much_sends_it_to_the_end_and_reads_the_refusal() {
-        let bench = Bench::new(PATIENT);
+    async fn client_with_too_large_body_gets_the_refusal() {
+        let bench = Bench::new(UNLIMITED);
         let body = vec![b' '; 8 << 20];
         let head = format!(
             "POST / HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
@@ -299,11 +303,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_asks_for_nothing_gives_its_place_to_the_next() {
+    async fn idle_connection_gives_its_place_to_the_next() {
         let bench = Bench::new(Bounds {
             connections: 2,
             head: SHORT,
-            ..PATIENT
+            ..UNLIMITED
         });
         let half = bench.connect(HALF_A_HEAD).await;
         let silent = bench.connect("").await;
@@ -316,14 +320,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_more_than_there_may_be_waits_for_one_to_end() {
+    async fn connection_over_the_limit_waits() {
         let bench = Bench::new(Bounds {
             connections: 1,
-            ..PATIENT
+            ..UNLIMITED
         });
         let mut first = bench.connect(HALF_A_BODY).await;
         let second = tokio::spawn(rest(bench.connect(WHOLE).await));
-        // Both are known to the server; nothing but the end of the first lets the second in.
+        // The server knows both; only the end of the first lets the second in.
         while bench.door.capacity() < bench.door.max_capacity() - 1 {
             tokio::task::yield_now().await;
         }
@@ -338,11 +342,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn at_the_end_a_request_in_flight_is_answered_and_a_resting_connection_closed() {
-        let bench = Bench::new(PATIENT);
+    async fn shutdown_answers_requests_and_closes_idle_connections() {
+        let bench = Bench::new(UNLIMITED);
         let mut asking = bench.connect(HALF_A_BODY).await;
         let resting = bench.connect("").await;
-        // Taken before the end begins.
+        // Accepted before the end begins.
         while bench.door.capacity() < bench.door.max_capacity() {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,5 @@
-//! The Unix socket: bound with the right permission, never taken from a living server, removed at the end.
+//! The Unix socket: bound with the right permission, never taken from a living server, removed at
+//! the end.
 
 use std::fs;
 use std::io;
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 
 pub use crate::serving::serve;
 
-/// Longest path of a socket in bytes: `sun_path` has 108, one of them for the end (unix(7)).
+/// Longest path of a socket in bytes: `sun_path` has 108, with a terminator (unix(7)).
 const MAX_PATH: usize = 107;
 
 /// Why the server can't listen.
@@ -20,22 +21,13 @@ const MAX_PATH: usize = 107;
 pub enum SocketError {
     /// A living server has it.
     #[error("{path} is served by another process; stop that one or choose another socket")]
-    InUse {
-        /// The socket.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// Something that is not a socket is in the way.
-    #[error("{path} is there and not a socket; remove it or choose another path")]
-    NotASocket {
-        /// The path.
-        path: PathBuf,
-    },
+    #[error("{path} exists and is not a socket; remove it or choose another path")]
+    NotASocket { path: PathBuf },
     /// The path does not fit into a socket address.
     #[error("the socket path {path} is too long; the system takes at most {MAX_PATH} bytes")]
-    TooLong {
-        /// The path.
-        path: PathBuf,
-    },
+    TooLong { path: PathBuf },
     /// The system refused.
     #[error("{path}: could not {what}: {source}")]
     Io {
@@ -43,12 +35,11 @@ pub enum SocketError {
         path: PathBuf,
         /// What was tried.
         what: &'static str,
-        /// What the system said.
         source: io::Error,
     },
 }
 
-/// A bound socket. Requests wait in the kernel until [`Server::run`]; the file goes when this is dropped.
+/// A bound socket. Requests wait in the kernel until [`Server::run`]; dropping it removes the file.
 #[derive(Debug)]
 pub struct Server {
     listener: UnixListener,
@@ -67,16 +58,17 @@ impl Drop for SocketFile {
 }
 
 impl Server {
-    /// Listens on `path` with the permission bits `mode`. What a dead server left there is replaced.
+    /// Listens on `path` with the permission bits `mode`, and replaces the socket of a dead server.
     ///
     /// # Errors
-    /// When a living server has the socket, the path is no socket's, or the system refuses. Needs a tokio runtime.
+    /// When a living server has the socket, the path is not a socket's, or the system refuses.
+    /// Needs a tokio runtime.
     pub fn bind(path: &Path, mode: u32) -> Result<Self, SocketError> {
         let io = |what| {
             let path = path.to_owned();
             move |source| SocketError::Io { path, what, source }
         };
-        // Bound under another name first: under its own it never has a wider permission than it should.
+        // Bound under another name first, so that it never has wider permissions under its own.
         let mut fresh = path.as_os_str().to_owned();
         fresh.push(".new");
         let fresh = PathBuf::from(fresh);
@@ -86,7 +78,7 @@ impl Server {
             });
         }
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(io("make the folder"))?;
+            fs::create_dir_all(folder).map_err(io("create the folder"))?;
         }
         match fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => {
@@ -103,7 +95,7 @@ impl Server {
                 tracing::info!(path = %path.display(), "replacing the socket of a dead server")
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(io("look at it")(source)),
+            Err(source) => return Err(io("inspect it")(source)),
         }
         match fs::remove_file(&fresh) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io("tidy up")(e)),
@@ -112,7 +104,7 @@ impl Server {
         let listener = UnixListener::bind(&fresh).map_err(io("listen"))?;
         fs::set_permissions(&fresh, fs::Permissions::from_mode(mode))
             .and_then(|()| fs::rename(&fresh, path))
-            .map_err(io("set its permission"))?;
+            .map_err(io("set its permissions"))?;
         Ok(Self {
             listener,
             _file: SocketFile(path.to_owned()),
@@ -122,7 +114,7 @@ impl Server {
     /// Serves `app` until `closing` is true.
     ///
     /// # Errors
-    /// When the system takes the socket away.
+    /// When the system closes the socket.
     pub async fn run(self, app: Router, closing: watch::Receiver<bool>) -> io::Result<()> {
         let Self { listener, _file } = self;
         serve(listener, app, closing).await

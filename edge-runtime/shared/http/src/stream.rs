@@ -1,7 +1,7 @@
-//! Events as server-sent events: where a client begins, and the answer that lasts.
+//! Server-sent events: where a client resumes, and the answer itself.
 //!
-//! Invariant: a stream that can be resumed is resumed by the header `Last-Event-ID`, which goes before `after` of the query; no
-//! answer of this kind is kept by a cache.
+//! The header `Last-Event-ID` goes before `after` of the query. No cache keeps an answer of this
+//! kind.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use futures_util::{Stream, StreamExt as _};
 
 use crate::{Refusal, body};
 
-/// A comment goes out after this much silence, so that both ends notice a dead connection.
+/// Interval of comments while there are no events, so that both ends notice a dead connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// Number of the last event that the client has, 0 of one that begins.
+/// Returns the number of the last event that the client has; 0 if none.
 ///
 /// # Errors
-/// When what the client sent is no number.
+/// When the client sent something else than a number.
 pub fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Refusal> {
     match headers.get("last-event-id").and_then(|v| v.to_str().ok()) {
         Some(resumed) => body::number("Last-Event-ID", Some(resumed), 0),
@@ -28,7 +28,7 @@ pub fn cursor(headers: &HeaderMap, after: Option<&str>) -> Result<u64, Refusal> 
     }
 }
 
-/// The answer with these events, for as long as there are any.
+/// Makes the answer that sends these events.
 pub fn response(events: impl Stream<Item = Event> + Send + 'static) -> Response {
     let mut response = Sse::new(events.map(Ok::<_, Infallible>))
         .keep_alive(KeepAlive::new().interval(HEARTBEAT))

@@ -1,15 +1,9 @@
-//! Keyspaces, keys and batches: what is written, before anybody knows where.
+//! Keyspaces, keys and batches of changes.
 //!
-//! Invariant: the numeric order of a log equals the byte order of its keys.
+//! The numeric order of a log equals the byte order of its keys.
 
 use crate::error::StoreError;
-
-/// Longest key within a keyspace, in bytes.
-pub const MAX_KEY_BYTES: usize = 256;
-
-/// Largest payload of a record, in bytes. Records are meant to be a few kilobytes, and pictures are files; but a definition of a workflow, which is
-/// stored with what stands around it, may have 4 MiB.
-pub const MAX_VALUE_BYTES: usize = 6 << 20;
+use crate::limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
 /// A named, ordered map inside a store. The set of keyspaces is fixed in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,60 +29,58 @@ impl Keyspace {
         Self(name)
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0
     }
 }
 
-/// Key of position `seq` in a log: big-endian, so that the order of bytes is the order of numbers.
+/// Returns the key of position `seq` in a log: big-endian, so that bytes sort like numbers.
 #[must_use]
 pub const fn log_key(seq: u64) -> [u8; 8] {
     seq.to_be_bytes()
 }
 
-/// Position that `key` stands for, when it is the key of a log.
+/// Returns the position of a log key, if `key` is one.
 #[must_use]
 pub fn log_seq(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
 }
 
-/// One change.
+/// One change of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
     /// Sets a record.
     Put {
-        /// Where.
         keyspace: Keyspace,
         /// Key within the keyspace.
         key: Vec<u8>,
-        /// Payload.
         value: Vec<u8>,
     },
-    /// Removes a record; none being there is fine.
+    /// Removes a record, if it is there.
     Delete {
-        /// Where.
         keyspace: Keyspace,
         /// Key within the keyspace.
         key: Vec<u8>,
     },
 }
 
-/// Changes that are applied together, over keyspaces too. Of two changes to one key the later one holds.
+/// Changes that are applied together, over keyspaces too. Of two changes to one key the later one
+/// holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
     ops: Vec<Op>,
 }
 
 impl Batch {
-    /// No changes yet.
+    /// Makes a batch without changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds: set `key` to `value`.
+    /// Adds a change that sets `key` to `value`.
     #[must_use]
     pub fn put(mut self, keyspace: Keyspace, key: &[u8], value: &[u8]) -> Self {
         self.push(Op::Put {
@@ -99,7 +91,7 @@ impl Batch {
         self
     }
 
-    /// Adds: remove `key`.
+    /// Adds a change that removes `key`.
     #[must_use]
     pub fn delete(mut self, keyspace: Keyspace, key: &[u8]) -> Self {
         self.push(Op::Delete {
@@ -109,24 +101,24 @@ impl Batch {
         self
     }
 
-    /// Adds `op`.
+    /// Adds a change to the end.
     pub fn push(&mut self, op: Op) {
         self.ops.push(op);
     }
 
-    /// The changes, in order.
+    /// Returns the changes, in order.
     #[must_use]
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
 
-    /// Whether there is nothing to do.
+    /// Returns whether there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
-    /// Bytes of all payloads and keys.
+    /// Returns the bytes of all payloads and keys.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.ops
@@ -138,7 +130,7 @@ impl Batch {
             .sum()
     }
 
-    /// Refuses what no store takes.
+    /// Refuses a batch that no store takes.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         for op in &self.ops {
             let (keyspace, key, value_len) = match op {

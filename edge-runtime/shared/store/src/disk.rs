@@ -1,31 +1,31 @@
 //! The store on redb.
 //!
-//! One table holds every keyspace (`name 0x00 key`). A batch is one transaction that is committed without waiting for the device:
-//! readers see it at once. [`DiskStore::sync`] commits an empty transaction that does wait, which makes all of them durable
-//! (`redb::Durability`), and then has the witness written. Concurrent callers share one such round.
+//! One table holds every keyspace (`name 0x00 key`). A batch is one transaction, committed without
+//! waiting for the device: readers see it at once. [`DiskStore::sync`] commits an empty transaction
+//! that does wait, which makes all of them durable (`redb::Durability`), then writes the witness.
+//! Concurrent callers share one such round.
 //!
-//! Invariant: a number is witnessed only once the batch that has it is on stable storage.
+//! A batch number is written to the witness only once the batch is on stable storage.
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use redb::{Database, Durability, ReadableDatabase, TableDefinition};
+use redb::{Database, Durability, ReadableDatabase};
 
 use crate::batch::{Batch, Keyspace, Op};
 use crate::error::StoreError;
-use crate::guard::{self, Fault};
+use crate::guard::{self, StoreFault, fault_to_error};
 use crate::lock::FolderLock;
-use crate::open::{self, BATCHES, FILE, OpenReport, Options};
+use crate::open::{self, OpenReport};
+use crate::options::Options;
+use crate::table::{BATCHES, FILE, RECORDS, full_key, split_key};
 use crate::witness::{self, Witness};
 use crate::{CorruptRecord, Entry, Page, Store, record};
 
-/// A batch of deletes alone may go below the bytes that have to stay free, down to this part of them.
+/// A batch of deletes alone may use the free bytes down to this fraction of the minimum.
 const DELETES_MAY_USE: u64 = 16;
-
-/// Every record: [`full_key`] to what [`record::encode`] made.
-pub(crate) const RECORDS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("records");
 
 /// Records on disk.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct DiskStore {
     db: Database,
     data: PathBuf,
     min_free_bytes: u64,
-    /// Number of the last batch that was applied; a sync covers all that it sees here when it begins.
+    /// Number of the last batch that was applied; a sync covers what it sees here when it begins.
     written: AtomicU64,
     /// Batches are numbered in the order in which they are applied.
     writer: Mutex<()>,
@@ -42,28 +42,31 @@ pub struct DiskStore {
     synced: Mutex<u64>,
     /// First failure after which nothing is acknowledged any more.
     poison: OnceLock<String>,
-    // Last, so that it is given back after the database is closed.
+    // Last, so that it is released after the database is closed.
     _lock: FolderLock,
 }
 
 impl DiskStore {
-    /// Opens the store in the folder `root`, making it where it is missing, and says what state it was in.
+    /// Opens the store in the folder `root`, creates it if it is missing, and reports its state.
     ///
-    /// Blocks for as long as reading and checking every record takes.
+    /// Blocks while it reads and checks every record.
     ///
     /// # Errors
-    /// When the folder is in use, can't be written, was written by a newer version (nothing in it is changed then), or the
-    /// disk is full. Damage is no error: what is damaged is set aside, and [`OpenReport::outcome`] says so.
+    /// When the folder is in use, can't be written, was written by a newer version (nothing in it
+    /// is changed then), or the disk is full. Damage is no error: damaged files are set aside, and
+    /// [`OpenReport::outcome`] reports it.
     pub fn open(root: &Path, options: &Options) -> Result<(Self, OpenReport), StoreError> {
         Self::open_noting(root, options, |_, _| Ok(Batch::new()))
     }
 
-    /// As [`Self::open`], with a note of what was found: what `note` makes of the store and the report is written in the one batch that
-    /// takes damaged records out, and is durable before the witness forgets what is missing. So whatever happens to the caller from
-    /// here on, a loss that the next opening can't find any more is in the note.
+    /// Opens like [`Self::open`], and stores a note about what was found.
+    ///
+    /// `note` makes a batch from the store and the report. It is written in the batch that removes
+    /// damaged records, and is durable before the witness forgets what is missing. A loss that the
+    /// next opening can't find any more is therefore in the note.
     ///
     /// # Errors
-    /// Those of [`Self::open`], and those of `note`: nothing was taken out then.
+    /// Those of [`Self::open`], and those of `note`: nothing was removed then.
     pub fn open_noting(
         root: &Path,
         options: &Options,
@@ -74,7 +77,8 @@ impl DiskStore {
         let (witness, acknowledged) =
             Witness::open(root).map_err(|e| StoreError::from_io(root, "open the witness", e))?;
         report.compare(acknowledged);
-        // What is lost had its numbers: they are not given again, so that the next batch makes the two agree.
+        // Numbers of lost batches are not given again; the next batch brings store and witness
+        // together.
         let written = report.batches.max(acknowledged);
         let store = Self {
             db,
@@ -89,12 +93,12 @@ impl DiskStore {
         };
         let note = note(&store, &report)?;
         store.remove_corrupt(&mut report, &note)?;
-        // A run that was killed may have left writes that are only in the kernel's cache.
+        // A killed run may have left writes that are only in the kernel's cache.
         store.round(&mut store.group())?;
         Ok((store, report))
     }
 
-    /// Over a database of its own kind of disk, in the folder `root`.
+    /// Makes a store over another kind of redb backend, in the folder `root`.
     #[cfg(test)]
     pub(crate) fn over(db: Database, root: &Path) -> Result<Self, StoreError> {
         let lock = FolderLock::take(root)?;
@@ -113,9 +117,11 @@ impl DiskStore {
         })
     }
 
-    /// Takes damaged records out, so that they are reported once and not at every read, and writes the `note` of it.
+    /// Removes damaged records, so that they are reported once and not at every read, and writes
+    /// the `note` about them.
     fn remove_corrupt(&self, report: &mut OpenReport, note: &Batch) -> Result<(), StoreError> {
-        // A loss that nobody notes is told once all the same: the number of this batch is behind all that are missing.
+        // Without a note a loss is reported only once: this batch's number is behind all that are
+        // missing.
         if report.corrupt_raw.is_empty() && note.is_empty() && report.outcome.is_clean() {
             return Ok(());
         }
@@ -123,9 +129,9 @@ impl DiskStore {
         self.apply(&std::mem::take(&mut report.corrupt_raw), note)
     }
 
-    /// Applies `batch`, and takes the records at the full keys `gone` out.
+    /// Applies `batch`, and removes the records at the full keys `gone`.
     fn apply(&self, gone: &[Vec<u8>], batch: &Batch) -> Result<(), StoreError> {
-        // Guards no data of its own, so a panicked holder leaves nothing half done.
+        // It guards no data of its own, so a panicked holder leaves nothing half done.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.written.load(Ordering::SeqCst) + 1;
         guard::call(|| apply(&self.db, gone, batch, number))
@@ -144,13 +150,13 @@ impl DiskStore {
         }
     }
 
-    fn poisoned_by(&self, what: &'static str, fault: Fault) -> StoreError {
+    fn poisoned_by(&self, what: &'static str, fault: StoreFault) -> StoreError {
         let error = fault_to_error(&self.data, what, fault);
         // Only the first failure is kept: it is the cause of the others.
         if self.poison.set(error.to_string()).is_ok() {
-            tracing::error!(path = %self.data.display(), %error, "store takes no more writes");
+            tracing::error!(path = %self.data.display(), %error, "store accepts no more writes; restart the daemon");
         }
-        // Waiting does not help any more, also where it was a full disk: only a restart does.
+        // Only a restart helps now, even where it was a full disk.
         match error {
             error if error.is_transient() => StoreError::Poisoned {
                 path: self.data.clone(),
@@ -160,32 +166,34 @@ impl DiskStore {
         }
     }
 
-    /// A read that found damage ends the writing too: what is written next would be built upon it.
-    fn unread(&self, fault: Fault) -> StoreError {
+    /// Reports a read that found damage and stops writing: new records would build upon it.
+    fn unread(&self, fault: StoreFault) -> StoreError {
         match fault {
-            Fault::Damage(_) => self.poisoned_by("read", fault),
+            StoreFault::Damage(_) => self.poisoned_by("read", fault),
             fault => fault_to_error(&self.data, "read", fault),
         }
     }
 
     fn group(&self) -> std::sync::MutexGuard<'_, u64> {
-        // The lock guards a number that is set only after success, so a panicked holder leaves it true.
+        // The lock guards a number that is set only after success, so a panicked holder leaves it
+        // right.
         self.synced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes durable all that is written, and has it witnessed.
+    /// Makes everything written durable, and writes the witness.
     fn round(&self, synced: &mut u64) -> Result<(), StoreError> {
         self.healthy()?;
         let covered = self.written.load(Ordering::SeqCst);
         guard::call(|| make_durable(&self.db))
-            .and_then(|()| self.witness.note(covered).map_err(Fault::Io))
+            .and_then(|()| self.witness.note(covered).map_err(StoreFault::Io))
             .map_err(|f| self.poisoned_by("write", f))?;
         *synced = covered;
         Ok(())
     }
 }
 
-/// Commits the records at the full keys `gone` as taken out, `batch`, and its `number`, all or nothing; not durable yet.
+/// Removes the records at the full keys `gone` and applies `batch` with its `number`, all or
+/// nothing; not durable yet.
 fn apply(db: &Database, gone: &[Vec<u8>], batch: &Batch, number: u64) -> Result<(), redb::Error> {
     let mut transaction = db.begin_write()?;
     transaction.set_durability(Durability::None)?;
@@ -214,44 +222,14 @@ fn apply(db: &Database, gone: &[Vec<u8>], batch: &Batch, number: u64) -> Result<
     Ok(transaction.commit()?)
 }
 
-/// Makes durable all that is committed.
+/// Makes everything committed durable.
 fn make_durable(db: &Database) -> Result<(), redb::Error> {
     let mut transaction = db.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
     Ok(transaction.commit()?)
 }
 
-pub(crate) fn fault_to_error(path: &Path, what: &'static str, fault: Fault) -> StoreError {
-    match fault {
-        Fault::Io(e) => StoreError::from_io(path, what, e),
-        Fault::Damage(why) => StoreError::Damaged {
-            path: path.to_owned(),
-            why,
-        },
-        Fault::Newer(newer) => newer.into(),
-    }
-}
-
-/// Key in the table.
-pub(crate) fn full_key(keyspace: &str, key: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(keyspace.len() + 1 + key.len());
-    out.extend_from_slice(keyspace.as_bytes());
-    out.push(0);
-    out.extend_from_slice(key);
-    out
-}
-
-/// Keyspace and key of a key in the table.
-pub(crate) fn split_key(full: &[u8]) -> (String, Vec<u8>) {
-    let at = full.iter().position(|b| *b == 0).unwrap_or(full.len());
-    let (name, rest) = full.split_at(at);
-    (
-        String::from_utf8_lossy(name).into_owned(),
-        rest.get(1..).unwrap_or_default().to_vec(),
-    )
-}
-
-/// The first key after every key of `keyspace`.
+/// Returns the first key after every key of `keyspace`.
 fn end_of(keyspace: Keyspace) -> Vec<u8> {
     let mut end = keyspace.name().as_bytes().to_vec();
     end.push(1);
@@ -339,8 +317,8 @@ impl Store for DiskStore {
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
         batch.check()?;
         self.healthy()?;
-        // Deletes stay possible on a nearly full disk: they are how room is made. They too are written to new pages, so a disk without
-        // any room would poison the store.
+        // Deletes stay possible on a nearly full disk: they make room. They too are written to new
+        // pages, so a disk without any room would poison the store.
         let has_puts = batch.ops().iter().any(|op| matches!(op, Op::Put { .. }));
         let floor = if has_puts {
             self.min_free_bytes
@@ -365,11 +343,12 @@ impl Store for DiskStore {
         if *synced < self.written.load(Ordering::SeqCst) {
             return self.round(&mut synced);
         }
-        // No batch can be pending then, and a transaction of nothing would still cost the database pages.
+        // No batch can be pending then, and an empty transaction would still cost the database
+        // pages.
         self.healthy()?;
         self.witness
             .note(*synced)
-            .map_err(|e| self.poisoned_by("write", Fault::Io(e)))
+            .map_err(|e| self.poisoned_by("write", StoreFault::Io(e)))
     }
 
     fn poison(&self) -> Option<String> {

@@ -1,16 +1,19 @@
 //! Small files that are replaced whole.
 //!
-//! Invariant: whenever the plug is pulled, the file has its old content or its new one, and the new one once [`replace`] has returned.
+//! After a power cut at any moment the file has its old content or its new one; the new one once
+//! [`replace`] has returned.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Gives the file at `path` the content `bytes`; durable on return. Writes `.NAME.tmp` beside it first, which a failure takes away
-/// again and a pulled plug may leave.
+/// Gives the file at `path` the content `bytes`; durable on return.
+///
+/// Writes `.NAME.tmp` beside it first. A failure removes that file; a power cut may leave it.
 ///
 /// # Errors
-/// When the disk is full or refuses; the old content stands then, unless only the last step failed, that of the folder.
+/// When the disk is full or refuses. The old content is then still there, unless only the last step
+/// failed, the sync of the folder.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -31,7 +34,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
-/// Makes the names in `folder` durable: of files that were made, renamed and removed.
+/// Makes the names in `folder` durable: of files that were created, renamed and removed.
 ///
 /// # Errors
 /// When the folder can't be opened, or the device refuses.
@@ -45,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_gets_its_new_content_and_nothing_stays_beside_it() {
+    fn replaced_file_has_new_content_and_no_leftovers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("note");
         for content in ["first", "second, which is longer", ""] {
@@ -56,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_replaced_stays_and_leaves_no_half_file() {
+    fn failed_replacement_keeps_old_file_and_no_leftovers() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("folder");
         fs::create_dir_all(path.join("full")).unwrap();

@@ -1,20 +1,20 @@
-//! Why a store can't do what it was asked to, in a sentence a person can act upon.
+//! Errors of a store, as sentences with the remedy.
 
 use std::io;
 use std::path::PathBuf;
 
-use crate::batch::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use crate::format::NewerFormat;
+use crate::limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::newer::NewerFormat;
 
-/// What went wrong.
+/// Error of a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another process has it.
+    /// Another process has the store.
     #[error("{path} is in use by another process{}", pid.map(|p| format!(" (pid {p})")).unwrap_or_default())]
     InUse {
         /// Folder of the store.
         path: PathBuf,
-        /// Who, where it could be read.
+        /// Its process id, where that could be read.
         pid: Option<u32>,
     },
     /// The disk is full, or so nearly full that the store would break half-way.
@@ -36,15 +36,13 @@ pub enum StoreError {
     NotWritable {
         /// Folder of the store.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
     /// A record fails its checksum.
     #[error("record {key} of {keyspace} is damaged ({why})")]
     Corrupt {
-        /// Keyspace.
         keyspace: &'static str,
-        /// Key, readable.
+        /// Key in readable form.
         key: String,
         /// What is wrong, as a phrase.
         why: String,
@@ -52,18 +50,15 @@ pub enum StoreError {
     /// A newer version wrote it.
     #[error(transparent)]
     Newer(#[from] NewerFormat),
-    /// The files under the store are damaged.
+    /// The files of the store are damaged.
     #[error("{path} is damaged ({why}); restart to repair it or set it aside")]
     Damaged {
         /// Folder of the store.
         path: PathBuf,
-        /// What was found.
         why: String,
     },
     /// An earlier write or sync failed.
-    #[error(
-        "{path} takes no more writes since an earlier one failed ({why}); restart to open it again"
-    )]
+    #[error("{path} accepts no writes since one failed ({why}); restart to open it again")]
     Poisoned {
         /// Folder of the store.
         path: PathBuf,
@@ -73,7 +68,6 @@ pub enum StoreError {
     /// A key is empty or too long.
     #[error("a key of {len} bytes in {keyspace} is not accepted; use 1 to {MAX_KEY_BYTES}")]
     BadKey {
-        /// Keyspace.
         keyspace: &'static str,
         /// Its length in bytes.
         len: usize,
@@ -83,7 +77,6 @@ pub enum StoreError {
         "a record of {len} bytes in {keyspace} is too large; at most {MAX_VALUE_BYTES} are stored"
     )]
     TooLarge {
-        /// Keyspace.
         keyspace: &'static str,
         /// Its length in bytes.
         len: usize,
@@ -95,16 +88,15 @@ pub enum StoreError {
         path: PathBuf,
         /// What was tried.
         what: &'static str,
-        /// What the system said.
         source: io::Error,
     },
-    /// A fault that a test asked for.
+    /// An error that a test asked for.
     #[error("injected fault: {0}")]
     Injected(&'static str),
 }
 
 impl StoreError {
-    /// Turns what the system said about `path` into the sentence that fits.
+    /// Converts an error of the system about `path`.
     pub(crate) fn from_io(path: impl Into<PathBuf>, what: &'static str, source: io::Error) -> Self {
         let path = path.into();
         match source.kind() {
@@ -120,7 +112,7 @@ impl StoreError {
         }
     }
 
-    /// Whether trying the same again later can work without a restart.
+    /// Returns whether a later retry can succeed without a restart.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Full { .. } | Self::InUse { .. })
@@ -132,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_only_or_a_full_disk_is_told_in_one_sentence_with_the_remedy() {
+    fn read_only_or_full_disk_error_names_the_remedy() {
         let said = |kind| StoreError::from_io("/state", "write", io::Error::from(kind)).to_string();
         let read_only = said(io::ErrorKind::ReadOnlyFilesystem);
         assert!(

@@ -8,18 +8,18 @@ use crate::batch::{Batch, Keyspace};
 use crate::error::StoreError;
 use crate::{Entry, Page, Store};
 
-/// Counts calls down and blows at the one that was asked for.
+/// Counts calls down and fails the chosen one.
 #[derive(Debug)]
 pub struct Fuse(AtomicI64);
 
 impl Fuse {
-    /// Blows at the `n`-th call from now, counted from 1, and at every one after it.
+    /// Fails the `n`-th call from now, counted from 1, and every one after it.
     pub fn blow_at(&self, n: u32) {
         self.0.store(i64::from(n), Ordering::SeqCst);
     }
 
-    /// Never blows (again).
-    pub fn mend(&self) {
+    /// Stops failing calls.
+    pub fn repair(&self) {
         self.0.store(i64::MAX, Ordering::SeqCst);
     }
 
@@ -37,23 +37,24 @@ impl Default for Fuse {
     }
 }
 
-/// Passes calls on to another store until a fuse blows. A refused write or sync changes nothing underneath.
+/// Passes calls on to another store until a fuse blows. A refused write or sync changes nothing
+/// underneath.
 #[derive(Debug, Default)]
 pub struct FaultyStore<S> {
     inner: S,
-    /// Burns at every read.
+    /// Counts every read.
     pub reads: Fuse,
-    /// Burns at every write.
+    /// Counts every write.
     pub writes: Fuse,
-    /// Burns at every sync.
+    /// Counts every sync.
     pub syncs: Fuse,
-    /// Burns at every check, and poisons the store as a failed check of the real one does.
+    /// Counts every check; a failed one poisons the store, as it does a real one.
     pub checks: Fuse,
     poison: OnceLock<String>,
 }
 
 impl<S: Store> FaultyStore<S> {
-    /// Wraps `inner` with fuses that hold.
+    /// Wraps `inner`, with fuses that hold.
     pub fn new(inner: S) -> Self {
         Self {
             inner,
@@ -65,7 +66,7 @@ impl<S: Store> FaultyStore<S> {
         }
     }
 
-    /// The store underneath.
+    /// Returns the store underneath.
     pub fn inner(&self) -> &S {
         &self.inner
     }
@@ -117,14 +118,14 @@ mod tests {
     use crate::MemoryStore;
 
     #[test]
-    fn the_asked_for_call_fails_and_a_mended_fuse_holds_again() {
+    fn chosen_call_fails_until_the_fuse_is_repaired() {
         const K: Keyspace = Keyspace::new("k");
         let store = FaultyStore::new(MemoryStore::new());
         store.writes.blow_at(2);
         let put = || store.commit(Batch::new().put(K, b"a", b"b"));
         assert!(put().is_ok());
         assert!(matches!(put(), Err(StoreError::Injected("write"))));
-        store.writes.mend();
+        store.writes.repair();
         assert!(put().is_ok());
     }
 }

@@ -1,74 +1,48 @@
-//! What a newer version wrote is not damage.
+//! Versions of what is on disk: newer is not damaged.
 //!
-//! After a rollback of the software a folder may hold what this build can't read. Invariant: such a folder is refused
-//! with [`NewerFormat`], and no record in it is changed; only what is older, or what no version wrote, is ever repaired, taken
-//! out or set aside. A newer layout or database is refused before anything is written; one record of a newer format is found by reading,
-//! for which the database has been opened, so a version that makes one raises the layout as well.
+//! After a rollback of the software a folder may hold what this build can't read. Such a folder is
+//! refused with [`NewerFormat`], and no record in it is changed. Only what is older, or was written
+//! by no version, is ever repaired, removed or set aside.
 //!
-//! Three things carry a version here, and callers give their payloads one of their own:
+//! A newer layout or database is refused before anything is written. A single record of a newer
+//! format is found only by reading, after the database was opened; a version that introduces one
+//! raises the layout too.
+//!
+//! Three things carry a version here; callers version their own payloads:
 //!
 //! | where | what it promises |
 //! |---|---|
-//! | file `format` | the layout of the folder: which files there are and who reads them. A first line with a number; missing in folders that are older than the file |
+//! | file `format` | the layout of the folder: which files there are and who reads them. A first line with a number; missing in older folders |
 //! | `data/records.redb` | the database, as redb says it |
-//! | every record | the record (see [`crate::record`]); its header stays as it is over all formats of a layout, so that the checksum tells a newer format from a flipped bit |
+//! | every record | the record (see [`crate::record`]); its header is the same in all formats of a layout, so the checksum tells a newer format from a flipped bit |
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::durable::replace;
 use crate::error::StoreError;
-use crate::open::FILE;
+use crate::newer::NewerFormat;
+use crate::table::FILE;
 
-/// Layout of the folder that this build reads and writes. Layout 1 was that of development versions on another database (sled); no
-/// release had it, so it is set aside and not converted.
+/// Layout of the folder that this build reads and writes.
+///
+/// Layout 1 belonged to development versions on another database (sled). No release had it, so it
+/// is set aside and not converted.
 const LAYOUT: u32 = 2;
 
 const NAME: &str = "format";
 
-/// How redb's file begins, and the version of it that this build reads and writes (redb, `docs/design.md`).
+/// Magic bytes of redb's file, and the version that this build reads and writes (redb,
+/// `docs/design.md`).
 const REDB_MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 const REDB: u8 = 3;
-/// Where the two commit slots have their version, in bytes.
+/// Offsets of the version in the two commit slots, in bytes.
 const REDB_VERSIONS: [usize; 2] = [64, 192];
 
-/// Something on disk has a newer format than this build reads. It is left as it is.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{path} was written by a newer version of Watchkeeper: {what} has format {found} and this version reads up to {known}; \
-     start the newer version again, or move the folder away to begin without what is in it (what is in it is left as it is)"
-)]
-pub struct NewerFormat {
-    /// Folder to move away.
-    pub path: PathBuf,
-    /// What has the newer format.
-    pub what: String,
-    /// Its format.
-    pub found: String,
-    /// Newest format that this build reads.
-    pub known: String,
-}
-
-impl NewerFormat {
-    /// Says that `what` in the folder `path` has the format `found`, newer than `known`.
-    pub fn new(
-        path: &Path,
-        what: impl Into<String>,
-        found: impl ToString,
-        known: impl ToString,
-    ) -> Self {
-        Self {
-            path: path.to_owned(),
-            what: what.into(),
-            found: found.to_string(),
-            known: known.to_string(),
-        }
-    }
-}
-
-/// Refuses a folder of a newer layout, or with a newer file of redb. Says what it is of where it has an older layout.
+/// Refuses a folder of a newer layout, or with a newer file of redb. Describes an older layout, if
+/// it has one.
 pub(crate) fn check(root: &Path) -> Result<Option<String>, StoreError> {
     if let Some(found) = redb_version(&root.join("data").join(FILE))
         && found > REDB
@@ -86,20 +60,20 @@ pub(crate) fn check(root: &Path) -> Result<Option<String>, StoreError> {
             ))),
             Some(_) => Ok(None),
             None => {
-                tracing::warn!(path = %path.display(), "not a layout; written anew");
+                tracing::warn!(path = %path.display(), "not a layout; rewritten");
                 Ok(None)
             }
         },
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) if e.kind() == io::ErrorKind::InvalidData => {
-            tracing::warn!(path = %path.display(), "not a layout; written anew");
+            tracing::warn!(path = %path.display(), "not a layout; rewritten");
             Ok(None)
         }
         Err(e) => Err(StoreError::from_io(&path, "read", e)),
     }
 }
 
-/// Marks the folder as one of this layout, where it is not.
+/// Marks the folder as one of this layout, unless it is.
 pub(crate) fn mark(root: &Path) -> Result<(), StoreError> {
     let path = root.join(NAME);
     let marked = fs::read_to_string(&path).ok().and_then(|t| layout(&t));
@@ -110,13 +84,15 @@ pub(crate) fn mark(root: &Path) -> Result<(), StoreError> {
         .map_err(|e| StoreError::from_io(&path, "write", e))
 }
 
-/// The number at the begin of the first line; what follows is left to newer layouts.
+/// Parses the number at the begin of the first line; the rest is left to newer layouts.
 fn layout(text: &str) -> Option<u32> {
     text.lines().next()?.split_whitespace().next()?.parse().ok()
 }
 
-/// The version that redb noted in the file. None where there is no note, or the two slots don't agree, as after a flipped bit: the
-/// ladder of opening sees to that.
+/// Returns the version in redb's file.
+///
+/// `None` without a version, or where the two slots differ, as after a flipped bit; opening handles
+/// that.
 fn redb_version(file: &Path) -> Option<u8> {
     let mut head = [0; 256];
     fs::File::open(file)
@@ -135,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_this_build_writes_is_what_it_says_it_reads() {
+    fn this_build_reads_the_format_it_writes() {
         let root = tempfile::tempdir().unwrap();
         let options = crate::Options::default();
         drop(crate::DiskStore::open(root.path(), &options).unwrap());

@@ -1,16 +1,18 @@
 //! Calls into redb that can't take the process down.
 //!
-//! redb checks the pages of a file when it opens it, and says what is damaged; a page that goes bad while the file is open may still
-//! end in a panic. [`call`] turns both into one shape.
+//! redb checks a file's pages when it opens it, and reports damage; a page that goes bad while the
+//! file is open may still end in a panic. [`call`] turns both into one error.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
-use crate::format::NewerFormat;
+use crate::error::StoreError;
+use crate::newer::NewerFormat;
 
-/// What redb said.
+/// Error of a call into redb.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum StoreFault {
     /// The system refused; the files need not be damaged.
     Io(io::Error),
     /// The files are damaged, or redb believes so.
@@ -19,23 +21,35 @@ pub(crate) enum Fault {
     Newer(NewerFormat),
 }
 
-/// Runs `f`; a panic inside becomes [`Fault::Damage`].
+/// Runs `f`; a panic inside becomes [`StoreFault::Damage`].
 ///
 /// Unwind safety: after a panic the caller never uses the same database handle for writing again.
-pub(crate) fn call<T>(f: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, Fault> {
+pub(crate) fn call<T>(f: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, StoreFault> {
     catch_unwind(AssertUnwindSafe(f))
         .unwrap_or_else(|panic| Err(redb::Error::Corrupted(message(&*panic))))
         .map_err(fault)
 }
 
-fn fault(error: redb::Error) -> Fault {
+/// Makes the error of the store from a fault of a call at `path`.
+pub(crate) fn fault_to_error(path: &Path, what: &'static str, fault: StoreFault) -> StoreError {
+    match fault {
+        StoreFault::Io(e) => StoreError::from_io(path, what, e),
+        StoreFault::Damage(why) => StoreError::Damaged {
+            path: path.to_owned(),
+            why,
+        },
+        StoreFault::Newer(newer) => newer.into(),
+    }
+}
+
+fn fault(error: redb::Error) -> StoreFault {
     match error {
         redb::Error::Io(e) => match e.kind() {
             // A file that ends early or holds nonsense is damage, not a refusal.
             io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
-                Fault::Damage(e.to_string())
+                StoreFault::Damage(e.to_string())
             }
-            _ => Fault::Io(e),
+            _ => StoreFault::Io(e),
         },
         redb::Error::Corrupted(_)
         | redb::Error::RepairAborted
@@ -43,9 +57,9 @@ fn fault(error: redb::Error) -> Fault {
         | redb::Error::TableTypeMismatch { .. }
         | redb::Error::TableIsMultimap(_)
         | redb::Error::TypeDefinitionChanged { .. }
-        | redb::Error::TableDoesNotExist(_) => Fault::Damage(first_line(&error.to_string())),
-        // Nothing that is said of the file: whatever this is, what is stored stays where it is.
-        other => Fault::Io(io::Error::other(first_line(&other.to_string()))),
+        | redb::Error::TableDoesNotExist(_) => StoreFault::Damage(first_line(&error.to_string())),
+        // Nothing is said about the file, so what is stored stays where it is.
+        other => StoreFault::Io(io::Error::other(first_line(&other.to_string()))),
     }
 }
 
@@ -74,21 +88,21 @@ mod tests {
     fn a_panic_becomes_damage_with_its_message() {
         let fault = call::<()>(|| panic!("page {} is missing", 7));
         assert!(
-            matches!(&fault, Err(Fault::Damage(m)) if m.ends_with("page 7 is missing")),
+            matches!(&fault, Err(StoreFault::Damage(m)) if m.ends_with("page 7 is missing")),
             "{fault:?}"
         );
     }
 
     #[test]
-    fn what_the_system_refused_is_no_damage_and_a_file_that_ends_early_is() {
+    fn refusal_is_no_damage_but_an_early_end_is() {
         let said = |kind: io::ErrorKind| call::<()>(|| Err(redb::Error::Io(kind.into())));
         assert!(matches!(
             said(io::ErrorKind::StorageFull),
-            Err(Fault::Io(_))
+            Err(StoreFault::Io(_))
         ));
         assert!(matches!(
             said(io::ErrorKind::UnexpectedEof),
-            Err(Fault::Damage(_))
+            Err(StoreFault::Damage(_))
         ));
     }
 }

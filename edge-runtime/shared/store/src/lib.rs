@@ -1,20 +1,20 @@
 //! Durable records behind one small trait.
 //!
-//! Owns what the journal of the runtime and the outbox of the agent rest on: ordered keyspaces of checksummed
-//! records in which an acknowledged write survives a killed process and a pulled plug.
+//! Owns the base of the runtime's journal and the agent's outbox: ordered keyspaces of checksummed
+//! records, in which an acknowledged write survives a killed process and a power cut.
 //!
-//! Invariants:
-//! - when [`Store::commit`] (or [`Store::sync`]) has returned `Ok`, everything written before is on stable storage;
-//! - a [`Batch`] is applied whole or not at all, over keyspaces too;
-//! - a damaged record is reported and skipped, never returned and never a panic;
-//! - what a newer version wrote is refused and left as it is, never taken for damage ([`NewerFormat`]);
-//! - acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]), so that a loss is a record; what the
-//!   opener notes of it ([`DiskStore::open_noting`]) is stored in one step with the repair;
-//! - after a failed sync nothing more is acknowledged until the store is opened again, because the kernel may have
-//!   dropped the pages that it could not write and would report the next sync as a success
-//!   (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
+//! - When [`Store::commit`] (or [`Store::sync`]) has returned `Ok`, everything written before is on
+//!   stable storage.
+//! - A [`Batch`] is applied whole or not at all, over keyspaces too.
+//! - A damaged record is reported and skipped, never returned and never a panic.
+//! - What a newer version wrote is refused and left as it is ([`NewerFormat`]).
+//! - Acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]). The
+//!   opener's note about it ([`DiskStore::open_noting`]) is stored in one step with the repair.
+//! - After a failed sync nothing more is acknowledged until the store is opened again: the kernel
+//!   may have dropped the pages and would report the next sync as a success (Rebello et al., "Can
+//!   Applications Recover from fsync Failures?", USENIX ATC 2020).
 //!
-//! Not here: what the records mean (see the callers), retention, media files.
+//! Not here: what the records mean, retention, media files.
 //!
 //! ```
 //! use watchkeeper_store::{Batch, Keyspace, Options, DiskStore, Store, log_key};
@@ -36,18 +36,23 @@ mod error;
 mod faulty;
 mod format;
 mod guard;
+mod limits;
 mod lock;
 mod memory;
+mod newer;
 mod open;
+mod options;
 mod pages;
 #[cfg(test)]
 mod power;
 pub mod private_folder;
 mod record;
 mod salvage;
+mod table;
 mod witness;
 
-/// The form of a record, open to the fuzz targets in `tests` only: through a [`Store`] no damaged byte gets in.
+/// The format of a record, open to the fuzz targets in `tests` only: through a [`Store`] no damaged
+/// byte gets in.
 #[doc(hidden)]
 pub mod fuzzing {
     pub use crate::record::{decode, encode};
@@ -56,14 +61,16 @@ pub mod fuzzing {
 use std::fmt::Debug;
 use std::ops::Bound;
 
-pub use batch::{Batch, Keyspace, MAX_KEY_BYTES, MAX_VALUE_BYTES, Op, log_key, log_seq};
+pub use batch::{Batch, Keyspace, Op, log_key, log_seq};
 pub use disk::DiskStore;
 pub use error::StoreError;
 pub use faulty::{FaultyStore, Fuse};
-pub use format::NewerFormat;
+pub use limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use lock::in_use;
 pub use memory::MemoryStore;
-pub use open::{Compaction, OpenOutcome, OpenReport, Options};
+pub use newer::NewerFormat;
+pub use open::{Compaction, OpenOutcome, OpenReport};
+pub use options::Options;
 pub use pages::{Pages, pages};
 pub use record::BadRecord;
 
@@ -76,7 +83,7 @@ pub struct Entry {
     pub value: Vec<u8>,
 }
 
-/// A record that is there but can't be trusted.
+/// A damaged record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorruptRecord {
     /// Keyspace it was found in.
@@ -90,21 +97,21 @@ pub struct CorruptRecord {
 /// Part of a keyspace, in the order of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
-    /// Sound records.
     pub entries: Vec<Entry>,
-    /// Damaged records that lay among them.
+    /// Damaged records among them.
     pub corrupt: Vec<CorruptRecord>,
 }
 
 /// Ordered keyspaces of records. Shared by reference among threads.
 pub trait Store: Send + Sync + Debug {
-    /// The payload at `key`, or `None`.
+    /// Returns the payload at `key`.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] when the record is damaged, any other when the store can't be read.
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// At most `limit` records of `keyspace` from `from` on, smallest key first. Damaged records count towards `limit`.
+    /// Returns at most `limit` records of `keyspace` from `from` on, smallest key first. Damaged
+    /// records count towards `limit`.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -115,16 +122,18 @@ pub trait Store: Send + Sync + Debug {
         limit: usize,
     ) -> Result<Page, StoreError>;
 
-    /// The record with the greatest key of `keyspace`; damaged ones are passed over.
+    /// Returns the sound record with the greatest key of `keyspace`.
     ///
     /// # Errors
     /// When the store can't be read.
     fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError>;
 
-    /// Applies `batch` whole or not at all. Visible to readers at once, durable only after [`Store::sync`].
+    /// Applies `batch` whole or not at all. Visible to readers at once, durable only after
+    /// [`Store::sync`].
     ///
     /// # Errors
-    /// When the batch is too large, the disk is full or the store is poisoned; nothing of the batch is applied then.
+    /// When the batch is too large, the disk is full or the store is poisoned; nothing of the batch
+    /// is applied then.
     fn write(&self, batch: Batch) -> Result<(), StoreError>;
 
     /// Makes every write that returned before this call durable. Concurrent callers share one sync.
@@ -133,7 +142,7 @@ pub trait Store: Send + Sync + Debug {
     /// When the device refuses; the store is poisoned from then on.
     fn sync(&self) -> Result<(), StoreError>;
 
-    /// [`Store::write`] and [`Store::sync`]: durable on return.
+    /// Runs [`Store::write`] and [`Store::sync`]: durable on return.
     ///
     /// # Errors
     /// Those of the two.
@@ -142,21 +151,22 @@ pub trait Store: Send + Sync + Debug {
         self.sync()
     }
 
-    /// Finds out whether the store can still be written, without writing a record: makes good what is not durable yet
-    /// and writes a few bytes through. Cheap enough for every few seconds, so that a disk that failed while nothing
-    /// happened is known before something does.
+    /// Checks that the store can still be written, without writing a record: makes pending writes
+    /// durable and writes a few bytes through.
+    ///
+    /// Cheap enough for every few seconds, so a failed disk is known before the next write.
     ///
     /// # Errors
-    /// When it can't; the store is poisoned from then on.
+    /// When it can't be written; the store is poisoned from then on.
     fn check(&self) -> Result<(), StoreError>;
 
-    /// Why nothing can be written until the store is opened again, if that is so. Only looks.
+    /// Returns why nothing can be written until the store is opened again, if that is so.
     fn poison(&self) -> Option<String>;
 
-    /// Bytes that the store's files take.
+    /// Returns the bytes of the store's files.
     ///
     /// # Errors
-    /// When the files can't be looked at.
+    /// When the files can't be read.
     fn size_on_disk(&self) -> Result<u64, StoreError>;
 }
 

@@ -1,7 +1,7 @@
-//! One process a store.
+//! One process per store.
 //!
-//! A lock file beside the data holds the process id for the error message; the lock itself is the kernel's
-//! (`flock`), so it is gone with the process, whatever way that ends.
+//! A lock file beside the data holds the process id for the error message. The lock itself is the
+//! kernel's (`flock`), so it ends with the process in any case.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use crate::error::StoreError;
 
-/// How long whoever takes the folder waits for the one who has it: a process that was killed has it until the kernel has taken its memory back.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two tries.
+/// How long to wait for the lock: the kernel keeps that of a killed process until it has freed its
+/// memory.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Holds the folder until it is dropped.
@@ -22,9 +23,9 @@ pub(crate) struct FolderLock {
 }
 
 impl FolderLock {
-    /// Takes `<folder>/lock`, within [`PATIENCE`], or says who has it.
+    /// Takes `<folder>/lock` within [`LOCK_TIMEOUT`], or names its holder.
     pub(crate) fn take(folder: &Path) -> Result<Self, StoreError> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOCK_TIMEOUT;
         let path = folder.join("lock");
         let mut file = OpenOptions::new()
             .create(true)
@@ -54,10 +55,11 @@ impl FolderLock {
     }
 }
 
-/// Says who has the store in `folder`, if somebody has: for whoever keeps files beside it and must not touch those of another process.
+/// Returns an error if a process has the store in `folder`. For callers that keep files beside it
+/// and must not touch those of another process.
 #[must_use]
 pub fn in_use(folder: &Path) -> Option<StoreError> {
-    // No lock file: nobody has it, or it can't be told, which taking it will say.
+    // No lock file: no process has it, or taking it will tell.
     let mut file = File::open(folder.join("lock")).ok()?;
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Some(in_use_by(folder, &mut file)),
@@ -95,7 +97,7 @@ mod tests {
             "{refused}"
         );
         assert_eq!(seen, refused);
-        // Who goes meanwhile is waited for.
+        // The lock is released meanwhile.
         let goes = std::thread::spawn(move || {
             std::thread::sleep(PAUSE * 3);
             drop(first);

@@ -1,7 +1,7 @@
-//! A store without a disk that keeps what is durable apart from what is only written.
+//! A store in memory that keeps durable records apart from merely written ones.
 //!
-//! For tests of everything that rests on a [`Store`]: [`MemoryStore::power_cut`] shows what a plug that is pulled
-//! now would leave.
+//! For tests of everything that rests on a [`Store`]: [`MemoryStore::power_cut`] returns what a
+//! power cut would leave.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -26,13 +26,13 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// Nothing stored yet.
+    /// Makes an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What would be there after a power cut at this moment: only what was synced.
+    /// Returns what a power cut at this moment would leave: only what was synced.
     #[must_use]
     pub fn power_cut(&self) -> Self {
         let durable = self.lock().durable.clone();
@@ -45,7 +45,8 @@ impl MemoryStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every change is one assignment of a finished map, so a panicked holder leaves nothing half done.
+        // Every change is one assignment of a finished map, so a panicked holder leaves nothing
+        // half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,15 +1,16 @@
-//! Opening a store, whatever the last run left behind.
+//! Opening a store in any state.
 //!
-//! A run that ended without closing, by a kill or a power cut, is no damage: redb goes back to its last durable commit by itself. The
-//! ladder for the rest, climbed only when the rung before met *damage* (a refusal of the system is an error, and so is what a newer
-//! version wrote; see [`crate::format`]):
-//! 1. open, have redb prove the checksum of every page, and read every record;
-//! 2. set the whole data folder aside, begin empty, and take over what can still be read and proves itself by its own checksum. The
-//!    caller raises the alarm.
+//! A run that ended by a kill or a power cut is no damage: redb goes back to its last durable
+//! commit. The rest is a ladder; the second rung is used only after *damage*, not after a refusal
+//! of the system or a newer version ([`crate::format`]):
 //!
-//! Layout of the root folder: `lock`, `format`, `witness`, `data/records.redb`, `data.new/` while records are taken over, and
-//! `data.quarantine-N/`, of which at most [`KEPT_QUARANTINES`] stay. At every instant either `data` is there, or `data.new` is and is
-//! complete.
+//! 1. Open; redb proves the checksum of every page, and every record is read.
+//! 2. Set the data folder aside, start empty, and copy records that can be read and prove
+//!    themselves by their own checksum. The caller raises the alarm.
+//!
+//! Root folder: `lock`, `format`, `witness`, `data/records.redb`, `data.new/` while records are
+//! copied, and at most [`KEPT_QUARANTINES`] folders `data.quarantine-N/`. At every instant `data`
+//! exists, or a complete `data.new`.
 
 use std::fs;
 use std::io;
@@ -17,73 +18,40 @@ use std::path::{Path, PathBuf};
 
 use redb::{Builder, Database, ReadableDatabase, ReadableTable};
 
-use crate::disk::{RECORDS, fault_to_error, split_key};
 use crate::durable::sync_folder;
 use crate::error::StoreError;
-use crate::format::{self, NewerFormat};
-use crate::guard::{self, Fault};
+use crate::format;
+use crate::guard::{self, StoreFault, fault_to_error};
 use crate::lock::FolderLock;
+use crate::options::Options;
 use crate::record::{self, BadRecord};
+use crate::table::{BATCHES, FILE, RECORDS, newer_record, split_key};
 use crate::{CorruptRecord, salvage, witness};
 
-/// Name of the database in the data folder.
-pub(crate) const FILE: &str = "records.redb";
-
-/// Folder of records that are taken over.
+/// Folder in which records are copied.
 const NEW: &str = "data.new";
 
-/// What the folders that are set aside are called, before their number.
+/// Prefix of the folders that are set aside, before their number.
 const QUARANTINE: &str = "data.quarantine-";
 
-/// Folders set aside that are kept for a person to look at; older ones are deleted.
+/// Folders set aside that are kept for inspection; older ones are deleted.
 const KEPT_QUARANTINES: usize = 3;
 
-/// Bounds of a store.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// Memory that the database may use for its cache, in bytes.
-    pub cache_bytes: u64,
-    /// Bytes that must stay free on the disk; a write that would go below is refused before the database sees it.
-    pub min_free_bytes: u64,
-    /// At opening, the file is made smaller when it takes more than this many times the live bytes…
-    pub compact_ratio: f64,
-    /// …and more than this many bytes.
-    pub compact_floor_bytes: u64,
-}
-
-impl Options {
-    /// [`Self::cache_bytes`] as redb wants it.
-    pub(crate) fn cache_bytes(&self) -> usize {
-        usize::try_from(self.cache_bytes).unwrap_or(usize::MAX)
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            cache_bytes: 16 << 20,
-            min_free_bytes: 16 << 20,
-            compact_ratio: 4.0,
-            compact_floor_bytes: 32 << 20,
-        }
-    }
-}
-
-/// In which state a store was found.
+/// State in which a store was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenOutcome {
     /// As it was left.
     Clean,
-    /// Sound, but not as far as it was acknowledged: the last batches are gone.
+    /// Sound, but the last acknowledged batches are missing.
     Truncated {
         /// Acknowledged batches that are missing.
         lost_batches: u64,
     },
-    /// Beyond repair: set aside, and begun anew with what could still be read. Records were lost.
+    /// Beyond repair: set aside, and started again with the records that could still be read.
+    /// Records were lost.
     Quarantined {
         /// Where the damaged files are now.
         to: PathBuf,
-        /// What was found.
         why: String,
         /// Records that could still be read, and are in the new store.
         saved: u64,
@@ -91,14 +59,14 @@ pub enum OpenOutcome {
 }
 
 impl OpenOutcome {
-    /// Whether nothing was wrong.
+    /// Returns whether nothing was wrong.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Clean)
     }
 }
 
-/// What a compaction at opening gained.
+/// Result of a compaction at opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction {
     /// Bytes on disk before.
@@ -107,26 +75,25 @@ pub struct Compaction {
     pub after: u64,
 }
 
-/// What opening a store found.
+/// Result of opening a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenReport {
-    /// In which state it was.
     pub outcome: OpenOutcome,
-    /// Damaged records; they have been taken out.
+    /// Damaged records; they have been removed.
     pub corrupt: Vec<CorruptRecord>,
-    /// Sound records.
+    /// Number of sound records.
     pub records: u64,
     /// Bytes of their keys and payloads.
     pub live_bytes: u64,
-    /// Set when the file was made smaller.
+    /// Set when the file was compacted.
     pub compaction: Option<Compaction>,
     pub(crate) corrupt_raw: Vec<Vec<u8>>,
-    /// Number of the last batch that is there.
+    /// Number of the last batch in the store.
     pub(crate) batches: u64,
 }
 
 impl OpenReport {
-    /// Compares with the number of the last batch that was acknowledged.
+    /// Compares with the number of the last acknowledged batch.
     pub(crate) fn compare(&mut self, acknowledged: u64) {
         let lost_batches = acknowledged.saturating_sub(self.batches);
         if lost_batches == 0 || matches!(self.outcome, OpenOutcome::Quarantined { .. }) {
@@ -140,10 +107,7 @@ impl OpenReport {
     }
 }
 
-/// Key in the table of the number of the last batch. No keyspace has an empty name.
-pub(crate) const BATCHES: &[u8] = b"\0batches";
-
-/// Makes the root folder usable and takes its lock.
+/// Creates the root folder if needed, and takes its lock.
 pub(crate) fn take_folder(root: &Path, options: &Options) -> Result<FolderLock, StoreError> {
     if !root.is_dir() {
         fs::create_dir_all(root).map_err(|e| not_writable(root, e))?;
@@ -156,7 +120,7 @@ pub(crate) fn take_folder(root: &Path, options: &Options) -> Result<FolderLock, 
     Ok(lock)
 }
 
-/// A folder that can't be made is told as one that can't be written, whatever the system calls it.
+/// Reports a folder that can't be created like one that can't be written.
 fn not_writable(root: &Path, source: io::Error) -> StoreError {
     match StoreError::from_io(root, "create the folder", source) {
         StoreError::Io { path, source, .. } => StoreError::NotWritable { path, source },
@@ -188,9 +152,9 @@ pub(crate) fn open(
     let earlier = format::check(root)?;
     finish_interrupted(root, &data).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
     let (mut db, mut report) = match earlier {
-        // One that has our file was begun anew already, and only the mark is missing.
+        // A folder with our file was started again already, and only the mark is missing.
         Some(why) if data.exists() && !data.join(FILE).exists() => {
-            begin_anew(root, &data, options, why)?
+            start_again(root, &data, options, why)?
         }
         _ => ladder(root, &data, options)?,
     };
@@ -212,8 +176,8 @@ pub(crate) fn open(
                 tracing::info!(path = %data.display(), before, after, "store compacted");
                 report.compaction = Some(Compaction { before, after });
             }
-            // Not worth failing over: what was committed stays so, and the file is only large. The handle takes no more
-            // writes after a failure, a new one does.
+            // No reason to fail: what was committed stays so, and the file is only large. The
+            // handle takes no more writes after a failure; a new one does.
             Err(fault) => {
                 tracing::warn!(path = %data.display(), ?fault, "store could not be compacted");
                 close(db);
@@ -228,7 +192,8 @@ pub(crate) fn open(
     Ok((db, data, report))
 }
 
-/// Lets go of the file. What can't be made durable any more was not acknowledged, or is found by the next opening.
+/// Closes the file. Writes that can't be made durable any more were not acknowledged, or the next
+/// opening finds them.
 fn close(db: Database) {
     if let Err(fault) = guard::call(|| Ok(db.close()?)) {
         tracing::warn!(?fault, "the database did not close");
@@ -246,35 +211,37 @@ fn ladder(
 ) -> Result<(Database, OpenReport), StoreError> {
     match attempt(data, options) {
         Ok(opened) => Ok(opened),
-        Err(Fault::Damage(why)) => {
+        Err(StoreFault::Damage(why)) => {
             tracing::error!(path = %data.display(), why, "store is damaged");
-            begin_anew(root, data, options, why)
+            start_again(root, data, options, why)
         }
-        // A sector that can't be read is damage too, and is not mended by trying again. Nothing is set aside before a new store could
-        // be written on the same disk.
-        Err(Fault::Io(e)) if is_unreadable(&e) => {
+        // A sector that can't be read is damage too, and a retry does not repair it. Nothing is set
+        // aside before a new store could be written on the same disk.
+        Err(StoreFault::Io(e)) if is_unreadable(&e) => {
             tracing::error!(path = %data.display(), why = %e, "store can't be read");
-            begin_anew(root, data, options, e.to_string())
+            start_again(root, data, options, e.to_string())
         }
-        Err(fault @ (Fault::Io(_) | Fault::Newer(_))) => Err(fault_to_error(data, "open", fault)),
+        Err(fault @ (StoreFault::Io(_) | StoreFault::Newer(_))) => {
+            Err(fault_to_error(data, "open", fault))
+        }
     }
 }
 
-/// Whether this is how a device, or a file system that keeps checksums, says that a block is lost.
+/// Returns whether a device, or a file system with checksums, reports a lost block like this.
 fn is_unreadable(e: &io::Error) -> bool {
     use rustix::io::Errno;
     let lost = [Errno::IO, Errno::UCLEAN, Errno::BADMSG].map(|errno| errno.raw_os_error());
     e.raw_os_error().is_some_and(|errno| lost.contains(&errno))
 }
 
-/// Sets the data folder aside and begins with what can be read of it.
-fn begin_anew(
+/// Sets the data folder aside and starts with the records that can be read of it.
+fn start_again(
     root: &Path,
     data: &Path,
     options: &Options,
     why: String,
 ) -> Result<(Database, OpenReport), StoreError> {
-    let failed = |fault| fault_to_error(data, "begin anew", fault);
+    let failed = |fault| fault_to_error(data, "start again", fault);
     let aside = |e| StoreError::from_io(data, "move damaged files aside", e);
     let new = root.join(NEW);
     make(&new, options).map_err(failed)?;
@@ -293,13 +260,13 @@ fn begin_anew(
     sync_dir(root)?;
     let (db, mut report) = attempt(data, options).map_err(failed)?;
     let saved = report.records;
-    tracing::error!(to = %to.display(), saved, "store was set aside and begun anew");
+    tracing::error!(to = %to.display(), saved, "store was set aside and started again");
     report.outcome = OpenOutcome::Quarantined { to, why, saved };
     Ok((db, report))
 }
 
-/// Completes a beginning anew that was cut between its two moves, and removes a copy that was not complete. That something was lost
-/// is still known by the witness: the copy has no number of a batch.
+/// Completes a restart that was cut between its two moves, and removes an incomplete copy. The
+/// witness still knows of the loss: the copy has no batch number.
 fn finish_interrupted(root: &Path, data: &Path) -> io::Result<()> {
     let new = root.join(NEW);
     if !new.exists() {
@@ -311,12 +278,13 @@ fn finish_interrupted(root: &Path, data: &Path) -> io::Result<()> {
     fs::rename(&new, data)
 }
 
-/// Makes an empty database. It gets its name once it is whole: redb refuses a file that a cut left half made.
-fn make(data: &Path, options: &Options) -> Result<(), Fault> {
-    fs::create_dir_all(data).map_err(Fault::Io)?;
+/// Makes an empty database. It gets its name once it is whole: redb refuses a file that a cut left
+/// half made.
+fn make(data: &Path, options: &Options) -> Result<(), StoreFault> {
+    fs::create_dir_all(data).map_err(StoreFault::Io)?;
     let unfinished = data.join("unfinished.redb");
     match fs::remove_file(&unfinished) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(Fault::Io(e)),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(StoreFault::Io(e)),
         _ => {}
     }
     guard::call(|| {
@@ -330,11 +298,11 @@ fn make(data: &Path, options: &Options) -> Result<(), Fault> {
     })?;
     fs::rename(&unfinished, data.join(FILE))
         .and_then(|()| sync_folder(data))
-        .map_err(Fault::Io)
+        .map_err(StoreFault::Io)
 }
 
-/// Opens and reads every record once, so that damage is found now and not in the middle of a night.
-fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Fault> {
+/// Opens the database and reads every record once, so that damage is found now.
+fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), StoreFault> {
     let file = data.join(FILE);
     if !file.exists() {
         make(data, options)?;
@@ -348,7 +316,7 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Fau
         corrupt_raw: Vec::new(),
         batches: 0,
     };
-    forget_cached(&file).map_err(Fault::Io)?;
+    forget_cached(&file).map_err(StoreFault::Io)?;
     let mut newer = None;
     let db = guard::call(|| {
         let db = Builder::new()
@@ -383,30 +351,25 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Fau
     })?;
     if let Some(newer) = newer {
         close(db);
-        return Err(Fault::Newer(newer));
+        return Err(StoreFault::Newer(newer));
     }
     Ok((db, report))
 }
 
-/// Has the file read from the device, and not from what the kernel keeps of it. A write that the device refused is marked as done there
-/// and stays readable until the memory is wanted (the paper that the crate's documentation names), so a start after such a failure would
-/// prove pages that are nowhere, and acknowledge them.
+/// Reads the file from the device, and not from the kernel's cache.
+///
+/// The kernel marks a write that the device refused as done and keeps it readable while memory
+/// lasts (see the paper that the crate names). A start after such a failure would prove
+/// and acknowledge pages that are nowhere.
 fn forget_cached(file: &Path) -> io::Result<()> {
     let file = fs::File::open(file)?;
-    // A run that was killed may have left writes that are only in the kernel's cache: those reach the device first.
+    // Writes of a killed run that are only in the kernel's cache reach the device first.
     file.sync_all()?;
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
     Ok(())
 }
 
-/// What is said of a record of a newer format in the folder `data`.
-pub(crate) fn newer_record(data: &Path, full: &[u8], found: u16) -> NewerFormat {
-    let (keyspace, key) = split_key(full);
-    let what = format!("record {} of {keyspace:?}", key.escape_ascii());
-    NewerFormat::new(data.parent().unwrap_or(data), what, found, record::FORMAT)
-}
-
-/// A name `<prefix>N` with N over all that are there; deletes the oldest ones over the bound.
+/// Returns a name `<prefix>N` with the next number, and deletes the oldest folders over the bound.
 fn next_free(root: &Path, prefix: &str) -> io::Result<PathBuf> {
     let mut taken: Vec<(u32, PathBuf)> = Vec::new();
     for file in fs::read_dir(root)? {

@@ -1,13 +1,14 @@
-//! All of a keyspace, some records at a time.
+//! All of a keyspace, page by page.
 //!
-//! Invariant: each record that was there from the first page to the last comes once, in the order of keys, damaged ones too; no more than one page is
-//! in memory. What is written meanwhile in front of the page that was reached is seen, what is written behind it is not.
+//! Each record that exists from the first page to the last comes once, in the order of keys,
+//! damaged ones too. At most one page is in memory. Records written meanwhile are seen if they are
+//! beyond the current page.
 
 use std::ops::Bound;
 
 use crate::{Keyspace, Page, Store, StoreError};
 
-/// The pages of `keyspace`, of `size` records each but the last; no page is empty.
+/// Returns the pages of `keyspace`, of `size` records each but the last; no page is empty.
 pub fn pages<S: Store + ?Sized>(store: &S, keyspace: Keyspace, size: usize) -> Pages<'_, S> {
     Pages {
         store,
@@ -18,7 +19,7 @@ pub fn pages<S: Store + ?Sized>(store: &S, keyspace: Keyspace, size: usize) -> P
     }
 }
 
-/// See [`pages`]. After an error nothing comes.
+/// Iterator of [`pages`]; it ends after an error.
 #[derive(Debug)]
 pub struct Pages<'s, S: ?Sized> {
     store: &'s S,
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn every_record_comes_once_and_in_order_whatever_a_page_holds() {
+    fn every_record_comes_once_in_order() {
         for (count, size) in [(0, 3), (1, 3), (2, 3), (3, 3), (4, 3), (6, 3), (7, 1)] {
             let wanted: Vec<Vec<u8>> = (0..count).map(|key| vec![key]).collect();
             assert_eq!(keys(count, size), wanted, "{count} in pages of {size}");

@@ -1,9 +1,11 @@
-//! A pulled plug: a disk in memory that keeps what was written apart from what was made durable.
+//! Power cuts: a disk in memory that keeps written data apart from durable data.
 //!
-//! What the store promises is held against states that a cut may leave, in every wait for the device and behind the last one: of what is
-//! pending all, nothing, all but little, and halves of it, by sectors and in any order. The rig that kills a machine
-//! (`tests/tools/vm`) shows the same with a kernel in between, and can't choose the moment. Not here: a cut while the store is opened or
-//! closed.
+//! Tests the store's promises against the states that a cut may leave, in every wait for the device
+//! and after the last one: all of what is pending, nothing, all but little, and halves of it, by
+//! sectors and in any order. The rig that kills a machine (`tests/tools/vm`) shows it with a kernel
+//! in between, and can't choose the moment.
+//!
+//! Not here: a cut while the store is opened or closed.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
@@ -17,13 +19,13 @@ use proptest::prelude::*;
 use redb::{Builder, StorageBackend};
 
 use crate::batch::{Batch, Keyspace, Op};
-use crate::disk::RECORDS;
-use crate::open::{FILE, Options};
+use crate::options::Options;
+use crate::table::{FILE, RECORDS};
 use crate::{DiskStore, Store};
 
 const K: Keyspace = Keyspace::new("k");
 
-/// What a drive writes as a whole, in bytes.
+/// Unit that a drive writes as a whole, in bytes.
 const SECTOR: usize = 512;
 
 #[derive(Debug, Clone)]
@@ -45,7 +47,7 @@ impl Change {
     }
 }
 
-/// What a drive has, and what it may do in any order or not at all.
+/// Contents of a drive, and writes that it may do in any order or not at all.
 #[derive(Debug, Default, Clone)]
 struct Moment {
     durable: Vec<u8>,
@@ -61,12 +63,12 @@ struct Disk {
     witness: PathBuf,
     live: Vec<u8>,
     now: Moment,
-    /// Every moment in which something was waited for: all is written then, and nothing of it is sure.
+    /// Every moment in which something waited: all is written then, and nothing of it is sure.
     waits: Vec<Moment>,
 }
 
 impl Disk {
-    /// Notes the moment that is now.
+    /// Records this moment.
     fn mark(&mut self) {
         let mut moment = self.now.clone();
         moment.witness = std::fs::read(&self.witness).unwrap_or_default();
@@ -80,7 +82,7 @@ impl Disk {
 }
 
 impl Moment {
-    /// What a cut leaves: of each change that is pending what `kept` says of its sectors.
+    /// Returns what a cut leaves: of each pending change the sectors that `kept` chooses.
     fn cut(&self, mut kept: impl FnMut() -> bool) -> Vec<u8> {
         let mut image = self.durable.clone();
         for change in &self.pending {
@@ -193,14 +195,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_cut_leaves_every_acknowledged_batch_and_no_half_one(
+    fn power_cut_keeps_acknowledged_batches_whole(
         steps in proptest::collection::vec(step(), 1..24),
         seed in any::<u64>(),
     ) {
         let running = tempfile::tempdir().unwrap();
         let drive = Drive::default();
         drive.disk().witness = running.path().join("witness");
-        // So small that pages are written before anybody waits for them.
+        // So small that pages are written before anything waits for them.
         let db = Builder::new()
             .set_cache_size(16 << 10)
             .create_with_backend(drive.clone())
@@ -211,7 +213,7 @@ proptest! {
         let store = DiskStore::over(db, running.path()).unwrap();
         drive.disk().waits.clear();
 
-        // What is stored after so many batches.
+        // Contents after each number of batches.
         let mut states = vec![Model::new()];
         for step in &steps {
             match step {

@@ -8,7 +8,7 @@ use std::path::Path;
 /// Creates `folder` and its parents with mode 0700. A folder that exists keeps its mode.
 ///
 /// # Errors
-/// The operating system's.
+/// Those of the operating system.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)

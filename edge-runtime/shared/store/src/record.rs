@@ -10,13 +10,14 @@
 //! | 8..12 | CRC-32 (IEEE) over bytes 2..8, the full key and the payload |
 //! | 12.. | payload |
 //!
-//! Invariants: what [`decode`] returns is what [`encode`] was given for that very key. The key is part of the
-//! checksum, so a record that turns up under another key is damage too. A newer format keeps magic, version, length and
-//! checksum where they are, and the checksum covers the version: a record is newer only where that holds, else damaged.
+//! - [`decode`] returns what [`encode`] was given for that very key: the key is part of the
+//!   checksum, so a record under another key is damage too.
+//! - A newer format keeps magic, version, length and checksum where they are, and the checksum
+//!   covers the version: a record is newer only where that holds, else damaged.
 
 const MAGIC: [u8; 2] = *b"WK";
 
-/// Version of the layout that this build writes. A payload carries the version of its own meaning.
+/// Version of the layout that this build writes. A payload carries its own version.
 pub(crate) const FORMAT: u16 = 1;
 
 /// Length of the header in bytes.
@@ -45,13 +46,14 @@ fn crc(head: &[u8], key: &[u8], payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// Header and payload of a record that is stored at `key`.
+/// Returns header and payload of a record stored at `key`.
 #[must_use]
 pub fn encode(key: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + payload.len());
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&FORMAT.to_be_bytes());
-    // Payloads are bounded by MAX_VALUE_BYTES; a longer one would fail its own length check when read.
+    // Payloads are bounded by MAX_VALUE_BYTES; a longer one would fail its own length check when
+    // read.
     out.extend_from_slice(
         &u32::try_from(payload.len())
             .unwrap_or(u32::MAX)
@@ -63,7 +65,7 @@ pub fn encode(key: &[u8], payload: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The payload of `bytes`, found at `key`.
+/// Returns the payload of `bytes`, found at `key`.
 ///
 /// # Errors
 /// What is wrong with them.

@@ -1,10 +1,9 @@
-//! Reading what can still be read of a damaged database.
+//! Reads what can still be read of a damaged database.
 //!
-//! redb reads a file only after proving or repairing all of it, and a file in which one page is bad it refuses as a whole. Here it reads
-//! one as it is: through a backend that can't write, and that leaves out the flag which says that the last run did not close. Each
-//! record proves itself by its own checksum.
-//!
-//! Invariant: the damaged file is not changed.
+//! redb reads a file only after proving or repairing all of it, and refuses one with a single bad
+//! page. Here it reads the file as it is, through a backend that can't write and that hides the
+//! flag of an unclean end. Each record proves itself by its own checksum. The damaged file is not
+//! changed.
 
 use std::fs::File;
 use std::io;
@@ -17,28 +16,29 @@ use redb::{
     StorageBackend,
 };
 
-use crate::disk::RECORDS;
-use crate::guard::{self, Fault};
-use crate::open::{BATCHES, Options, newer_record};
+use crate::guard::{self, StoreFault};
+use crate::options::Options;
 use crate::record::{self, BadRecord};
+use crate::table::{BATCHES, RECORDS, newer_record};
 
-/// The byte that says which commit slot is the last one, and in which state the file is (redb, `docs/design.md`, "god byte").
+/// Offset of the byte with the current commit slot and the state of the file (redb,
+/// `docs/design.md`, "god byte").
 const STATE_AT: u64 = 9;
 const PRIMARY_SLOT: u8 = 1;
 const RECOVERY_REQUIRED: u8 = 2;
 
-/// Bytes of records that are taken over in one transaction.
+/// Bytes of records copied in one transaction.
 const AT_ONCE: usize = 4 << 20;
 
-/// A file that is only read, by one reader, with another state than it has.
+/// A file that is only read, by one reader, with other state bits than it has.
 #[derive(Debug)]
-struct AsItIs {
+struct ReadOnlyFile {
     file: File,
-    /// Bits of the state that are turned: reading begins at the commit before the last.
+    /// State bits that are flipped, to read the commit before the last.
     turned: u8,
 }
 
-impl StorageBackend for AsItIs {
+impl StorageBackend for ReadOnlyFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -59,7 +59,7 @@ impl StorageBackend for AsItIs {
     fn write(&self, _offset: u64, _data: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::ReadOnlyFilesystem.into())
     }
-    // The folder's lock is held: there is nobody else.
+    // The folder's lock is held: there is no other process.
     fn try_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Result<bool, BackendError> {
         Ok(true)
     }
@@ -88,12 +88,16 @@ enum End {
     Broken,
 }
 
-/// Copies what can be read of the damaged `file` to `db`: all records up to the first page that can't be read, and all behind the last
-/// one; of the last commit, or where that can't be read at all of the one before. The numbers of batches stay behind, as some are missing.
+/// Copies what can be read of the damaged `file` to `db`.
+///
+/// Copies all records up to the first unreadable page, and all behind the last one; of the last
+/// commit, or where that can't be read at all, of the one before. Batch numbers are not copied, as
+/// some are missing.
 ///
 /// # Errors
-/// When `db` can't be written, or a record is of a newer format. A file of which nothing can be read is none.
-pub(crate) fn save(file: &Path, db: &Database, options: &Options) -> Result<(), Fault> {
+/// When `db` can't be written, or a record is of a newer format. A file of which nothing can be
+/// read is no error.
+pub(crate) fn save(file: &Path, db: &Database, options: &Options) -> Result<(), StoreFault> {
     for turned in [0, PRIMARY_SLOT] {
         for backwards in [false, true] {
             match pass(file, db, options, turned, backwards) {
@@ -111,18 +115,18 @@ pub(crate) fn save(file: &Path, db: &Database, options: &Options) -> Result<(), 
     Ok(())
 }
 
-/// One pass. The outer error is one of ours, the inner one of the damaged file.
+/// Runs one pass. The outer error is about `db`, the inner one about the damaged file.
 fn pass(
     file: &Path,
     db: &Database,
     options: &Options,
     turned: u8,
     backwards: bool,
-) -> Result<Result<End, Fault>, Fault> {
+) -> Result<Result<End, StoreFault>, StoreFault> {
     let data = file.parent().unwrap_or(file);
     let mut ours = Ok(());
     let read = guard::call(|| {
-        let file = AsItIs {
+        let file = ReadOnlyFile {
             file: File::open(file).map_err(redb::Error::Io)?,
             turned,
         };
@@ -152,7 +156,7 @@ fn pass(
                             sound.push((full.to_vec(), raw.to_vec()));
                         }
                         Err(BadRecord::Newer(found)) => {
-                            ours = Err(Fault::Newer(newer_record(data, full, found)));
+                            ours = Err(StoreFault::Newer(newer_record(data, full, found)));
                             return Ok(End::Broken);
                         }
                         _ => {}

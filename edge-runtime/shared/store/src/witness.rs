@@ -1,15 +1,16 @@
-//! How far the store had come, told from outside the database's file.
+//! The number of the last durable batch, kept outside the database's file.
 //!
-//! redb takes a last commit that fails its checksum for one that a power cut tore, and goes back to the one before it without a
-//! word. That is right for what was not acknowledged; after a flipped bit or a lying disk it is not. So every batch carries its
-//! number, and after every sync the number is also written to a file of its own. When the file knows a greater number than the
-//! store, acknowledged batches are gone.
+//! redb treats a last commit that fails its checksum as torn by a power cut, and silently goes back
+//! to the one before. That is right for batches that were not acknowledged, but wrong after a
+//! flipped bit or a lying disk. So every batch has a number, and after every sync that number is
+//! written to a file of its own. A greater number there than in the store means that acknowledged
+//! batches are gone.
 //!
-//! Invariants:
-//! - the file's number is never ahead of what was synced, and when [`Witness::note`] has returned it is as durable as
-//!   that: the file is written with `O_DSYNC`, its name is synced when it is made, and it never grows, so that a full
-//!   disk does not stop it;
-//! - a write that is cut leaves the number before it: the two slots lie in pages of their own and take turns.
+//! - The file's number is never ahead of what was synced. When [`Witness::note`] has returned, it
+//!   is durable: the file is written with `O_DSYNC`, its name is synced when it is made, and it
+//!   never grows, so a full disk does not stop it.
+//! - A write that is cut leaves the number before it: the two slots lie in pages of their own and
+//!   take turns.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -23,7 +24,7 @@ use crate::record;
 const NAME: &str = "witness";
 const KEY: &[u8] = b"witness";
 
-/// Where the slots begin, in bytes: no sector, page or erase unit that is written as a whole holds both.
+/// Offsets of the slots in bytes: no sector, page or erase unit holds both.
 const SLOTS: [u64; 2] = [0, 4096];
 
 /// Bytes of a slot.
@@ -33,12 +34,12 @@ const SLOT: usize = record::HEADER + 8;
 #[derive(Debug)]
 pub(crate) struct Witness {
     file: File,
-    /// Notes taken; says whose turn it is.
+    /// Notes taken; decides on the next slot.
     notes: AtomicU64,
 }
 
 impl Witness {
-    /// Opens the file and reads the greatest number in it; a slot that makes no sense says zero.
+    /// Opens the file and reads the greatest number in it; an invalid slot counts as zero.
     pub(crate) fn open(root: &Path) -> io::Result<(Self, u64)> {
         let path = root.join(NAME);
         let flags = rustix::fs::OFlags::DSYNC.bits();
@@ -64,11 +65,12 @@ impl Witness {
         let latest = seen[0].max(seen[1]);
         let witness = Self {
             file,
-            // The slot that holds the greater number is not the next one to be written.
+            // The slot with the greater number is not the next one to be written.
             notes: AtomicU64::new(u64::from(seen[0] > seen[1])),
         };
         if witness.file.metadata()?.len() < SLOTS[1] + SLOT as u64 {
-            // A new file, or one of a version that knew one slot: both now, so that no later note makes it longer.
+            // A new file, or one of a version with one slot: both are written now, so that no later
+            // note makes it longer.
             witness.note(latest)?;
             witness.note(latest)?;
             sync_folder(root)?;
@@ -88,12 +90,12 @@ impl Witness {
     }
 }
 
-/// Record of the number `n` at `key`.
+/// Encodes the number `n` as a record at `key`.
 pub(crate) fn encode(key: &[u8], n: u64) -> Vec<u8> {
     record::encode(key, &n.to_be_bytes())
 }
 
-/// Number in the payload of a record.
+/// Decodes the number in the payload of a record.
 pub(crate) fn number(payload: &[u8]) -> Option<u64> {
     payload.try_into().ok().map(u64::from_be_bytes)
 }
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_number_comes_back_and_nonsense_says_zero() {
+    fn witness_returns_last_number_or_zero() {
         let dir = tempfile::tempdir().unwrap();
         let (witness, before) = Witness::open(dir.path()).unwrap();
         assert_eq!(before, 0);
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_on_stable_storage_when_it_has_been_taken() {
+    fn note_is_durable_on_return() {
         let dir = tempfile::tempdir().unwrap();
         let (witness, _) = Witness::open(dir.path()).unwrap();
         let flags = rustix::fs::fcntl_getfl(&witness.file).unwrap();
@@ -129,10 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_is_cut_leaves_the_one_before_it_also_after_a_reopening() {
+    fn cut_note_leaves_the_one_before_after_reopening() {
         let dir = tempfile::tempdir().unwrap();
         for n in 1..=5 {
-            // Opened anew each time: whose turn it is follows from what is there.
+            // Opened each time: the slots decide whose turn it is.
             let (witness, _) = Witness::open(dir.path()).unwrap();
             let before = std::fs::read(dir.path().join(NAME)).unwrap();
             witness.note(n).unwrap();

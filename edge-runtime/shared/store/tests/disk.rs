@@ -35,7 +35,7 @@ fn everything(store: &dyn Store, keyspace: Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> 
 enum Action {
     Put(Keyspace, u8, Vec<u8>),
     Delete(Keyspace, u8),
-    /// One batch over two keyspaces.
+    /// A batch over two keyspaces.
     Both(u8, Vec<u8>),
     Reopen,
 }
@@ -96,7 +96,8 @@ proptest! {
     }
 }
 
-/// Not a test by itself: the process that [`an_acknowledged_record_survives_a_killed_process`] kills.
+/// Not a test by itself: the process that [`an_acknowledged_record_survives_a_killed_process`]
+/// kills.
 #[test]
 fn child_that_writes_until_it_is_killed() {
     let Some(root) = std::env::var_os("WATCHKEEPER_STORE_CHILD").map(PathBuf::from) else {
@@ -153,7 +154,7 @@ fn an_acknowledged_record_survives_a_killed_process() {
             .unwrap();
         let wanted = acked + 40 + round * 37;
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            // libtest may print its own words before the first line.
+            // libtest may print text before the first line.
             if let Some(seq) = line
                 .unwrap()
                 .rsplit("acked ")
@@ -207,7 +208,7 @@ fn file(root: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_database_that_a_cut_left_half_made_is_made_anew() {
+fn half_made_database_is_made_again() {
     let root = tempfile::tempdir().unwrap();
     fs::create_dir(root.path().join("data")).unwrap();
     fs::write(root.path().join("data/unfinished.redb"), [0; 4096]).unwrap();
@@ -222,7 +223,7 @@ fn a_database_that_a_cut_left_half_made_is_made_anew() {
 }
 
 #[test]
-fn a_file_that_ends_early_or_is_gone_is_no_silent_loss() {
+fn truncated_or_missing_file_is_reported() {
     type Damage = fn(&Path);
     let cut: Damage = |file| {
         let half = fs::metadata(file).unwrap().len() / 2;
@@ -245,11 +246,11 @@ fn a_file_that_ends_early_or_is_gone_is_no_silent_loss() {
     }
 }
 
-/// How many records are told as saved over all places of the file in which a bit is flipped. A wrong record, a panic or a loss without a
-/// word fails.
+/// Flips a bit at every place of the file, and counts the records reported as saved. A wrong
+/// record, a panic or an unreported loss fails.
 fn saved_over_flipped_bits(pristine: &Path) -> u64 {
     let db = fs::read(file(pristine)).unwrap();
-    // Only the part that holds something; the rest of the file is free pages.
+    // Only the used part; the rest of the file is free pages.
     let used = db.iter().rposition(|b| *b != 0).unwrap();
     let (mut noticed, mut saved) = (0, 0);
     for step in 0..24 {
@@ -278,7 +279,7 @@ fn saved_over_flipped_bits(pristine: &Path) -> u64 {
             assert_eq!(said, right);
             saved += right;
         }
-        // Whatever was lost, the store goes on.
+        // Whatever was lost, the store accepts writes.
         store
             .commit(Batch::new().put(MAP, b"after", b"ok"))
             .unwrap();
@@ -292,7 +293,7 @@ fn saved_over_flipped_bits(pristine: &Path) -> u64 {
 }
 
 #[test]
-fn a_flipped_bit_never_panics_never_yields_a_wrong_record_and_never_goes_unnoticed() {
+fn flipped_bit_is_noticed_without_panic_or_wrong_record() {
     let closed = tempfile::tempdir().unwrap();
     filled(closed.path(), 200);
     let saved = saved_over_flipped_bits(closed.path());
@@ -301,7 +302,7 @@ fn a_flipped_bit_never_panics_never_yields_a_wrong_record_and_never_goes_unnotic
 }
 
 #[test]
-fn a_flipped_bit_costs_no_more_where_the_last_run_did_not_close() {
+fn flipped_bit_after_unclean_end_costs_no_more() {
     let running = tempfile::tempdir().unwrap();
     let (store, _) = open(running.path());
     for seq in 1..=200 {
@@ -313,7 +314,7 @@ fn a_flipped_bit_costs_no_more_where_the_last_run_did_not_close() {
     assert!(saved > 5 * 194, "{saved} saved");
 }
 
-/// Turns a bit in the commit slot that the file names as the last one's.
+/// Flips a bit in the commit slot that the file names as the last one's.
 fn damage_the_last_commit(root: &Path) {
     let mut bytes = fs::read(file(root)).unwrap();
     let slot = usize::from(bytes[9] & 1);
@@ -322,7 +323,7 @@ fn damage_the_last_commit(root: &Path) {
 }
 
 #[test]
-fn a_last_commit_that_is_damaged_is_not_taken_for_one_that_was_never_acknowledged() {
+fn damaged_last_commit_is_reported_as_lost() {
     let running = tempfile::tempdir().unwrap();
     let (store, _) = open(running.path());
     for seq in 1..=3 {
@@ -343,7 +344,8 @@ fn a_last_commit_that_is_damaged_is_not_taken_for_one_that_was_never_acknowledge
     drop(found);
     assert!(open(cut.path()).1.outcome.is_clean(), "told twice");
 
-    // Where the store was closed redb knows that there is no earlier truth, and refuses the file; we take over what there is.
+    // redb refuses a closed store with this damage, because no earlier commit is left; we salvage
+    // it.
     drop(store);
     damage_the_last_commit(running.path());
     let report = open(running.path()).1;
@@ -366,14 +368,14 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// All that is stored, read behind the store's back.
+/// All that is stored, read without the store.
 const RAW: redb::TableDefinition<'_, &[u8], &[u8]> = redb::TableDefinition::new("records");
 
 fn full(keyspace: &str, key: &[u8]) -> Vec<u8> {
     [keyspace.as_bytes(), b"\0", key].concat()
 }
 
-/// Sets what is stored at a key behind the store's back.
+/// Sets what is stored at a key, without the store.
 fn put_raw(root: &Path, full: &[u8], raw: &[u8]) {
     let db = redb::Database::open(file(root)).unwrap();
     let transaction = db.begin_write().unwrap();
@@ -393,7 +395,7 @@ fn raw(root: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
         .collect()
 }
 
-/// Turns a bit of record `seq`, as a bug or a bad memory cell would.
+/// Flips a bit of record `seq`, as a bug or a bad memory cell would.
 fn damage(root: &Path, seq: u64) {
     let key = full("log", &log_key(seq));
     let mut value = raw(root)[&key].clone();
@@ -402,7 +404,7 @@ fn damage(root: &Path, seq: u64) {
 }
 
 #[test]
-fn a_damaged_record_stays_until_the_note_of_its_loss_is_stored() {
+fn damaged_record_stays_until_its_loss_is_noted() {
     // Every opening would compact.
     let eager = Options {
         compact_floor_bytes: 0,
@@ -431,7 +433,7 @@ fn a_damaged_record_stays_until_the_note_of_its_loss_is_stored() {
 }
 
 #[test]
-fn a_damaged_record_is_reported_once_skipped_and_taken_out() {
+fn damaged_record_is_reported_once_and_removed() {
     let root = tempfile::tempdir().unwrap();
     filled(root.path(), 3);
     damage(root.path(), 2);
@@ -449,7 +451,7 @@ fn a_damaged_record_is_reported_once_skipped_and_taken_out() {
     assert_eq!(open(root.path()).1.corrupt, []);
 }
 
-/// A record of `format` as a build that knows it would write it: its checksum holds.
+/// Makes a record of `format` as a build that knows it would: its checksum holds.
 fn record_of(format: u16, key: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut head = format.to_be_bytes().to_vec();
     head.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_be_bytes());
@@ -457,7 +459,7 @@ fn record_of(format: u16, key: &[u8], payload: &[u8]) -> Vec<u8> {
     [b"WK", &head[..], &crc.to_be_bytes(), payload].concat()
 }
 
-/// Every file of a folder with its content, apart from the lock.
+/// Returns every file of a folder with its content, except the lock.
 fn content(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(root).unwrap() {
@@ -472,10 +474,10 @@ fn content(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn files_that_a_newer_version_wrote_are_refused_with_the_remedy_and_left_as_they_are() {
+fn newer_files_are_refused_and_left_as_they_are() {
     let newer_redb: fn(&Path) = |root| {
         let mut bytes = fs::read(file(root)).unwrap();
-        // Where the commit slots have their version.
+        // Offset of the version in the commit slots.
         bytes[64] = 4;
         bytes[192] = 4;
         fs::write(file(root), bytes).unwrap();
@@ -508,7 +510,7 @@ fn files_that_a_newer_version_wrote_are_refused_with_the_remedy_and_left_as_they
 }
 
 #[test]
-fn a_record_of_a_newer_format_is_refused_and_no_record_is_lost() {
+fn newer_record_is_refused_without_loss() {
     let root = tempfile::tempdir().unwrap();
     filled(root.path(), 3);
     let newer = full("log", &log_key(4));
@@ -517,7 +519,7 @@ fn a_record_of_a_newer_format_is_refused_and_no_record_is_lost() {
         &newer,
         &record_of(2, &newer, b"written differently"),
     );
-    // A damaged one beside it, which this build would take out of a store of its own.
+    // A damaged one beside it, which this build would remove from a store of its own.
     put_raw(root.path(), &full("map", b"a"), b"nonsense");
     let before = raw(root.path());
     let refused = DiskStore::open(root.path(), &Options::default()).unwrap_err();
@@ -531,7 +533,7 @@ fn a_record_of_a_newer_format_is_refused_and_no_record_is_lost() {
 }
 
 #[test]
-fn a_store_of_an_earlier_layout_is_set_aside_with_the_reason() {
+fn store_of_earlier_layout_is_set_aside() {
     let root = tempfile::tempdir().unwrap();
     fs::create_dir_all(root.path().join("data")).unwrap();
     fs::write(root.path().join("format"), "1\n").unwrap();
@@ -545,7 +547,7 @@ fn a_store_of_an_earlier_layout_is_set_aside_with_the_reason() {
 }
 
 #[test]
-fn files_beyond_repair_are_set_aside_and_the_store_begins_empty() {
+fn files_beyond_repair_are_set_aside() {
     let root = tempfile::tempdir().unwrap();
     for round in 1..=5 {
         filled(root.path(), 50);
@@ -572,7 +574,7 @@ fn files_beyond_repair_are_set_aside_and_the_store_begins_empty() {
 }
 
 #[test]
-fn a_store_in_use_is_refused_with_the_pid_of_its_holder() {
+fn store_in_use_is_refused_with_holder_pid() {
     let root = tempfile::tempdir().unwrap();
     let (_held, _) = open(root.path());
     let refused = DiskStore::open(root.path(), &Options::default()).unwrap_err();
@@ -585,7 +587,7 @@ fn a_store_in_use_is_refused_with_the_pid_of_its_holder() {
 }
 
 #[test]
-fn taking_over_what_can_be_read_may_be_cut_at_any_point() {
+fn salvage_may_be_cut_at_any_point() {
     let damaged = tempfile::tempdir().unwrap();
     filled(damaged.path(), 200);
     let mut bytes = fs::read(file(damaged.path())).unwrap();
@@ -602,7 +604,7 @@ fn taking_over_what_can_be_read_may_be_cut_at_any_point() {
     assert!((1..200).contains(&saved), "{saved} saved");
     drop(store);
 
-    // While it is copied: the copy is made once more.
+    // While it is copied: the copy is made again.
     let copying = tempfile::tempdir().unwrap();
     copy_tree(damaged.path(), copying.path());
     fs::create_dir(copying.path().join("data.new")).unwrap();
@@ -637,7 +639,7 @@ fn taking_over_what_can_be_read_may_be_cut_at_any_point() {
 }
 
 #[test]
-fn a_nearly_full_disk_refuses_puts_but_lets_room_be_made() {
+fn nearly_full_disk_refuses_puts_and_allows_deletes() {
     let root = tempfile::tempdir().unwrap();
     let refused = DiskStore::open(
         root.path(),
@@ -648,7 +650,7 @@ fn a_nearly_full_disk_refuses_puts_but_lets_room_be_made() {
     );
     assert!(matches!(refused.unwrap_err(), StoreError::Full { .. }));
 
-    // Room for opening, none for this one record.
+    // Enough for opening, too little for this one record.
     let free = rustix::fs::statvfs(root.path()).unwrap();
     let free = free.f_bavail * free.f_frsize;
     let (store, _) = DiskStore::open(
@@ -670,7 +672,7 @@ fn a_nearly_full_disk_refuses_puts_but_lets_room_be_made() {
 }
 
 #[test]
-fn the_largest_record_there_may_be_comes_back_whole() {
+fn largest_record_comes_back_whole() {
     let root = tempfile::tempdir().unwrap();
     let value: Vec<u8> = (0..=u8::MAX).cycle().take(MAX_VALUE_BYTES).collect();
     let (store, _) = open(root.path());
@@ -681,8 +683,8 @@ fn the_largest_record_there_may_be_comes_back_whole() {
     assert!(everything(&store, MAP) == [(b"a".to_vec(), value)]);
 }
 
-/// Not a test by itself: the process in which [`a_disk_that_fails_while_nothing_is_written_is_found_by_the_check`]
-/// makes every write fail, with the signal that comes with it ignored.
+/// Not a test by itself: a process in which [`check_finds_a_failed_disk_without_writes`] makes
+/// every write fail, with the signal that comes with it ignored.
 #[test]
 fn child_whose_disk_fails() {
     use rustix::process::{Resource, getrlimit, setrlimit};
@@ -700,7 +702,7 @@ fn child_whose_disk_fails() {
     let failed = store.check().unwrap_err();
     assert!(!failed.is_transient(), "{failed}");
     setrlimit(Resource::Fsize, limit).unwrap();
-    // Writes would succeed again; what was lost in between nobody knows.
+    // Writes would succeed again, but the loss in between is unknown.
     assert!(store.poison().is_some());
     let refused = store.commit(Batch::new().put(MAP, b"a", b"2"));
     assert!(
@@ -715,7 +717,7 @@ fn child_whose_disk_fails() {
 }
 
 #[test]
-fn a_disk_that_fails_while_nothing_is_written_is_found_by_the_check() {
+fn check_finds_a_failed_disk_without_writes() {
     let root = tempfile::tempdir().unwrap();
     let child = Command::new("sh")
         .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"])
@@ -730,7 +732,7 @@ fn a_disk_that_fails_while_nothing_is_written_is_found_by_the_check() {
 }
 
 #[test]
-fn a_folder_that_can_not_be_made_is_told_in_one_sentence() {
+fn folder_that_can_not_be_made_is_one_sentence() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("file");
     fs::write(&file, "").unwrap();
@@ -741,7 +743,7 @@ fn a_folder_that_can_not_be_made_is_told_in_one_sentence() {
 }
 
 #[test]
-fn a_bloated_store_is_made_smaller_at_opening_and_keeps_every_record() {
+fn bloated_store_is_compacted_without_loss() {
     let root = tempfile::tempdir().unwrap();
     {
         let (store, _) = open(root.path());
