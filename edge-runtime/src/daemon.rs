@@ -211,7 +211,7 @@ fn live(
     };
     let (journal, losses) = match Journal::open(&config.state_dir, limits) {
         Err(JournalError::Store(StoreError::Full { needed, .. }))
-            if open_media().is_ok_and(|media| room_for(&media).make(needed) > 0) =>
+            if open_media().is_ok_and(|media| room_for(&media).free_for(needed) > 0) =>
         {
             Journal::open(&config.state_dir, limits)
         }
@@ -382,7 +382,7 @@ async fn serve(
                 if look.is_none() {
                     let (room, journal) = (Arc::clone(&room), Arc::clone(&journal));
                     look = Some(tokio::task::spawn_blocking(move || {
-                        room.keep();
+                        room.free_when_low();
                         if let Err(error) = journal.check() {
                             tracing::error!(%error, "the disk failed a check");
                         }

@@ -56,7 +56,7 @@ pub fn run(
         stop_after_s: Some(seconds),
         ..wanted.pipeline.clone()
     };
-    manager.has_channels(&spec)?;
+    manager.check_channels(&spec)?;
     let plan = plan::plan(&spec)?;
     let models = &manager.parts().models;
     let detectors = Detectors::open(&spec, &plan, &|model| {

@@ -74,7 +74,7 @@ pub struct Noticed {
     /// Which of the sources that have had this name ([`super::source::Deps::run`]); a later one has a greater number.
     pub run: u64,
     /// When it was told, for lengths of time.
-    pub told: Instant,
+    pub noticed_at: Instant,
     pub notice: SourceNotice,
 }
 
@@ -82,7 +82,7 @@ type Waiting = Arc<Mutex<VecDeque<Noticed>>>;
 
 /// The end at which sources tell. Clones tell the same one.
 #[derive(Debug, Clone)]
-pub struct Teller {
+pub struct NoticeSender {
     waiting: Waiting,
     /// One word is enough to wake who takes: all that waits is taken then.
     wake: SyncSender<()>,
@@ -90,24 +90,24 @@ pub struct Teller {
 
 /// The end at which notices are taken.
 #[derive(Debug)]
-pub struct Inbox {
+pub struct NoticeReceiver {
     waiting: Waiting,
     woken: Receiver<()>,
 }
 
 /// The two ends.
 #[must_use]
-pub fn channel() -> (Teller, Inbox) {
+pub fn channel() -> (NoticeSender, NoticeReceiver) {
     let waiting = Waiting::default();
     let (wake, woken) = mpsc::sync_channel(1);
-    let teller = Teller {
+    let teller = NoticeSender {
         waiting: Arc::clone(&waiting),
         wake,
     };
-    (teller, Inbox { waiting, woken })
+    (teller, NoticeReceiver { waiting, woken })
 }
 
-impl Teller {
+impl NoticeSender {
     /// Tells; never waits. Words of a source that had the name before are nobody's and make room.
     pub fn tell(&self, noticed: Noticed) {
         let mut waiting = self.waiting.lock();
@@ -130,7 +130,7 @@ impl Teller {
     }
 }
 
-impl Inbox {
+impl NoticeReceiver {
     /// The next notice; waits for one. Nothing when nobody is left who could tell.
     #[must_use]
     pub fn recv(&self) -> Option<Noticed> {
@@ -186,7 +186,7 @@ mod tests {
         Noticed {
             source: SourceId::new(source).unwrap(),
             run,
-            told: Instant::now(),
+            noticed_at: Instant::now(),
             notice,
         }
     }
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    fn all(inbox: &Inbox) -> Vec<Noticed> {
+    fn all(inbox: &NoticeReceiver) -> Vec<Noticed> {
         std::iter::from_fn(|| inbox.take()).collect()
     }
 

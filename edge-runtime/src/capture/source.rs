@@ -20,7 +20,7 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use self::worker::Worker;
 use super::mailbox::{FrameReceiver, Hub, Outcome};
-use super::notices::{Noticed, SourceNotice, Teller};
+use super::notices::{NoticeSender, Noticed, SourceNotice};
 use super::rate::Meter;
 use super::redact;
 use super::supervise::{BackOff, Deadlines, State};
@@ -35,7 +35,7 @@ pub struct Deps {
     /// Reads the wall clock and its quality.
     pub wall: Arc<dyn Fn() -> Wall + Send + Sync>,
     /// Where notices go.
-    pub notices: Option<Teller>,
+    pub notices: Option<NoticeSender>,
     /// Tells this source from another one of its name, in its notices; greater than that of every one before.
     pub run: u64,
     /// Decides the jitter of reconnects.
@@ -53,7 +53,7 @@ impl Deps {
             notices.tell(Noticed {
                 source: source.clone(),
                 run: self.run,
-                told: Instant::now(),
+                noticed_at: Instant::now(),
                 notice,
             });
         }

@@ -41,7 +41,7 @@ pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
 pub(crate) use reservation::{Reservation, ReservationError};
 pub use retention::Limits;
-pub use specs::{Kept, Kind, LastWord, Loaded, Specs, Unreadable, Word};
+pub use specs::{Kind, LastIntent, Loaded, Specs, StoredSpec, Unreadable, UserIntent};
 
 use open_events::OpenEvents;
 use record::HeadV1;

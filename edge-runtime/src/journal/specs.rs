@@ -23,9 +23,9 @@ use super::JournalError;
 use super::record::{FORMAT, check_json_format};
 
 const SOURCES: Keyspace = Keyspace::new("sources");
-const SOURCE_WORDS: Keyspace = Keyspace::new("source_words");
+const SOURCE_INTENTS: Keyspace = Keyspace::new("source_words");
 const PIPELINES: Keyspace = Keyspace::new("pipelines");
-const PIPELINE_WORDS: Keyspace = Keyspace::new("words");
+const PIPELINE_INTENTS: Keyspace = Keyspace::new("words");
 
 /// Stored specifications, by name.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct Loaded<T> {
 
 /// A specification as it was deployed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept<S> {
+pub struct StoredSpec<S> {
     /// What was deployed.
     pub spec: S,
     /// Fingerprint of the section of the configuration file in whose place it was deployed, where there was one: the deployment
@@ -55,7 +55,7 @@ pub struct Kept<S> {
 /// What a person last wanted of something that the configuration file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum UserIntent {
     /// It shall run, although the file creates it paused.
     Run,
     /// It shall pause.
@@ -64,15 +64,15 @@ pub enum Word {
     Stop,
 }
 
-/// A [`Word`] and what it was said about: it holds for as long as the file says the same.
+/// A [`UserIntent`] and what it was said about: it holds for as long as the file says the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LastWord<I> {
+pub struct LastIntent<I> {
     /// Name of the pipeline or source.
     pub id: I,
     /// Fingerprint of what the file said.
     pub fingerprint: String,
     /// What is wanted.
-    pub word: Word,
+    pub intent: UserIntent,
     /// When it was said: Unix milliseconds, UTC.
     pub at_ms: i64,
 }
@@ -110,17 +110,17 @@ impl Kind for PipelineSpec {
 }
 
 mod private {
-    use super::{Kept, Keyspace};
+    use super::{Keyspace, StoredSpec};
 
     /// How a sort of specification lies on disk.
     pub trait Stored: Sized {
         const SPECS: Keyspace;
-        const WORDS: Keyspace;
+        const INTENTS: Keyspace;
 
         fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>>;
 
         /// The specification in `bytes`, whose format was looked at.
-        fn decode(bytes: &[u8], name: &str) -> Result<Kept<Self>, String>;
+        fn decode(bytes: &[u8], name: &str) -> Result<StoredSpec<Self>, String>;
     }
 }
 
@@ -136,7 +136,7 @@ impl Specs {
     /// # Errors
     /// When the store can't be read.
     pub(super) fn newer(&self) -> Result<Option<(String, u16)>, JournalError> {
-        for keyspace in [SOURCES, SOURCE_WORDS, PIPELINES, PIPELINE_WORDS] {
+        for keyspace in [SOURCES, SOURCE_INTENTS, PIPELINES, PIPELINE_INTENTS] {
             let page = self.store.scan(keyspace, Bound::Unbounded, usize::MAX)?;
             for entry in page.entries {
                 if let Err(BadRecord::Newer(found)) = check_json_format(&entry.value) {
@@ -158,7 +158,7 @@ impl Specs {
         let record = spec.encode(over).map_err(|e| unwritable::<S>(&name, &e))?;
         let batch = Batch::new()
             .put(S::SPECS, name.as_bytes(), &record)
-            .delete(S::WORDS, name.as_bytes());
+            .delete(S::INTENTS, name.as_bytes());
         Ok(self.store.commit(batch)?)
     }
 
@@ -169,12 +169,12 @@ impl Specs {
     pub fn delete<S: Kind>(
         &self,
         id: &S::Id,
-        word: Option<&LastWord<S::Id>>,
+        intent: Option<&LastIntent<S::Id>>,
     ) -> Result<(), JournalError> {
         let name = id.to_string();
         let batch = Batch::new().delete(S::SPECS, name.as_bytes());
-        let batch = match word {
-            Some(word) => batch.put(S::WORDS, name.as_bytes(), &encode_word::<S>(word)?),
+        let batch = match intent {
+            Some(intent) => batch.put(S::INTENTS, name.as_bytes(), &encode_intent::<S>(intent)?),
             None => batch,
         };
         Ok(self.store.commit(batch)?)
@@ -184,7 +184,7 @@ impl Specs {
     ///
     /// # Errors
     /// When the store can't be read. A single unreadable one is listed, not an error.
-    pub fn all<S: Kind>(&self) -> Result<Loaded<Kept<S>>, JournalError> {
+    pub fn all<S: Kind>(&self) -> Result<Loaded<StoredSpec<S>>, JournalError> {
         self.load(S::SPECS, S::decode)
     }
 
@@ -192,12 +192,12 @@ impl Specs {
     ///
     /// # Errors
     /// When the store refuses.
-    pub fn put_word<S: Kind>(&self, word: &LastWord<S::Id>) -> Result<(), JournalError> {
-        let record = encode_word::<S>(word)?;
-        let name = word.id.to_string();
+    pub fn put_intent<S: Kind>(&self, intent: &LastIntent<S::Id>) -> Result<(), JournalError> {
+        let record = encode_intent::<S>(intent)?;
+        let name = intent.id.to_string();
         Ok(self
             .store
-            .commit(Batch::new().put(S::WORDS, name.as_bytes(), &record))?)
+            .commit(Batch::new().put(S::INTENTS, name.as_bytes(), &record))?)
     }
 
     /// Stores specifications and words in the place of those of their names, and forgets nothing; all or nothing, durable on return.
@@ -206,19 +206,19 @@ impl Specs {
     /// When the store refuses; nothing was changed then.
     pub fn renew<S: Kind>(
         &self,
-        specs: &[Kept<S>],
-        words: &[LastWord<S::Id>],
+        specs: &[StoredSpec<S>],
+        intents: &[LastIntent<S::Id>],
     ) -> Result<(), JournalError> {
         let mut batch = Batch::new();
-        for Kept { spec, over } in specs {
+        for StoredSpec { spec, over } in specs {
             let name = spec.id().to_string();
             let record = spec.encode(over.as_deref());
             let record = record.map_err(|e| unwritable::<S>(&name, &e))?;
             batch = batch.put(S::SPECS, name.as_bytes(), &record);
         }
-        for word in words {
-            let record = encode_word::<S>(word)?;
-            batch = batch.put(S::WORDS, word.id.to_string().as_bytes(), &record);
+        for intent in intents {
+            let record = encode_intent::<S>(intent)?;
+            batch = batch.put(S::INTENTS, intent.id.to_string().as_bytes(), &record);
         }
         Ok(self.store.commit(batch)?)
     }
@@ -227,13 +227,13 @@ impl Specs {
     ///
     /// # Errors
     /// When the store refuses.
-    pub fn forget<S: Kind>(&self, specs: &[S::Id], words: &[S::Id]) -> Result<(), JournalError> {
+    pub fn forget<S: Kind>(&self, specs: &[S::Id], intents: &[S::Id]) -> Result<(), JournalError> {
         let mut batch = Batch::new();
         for id in specs {
             batch = batch.delete(S::SPECS, id.to_string().as_bytes());
         }
-        for id in words {
-            batch = batch.delete(S::WORDS, id.to_string().as_bytes());
+        for id in intents {
+            batch = batch.delete(S::INTENTS, id.to_string().as_bytes());
         }
         Ok(self.store.commit(batch)?)
     }
@@ -242,13 +242,13 @@ impl Specs {
     ///
     /// # Errors
     /// When the store can't be read.
-    pub fn words<S: Kind>(&self) -> Result<Loaded<LastWord<S::Id>>, JournalError> {
-        self.load(S::WORDS, |bytes, name| {
-            let record: WordV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-            Ok(LastWord {
+    pub fn intents<S: Kind>(&self) -> Result<Loaded<LastIntent<S::Id>>, JournalError> {
+        self.load(S::INTENTS, |bytes, name| {
+            let record: IntentV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+            Ok(LastIntent {
                 id: name.parse::<S::Id>().map_err(|e| e.to_string())?,
                 fingerprint: record.fingerprint,
-                word: record.word,
+                intent: record.intent,
                 at_ms: record.at_ms,
             })
         })
@@ -284,14 +284,14 @@ impl Specs {
     }
 }
 
-fn encode_word<S: Kind>(word: &LastWord<S::Id>) -> Result<Vec<u8>, JournalError> {
-    let record = WordV1 {
+fn encode_intent<S: Kind>(intent: &LastIntent<S::Id>) -> Result<Vec<u8>, JournalError> {
+    let record = IntentV1 {
         format: FORMAT,
-        fingerprint: word.fingerprint.clone(),
-        word: word.word,
-        at_ms: word.at_ms,
+        fingerprint: intent.fingerprint.clone(),
+        intent: intent.intent,
+        at_ms: intent.at_ms,
     };
-    serde_json::to_vec(&record).map_err(|e| unwritable::<S>(&word.id.to_string(), &e))
+    serde_json::to_vec(&record).map_err(|e| unwritable::<S>(&intent.id.to_string(), &e))
 }
 
 fn unwritable<S: Kind>(name: &str, error: &serde_json::Error) -> JournalError {
@@ -329,7 +329,7 @@ fn verified() -> bool {
 
 impl Stored for SourceSpec {
     const SPECS: Keyspace = SOURCES;
-    const WORDS: Keyspace = SOURCE_WORDS;
+    const INTENTS: Keyspace = SOURCE_INTENTS;
 
     fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
         // Named one by one, so that a new field of the live type has to be thought of here.
@@ -356,29 +356,30 @@ impl Stored for SourceSpec {
         })
     }
 
-    fn decode(bytes: &[u8], name: &str) -> Result<Kept<Self>, String> {
+    fn decode(bytes: &[u8], name: &str) -> Result<StoredSpec<Self>, String> {
         let record: SourceV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         let spec = Self {
             id: SourceId::new(name).map_err(|e| e.to_string())?,
             name: record.name,
             uri: record.uri,
-            pace: word("pace", record.pace)?,
+            pace: parse_word("pace", record.pace)?,
             max_fps: record.max_fps,
-            rtsp_transport: word("rtsp_transport", record.rtsp_transport)?,
+            rtsp_transport: parse_word("rtsp_transport", record.rtsp_transport)?,
             tls_verify: record.tls_verify,
             stall_s: record.stall_s,
         };
         let over = record.over;
-        Ok(Kept { spec, over })
+        Ok(StoredSpec { spec, over })
     }
 }
 
 /// A person's word on disk. The name is the key.
 #[derive(Debug, Serialize, Deserialize)]
-struct WordV1 {
+struct IntentV1 {
     format: u16,
     fingerprint: String,
-    word: Word,
+    #[serde(rename = "word")]
+    intent: UserIntent,
     at_ms: i64,
 }
 
@@ -407,7 +408,7 @@ struct PipelineV1 {
 
 impl Stored for PipelineSpec {
     const SPECS: Keyspace = PIPELINES;
-    const WORDS: Keyspace = PIPELINE_WORDS;
+    const INTENTS: Keyspace = PIPELINE_INTENTS;
 
     fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
         let Self {
@@ -441,7 +442,7 @@ impl Stored for PipelineSpec {
         })
     }
 
-    fn decode(bytes: &[u8], name: &str) -> Result<Kept<Self>, String> {
+    fn decode(bytes: &[u8], name: &str) -> Result<StoredSpec<Self>, String> {
         let record: PipelineV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
         let spec = Self {
             id: PipelineId::new(name).map_err(|e| e.to_string())?,
@@ -450,19 +451,19 @@ impl Stored for PipelineSpec {
             workflow: record.workflow,
             parameters: record.parameters,
             model: record.model,
-            rules: word("rules", record.rules)?,
-            detect: word("detect", record.detect)?,
+            rules: parse_word("rules", record.rules)?,
+            detect: parse_word("detect", record.detect)?,
             record: record.record,
             show: record.show,
             stop_after_s: record.stop_after_s,
             paused: record.paused,
         };
         let over = record.over;
-        Ok(Kept { spec, over })
+        Ok(StoredSpec { spec, over })
     }
 }
 
-fn word<T: DeserializeOwned>(field: &str, value: Value) -> Result<T, String> {
+fn parse_word<T: DeserializeOwned>(field: &str, value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|e| format!("{field}: {e}"))
 }
 
@@ -490,7 +491,7 @@ mod tests {
         .unwrap()
     }
 
-    fn bare<S>(loaded: Loaded<Kept<S>>) -> Vec<S> {
+    fn bare<S>(loaded: Loaded<StoredSpec<S>>) -> Vec<S> {
         loaded.entries.into_iter().map(|kept| kept.spec).collect()
     }
 
@@ -510,28 +511,30 @@ mod tests {
         let after = Specs::new(Arc::new(store.power_cut()));
         assert_eq!(bare::<SourceSpec>(after.all().unwrap()), [slow]);
         let (spec, over) = (pipeline(), Some("ab".to_owned()));
-        assert_eq!(after.all().unwrap().entries, [Kept { spec, over }]);
+        assert_eq!(after.all().unwrap().entries, [StoredSpec { spec, over }]);
     }
 
     #[test]
     fn a_persons_word_is_there_after_a_power_cut_until_something_is_deployed() {
         let store = Arc::new(MemoryStore::new());
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
-        let word = LastWord {
+        let intent = LastIntent {
             id: PipelineId::new("people").unwrap(),
             fingerprint: "ab".to_owned(),
-            word: Word::Stop,
+            intent: UserIntent::Stop,
             at_ms: 7,
         };
-        specs.delete::<PipelineSpec>(&word.id, Some(&word)).unwrap();
+        specs
+            .delete::<PipelineSpec>(&intent.id, Some(&intent))
+            .unwrap();
         let after = Specs::new(Arc::new(store.power_cut()) as Arc<dyn Store>);
         assert_eq!(
-            after.words::<PipelineSpec>().unwrap().entries.as_slice(),
-            std::slice::from_ref(&word)
+            after.intents::<PipelineSpec>().unwrap().entries.as_slice(),
+            std::slice::from_ref(&intent)
         );
-        assert_eq!(after.words::<SourceSpec>().unwrap().entries, []);
+        assert_eq!(after.intents::<SourceSpec>().unwrap().entries, []);
         after.put(&pipeline(), Some("ab")).unwrap();
-        assert_eq!(after.words::<PipelineSpec>().unwrap().entries, []);
+        assert_eq!(after.intents::<PipelineSpec>().unwrap().entries, []);
     }
 
     #[test]
@@ -539,22 +542,22 @@ mod tests {
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         specs.put(&pipeline(), Some("ab")).unwrap();
-        let word = LastWord {
+        let intent = LastIntent {
             id: pipeline().id,
             fingerprint: "ab".to_owned(),
-            word: Word::Stop,
+            intent: UserIntent::Stop,
             at_ms: 7,
         };
         // The first write passes and the next one does not: what is stored in two writes would be half done.
         for writes in 1..3 {
             store.writes.blow_at(writes);
-            let refused = specs.delete::<PipelineSpec>(&word.id, Some(&word));
+            let refused = specs.delete::<PipelineSpec>(&intent.id, Some(&intent));
             let specs_left = bare::<PipelineSpec>(specs.all().unwrap());
-            let words = specs.words::<PipelineSpec>().unwrap().entries;
+            let intents = specs.intents::<PipelineSpec>().unwrap().entries;
             if refused.is_err() {
-                assert_eq!((specs_left, words), (vec![pipeline()], Vec::new()));
+                assert_eq!((specs_left, intents), (vec![pipeline()], Vec::new()));
             } else {
-                assert_eq!((specs_left, words), (Vec::new(), vec![word.clone()]));
+                assert_eq!((specs_left, intents), (Vec::new(), vec![intent.clone()]));
             }
         }
     }

@@ -9,7 +9,7 @@ use watchkeeper_vision::frame::Frame;
 
 use super::*;
 use crate::capture::mailbox::Recv;
-use crate::capture::notices::{self, Inbox};
+use crate::capture::notices::{self, NoticeReceiver};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -292,7 +292,7 @@ fn black_pictures(count: u32) -> tempfile::TempDir {
     folder
 }
 
-fn spawn_pictures(folder: &tempfile::TempDir, pace: Pace) -> (SourceHandle, Inbox) {
+fn spawn_pictures(folder: &tempfile::TempDir, pace: Pace) -> (SourceHandle, NoticeReceiver) {
     let (notices, inbox) = notices::channel();
     let deps = Deps {
         notices: Some(notices),
@@ -331,7 +331,7 @@ fn a_recording_that_stands_in_for_a_camera_is_blind_when_it_is_black() {
 }
 
 /// Plays what is there at its own pace, as a camera that may be silent for a tenth of a second would be.
-fn play_natively(path: &std::path::Path) -> (Vec<Frame>, Recv, Inbox) {
+fn play_natively(path: &std::path::Path) -> (Vec<Frame>, Recv, NoticeReceiver) {
     let (teller, inbox) = notices::channel();
     let deps = Deps {
         notices: Some(teller),

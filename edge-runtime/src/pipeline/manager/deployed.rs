@@ -1,6 +1,7 @@
-//! One entry of the manager's table: a pipeline that runs, can't run, or shall not run.
+//! One entry of the table of pipelines: running, unable to run, or not to be run.
 //!
-//! Invariant: every entry has a status that says why it does not run, since when, and what would change that.
+//! - Every entry has a status that says why it does not run, since when, and what would change
+//!   that.
 
 use std::sync::Arc;
 
@@ -13,20 +14,20 @@ use watchkeeper_contract::time::Wall;
 use crate::clock;
 use crate::pipeline::worker::Worker;
 
-/// Why nothing runs although something is deployed.
+/// Why a deployed pipeline does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Idle {
-    /// It can't run here and now.
+    /// It can't run at the moment.
     Broken(String),
-    /// The guard against crash loops holds it.
+    /// The crash-loop guard holds it back.
     Held(String),
-    /// A person stopped what the configuration file names.
+    /// A user stopped a pipeline that the configuration file names.
     Stopped(String),
-    /// It has watched as long as it was to watch, in an earlier process.
-    Over(String),
+    /// Its duration passed in an earlier process.
+    Finished(String),
 }
 
-/// A pipeline as deployed. Cheap to clone, so that no lock is held while it is asked.
+/// A deployed pipeline. Cheap to clone, so that no lock is held while it is queried.
 #[derive(Clone)]
 pub(super) enum Deployed {
     Running(Arc<Worker>),
@@ -43,12 +44,12 @@ impl Deployed {
         Self::Idle { spec, why, since }
     }
 
-    /// One that can't run, as was found out now.
+    /// A pipeline that was just found to be unable to run.
     pub(super) fn broken(spec: PipelineSpec, problem: &Problem) -> Self {
         Self::idle(spec, Idle::Broken(problem.to_string()), clock::wall())
     }
 
-    /// One that a person stopped `since` then, although the configuration file names it.
+    /// A pipeline of the configuration file that a user stopped at `since`.
     pub(super) fn stopped(spec: PipelineSpec, since: Wall) -> Self {
         let at = clock::utc(since.unix_ms);
         let note = format!(
@@ -57,11 +58,12 @@ impl Deployed {
         Self::idle(spec, Idle::Stopped(note), since)
     }
 
-    /// One whose time was over at `since`.
-    pub(super) fn over(spec: PipelineSpec, since: Wall) -> Self {
+    /// A pipeline whose duration had passed at `since`.
+    pub(super) fn finished(spec: PipelineSpec, since: Wall) -> Self {
         let at = clock::utc(since.unix_ms);
-        let note = format!("its time was over at {at}; resume it to watch as long again");
-        Self::idle(spec, Idle::Over(note), since)
+        let note =
+            format!("the requested duration ended at {at}; resume the pipeline to run it again");
+        Self::idle(spec, Idle::Finished(note), since)
     }
 
     pub(super) fn spec(&self) -> &PipelineSpec {
@@ -82,7 +84,7 @@ impl Deployed {
                 (PipelineState::Failed { message }, None)
             }
             Idle::Stopped(note) => (PipelineState::Paused, Some(note.clone())),
-            Idle::Over(note) => (PipelineState::Ended, Some(note.clone())),
+            Idle::Finished(note) => (PipelineState::Ended, Some(note.clone())),
         };
         PipelineStatus {
             spec: PipelineSpec::clone(spec),
@@ -98,7 +100,7 @@ impl Deployed {
         }
     }
 
-    /// The worker, or why there is none.
+    /// The worker, or the reason why there is none.
     pub(super) fn worker(self) -> Result<Arc<Worker>, Problem> {
         match self {
             Self::Running(worker) => Ok(worker),
@@ -106,7 +108,7 @@ impl Deployed {
                 let (Idle::Broken(message)
                 | Idle::Held(message)
                 | Idle::Stopped(message)
-                | Idle::Over(message)) = why;
+                | Idle::Finished(message)) = why;
                 Err(Problem::new(
                     409,
                     ProblemCode::NotReady,

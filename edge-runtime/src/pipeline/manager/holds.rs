@@ -1,7 +1,7 @@
-//! Pipelines that the guard against crash loops holds ([`crate::guard`]): asked at the start, told what runs, and let go by a person; and those that have
-//! failed by themselves ([`restarts`](super::restarts)).
+//! Pipelines that the crash-loop guard holds back, and restarts of failed pipelines.
 //!
-//! Invariant: every hold is an event that begins when the pipeline is held and ends when it is let go; what has failed is begun anew here and never what is held.
+//! - Every hold is an event, from the hold to its release.
+//! - Failed pipelines are restarted here ([`restarts`](super::restarts)); held ones never are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,27 +12,27 @@ use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_contract::rule::Severity;
 
-use super::deployed::Idle;
-use super::restarts::{Health, Observed, Word};
-use super::{Deployed, Manager};
+use super::Manager;
+use super::deployed::{Deployed, Idle};
+use super::restarts::{Health, Observed, RestartEvent};
 use crate::capture::source::SourceHandle;
 use crate::guard::{Held, fingerprint};
 use crate::pipeline::box_event::{BoxRecord, box_event};
 use crate::pipeline::worker::Worker;
 
-/// How a pipeline is, for [`Manager::restart_failed`]. `is_blind`: a fault of ours ended its source.
+/// The health of a pipeline; `is_blind` when an internal error ended its source.
 fn health_of(deployed: &Deployed, is_blind: bool) -> Health {
     match deployed {
         Deployed::Running(worker) => {
-            let blind = || "a fault of ours ended its source".to_owned();
+            let blind = || "an internal error ended its source".to_owned();
             let lost = (is_blind && worker.has_lost_source()).then(blind);
             match worker.internal_error().or(lost) {
                 Some(why) => Health::Failed {
                     why,
-                    again: !worker.in_recording() && !worker.is_paused(),
+                    may_restart: !worker.in_recording() && !worker.is_paused(),
                 },
-                None if worker.wants_frames() => Health::Well,
-                // Paused, at its end, or its source has failed, which is an outage.
+                None if worker.wants_frames() => Health::Running,
+                // Paused, ended, or its source failed, which is reported as an outage.
                 None => Health::Resting,
             }
         }
@@ -42,36 +42,36 @@ fn health_of(deployed: &Deployed, is_blind: bool) -> Health {
             ..
         } => Health::Failed {
             why: why.clone(),
-            again: !spec.paused,
+            may_restart: !spec.paused,
         },
         Deployed::Idle {
-            why: Idle::Held(_) | Idle::Stopped(_) | Idle::Over(_),
+            why: Idle::Held(_) | Idle::Stopped(_) | Idle::Finished(_),
             ..
         } => Health::Resting,
     }
 }
 
 impl Manager {
-    /// Lets the guard look at what is going to run, and tells what it holds or lets go.
-    pub(super) fn judge(&self, wanted: &BTreeMap<PipelineId, PipelineSpec>) {
+    /// Asks the guard about the pipelines to start, and reports new and released holds.
+    pub(super) fn check_holds(&self, wanted: &BTreeMap<PipelineId, PipelineSpec>) {
         let prints = wanted
             .values()
-            .map(|s| (s.id.clone(), self.print(s)))
+            .map(|s| (s.id.clone(), self.fingerprint_of(s)))
             .collect();
         let (newly, released) = self.parts.guard.judge(&prints, &mut EventId::generate);
         for id in newly {
             if let Some(held) = self.parts.guard.held(&id) {
                 tracing::error!(pipeline = %id, "{}", held.why);
-                self.tell_held(&id, &held, Phase::New);
+                self.report_hold(&id, &held, Phase::New);
             }
         }
         for (id, held) in released {
-            self.tell_held(&id, &held, Phase::End);
+            self.report_hold(&id, &held, Phase::End);
         }
     }
 
-    /// Fingerprint of what runs: the pipeline with its source, whether paused or not.
-    fn print(&self, spec: &PipelineSpec) -> String {
+    /// Fingerprint of a pipeline with its source; a pause does not change it.
+    fn fingerprint_of(&self, spec: &PipelineSpec) -> String {
         let source = self
             .sources
             .table
@@ -85,7 +85,7 @@ impl Manager {
         fingerprint(&(spec, source))
     }
 
-    /// Tells the guard what runs; to be called now and then.
+    /// Tells the guard what runs; called regularly.
     pub fn beat(&self) {
         let running: Vec<_> = {
             let table = self.pipelines.lock();
@@ -93,25 +93,27 @@ impl Manager {
                 Deployed::Running(worker) => Some(Arc::clone(worker)),
                 Deployed::Idle { .. } => None,
             });
-            // One that came to its regular end has not killed anybody; one that failed has shown nothing.
-            let lives = |w: &Arc<Worker>| w.wants_frames() || w.state() == PipelineState::Ended;
-            workers.filter(lives).collect()
+            // A regular end shows that the pipeline does not crash the process; a failure shows
+            // nothing.
+            let is_alive = |w: &Arc<Worker>| w.wants_frames() || w.state() == PipelineState::Ended;
+            workers.filter(is_alive).collect()
         };
         let prints = running
             .iter()
-            .map(|w| (w.spec().id.clone(), self.print(w.spec())))
+            .map(|w| (w.spec().id.clone(), self.fingerprint_of(w.spec())))
             .collect();
         self.parts.guard.beat(&prints);
     }
 
-    /// Lifts a hold, if there is one.
+    /// Releases a hold, if there is one.
     pub(super) fn release(&self, id: &PipelineId) {
         if let Some(held) = self.parts.guard.release(id) {
-            self.tell_held(id, &held, Phase::End);
+            self.report_hold(id, &held, Phase::End);
         }
     }
 
-    /// Tells of pipelines that have failed, or run again, and begins anew those whose time has come; to be called now and then. A model may take minutes to load.
+    /// Reports pipelines that failed or recovered, and restarts those that are due; called
+    /// regularly. May take minutes to load a model.
     pub fn restart_failed(&self) {
         self.restart_failed_at(Instant::now());
     }
@@ -133,13 +135,13 @@ impl Manager {
                 .lock()
                 .observe(now, all, &mut EventId::generate)
         };
-        self.tell_failed(actions.words);
+        self.report_restarts(actions.events);
         for id in actions.due {
-            tracing::warn!(pipeline = %id, "it has failed and is begun anew");
+            tracing::warn!(pipeline = %id, "restarting the failed pipeline");
             if let Ok(deployed) = self.handle(&id) {
                 self.reopen_broken(&deployed.spec().source);
             }
-            self.revive(&id);
+            self.restart_if_failed(&id);
         }
     }
 
@@ -148,7 +150,7 @@ impl Manager {
         table.get(source).is_some_and(SourceHandle::has_broken_down)
     }
 
-    /// Puts another source in the place of one that a fault of ours has ended.
+    /// Reopens a source that an internal error ended.
     fn reopen_broken(&self, source: &SourceId) {
         let change = self.changes.lock();
         let whole = {
@@ -158,22 +160,22 @@ impl Manager {
         };
         let old = whole.and_then(|whole| self.open_source(whole));
         drop(change);
-        // Its thread is waited for.
+        // Waits for its thread.
         drop(old);
     }
 
-    /// Ends what is told of pipelines that have failed, as nobody looks after them any more.
-    pub(super) fn end_failures(&self) {
-        let words = self.restarts.lock().end();
-        self.tell_failed(words);
+    /// Ends the events of failed pipelines at shutdown.
+    pub(super) fn end_restart_events(&self) {
+        let events = self.restarts.lock().end();
+        self.report_restarts(events);
     }
 
-    fn tell_failed(&self, words: Vec<Word>) {
-        for Word {
+    fn report_restarts(&self, events: Vec<RestartEvent>) {
+        for RestartEvent {
             pipeline,
             source,
             record,
-        } in words
+        } in events
         {
             if let (EventBody::PipelineFailed { message, .. }, Phase::New | Phase::Update) =
                 (&record.body, record.phase)
@@ -188,7 +190,7 @@ impl Manager {
         }
     }
 
-    fn tell_held(&self, id: &PipelineId, held: &Held, phase: Phase) {
+    fn report_hold(&self, id: &PipelineId, held: &Held, phase: Phase) {
         let record = BoxRecord {
             id: held.event,
             phase,

@@ -1,22 +1,28 @@
-//! Every source and pipeline of this box, and what the API may ask of them.
+//! Every source and pipeline of this box, for the API.
 //!
-//! Owns the two tables. Their changes have files of their own: [`sources`], [`pipelines`], [`restore`] (what is there after a start), [`sections`]
-//! (what the configuration file has to say about it), [`holds`] (what the guard against crash loops keeps back, and what has failed), [`outages`] (what happens to
-//! sources, as events). Invariants: a pipeline needs its source, a source with pipelines can't be deleted, a replaced source is found again by its
-//! pipelines; what was accepted is stored before it is answered, in one write, so it is back after `kill -9`, also where the file names the same; a stored pipeline that can't run any more (its model is gone) is listed as failed with the reason, never forgotten; no
-//! lock that others need is held while a thread is waited for, and no thread is waited for without end. Only changes wait for the disk with a lock held:
-//! each has to be stored anyway.
+//! - A pipeline needs its source; a source with pipelines can't be deleted; pipelines find a
+//!   replaced source again.
+//! - An accepted change is stored in one write before it is answered, so it survives `kill -9`,
+//!   even where the configuration file names the same pipeline.
+//! - A stored pipeline that can't run (its model is gone) is listed as failed with the reason.
+//! - No shared lock is held while a thread is waited for, and every wait for a thread has a
+//!   timeout. Only changes wait for the disk under a lock, because each must be stored.
 //!
-//! Locks, in the order in which they are taken: the turn of a pipeline, `changes`, `outages`, and last one of the tables or of the sections, or `restarts`.
+//! Locks, in order: the lock of one pipeline, `changes`, `outages`, then one of the tables, the
+//! sections or `restarts`.
 
+mod change_locks;
 mod deployed;
 mod holds;
 mod open_outages;
+mod outage_journal;
 mod outages;
+mod pauses;
 mod pipelines;
 mod restarts;
 mod restore;
 mod sections;
+mod source_table;
 mod sources;
 
 use std::collections::BTreeMap;
@@ -31,15 +37,15 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{SourceSpec, SourceState};
 use watchkeeper_vision::frame::Frame;
 
+use self::change_locks::ChangeLocks;
 use self::deployed::{Deployed, Idle};
 use self::open_outages::Outages;
-use self::outages::OutageJournal;
-use self::pipelines::Turns;
+use self::outage_journal::OutageJournal;
 use self::restarts::Restarts;
 use self::sections::Sections;
-use self::sources::Sources;
+use self::source_table::Sources;
 use crate::capture::mailbox::Recv;
-use crate::capture::notices::{self, Teller};
+use crate::capture::notices::{self, NoticeSender};
 use crate::capture::source::SourceHandle;
 use crate::effects::Effects;
 use crate::guard::GuardFile;
@@ -53,43 +59,43 @@ use crate::pipeline::recorder::Recorder;
 use crate::pipeline::retention::recordings::Recordings;
 use crate::pipeline::worker::Subscribe as _;
 
-/// Most sources of one box.
+/// Maximum number of sources of one box.
 pub const MAX_SOURCES: usize = 64;
 
-/// Most pipelines of one box.
+/// Maximum number of pipelines of one box.
 pub const MAX_PIPELINES: usize = 128;
 
-/// How often a look at a source asks whether it is known to be away.
-const LOOK: Duration = Duration::from_millis(100);
+/// Interval of checking whether a source is known to be lost.
+const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What the manager is made of.
+/// Parts of the runtime for the manager.
 #[derive(Debug)]
 pub struct Parts {
-    /// Where events and specifications are kept.
+    /// Stores events and specifications.
     pub journal: Arc<Journal>,
-    /// Where events go first.
+    /// Makes events durable.
     pub recorder: Recorder,
-    /// Where pictures and clips of events are kept.
+    /// Stores snapshots and clips of events.
     pub media: Arc<MediaStore>,
-    /// Until when pipelines are paused.
+    /// End times of pauses.
     pub pauses: TimedPauses,
     pub models: Models,
     pub metrics: Arc<Metrics>,
-    /// Where annotated videos go, and how much of them is kept.
+    /// Annotated videos and their retention.
     pub recordings: Arc<Recordings>,
-    /// What pipelines remember over a restart.
+    /// State of pipelines that outlives the process.
     pub checkpoints: Arc<CheckpointStore>,
-    /// What workflows want done outside.
+    /// Effects of workflows.
     pub effects: Arc<Effects>,
     /// Channels that rules may name.
     pub channels: Vec<ChannelId>,
-    /// What keeps a crash loop from bricking the box.
+    /// Holds pipelines back after crashes of the process.
     pub guard: Arc<GuardFile>,
     /// Identity of this run of the runtime.
     pub boot_id: Arc<str>,
-    /// When it started.
+    /// When the runtime started.
     pub started: Instant,
-    /// How long whoever ends a pipeline waits for it; [`crate::pipeline::worker::STOP_TIMEOUT`].
+    /// Longest wait for a pipeline to stop, usually [`crate::pipeline::worker::STOP_TIMEOUT`].
     pub stop_timeout: Duration,
 }
 
@@ -98,18 +104,18 @@ pub struct Manager {
     parts: Parts,
     sources: Arc<Sources>,
     pipelines: Arc<Mutex<BTreeMap<PipelineId, Deployed>>>,
-    /// What the configuration file names.
+    /// Sections of the configuration file.
     sections: Mutex<Sections<PipelineSpec>>,
     source_sections: Mutex<Sections<SourceSpec>>,
-    /// Serialises changes of the two tables with what is stored.
+    /// Serialises changes of both tables and of the store.
     changes: Mutex<()>,
-    /// Changes of one pipeline wait for each other, over the time that its end takes.
-    turns: Turns,
-    /// Counts the sources that were begun.
+    /// Serialises changes of one pipeline, including the wait for its end.
+    change_locks: ChangeLocks,
+    /// Number of sources opened so far.
     runs: AtomicU64,
-    notices: Teller,
+    notices: NoticeSender,
     outages: Arc<Mutex<Outages>>,
-    /// What has failed and is begun anew.
+    /// Failed pipelines and their restarts.
     restarts: Mutex<Restarts>,
 }
 
@@ -123,10 +129,10 @@ impl std::fmt::Debug for Manager {
 }
 
 impl Manager {
-    /// An empty box, and the thread that journals its outages.
+    /// An empty manager, and the thread that journals outages.
     ///
     /// # Errors
-    /// When the thread can't be started.
+    /// When the system starts no thread.
     pub fn new(parts: Parts) -> std::io::Result<Self> {
         let (notices, received) = notices::channel();
         let outages = Arc::new(Mutex::new(Outages::default()));
@@ -142,7 +148,7 @@ impl Manager {
         };
         std::thread::Builder::new()
             .name("outages".to_owned())
-            .spawn(move || journaling.run_on(&received))?;
+            .spawn(move || journaling.run_until_closed(&received))?;
         Ok(Self {
             parts,
             sources,
@@ -150,7 +156,7 @@ impl Manager {
             sections: Mutex::default(),
             source_sections: Mutex::default(),
             changes: Mutex::default(),
-            turns: Turns::default(),
+            change_locks: ChangeLocks::default(),
             runs: AtomicU64::default(),
             notices,
             outages,
@@ -158,32 +164,32 @@ impl Manager {
         })
     }
 
-    /// What the parts are, for whoever answers about them.
+    /// The parts that the manager was made of.
     #[must_use]
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
 
-    /// Refuses a change that ends a pipeline or a source while nothing can be stored: their last events would have to wait for room, and
-    /// everybody who wants to change something with them.
+    /// Rejects a change that ends a pipeline or source while the disk refuses: the last events
+    /// would wait for the disk, and later changes for them.
     fn check_storable(&self) -> Result<(), Problem> {
-        self.storage_trouble()
-            .map_or(Ok(()), |trouble| Err(storage(trouble)))
+        self.storage_error()
+            .map_or(Ok(()), |error| Err(storage(error)))
     }
 
-    /// Why nothing can be stored now, if that is known: an event had to wait, or the disk failed a check.
-    fn storage_trouble(&self) -> Option<String> {
+    /// Why nothing can be stored, if that is known: an event waits, or the disk failed a check.
+    fn storage_error(&self) -> Option<String> {
         self.parts.recorder.storage_error().or_else(|| {
             let why = self.parts.journal.broken()?;
             Some(format!("events can't be stored: {why}"))
         })
     }
 
-    /// A frame of `source` now: of a pipeline that watches it, or by looking for a moment.
+    /// A current frame of `source`, from a running subscription or a short one.
     ///
     /// # Errors
-    /// [`Problem`] when there is no such source or no frame comes within `patience`.
-    pub fn frame(&self, source: &SourceId, patience: Duration) -> Result<Frame, Problem> {
+    /// [`Problem`] when there is no such source, or no frame within `timeout`.
+    pub fn frame(&self, source: &SourceId, timeout: Duration) -> Result<Frame, Problem> {
         let Some(receiver) = self.sources.subscribe(source) else {
             return Err(self.no_source(source));
         };
@@ -191,34 +197,36 @@ impl Manager {
             let detail = format!("source {:?}: {why}", source.as_str());
             Problem::new(503, ProblemCode::NotReady, detail)
         };
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         loop {
-            match receiver.recv(LOOK) {
+            match receiver.recv(LOST_CHECK_INTERVAL) {
                 Recv::Frame(frame) => return Ok(frame),
                 Recv::Timeout => {}
                 Recv::Failed { message, .. } => return Err(not_ready(message)),
-                Recv::Ended | Recv::Closed => return Err(not_ready("it has ended".to_owned())),
+                Recv::Ended | Recv::Closed => {
+                    return Err(not_ready("the source has ended".to_owned()));
+                }
             }
-            // A camera that is known to be away is not waited for: the cause is known already.
+            // A camera that is known to be lost is not waited for; its cause is known.
             if let SourceState::Lost { message, .. } = self.source(source)?.state {
                 return Err(not_ready(message));
             }
             if Instant::now() >= until {
-                let seconds = patience.as_secs();
-                return Err(not_ready(format!("no frame came within {seconds} s")));
+                let seconds = timeout.as_secs();
+                return Err(not_ready(format!("no frame within {seconds} s")));
             }
         }
     }
 
-    /// One sentence for each thing that is asked for and does not run.
+    /// One sentence for each source or pipeline that should run and does not.
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
-        let mut troubles: Vec<String> = self.storage_trouble().into_iter().collect();
+        let mut troubles: Vec<String> = self.storage_error().into_iter().collect();
         troubles.extend(self.parts.effects.troubles());
         for status in self.sources() {
             let id = &status.spec.id;
             match status.state {
-                // Why the last look at it failed still stands in its status.
+                // The status still shows the last failed try, but nothing watches the source.
                 SourceState::Failed { .. } if self.watchers_of(id).is_empty() => {}
                 SourceState::Lost { message, .. } | SourceState::Failed { message, .. } => {
                     troubles.push(format!("source {:?}: {message}", id.as_str()));
@@ -243,9 +251,9 @@ impl Manager {
                     troubles.push(format!("pipeline {id:?}: {why}"));
                     continue;
                 }
-                // As a person wanted it.
+                // As a user requested it.
                 Deployed::Idle {
-                    why: Idle::Stopped(_) | Idle::Over(_),
+                    why: Idle::Stopped(_) | Idle::Finished(_),
                     ..
                 } => continue,
             };
@@ -264,11 +272,11 @@ impl Manager {
         troubles
     }
 
-    /// Ends everything: pipelines first, so that their events are durable, then sources. What has not ended at `until` is left to the end of the
-    /// process.
+    /// Stops all pipelines, so that their events are durable, then all sources. Threads that have
+    /// not ended at `until` are abandoned.
     pub fn shut_down(&self, until: Instant) {
-        let left = || until.saturating_duration_since(Instant::now());
-        self.end_failures();
+        let remaining = || until.saturating_duration_since(Instant::now());
+        self.end_restart_events();
         let pipelines = std::mem::take(&mut *self.pipelines.lock());
         let workers = || {
             pipelines.values().filter_map(|deployed| match deployed {
@@ -276,33 +284,33 @@ impl Manager {
                 Deployed::Idle { .. } => None,
             })
         };
-        // All of them first: what each waits for on its way out, the others wait for at the same time.
+        // All at once: they wait for the same things in parallel.
         workers().for_each(|worker| worker.begin_stop());
         for worker in workers() {
-            worker.stop_within(left());
+            worker.stop_within(remaining());
         }
-        self.parts.checkpoints.shut_down(left());
+        self.parts.checkpoints.shut_down(remaining());
         let ids: Vec<SourceId> = self.sources.table.read().keys().cloned().collect();
         let sources: Vec<SourceHandle> = ids
             .iter()
-            .filter_map(|id| self.exchange(id, None))
+            .filter_map(|id| self.replace_source(id, None))
             .collect();
         for source in sources {
-            source.close_within(left());
+            source.close_within(remaining());
         }
     }
 
-    /// A number for the next source that is begun.
-    fn next_run(&self) -> u64 {
+    /// Number of the next source.
+    fn next_source_number(&self) -> u64 {
         self.runs.fetch_add(1, Ordering::Relaxed)
     }
 }
 
-fn limit(what: &str, most: usize) -> Problem {
+fn limit(what: &str, max: usize) -> Problem {
     Problem::new(
         409,
         ProblemCode::Limit,
-        format!("{most} {what} are the most of one box; delete one first"),
+        format!("limit of {max} {what} reached; delete one first"),
     )
 }
 
@@ -310,7 +318,7 @@ fn storage(error: impl std::fmt::Display) -> Problem {
     Problem::new(
         507,
         ProblemCode::Storage,
-        format!("nothing was changed, because it can't be stored: {error}"),
+        format!("nothing was changed: it can't be stored: {error}"),
     )
 }
 

@@ -1,7 +1,8 @@
-//! Outages of sources as events: one `new` when a source is lost or blind, one `end` when it sees again.
+//! The open outages of sources: `new` when a source is lost or blind, `end` when it delivers again.
 //!
-//! Owns which outages are open. Sans-IO: notices go in, event bodies come out. Invariant: each source has at most one open outage, and every outage
-//! that began ends, by the source's return or by the runtime stopping to watch it.
+//! - Sans-IO: notices go in, records come out.
+//! - Each source has at most one open outage.
+//! - Every outage ends, by the source's return or when the source is no longer watched.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -21,16 +22,16 @@ pub(crate) enum Notice {
         /// One sentence, free of credentials.
         message: String,
     },
-    /// Frames come, but show nothing.
+    /// Frames arrive, but show nothing.
     Blind(Blindness),
-    /// Frames come and show something.
+    /// Frames arrive and show something.
     Seeing,
-    /// Nobody watches it any more.
+    /// The source is no longer watched.
     Forgotten,
 }
 
 #[derive(Debug, Clone)]
-struct Open {
+struct OpenOutage {
     id: EventId,
     since: Instant,
     cause: Option<LossCause>,
@@ -40,13 +41,13 @@ struct Open {
 /// The open outages.
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
-    open: BTreeMap<SourceId, Open>,
-    /// What is wrong with sources at which somebody only looked; nobody asked to be told.
-    glimpsed: BTreeMap<SourceId, Notice>,
+    open: BTreeMap<SourceId, OpenOutage>,
+    /// Faults of sources without a pipeline, noticed by other subscribers; not reported.
+    unwatched: BTreeMap<SourceId, Notice>,
 }
 
 impl Outages {
-    /// Takes a notice about `source` at `now`.
+    /// Processes a notice about a watched `source` at `now`.
     pub(crate) fn notice(
         &mut self,
         now: Instant,
@@ -54,7 +55,7 @@ impl Outages {
         notice: Notice,
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Option<BoxRecord> {
-        self.glimpsed.remove(source);
+        self.unwatched.remove(source);
         match notice {
             Notice::Lost { cause, message } => {
                 self.begin(now, source, Some(cause), message, new_id)
@@ -78,8 +79,9 @@ impl Outages {
         }
     }
 
-    /// Takes a notice about a source that no pipeline watches: it begins no outage, but ends the one that is open.
-    pub(crate) fn glimpse(
+    /// Processes a notice about a source without a pipeline: it begins no outage, but ends an open
+    /// one.
+    pub(crate) fn notice_unwatched(
         &mut self,
         now: Instant,
         source: &SourceId,
@@ -88,7 +90,7 @@ impl Outages {
     ) -> Option<BoxRecord> {
         match notice {
             Notice::Lost { .. } | Notice::Blind(_) if !self.open.contains_key(source) => {
-                self.glimpsed.insert(source.clone(), notice);
+                self.unwatched.insert(source.clone(), notice);
                 None
             }
             Notice::Lost { .. } | Notice::Blind(_) | Notice::Seeing | Notice::Forgotten => {
@@ -97,15 +99,15 @@ impl Outages {
         }
     }
 
-    /// A pipeline begins to watch `source`: what was only glimpsed is an outage from now on.
-    pub(crate) fn watched(
+    /// A pipeline begins to watch `source`: a fault that was only noticed becomes an outage.
+    pub(crate) fn begin_watching(
         &mut self,
         now: Instant,
         source: &SourceId,
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Option<BoxRecord> {
-        let glimpsed = self.glimpsed.remove(source)?;
-        self.notice(now, source, glimpsed, new_id)
+        let unwatched = self.unwatched.remove(source)?;
+        self.notice(now, source, unwatched, new_id)
     }
 
     fn begin(
@@ -117,7 +119,7 @@ impl Outages {
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Option<BoxRecord> {
         if let Some(open) = self.open.get_mut(source) {
-            // The same outage with another face (stalled, then refused) is worth an update; the same face is not.
+            // Another cause (stalled, then refused) is an update; a repeated one is not reported.
             if open.cause == cause {
                 return None;
             }
@@ -129,7 +131,7 @@ impl Outages {
                 body: body(cause, message, None),
             });
         }
-        let open = Open {
+        let open = OpenOutage {
             id: new_id(),
             since: now,
             cause,
@@ -177,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_begins_once_and_ends_with_its_length() {
+    fn outage_begins_once_and_ends_with_its_duration() {
         let (mut outages, mut new_id, start) = (Outages::default(), ids(), Instant::now());
         let begun = outages.notice(start, &gate(), lost(LossCause::Stalled), &mut new_id);
         let begun = begun.map(|r| (r.id, r.phase));
         assert!(matches!(begun, Some((_, Phase::New))));
-        let again = outages.notice(start, &gate(), lost(LossCause::Stalled), &mut new_id);
-        assert_eq!(again, None);
+        let repeated = outages.notice(start, &gate(), lost(LossCause::Stalled), &mut new_id);
+        assert_eq!(repeated, None);
         let after = start + Duration::from_millis(10_250);
         let ended = outages.notice(after, &gate(), Notice::Seeing, &mut new_id);
         let ended = ended.map(|r| (r.id, r.phase, r.body));
@@ -195,45 +197,45 @@ mod tests {
     }
 
     #[test]
-    fn another_cause_is_an_update_of_the_same_outage() {
+    fn another_cause_updates_the_outage() {
         let (mut outages, mut new_id, now) = (Outages::default(), ids(), Instant::now());
         let first = outages.notice(now, &gate(), lost(LossCause::Stalled), &mut new_id);
         let second = outages.notice(now, &gate(), lost(LossCause::Refused), &mut new_id);
         let (Some(first), Some(second)) = (first, second) else {
-            panic!("both are worth a record");
+            panic!("both causes make a record");
         };
         assert_eq!(second.phase, Phase::Update);
         assert_eq!(first.id, second.id);
     }
 
     #[test]
-    fn a_source_that_was_never_lost_has_nothing_to_end() {
+    fn healthy_source_has_no_outage_to_end() {
         let (mut outages, mut new_id) = (Outages::default(), ids());
-        let said = outages.notice(Instant::now(), &gate(), Notice::Seeing, &mut new_id);
-        assert_eq!(said, None);
+        let record = outages.notice(Instant::now(), &gate(), Notice::Seeing, &mut new_id);
+        assert_eq!(record, None);
     }
 
     #[test]
-    fn a_look_at_a_dead_source_is_no_outage_until_a_pipeline_watches_it() {
+    fn unwatched_fault_is_no_outage_until_watched() {
         let (mut outages, mut new_id, now) = (Outages::default(), ids(), Instant::now());
-        let seen = outages.glimpse(now, &gate(), lost(LossCause::Refused), &mut new_id);
-        assert_eq!(seen, None);
-        let begun = outages.watched(now, &gate(), &mut new_id);
+        let record = outages.notice_unwatched(now, &gate(), lost(LossCause::Refused), &mut new_id);
+        assert_eq!(record, None);
+        let begun = outages.begin_watching(now, &gate(), &mut new_id);
         assert_eq!(begun.map(|r| r.phase), Some(Phase::New));
-        let ended = outages.glimpse(now, &gate(), Notice::Forgotten, &mut new_id);
+        let ended = outages.notice_unwatched(now, &gate(), Notice::Forgotten, &mut new_id);
         assert_eq!(ended.map(|r| r.phase), Some(Phase::End));
     }
 
     #[test]
-    fn what_was_glimpsed_is_forgotten_with_the_look() {
+    fn unwatched_fault_is_dropped_when_forgotten() {
         let (mut outages, mut new_id, now) = (Outages::default(), ids(), Instant::now());
-        outages.glimpse(now, &gate(), lost(LossCause::Refused), &mut new_id);
-        outages.glimpse(now, &gate(), Notice::Forgotten, &mut new_id);
-        assert_eq!(outages.watched(now, &gate(), &mut new_id), None);
+        outages.notice_unwatched(now, &gate(), lost(LossCause::Refused), &mut new_id);
+        outages.notice_unwatched(now, &gate(), Notice::Forgotten, &mut new_id);
+        assert_eq!(outages.begin_watching(now, &gate(), &mut new_id), None);
     }
 
     #[test]
-    fn two_sources_do_not_share_an_outage() {
+    fn sources_do_not_share_an_outage() {
         let (mut outages, mut new_id, now) = (Outages::default(), ids(), Instant::now());
         let yard = SourceId::new("yard").unwrap_or_else(|e| panic!("{e}"));
         let a = outages.notice(now, &gate(), lost(LossCause::Refused), &mut new_id);

@@ -1,69 +1,27 @@
-//! The table of pipelines, and its changes.
+//! The table of pipelines and its changes.
 //!
-//! Invariants: what was accepted is stored before it is answered; changes of one pipeline come one after the other; the end of a pipeline is
-//! waited for by whoever asked for it and by changes of the same one, and by nobody else.
+//! - An accepted change is stored before it is answered.
+//! - Changes of one pipeline are serialised.
+//! - Only the caller that stops a pipeline, and later changes of it, wait for its end.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::Timestamp;
-use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::{
-    PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
-};
+use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
-use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::deploy::SpecError;
 use watchkeeper_engine::rules::check;
 
-use super::{Deployed, Idle, MAX_PIPELINES, Manager, limit, storage};
+use super::deployed::Deployed;
+use super::{MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;
-use crate::journal::{LastWord, Word};
+use crate::journal::UserIntent;
 use crate::pipeline::checkpoint::RestoredCheckpoint;
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::plan::{self, Plan};
 use crate::pipeline::run::Run;
 use crate::pipeline::worker::{Services, Subscribe, Worker};
-
-/// How long the answer to a pause or resume waits for the pipeline to do it, so that it tells what is and not what was.
-const SETTLING: Duration = Duration::from_secs(2);
-
-/// Pipelines that are being changed.
-#[derive(Debug, Default)]
-pub(super) struct Turns {
-    taken: Mutex<BTreeSet<PipelineId>>,
-    given: Condvar,
-}
-
-/// The turn to change one pipeline, until it is dropped.
-pub(super) struct Turn<'a> {
-    turns: &'a Turns,
-    id: PipelineId,
-}
-
-impl Turns {
-    /// Waits until nobody else changes `id`.
-    pub(super) fn take(&self, id: &PipelineId) -> Turn<'_> {
-        let mut taken = self.taken.lock();
-        while !taken.insert(id.clone()) {
-            self.given.wait(&mut taken);
-        }
-        Turn {
-            turns: self,
-            id: id.clone(),
-        }
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.turns.taken.lock().remove(&self.id);
-        self.turns.given.notify_all();
-    }
-}
 
 impl Manager {
     #[must_use]
@@ -73,20 +31,20 @@ impl Manager {
             table.values().cloned().collect()
         };
         all.iter()
-            .map(|deployed| self.told(deployed.status()))
+            .map(|deployed| self.annotate(deployed.status()))
             .collect()
     }
 
-    /// One pipeline.
+    /// The status of one pipeline.
     ///
     /// # Errors
     /// [`Problem`] when there is no such pipeline.
     pub fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        Ok(self.told(self.handle(id)?.status()))
+        Ok(self.annotate(self.handle(id)?.status()))
     }
 
-    /// Adds where the specification comes from, where that is not plain.
-    fn told(&self, mut status: PipelineStatus) -> PipelineStatus {
+    /// Adds the origin of the specification and the end of a pause.
+    pub(super) fn annotate(&self, mut status: PipelineStatus) -> PipelineStatus {
         if let Some(origin) = self.sections.lock().note(&status.spec.id) {
             status.note = Some(match status.note {
                 Some(note) => format!("{note}; {origin}"),
@@ -98,7 +56,7 @@ impl Manager {
         status
     }
 
-    /// Numbers of one pipeline.
+    /// The results of one pipeline.
     ///
     /// # Errors
     /// [`Problem`] when there is no such pipeline.
@@ -106,57 +64,59 @@ impl Manager {
         Ok(self.handle(id)?.status().results)
     }
 
-    /// Deploys a pipeline. With `replace` the one of the same name ends first, its open events with it. Over a section of the configuration file
-    /// it holds until that section is edited.
+    /// Deploys a pipeline. With `replace`, the one of the same name and its open events end first.
+    /// The deployment overrides a section of the configuration file until that section is edited.
     ///
     /// # Errors
-    /// [`Problem`] when the specification is not valid, its source or model is not here, the name is taken, or the store refuses; what ran
-    /// before then goes on running.
+    /// [`Problem`] when the specification is invalid, its source or model is missing, the name is
+    /// taken, or the store refuses. The old pipeline keeps running then.
     pub fn create_pipeline(
         &self,
         spec: PipelineSpec,
         replace: bool,
     ) -> Result<PipelineStatus, Problem> {
-        let _turn = self.turns.take(&spec.id);
-        let exists = self.has_place(&spec.id)?;
+        let _lock = self.change_locks.acquire(&spec.id);
+        let exists = self.exists_or_fits(&spec.id)?;
         if exists && !replace {
             return Err(Problem::new(
                 409,
                 ProblemCode::Conflict,
                 format!(
-                    "there is a pipeline {:?} already; PUT replaces it",
+                    "pipeline {:?} already exists; use PUT to replace it",
                     spec.id.as_str()
                 ),
             )
             .at("id", spec.id.as_str()));
         }
-        // Everything that can fail comes before anything that changes. A model may take minutes to load, which only changes of this pipeline wait for.
+        // Everything that can fail comes before the first change. Loading a model may take minutes;
+        // only changes of this pipeline wait for it.
         self.check_storable()?;
-        self.has_channels(&spec)?;
+        self.check_channels(&spec)?;
         let prepared = self.prepare(&spec)?;
         let was_paused = self
             .handle(&spec.id)
             .is_ok_and(|old| old.status().spec.paused);
         if !exists {
-            // What is left of one of this name that is gone. Before the lock: that waits for the disk.
-            self.forget_state(&spec.id);
+            // Checkpoint of a deleted pipeline with this name. Before the lock, because this waits
+            // for the disk.
+            self.remove_checkpoint(&spec.id);
         }
         let change = self.changes.lock();
-        // Asked again: others went on meanwhile.
-        self.has_place(&spec.id)?;
-        self.has_source(&spec)?;
+        // Checked again: other changes ran meanwhile.
+        self.exists_or_fits(&spec.id)?;
+        self.check_source_exists(&spec)?;
         self.check_storable()?;
         let over = self.sections.lock().fingerprint(&spec.id);
         let specs = self.parts.journal.specs();
         specs.put(&spec, over.as_deref()).map_err(storage)?;
-        // What was paused until some moment and stays paused stays so until then.
+        // A pipeline that was paused with an end time and stays paused keeps that time.
         if !(was_paused && spec.paused) {
-            self.forget_pause(&spec.id);
+            self.clear_pause_end(&spec.id);
         }
         self.sections.lock().replace(&spec.id, true);
         self.release(&spec.id);
         if !exists {
-            // Under the lock, so that there are never more than the most.
+            // Under the lock, so that the limit holds.
             return self.run(spec, prepared, None);
         }
         drop(change);
@@ -164,8 +124,8 @@ impl Manager {
         self.run(spec, prepared, None)
     }
 
-    /// Whether there is a pipeline of this name already; a refusal where there is none and no place for one.
-    fn has_place(&self, id: &PipelineId) -> Result<bool, Problem> {
+    /// Whether the pipeline exists; rejects a new one when the limit is reached.
+    fn exists_or_fits(&self, id: &PipelineId) -> Result<bool, Problem> {
         let table = self.pipelines.lock();
         let exists = table.contains_key(id);
         if !exists && table.len() >= MAX_PIPELINES {
@@ -174,8 +134,8 @@ impl Manager {
         Ok(exists)
     }
 
-    /// A refusal where the source of a pipeline is not here.
-    fn has_source(&self, spec: &PipelineSpec) -> Result<(), Problem> {
+    /// Rejects a pipeline without its source.
+    pub(super) fn check_source_exists(&self, spec: &PipelineSpec) -> Result<(), Problem> {
         if self.sources.table.read().contains_key(&spec.source) {
             return Ok(());
         }
@@ -184,273 +144,75 @@ impl Manager {
         Err(problem)
     }
 
-    /// Ends a pipeline, if it runs, and waits for its last events. It stays listed.
-    fn end(&self, id: &PipelineId) {
-        // Before the wait: what ends would be taken for the state of what comes in its place, were the process killed meanwhile.
-        self.forget_state(id);
-        // A block of its own: the table must not be held while the end is waited for.
+    /// Stops a running pipeline and waits for its last events. It stays listed.
+    pub(super) fn end(&self, id: &PipelineId) {
+        // Before the wait: if the process is killed meanwhile, the new pipeline must not resume the
+        // old state.
+        self.remove_checkpoint(id);
+        // A block, so that the table is not locked during the wait.
         let old = { self.pipelines.lock().get(id).cloned() };
         if let Some(Deployed::Running(worker)) = old {
             worker.stop();
         }
-        // After it: the frame that was in work may have wanted something. What hangs still is not listened to any more.
+        // After the wait: the last frame may have had effects. A hanging thread can't add any more.
         self.parts.effects.forget(id);
     }
 
-    /// What a pipeline remembered is of no use any more; waits for the disk, so no lock may be held that others need.
-    fn forget_state(&self, id: &PipelineId) {
+    /// Removes the checkpoint of a pipeline. Waits for the disk, so no shared lock may be held.
+    pub(super) fn remove_checkpoint(&self, id: &PipelineId) {
         if let Err(why) = self.parts.checkpoints.remove(id) {
             tracing::warn!(
                 pipeline = %id, why,
-                "what it remembered before is not off the disk yet; a crash now would bring it back"
+                "the old checkpoint is not off the disk yet; a crash now would resume it"
             );
         }
     }
 
-    /// Lists a pipeline in the place of the one of its name, which is dropped where no lock is held: that may wait for its thread.
-    fn list(&self, id: &PipelineId, deployed: Deployed) {
+    /// Lists a pipeline in place of the old one, which is dropped without a lock because that may
+    /// wait for its thread.
+    pub(super) fn list(&self, id: &PipelineId, deployed: Deployed) {
         let old = self.pipelines.lock().insert(id.clone(), deployed);
         drop(old);
     }
 
-    /// Starts what was prepared and lists it, also when it does not start: it is stored, so it is there. Without something `kept` it counts from nought; what
-    /// was left of it is forgotten before.
-    fn run(
+    /// Starts a prepared pipeline and lists it even if it does not start, because it is stored.
+    /// Without a checkpoint it starts from zero; the old checkpoint must be removed before.
+    pub(super) fn run(
         &self,
         spec: PipelineSpec,
         prepared: Prepared,
-        kept: Option<RestoredCheckpoint>,
+        checkpoint: Option<RestoredCheckpoint>,
     ) -> Result<PipelineStatus, Problem> {
         let id = spec.id.clone();
-        let (deployed, answer) = match self.start(spec.clone(), prepared, kept) {
+        let (deployed, answer) = match self.start(spec.clone(), prepared, checkpoint) {
             Ok(worker) => {
-                let status = self.told(worker.status());
+                let status = self.annotate(worker.status());
                 (Deployed::Running(Arc::new(worker)), Ok(status))
             }
             Err(problem) => (Deployed::broken(spec, &problem), Err(problem)),
         };
         self.list(&id, deployed);
-        self.watched_now(&id);
+        self.begin_watching(&id);
         answer
     }
 
-    /// Stops taking frames, until then or until it is resumed.
-    ///
-    /// # Errors
-    /// [`Problem`] when there is no such pipeline, it can't run, or the moment is past.
-    pub fn pause(
-        &self,
-        id: &PipelineId,
-        until: Option<Timestamp>,
-    ) -> Result<PipelineStatus, Problem> {
-        let now = clock::wall();
-        if let Some(until) = until
-            && now.quality != TimeQuality::Unsynced
-            && until.as_millisecond() <= now.unix_ms
-        {
-            let text = format!(
-                "a pause until {until} would be over already, it is {} now; name a moment to come",
-                clock::utc(now.unix_ms)
-            );
-            let problem = Problem::new(422, ProblemCode::InvalidRequest, text);
-            return Err(problem.at("until", until.to_string()));
-        }
-        let _turn = self.turns.take(id);
-        self.set_paused(id, Some(until))
-    }
-
-    /// Resumes what was paused until a moment that has come; to be called now and then.
-    pub fn end_pauses(&self) {
-        let quality = clock::wall().quality;
-        for id in self.parts.pauses.due(clock::now(), quality) {
-            let _turn = self.turns.take(&id);
-            // Asked again: somebody may have named another moment meanwhile.
-            if self
-                .parts
-                .pauses
-                .until(&id)
-                .is_none_or(|at| at > clock::now())
-            {
-                continue;
-            }
-            let is_paused = self.handle(&id).is_ok_and(|d| d.status().spec.paused);
-            if !is_paused {
-                self.forget_pause(&id);
-                continue;
-            }
-            match self.resume_now(&id) {
-                Ok(_) => tracing::info!(pipeline = %id, "its pause is over"),
-                Err(problem) => {
-                    tracing::warn!(pipeline = %id, %problem, "its pause is over and it can't go on; tried again");
-                }
-            }
-        }
-    }
-
-    /// Nobody waits for the end of a pause any more.
-    pub(super) fn forget_pause(&self, id: &PipelineId) {
-        if let Err(error) = self.parts.pauses.set(id, None) {
-            tracing::warn!(pipeline = %id, %error, "until when it was paused is not forgotten");
-        }
-    }
-
-    /// Takes frames again. What was stopped, has failed or has ended is begun anew; what is held, or could not run so far, goes on where it stood.
-    ///
-    /// # Errors
-    /// [`Problem`] when there is no such pipeline or it can't run.
-    pub fn resume(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        let _turn = self.turns.take(id);
-        self.resume_now(id)
-    }
-
-    /// The same for whoever has the turn.
-    fn resume_now(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        let status = self.set_paused(id, None)?;
-        self.forget_pause(id);
-        Ok(status)
-    }
-
-    /// TimedPauses it until some moment or for good, or (`None`) resumes it. For whoever has the turn.
-    fn set_paused(
-        &self,
-        id: &PipelineId,
-        pause: Option<Option<Timestamp>>,
-    ) -> Result<PipelineStatus, Problem> {
-        let paused = pause.is_some();
-        let deployed = self.handle(id)?;
-        let mut spec = deployed.spec().clone();
-        spec.paused = paused;
-        let worker = match deployed {
-            Deployed::Running(worker) if paused || !worker.is_finished() => worker,
-            Deployed::Idle { .. } if paused => deployed.worker()?,
-            // It never ran in this process, or only until it failed: what was left is its own still.
-            Deployed::Idle {
-                why: Idle::Held(_) | Idle::Broken(_),
-                ..
-            } => {
-                let kept = self.kept(&spec);
-                return self.begin_anew(spec, kept);
-            }
-            Deployed::Running(_) | Deployed::Idle { .. } => return self.begin_anew(spec, None),
-        };
-        let change = self.changes.lock();
-        if let Some(until) = pause {
-            self.parts.pauses.set(id, until).map_err(storage)?;
-        }
-        self.keep(&spec)?;
-        if paused {
-            worker.pause();
-        } else {
-            worker.resume();
-        }
-        drop(change);
-        worker.settle(SETTLING);
-        if paused {
-            return Ok(self.told(worker.status()));
-        }
-        if worker.is_finished() {
-            // It came to its end meanwhile.
-            return self.begin_anew(spec, None);
-        }
-        self.watched_now(id);
-        Ok(self.told(worker.status()))
-    }
-
-    /// Runs a pipeline in the place of the one of its name, which is over or never ran; it goes on with what was `kept`.
-    fn begin_anew(
-        &self,
-        spec: PipelineSpec,
-        kept: Option<RestoredCheckpoint>,
-    ) -> Result<PipelineStatus, Problem> {
-        // A model may take minutes to load, which only changes of this pipeline wait for.
-        let prepared = self.prepare(&spec)?;
-        let change = self.changes.lock();
-        // Asked again: it may have been deleted meanwhile.
-        self.has_source(&spec)?;
-        self.keep(&spec)?;
-        self.release(&spec.id);
-        drop(change);
-        if kept.is_none() {
-            // The last events of one that is over may not be durable yet.
-            self.end(&spec.id);
-        }
-        self.run(spec, prepared, kept)
-    }
-
-    /// Begins anew what could not run or has failed, because something changed that it needs. What goes on failing is listed with the reason.
-    pub(super) fn revive(&self, id: &PipelineId) {
-        let _turn = self.turns.take(id);
-        let Ok(deployed) = self.handle(id) else {
-            return;
-        };
-        let has_failed = match &deployed {
-            Deployed::Running(worker) => {
-                if worker.is_finished() {
-                    // On its way out it has not said yet how it ended.
-                    worker.stop();
-                }
-                matches!(worker.state(), PipelineState::Failed { .. })
-            }
-            Deployed::Idle { why, .. } => matches!(why, Idle::Broken(_)),
-        };
-        if !has_failed {
-            return;
-        }
-        let mut spec = deployed.spec().clone();
-        if let Deployed::Running(worker) = &deployed {
-            spec.paused = worker.is_paused();
-        }
-        let begun = match self.prepare(&spec) {
-            Ok(prepared) => {
-                // Nobody asked for a new beginning: it goes on with what it left, or an earlier process.
-                let kept = self.kept(&spec);
-                if kept.is_none() {
-                    self.forget_state(id);
-                }
-                self.run(spec, prepared, kept).map(drop)
-            }
-            Err(problem) => {
-                self.list(id, Deployed::broken(spec, &problem));
-                Err(problem)
-            }
-        };
-        if let Err(problem) = begun {
-            tracing::warn!(pipeline = %id, %problem, "it still can't run");
-        }
-    }
-
-    /// Stores a change of `paused`: as a word where the file names the pipeline, else in its specification.
-    fn keep(&self, spec: &PipelineSpec) -> Result<(), Problem> {
-        let word = if spec.paused { Word::Pause } else { Word::Run };
-        let specs = self.parts.journal.specs();
-        match self.word(&spec.id, word, clock::wall()) {
-            Some(word) => specs.put_word::<PipelineSpec>(&word),
-            None => specs.put(spec, None),
-        }
-        .map_err(storage)
-    }
-
-    /// What a person wants of a pipeline that the file names; nothing where it does not.
-    fn word(&self, id: &PipelineId, word: Word, at: Wall) -> Option<LastWord<PipelineId>> {
-        self.sections.lock().word(id, word, at.unix_ms)
-    }
-
-    /// Ends a pipeline and forgets it. One that the configuration file names stays listed as stopped, over restarts too.
+    /// Stops and removes a pipeline. One that the configuration file names stays listed as stopped,
+    /// over restarts too.
     ///
     /// # Errors
     /// [`Problem`] when there is none or the store refuses.
     pub fn delete_pipeline(&self, id: &PipelineId) -> Result<(), Problem> {
-        let _turn = self.turns.take(id);
+        let _lock = self.change_locks.acquire(id);
         let change = self.changes.lock();
         self.handle(id)?;
         self.check_storable()?;
         let now = clock::wall();
-        let word = self.word(id, Word::Stop, now);
+        let intent = self.intent(id, UserIntent::Stop, now);
         let specs = self.parts.journal.specs();
         specs
-            .delete::<PipelineSpec>(id, word.as_ref())
+            .delete::<PipelineSpec>(id, intent.as_ref())
             .map_err(storage)?;
-        self.forget_pause(id);
+        self.clear_pause_end(id);
         self.release(id);
         drop(change);
         self.end(id);
@@ -463,14 +225,14 @@ impl Manager {
             Some(spec) => self.list(id, Deployed::stopped(spec, now)),
             None => {
                 let old = self.pipelines.lock().remove(id);
-                // Dropped where no lock is held: that may wait for its thread.
+                // Dropped without a lock, because that may wait for its thread.
                 drop(old);
             }
         }
         Ok(())
     }
 
-    /// The worker of a pipeline that runs.
+    /// The worker of a running pipeline.
     ///
     /// # Errors
     /// [`Problem`] when there is none or it can't run.
@@ -478,27 +240,27 @@ impl Manager {
         self.handle(id)?.worker()
     }
 
-    /// A pipeline that goes on where the last process stood with it.
+    /// Builds a pipeline that resumes from the checkpoint of an earlier process.
     pub(super) fn build(&self, spec: &PipelineSpec) -> Result<Worker, Problem> {
         let prepared = self.prepare(spec)?;
-        self.start(spec.clone(), prepared, self.kept(spec))
+        self.start(spec.clone(), prepared, self.checkpoint(spec))
     }
 
-    /// What an earlier process left of a pipeline that has not run in this one.
-    fn kept(&self, spec: &PipelineSpec) -> Option<RestoredCheckpoint> {
+    /// The checkpoint of a pipeline that has not run in this process.
+    pub(super) fn checkpoint(&self, spec: &PipelineSpec) -> Option<RestoredCheckpoint> {
         let loaded = self.parts.checkpoints.load(&spec.id, &spec.source);
         loaded.unwrap_or_else(|why| {
-            tracing::warn!(pipeline = %spec.id, why, "what it remembered can't be used: it counts from nought");
+            tracing::warn!(pipeline = %spec.id, why, "can't use the checkpoint; counting from zero");
             None
         })
     }
 
-    /// Refuses rules that name a channel which nobody knows. Only where somebody deploys: a channel that is taken out of the configuration
-    /// later stops no pipeline.
+    /// Rejects rules that name an unknown channel. Checked only at deployment: a channel that is
+    /// removed from the configuration later stops no pipeline.
     ///
     /// # Errors
-    /// [`Problem`] with the channels that there are.
-    pub fn has_channels(&self, spec: &PipelineSpec) -> Result<(), Problem> {
+    /// [`Problem`] with the known channels.
+    pub fn check_channels(&self, spec: &PipelineSpec) -> Result<(), Problem> {
         let rules = spec.rules.as_deref().unwrap_or_default();
         let unknown = check::unknown_channels(rules, &self.parts.channels);
         match unknown.is_empty() {
@@ -513,8 +275,8 @@ impl Manager {
         }
     }
 
-    fn prepare(&self, spec: &PipelineSpec) -> Result<Prepared, Problem> {
-        self.has_source(spec)?;
+    pub(super) fn prepare(&self, spec: &PipelineSpec) -> Result<Prepared, Problem> {
+        self.check_source_exists(spec)?;
         let plan = plan::plan(spec)?;
         let field = if spec.model.is_some() {
             "model"
@@ -529,11 +291,11 @@ impl Manager {
         Ok(Prepared { plan, detectors })
     }
 
-    fn start(
+    pub(super) fn start(
         &self,
         spec: PipelineSpec,
         prepared: Prepared,
-        kept: Option<RestoredCheckpoint>,
+        checkpoint: Option<RestoredCheckpoint>,
     ) -> Result<Worker, Problem> {
         let host = DetectHost::new(prepared.detectors, fastrand::u64(..))
             .with_outlet(self.parts.effects.outlet(&spec.id));
@@ -549,11 +311,11 @@ impl Manager {
             stop_timeout: self.parts.stop_timeout,
         };
         let checkpointer = self.parts.checkpoints.checkpointer(&spec.id, &spec.source);
-        Worker::spawn(spec, run, kept, checkpointer, recording, services).map_err(|e| {
+        Worker::spawn(spec, run, checkpoint, checkpointer, recording, services).map_err(|e| {
             Problem::new(
                 500,
                 ProblemCode::Internal,
-                format!("no thread for the pipeline: {e}"),
+                format!("can't start a thread for the pipeline: {e}"),
             )
         })
     }
@@ -574,7 +336,7 @@ impl Manager {
     }
 }
 
-struct Prepared {
+pub(super) struct Prepared {
     plan: Plan,
     detectors: Detectors,
 }

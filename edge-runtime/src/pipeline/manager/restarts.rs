@@ -1,11 +1,13 @@
-//! Pipelines that have failed: told as events, and begun anew a few times.
+//! Restarts failed pipelines a few times with growing pauses, and reports them as events.
 //!
-//! A pipeline that a fault of ours ended, or that can't run (its model is gone), would watch nothing until somebody looks. Here it is told, and tried again
-//! with growing pauses; the guard against crash loops ([`crate::guard`]) goes on seeing what such a try does to the process. A pipeline whose source has
-//! failed is none of them: the outage of its source is told, and it is begun anew with it.
+//! A pipeline fails by an internal error or because it can't run (its model is gone). A failed
+//! source is not counted here: its outage is reported, and the pipeline restarts with it. The
+//! crash-loop guard ([`crate::guard`]) watches what restarts do to the process.
 //!
-//! Owns which pipelines have failed. Sans-IO: how they are goes in, records and what to try come out. Invariants: each pipeline has at most one open event,
-//! and each that began ends; of one fault there are at most [`MOST_TRIES`] tries, and as many again only when it lived for [`FORGIVEN`] or a person began it.
+//! - Sans-IO: the health of pipelines goes in, events and restarts come out.
+//! - Each pipeline has at most one open event, and every event ends.
+//! - At most [`MAX_TRIES`] restarts, and as many again only after [`FORGET_AFTER`] of running or
+//!   after a user's restart.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,88 +18,90 @@ use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
 use crate::guard::EARLY;
 use crate::pipeline::box_event::BoxRecord;
 
-/// How often a pipeline is begun anew.
-const MOST_TRIES: u32 = 5;
-/// Pause before the first try; each further one is three times as long.
+/// Maximum number of restarts.
+const MAX_TRIES: u32 = 5;
+/// Pause before the first restart; each further one is three times as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
-/// How long it has to run until its failure is over: as long as the guard against crash loops takes to trust it.
-const WELL: Duration = EARLY;
-/// How long it has to run until its tries are forgotten. So one that fails again and again is told a few times and not for ever.
-const FORGIVEN: Duration = Duration::from_secs(3600);
+/// Running time after which the event ends: as long as the crash-loop guard needs to trust a
+/// pipeline.
+const RECOVERY_TIME: Duration = EARLY;
+/// Running time after which the number of tries is reset, so that a flapping pipeline stops
+/// restarting.
+const FORGET_AFTER: Duration = Duration::from_secs(3600);
 
-/// How a pipeline is.
+/// The health of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Health {
     /// It takes frames.
-    Well,
-    /// It should and can't.
+    Running,
+    /// It should run and can't.
     Failed {
-        /// Why, a sentence without its end.
+        /// The reason, a sentence without its end.
         why: String,
-        /// Whether it may be begun anew by itself.
-        again: bool,
+        /// Whether it may be restarted automatically.
+        may_restart: bool,
     },
-    /// It shall not, it has come to its end, or something else tells why it does not.
+    /// It should not run, has ended, or its failure is reported elsewhere.
     Resting,
 }
 
-/// A pipeline as it is now.
+/// A pipeline and its current health.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Observed {
-    /// What it watches.
     pub source: SourceId,
-    /// How it is.
     pub health: Health,
 }
 
-/// What to tell of a pipeline.
+/// An event about a pipeline.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Word {
+pub(crate) struct RestartEvent {
     pub pipeline: PipelineId,
-    /// What it watches.
     pub source: SourceId,
     pub record: BoxRecord,
 }
 
-/// What came of a look.
+/// The result of one observation.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Actions {
-    /// To be told, in this order.
-    pub words: Vec<Word>,
-    /// To be begun anew, before the next look.
+    /// Events to report, in order.
+    pub events: Vec<RestartEvent>,
+    /// Pipelines to restart before the next observation.
     pub due: Vec<PipelineId>,
 }
 
-/// The pipelines that have failed, or did not long ago.
+/// Pipelines that have failed, now or recently.
 #[derive(Debug, Default)]
 pub(crate) struct Restarts {
-    cases: BTreeMap<PipelineId, Case>,
+    cases: BTreeMap<PipelineId, RestartCase>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RestartState {
-    /// It is begun anew then.
-    Backoff { until: Instant },
-    /// It was begun anew at the last look.
+    /// Waits for its next restart.
+    Backoff {
+        until: Instant,
+    },
+    /// Was restarted after the last observation.
     Restarting,
-    /// It runs again.
-    Running { since: Instant },
-    /// It is not begun anew by itself.
+    Running {
+        since: Instant,
+    },
+    /// Is not restarted automatically.
     GaveUp,
 }
 
 #[derive(Debug)]
-struct Case {
+struct RestartCase {
     source: SourceId,
     state: RestartState,
     tries: u32,
     message: String,
-    /// The event that is open, and when it began.
-    told: Option<(EventId, Instant)>,
+    /// The open event and when it began.
+    reported: Option<(EventId, Instant)>,
 }
 
 impl Restarts {
-    /// Takes how all pipelines are `now`.
+    /// Processes the health of all pipelines at `now`.
     pub(crate) fn observe(
         &mut self,
         now: Instant,
@@ -105,64 +109,76 @@ impl Restarts {
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Actions {
         let mut actions = Actions::default();
-        // Of one that is not there any more nothing is known, and nothing wanted.
+        // A pipeline that was deleted.
         let gone = self.cases.extract_if(.., |id, _| !all.contains_key(id));
         let ends = gone.filter_map(|(id, mut case)| case.end(&id, None));
-        actions.words.extend(ends);
-        for (id, Observed { source, health }) in all {
-            let case = match health {
-                Health::Failed { .. } => Some(self.cases.entry(id.clone()).or_insert(Case {
-                    source,
-                    state: RestartState::Restarting,
-                    tries: 0,
-                    message: String::new(),
-                    told: None,
-                })),
-                Health::Well | Health::Resting => self.cases.get_mut(&id),
-            };
-            let Some(case) = case else {
-                continue;
-            };
-            match health {
-                Health::Failed { why, again } => match case.state {
-                    RestartState::Restarting | RestartState::Running { .. } => {
-                        actions.words.push(case.fail(&id, now, &why, again, new_id));
-                    }
-                    RestartState::Backoff { until } if again && now >= until => {
-                        case.tries += 1;
-                        case.state = RestartState::Restarting;
-                        actions.due.push(id);
-                    }
-                    RestartState::Backoff { .. } | RestartState::GaveUp => {}
-                },
-                Health::Well => match case.state {
-                    RestartState::Restarting => case.state = RestartState::Running { since: now },
-                    // Not by us: a person looks after it.
-                    RestartState::Backoff { .. } | RestartState::GaveUp => {
-                        case.tries = 0;
-                        case.state = RestartState::Running { since: now };
-                    }
-                    RestartState::Running { since } => {
-                        let lives = now.saturating_duration_since(since);
-                        if lives >= WELL {
-                            actions.words.extend(case.end(&id, Some(since)));
-                        }
-                        if lives >= FORGIVEN {
-                            self.cases.remove(&id);
-                        }
-                    }
-                },
-                Health::Resting => {
-                    actions.words.extend(case.end(&id, None));
-                    self.cases.remove(&id);
-                }
-            }
+        actions.events.extend(ends);
+        for (id, observed) in all {
+            self.observe_one(now, id, observed, &mut actions, new_id);
         }
         actions
     }
 
-    /// Nobody looks any more: what is open ends.
-    pub(crate) fn end(&mut self) -> Vec<Word> {
+    fn observe_one(
+        &mut self,
+        now: Instant,
+        id: PipelineId,
+        Observed { source, health }: Observed,
+        actions: &mut Actions,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) {
+        let case = match health {
+            Health::Failed { .. } => Some(self.cases.entry(id.clone()).or_insert(RestartCase {
+                source,
+                state: RestartState::Restarting,
+                tries: 0,
+                message: String::new(),
+                reported: None,
+            })),
+            Health::Running | Health::Resting => self.cases.get_mut(&id),
+        };
+        let Some(case) = case else {
+            return;
+        };
+        match health {
+            Health::Failed { why, may_restart } => match case.state {
+                RestartState::Restarting | RestartState::Running { .. } => {
+                    let event = case.fail(&id, now, &why, may_restart, new_id);
+                    actions.events.push(event);
+                }
+                RestartState::Backoff { until } if may_restart && now >= until => {
+                    case.tries += 1;
+                    case.state = RestartState::Restarting;
+                    actions.due.push(id);
+                }
+                RestartState::Backoff { .. } | RestartState::GaveUp => {}
+            },
+            Health::Running => match case.state {
+                RestartState::Restarting => case.state = RestartState::Running { since: now },
+                // Restarted by a user.
+                RestartState::Backoff { .. } | RestartState::GaveUp => {
+                    case.tries = 0;
+                    case.state = RestartState::Running { since: now };
+                }
+                RestartState::Running { since } => {
+                    let running_for = now.saturating_duration_since(since);
+                    if running_for >= RECOVERY_TIME {
+                        actions.events.extend(case.end(&id, Some(since)));
+                    }
+                    if running_for >= FORGET_AFTER {
+                        self.cases.remove(&id);
+                    }
+                }
+            },
+            Health::Resting => {
+                actions.events.extend(case.end(&id, None));
+                self.cases.remove(&id);
+            }
+        }
+    }
+
+    /// Ends all open events.
+    pub(crate) fn end(&mut self) -> Vec<RestartEvent> {
         let cases = std::mem::take(&mut self.cases).into_iter();
         cases
             .filter_map(|(id, mut case)| case.end(&id, None))
@@ -170,51 +186,51 @@ impl Restarts {
     }
 }
 
-impl Case {
+impl RestartCase {
     fn fail(
         &mut self,
         id: &PipelineId,
         now: Instant,
         why: &str,
-        again: bool,
+        may_restart: bool,
         new_id: &mut dyn FnMut() -> EventId,
-    ) -> Word {
-        let what_next = if again && self.tries < MOST_TRIES {
+    ) -> RestartEvent {
+        let what_next = if may_restart && self.tries < MAX_TRIES {
             let pause = FIRST_PAUSE * 3_u32.pow(self.tries);
             self.state = RestartState::Backoff { until: now + pause };
             format!(
-                "it is begun anew in {} s, try {} of {MOST_TRIES}",
+                "restarting in {} s (try {} of {MAX_TRIES})",
                 pause.as_secs(),
                 self.tries + 1
             )
         } else {
             self.state = RestartState::GaveUp;
-            format!("it is not begun anew by itself; `watchkeeper pipelines resume {id}` begins it")
+            format!("not restarted automatically; run `watchkeeper pipelines resume {id}`")
         };
-        self.message = format!("it watches nothing: {why}; {what_next}");
-        let phase = match self.told {
+        self.message = format!("pipeline {id} does not run: {why}; {what_next}");
+        let phase = match self.reported {
             Some(_) => Phase::Update,
             None => Phase::New,
         };
-        let (event, _) = *self.told.get_or_insert_with(|| (new_id(), now));
-        self.word(id, event, phase, None)
+        let (event, _) = *self.reported.get_or_insert_with(|| (new_id(), now));
+        self.event_record(id, event, phase, None)
     }
 
-    /// The end of what was told, if it was; `lives` where it runs since then.
-    fn end(&mut self, id: &PipelineId, lives: Option<Instant>) -> Option<Word> {
-        let (event, since) = self.told.take()?;
-        let lasted = lives.map(|lives| lives.saturating_duration_since(since));
-        Some(self.word(id, event, Phase::End, lasted))
+    /// Ends the open event, if there is one; `lives` is when it began to run again.
+    fn end(&mut self, id: &PipelineId, running_for: Option<Instant>) -> Option<RestartEvent> {
+        let (event, since) = self.reported.take()?;
+        let lasted = running_for.map(|running_for| running_for.saturating_duration_since(since));
+        Some(self.event_record(id, event, Phase::End, lasted))
     }
 
-    fn word(
+    fn event_record(
         &self,
         id: &PipelineId,
         event: EventId,
         phase: Phase,
         lasted: Option<Duration>,
-    ) -> Word {
-        Word {
+    ) -> RestartEvent {
+        RestartEvent {
             pipeline: id.clone(),
             source: self.source.clone(),
             record: BoxRecord {
@@ -237,17 +253,17 @@ mod tests {
 
     use super::*;
 
-    /// Between two looks.
-    const LOOK: Duration = Duration::from_secs(10);
+    /// Interval of observations.
+    const INTERVAL: Duration = Duration::from_secs(10);
 
     struct Bench {
         restarts: Restarts,
         now: Instant,
         ids: u128,
-        /// Phase, tries and seconds of what was told.
-        told: Vec<(Phase, u32, Option<f64>)>,
-        /// How often it was begun anew.
-        begun: u32,
+        /// Phase, tries and duration of the events.
+        reported: Vec<(Phase, u32, Option<f64>)>,
+        /// Number of restarts.
+        restarted: u32,
     }
 
     impl Bench {
@@ -256,15 +272,15 @@ mod tests {
                 restarts: Restarts::default(),
                 now: Instant::now(),
                 ids: 0,
-                told: Vec::new(),
-                begun: 0,
+                reported: Vec::new(),
+                restarted: 0,
             }
         }
 
-        /// So many looks at the one pipeline; nothing where it is not there.
-        fn looks(&mut self, number: u32, health: Option<&Health>) -> &mut Self {
+        /// Observes one pipeline so many times; `None` where it does not exist.
+        fn observe_times(&mut self, number: u32, health: Option<&Health>) -> &mut Self {
             for _ in 0..number {
-                self.now += LOOK;
+                self.now += INTERVAL;
                 let all = health.map(|health| {
                     let observed = Observed {
                         source: SourceId::new("gate").unwrap(),
@@ -279,69 +295,72 @@ mod tests {
                 };
                 let all = all.into_iter().collect();
                 let actions = self.restarts.observe(self.now, all, &mut new_id);
-                self.begun += u32::try_from(actions.due.len()).unwrap();
-                self.note(actions.words);
+                self.restarted += u32::try_from(actions.due.len()).unwrap();
+                self.note(actions.events);
             }
             self
         }
 
-        fn note(&mut self, words: Vec<Word>) {
-            for word in words {
+        fn note(&mut self, events: Vec<RestartEvent>) {
+            for event_record in events {
                 let EventBody::PipelineFailed {
                     tries, lasted_s, ..
-                } = word.record.body
+                } = event_record.record.body
                 else {
-                    panic!("{word:?}");
+                    panic!("{event_record:?}");
                 };
-                self.told.push((word.record.phase, tries, lasted_s));
+                self.reported
+                    .push((event_record.record.phase, tries, lasted_s));
             }
         }
     }
 
-    const WELL: Option<&Health> = Some(&Health::Well);
+    const RECOVERY_TIME: Option<&Health> = Some(&Health::Running);
     const RESTING: Option<&Health> = Some(&Health::Resting);
 
-    fn failed(again: bool) -> Health {
+    fn failed(may_restart: bool) -> Health {
         Health::Failed {
-            why: "a fault of ours ended it".to_owned(),
-            again,
+            why: "an internal error ended it".to_owned(),
+            may_restart,
         }
     }
 
     #[test]
-    fn a_failure_is_told_at_once_tried_after_a_pause_and_over_when_it_has_run_for_a_minute() {
+    fn failure_is_reported_restarted_and_over_after_a_minute() {
         let mut bench = Bench::new();
-        bench.looks(5, WELL).looks(1, Some(&failed(true)));
+        bench
+            .observe_times(5, RECOVERY_TIME)
+            .observe_times(1, Some(&failed(true)));
         assert_eq!(
-            (&bench.told[..], bench.begun),
+            (&bench.reported[..], bench.restarted),
             (&[(Phase::New, 0, None)][..], 0)
         );
-        bench.looks(1, Some(&failed(true)));
-        assert_eq!(bench.begun, 1);
-        bench.looks(6, WELL);
-        assert_eq!(bench.told.len(), 1, "it may fail again");
-        bench.looks(1, WELL);
-        assert_eq!(bench.told[1..], [(Phase::End, 1, Some(20.0))]);
-        bench.looks(1000, WELL);
-        assert_eq!((bench.told.len(), bench.begun), (2, 1));
+        bench.observe_times(1, Some(&failed(true)));
+        assert_eq!(bench.restarted, 1);
+        bench.observe_times(6, RECOVERY_TIME);
+        assert_eq!(bench.reported.len(), 1, "it may fail again");
+        bench.observe_times(1, RECOVERY_TIME);
+        assert_eq!(bench.reported[1..], [(Phase::End, 1, Some(20.0))]);
+        bench.observe_times(1000, RECOVERY_TIME);
+        assert_eq!((bench.reported.len(), bench.restarted), (2, 1));
     }
 
     #[test]
-    fn what_goes_on_failing_is_one_event_and_tried_a_few_times_with_growing_pauses() {
+    fn lasting_failure_is_one_event_with_growing_pauses() {
         let mut bench = Bench::new();
         let mut looks_until_try = Vec::new();
         for _ in 0..5 {
-            let (begun, mut looks) = (bench.begun, 0);
-            while bench.begun == begun {
-                bench.looks(1, Some(&failed(true)));
-                looks += 1;
+            let (restarted, mut observe_times) = (bench.restarted, 0);
+            while bench.restarted == restarted {
+                bench.observe_times(1, Some(&failed(true)));
+                observe_times += 1;
             }
-            looks_until_try.push(looks);
+            looks_until_try.push(observe_times);
         }
         assert_eq!(looks_until_try, [2, 4, 10, 28, 82]);
-        bench.looks(10_000, Some(&failed(true)));
-        assert_eq!(bench.begun, MOST_TRIES);
-        let phases: Vec<Phase> = bench.told.iter().map(|told| told.0).collect();
+        bench.observe_times(10_000, Some(&failed(true)));
+        assert_eq!(bench.restarted, MAX_TRIES);
+        let phases: Vec<Phase> = bench.reported.iter().map(|reported| reported.0).collect();
         assert_eq!(phases[0], Phase::New);
         assert_eq!(phases[1..], [Phase::Update; 5]);
         let case = bench.restarts.cases.values().next().unwrap();
@@ -353,72 +372,79 @@ mod tests {
     }
 
     #[test]
-    fn one_that_dies_every_few_minutes_is_begun_no_more_often() {
+    fn flapping_pipeline_has_no_more_tries() {
         let mut bench = Bench::new();
         for _ in 0..50 {
-            let begun = bench.begun;
+            let restarted = bench.restarted;
             for _ in 0..200 {
-                bench.looks(1, Some(&failed(true)));
-                if bench.begun > begun {
+                bench.observe_times(1, Some(&failed(true)));
+                if bench.restarted > restarted {
                     break;
                 }
             }
-            if bench.begun > begun {
-                bench.looks(30, WELL);
+            if bench.restarted > restarted {
+                bench.observe_times(30, RECOVERY_TIME);
             }
         }
-        assert_eq!(bench.begun, MOST_TRIES);
+        assert_eq!(bench.restarted, MAX_TRIES);
     }
 
     #[test]
-    fn whoever_lived_for_an_hour_or_was_begun_by_a_person_has_all_its_tries_again() {
-        for begins in [400, 1] {
+    fn hour_of_running_or_user_restart_resets_the_tries() {
+        for runs_for in [400, 1] {
             let mut bench = Bench::new();
-            bench.looks(10_000, Some(&failed(true)));
-            bench.looks(begins, WELL).looks(10_000, Some(&failed(true)));
-            assert_eq!(bench.begun, 2 * MOST_TRIES, "{begins}");
+            bench.observe_times(10_000, Some(&failed(true)));
+            bench
+                .observe_times(runs_for, RECOVERY_TIME)
+                .observe_times(10_000, Some(&failed(true)));
+            assert_eq!(bench.restarted, 2 * MAX_TRIES, "{runs_for}");
         }
         let mut bench = Bench::new();
-        bench.looks(2, Some(&failed(true)));
-        bench.looks(361, WELL).looks(10_000, Some(&failed(true)));
-        assert_eq!(bench.begun, 1 + MOST_TRIES);
+        bench.observe_times(2, Some(&failed(true)));
+        bench
+            .observe_times(361, RECOVERY_TIME)
+            .observe_times(10_000, Some(&failed(true)));
+        assert_eq!(bench.restarted, 1 + MAX_TRIES);
     }
 
     #[test]
-    fn a_recording_is_not_begun_anew_and_is_told_until_nobody_wants_it() {
+    fn recording_is_reported_but_not_restarted() {
         for rest in [RESTING, None] {
             let mut bench = Bench::new();
-            bench.looks(100, Some(&failed(false)));
-            assert_eq!((bench.told.len(), bench.begun), (1, 0));
-            bench.looks(2, rest);
-            assert_eq!(bench.told[1..], [(Phase::End, 0, None)]);
+            bench.observe_times(100, Some(&failed(false)));
+            assert_eq!((bench.reported.len(), bench.restarted), (1, 0));
+            bench.observe_times(2, rest);
+            assert_eq!(bench.reported[1..], [(Phase::End, 0, None)]);
         }
     }
 
     #[test]
-    fn one_that_never_failed_is_never_told() {
+    fn healthy_pipeline_makes_no_event() {
         let mut bench = Bench::new();
-        bench.looks(10, WELL).looks(10, RESTING).looks(10, None);
-        assert_eq!(bench.told, []);
+        bench
+            .observe_times(10, RECOVERY_TIME)
+            .observe_times(10, RESTING)
+            .observe_times(10, None);
+        assert_eq!(bench.reported, []);
         assert_eq!(bench.restarts.end(), []);
     }
 
     proptest! {
         #[test]
-        fn whatever_happens_what_begins_ends_and_tries_are_bounded(
+        fn every_event_ends_and_tries_are_bounded(
             runs in prop::collection::vec((0_usize..5, 1_u32..100), 0..40)
         ) {
             let mut bench = Bench::new();
-            let healths = [Some(Health::Well), Some(failed(true)), Some(failed(false)), Some(Health::Resting), None];
-            for (health, looks) in runs {
-                let begun = bench.begun;
-                bench.looks(looks, healths[health].as_ref());
-                prop_assert!(bench.begun - begun <= MOST_TRIES);
+            let healths = [Some(Health::Running), Some(failed(true)), Some(failed(false)), Some(Health::Resting), None];
+            for (health, observe_times) in runs {
+                let restarted = bench.restarted;
+                bench.observe_times(observe_times, healths[health].as_ref());
+                prop_assert!(bench.restarted - restarted <= MAX_TRIES);
             }
-            let words = bench.restarts.end();
-            bench.note(words);
+            let events = bench.restarts.end();
+            bench.note(events);
             let mut open = false;
-            for (phase, ..) in bench.told {
+            for (phase, ..) in bench.reported {
                 prop_assert_eq!(phase == Phase::New, !open);
                 open = phase != Phase::End;
             }

@@ -1,7 +1,8 @@
-//! The start: what was stored comes back, and what the configuration file names comes with it.
+//! The start: restores what was stored, together with the configuration file.
 //!
-//! Invariants: what holds where both name the same is [`settle`]'s to say; what can't be brought back is told, one sentence each, and never
-//! forgotten; a start that is told to stop begins nothing more.
+//! - [`plan_start`] decides where both name the same.
+//! - Everything that can't be restored is reported in one sentence, and stays listed or stored.
+//! - A start that is asked to stop starts no further pipeline.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,49 +11,54 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-use super::sections::{Settled, Wanted, settle};
-use super::{Deployed, Idle, Manager};
+use super::Manager;
+use super::deployed::{Deployed, Idle};
+use super::sections::{StartPlan, WantedSpec, plan_start};
 use crate::clock;
 use crate::guard::Held;
-use crate::journal::{JournalError, Kind, Loaded, Unreadable, Word};
+use crate::journal::{JournalError, Kind, Loaded, Unreadable, UserIntent};
 
 impl Manager {
-    /// Brings back what was stored and what the configuration file names. `goes_on` is asked before each pipeline, whose model may take long
-    /// to load; once it says no, the rest is left.
+    /// Restores stored sources and pipelines and those of the configuration file. `continues` is
+    /// checked before each pipeline, because loading a model may take long.
     ///
-    /// Returns one sentence for each thing that could not be brought back.
+    /// Returns one sentence for each thing that could not be restored.
     pub fn restore(
         &self,
         sources: &[SourceSpec],
         pipelines: &[PipelineSpec],
-        goes_on: &dyn Fn() -> bool,
+        continues: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let mut troubles = Vec::new();
-        let settled = self.settled(sources, &mut troubles);
-        *self.source_sections.lock() = settled.sections;
-        for (_, Wanted { spec, word }) in settled.wanted {
-            if word.is_none_or(|(word, _)| word != Word::Stop) {
+        let start_plan = self.start_plan(sources, &mut troubles);
+        *self.source_sections.lock() = start_plan.sections;
+        for (_, WantedSpec { spec, intent }) in start_plan.wanted {
+            if intent.is_none_or(|(intent, _)| intent != UserIntent::Stop) {
                 drop(self.open_source(spec));
             }
         }
-        let settled = self.settled(pipelines, &mut troubles);
-        *self.sections.lock() = settled.sections;
-        for id in settled.stale_words.iter().chain(&settled.stale_specs) {
-            // Whether an edited section is paused is said by it alone, and for good.
-            self.forget_pause(id);
+        let start_plan = self.start_plan(pipelines, &mut troubles);
+        *self.sections.lock() = start_plan.sections;
+        for id in start_plan
+            .stale_intents
+            .iter()
+            .chain(&start_plan.stale_specs)
+        {
+            // Only the edited section decides whether the pipeline is paused.
+            self.clear_pause_end(id);
         }
-        let specs: BTreeMap<_, _> = settled
+        let specs: BTreeMap<_, _> = start_plan
             .wanted
             .iter()
             .map(|(id, wanted)| (id.clone(), wanted.spec.clone()))
             .collect();
-        self.judge(&specs);
+        self.check_holds(&specs);
         self.parts.checkpoints.retain_only(&specs.keys().collect());
-        for (id, wanted) in settled.wanted {
-            if !goes_on() {
+        for (id, wanted) in start_plan.wanted {
+            if !continues() {
                 break;
             }
-            let deployed = self.wanted(wanted);
+            let deployed = self.start_wanted(wanted);
             if let Deployed::Idle {
                 why: Idle::Broken(why) | Idle::Held(why),
                 ..
@@ -61,52 +67,54 @@ impl Manager {
                 troubles.push(format!("pipeline {:?}: {why}", id.as_str()));
             }
             self.pipelines.lock().insert(id.clone(), deployed);
-            self.watched_now(&id);
+            self.begin_watching(&id);
         }
         troubles
     }
 
-    /// What shall be there of one sort. What no longer holds is forgotten.
-    fn settled<S: Kind>(&self, file: &[S], troubles: &mut Vec<String>) -> Settled<S> {
+    /// What should exist of one kind. Outdated entries are removed from the store.
+    fn start_plan<S: Kind>(&self, file: &[S], troubles: &mut Vec<String>) -> StartPlan<S> {
         let specs = self.parts.journal.specs();
         let stored = read(specs.all::<S>(), troubles);
-        let words = read(specs.words::<S>(), troubles);
-        let settled = settle(file, stored, words);
-        for id in &settled.stale_specs {
-            tracing::warn!(name = %id, "the configuration file has a section of this name that is new or was edited since: it holds now, and what was deployed before is forgotten");
+        let intents = read(specs.intents::<S>(), troubles);
+        let start_plan = plan_start(file, stored, intents);
+        for id in &start_plan.stale_specs {
+            tracing::warn!(name = %id, "the section of this name in the configuration file is new or was edited; it replaces the earlier deployment");
         }
-        for id in &settled.stale_words {
-            tracing::info!(name = %id, "its section was edited since: the last pause, resume or stop no longer holds");
+        for id in &start_plan.stale_intents {
+            tracing::info!(name = %id, "the section in the configuration file was edited; the last pause, resume or stop no longer applies");
         }
-        if !(settled.stale_specs.is_empty() && settled.stale_words.is_empty())
-            && let Err(error) = specs.forget::<S>(&settled.stale_specs, &settled.stale_words)
+        if !(start_plan.stale_specs.is_empty() && start_plan.stale_intents.is_empty())
+            && let Err(error) =
+                specs.forget::<S>(&start_plan.stale_specs, &start_plan.stale_intents)
         {
-            tracing::warn!(%error, "what no longer holds is not forgotten");
+            tracing::warn!(%error, "can't remove outdated deployments");
         }
-        let (renewed_specs, renewed_words) = (&settled.renewed_specs, &settled.renewed_words);
-        if !(renewed_specs.is_empty() && renewed_words.is_empty())
-            && let Err(error) = specs.renew::<S>(renewed_specs, renewed_words)
+        let (renewed_specs, renewed_intents) =
+            (&start_plan.renewed_specs, &start_plan.renewed_intents);
+        if !(renewed_specs.is_empty() && renewed_intents.is_empty())
+            && let Err(error) = specs.renew::<S>(renewed_specs, renewed_intents)
         {
-            tracing::warn!(%error, "what an older version stored is not stored anew; the next start tries again");
+            tracing::warn!(%error, "can't update deployments of an older version; the next start retries");
         }
-        settled
+        start_plan
     }
 
-    /// A pipeline at the start: running, or not with the reason.
-    fn wanted(&self, Wanted { mut spec, word }: Wanted<PipelineSpec>) -> Deployed {
-        match word {
-            Some((Word::Stop, at_ms)) => {
-                // How good the clock was then is not kept.
+    /// Starts a pipeline, or lists it with the reason why it does not run.
+    fn start_wanted(&self, WantedSpec { mut spec, intent }: WantedSpec<PipelineSpec>) -> Deployed {
+        match intent {
+            Some((UserIntent::Stop, at_ms)) => {
+                // The quality of the clock was not stored.
                 let quality = TimeQuality::Estimated;
                 let unix_ms = at_ms;
                 return Deployed::stopped(spec, Wall { unix_ms, quality });
             }
-            Some((Word::Pause, _)) => spec.paused = true,
-            Some((Word::Run, _)) => spec.paused = false,
+            Some((UserIntent::Pause, _)) => spec.paused = true,
+            Some((UserIntent::Run, _)) => spec.paused = false,
             None => {}
         }
         if let Some(since) = self.parts.checkpoints.finished_at(&spec) {
-            return Deployed::over(spec, since);
+            return Deployed::finished(spec, since);
         }
         match self.parts.guard.held(&spec.id) {
             Some(held) => held_back(spec, held),
@@ -119,7 +127,7 @@ impl Manager {
 }
 
 fn held_back(spec: PipelineSpec, held: Held) -> Deployed {
-    // The event that told of it was made when it was held.
+    // The event of the hold was created with the hold.
     let unix_ms = i64::try_from(held.event.0.timestamp_ms()).unwrap_or(i64::MAX);
     let since = Wall {
         unix_ms,
@@ -128,7 +136,7 @@ fn held_back(spec: PipelineSpec, held: Held) -> Deployed {
     Deployed::idle(spec, Idle::Held(held.why), since)
 }
 
-/// What could be read of one sort; the rest is a trouble.
+/// The readable entries of one kind; the others become sentences.
 fn read<T>(loaded: Result<Loaded<T>, JournalError>, troubles: &mut Vec<String>) -> Vec<T> {
     match loaded {
         Ok(loaded) => {
@@ -139,7 +147,7 @@ fn read<T>(loaded: Result<Loaded<T>, JournalError>, troubles: &mut Vec<String>) 
             loaded.entries
         }
         Err(error) => {
-            troubles.push(format!("what was deployed can't be read: {error}"));
+            troubles.push(format!("deployments can't be read: {error}"));
             Vec::new()
         }
     }

@@ -1,35 +1,36 @@
-//! What the configuration file names, and what was deployed or said over it since.
+//! Merges the configuration file with what users deployed, paused and stopped since.
 //!
-//! Sans-IO: [`settle`] takes what the file says and what was stored, and answers what shall be there. Invariants: the latest word holds. What a
-//! person deployed, paused, resumed or deleted stands over a section of the file until that section is edited; an edited section wins, and what
-//! stood over it is forgotten, so that it can't come back later; a section that can't be read just now was not edited, and an update of the program edits
-//! none: what has a fingerprint of another version is taken for the same, and gets a new one.
+//! - Sans-IO: [`plan_start`] takes file and store, and returns what should exist.
+//! - The latest change wins: a deployment, pause, resume or deletion overrides a section until that
+//!   section is edited. An edit wins over them, and removes them from the store.
+//! - A section that can't be read was not edited. Neither does an update of the program edit one: a
+//!   fingerprint of another version counts as equal and is renewed.
 
 use std::collections::BTreeMap;
 
 use crate::guard::{fingerprint, is_of_another_version};
-use crate::journal::{Kept, Kind, LastWord, Word};
+use crate::journal::{Kind, LastIntent, StoredSpec, UserIntent};
 
-/// What a status says of a specification that stands over a section that can be read.
-const OVER: &str =
+/// Note of a specification that overrides a readable section.
+const NOTE_OVERRIDES: &str =
     "deployed in place of its section in the configuration file, until that section is edited";
 
-/// The same where the section can't be read.
-const OVER_UNREAD: &str = "deployed in place of its section in the configuration file, which can't be used or is not there any more; \
-     `watchkeeper config check` says what is wrong with it";
+/// Note of a specification that overrides an unreadable section.
+const NOTE_OVERRIDES_UNREADABLE: &str = "deployed in place of its section in the configuration file, which is missing or invalid; \
+     run `watchkeeper config check`";
 
-/// A section of the file.
+/// A section of the configuration file.
 #[derive(Debug, Clone, PartialEq)]
 struct Section<S> {
-    /// Of what it said when it could last be read.
+    /// Fingerprint of its last readable content.
     fingerprint: String,
-    /// What it says; nothing where it can't be read now, or is not there any more.
+    /// Its content; `None` if it can't be read or is gone.
     spec: Option<S>,
-    /// Whether something was deployed in its place.
+    /// Whether a deployment overrides it.
     is_replaced: bool,
 }
 
-/// The sections of one sort, by name.
+/// The sections of one kind, by name.
 #[derive(Debug)]
 pub(super) struct Sections<S: Kind>(BTreeMap<S::Id, Section<S>>);
 
@@ -40,109 +41,130 @@ impl<S: Kind> Default for Sections<S> {
 }
 
 impl<S: Kind> Sections<S> {
-    /// The fingerprint of the section of this name, where the file has one.
+    /// The fingerprint of the section of this name, if the file has one.
     pub(super) fn fingerprint(&self, id: &S::Id) -> Option<String> {
         self.0.get(id).map(|section| section.fingerprint.clone())
     }
 
-    /// What the file says, where it can be read.
+    /// The content of the section, if it can be read.
     pub(super) fn spec(&self, id: &S::Id) -> Option<S> {
         self.0.get(id)?.spec.clone()
     }
 
-    /// Something was deployed in the place of the section, or no longer is.
+    /// Sets whether a deployment overrides the section.
     pub(super) fn replace(&mut self, id: &S::Id, is_replaced: bool) {
         if let Some(section) = self.0.get_mut(id) {
             section.is_replaced = is_replaced;
         }
     }
 
-    /// What a person should know about where a specification comes from.
+    /// The note about the origin of a specification.
     pub(super) fn note(&self, id: &S::Id) -> Option<&'static str> {
         let section = self.0.get(id).filter(|section| section.is_replaced)?;
         Some(if section.spec.is_some() {
-            OVER
+            NOTE_OVERRIDES
         } else {
-            OVER_UNREAD
+            NOTE_OVERRIDES_UNREADABLE
         })
     }
 
-    /// A person's word about the section of this name, where the file has one.
-    pub(super) fn word(&self, id: &S::Id, word: Word, at_ms: i64) -> Option<LastWord<S::Id>> {
-        Some(LastWord {
+    /// A user's intent about the section of this name, if the file has one.
+    pub(super) fn intent(
+        &self,
+        id: &S::Id,
+        intent: UserIntent,
+        at_ms: i64,
+    ) -> Option<LastIntent<S::Id>> {
+        Some(LastIntent {
             id: id.clone(),
             fingerprint: self.fingerprint(id)?,
-            word,
+            intent,
             at_ms,
         })
     }
 }
 
-/// Something that shall be there.
+/// A specification that should exist.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Wanted<S> {
+pub(super) struct WantedSpec<S> {
     pub(super) spec: S,
-    /// The last word about it, and when it was said: Unix milliseconds, UTC.
-    pub(super) word: Option<(Word, i64)>,
+    /// The last intent about it, with its time in Unix milliseconds.
+    pub(super) intent: Option<(UserIntent, i64)>,
 }
 
-/// What shall be there after a start.
+/// What should exist after a start.
 #[derive(Debug)]
-pub(super) struct Settled<S: Kind> {
-    pub(super) wanted: BTreeMap<S::Id, Wanted<S>>,
+pub(super) struct StartPlan<S: Kind> {
+    pub(super) wanted: BTreeMap<S::Id, WantedSpec<S>>,
     pub(super) sections: Sections<S>,
-    /// Stored specifications whose section was edited since.
+    /// Stored specifications whose section was edited.
     pub(super) stale_specs: Vec<S::Id>,
-    /// Words about sections that were edited since.
-    pub(super) stale_words: Vec<S::Id>,
-    /// What stands over a section by a fingerprint of another version: to be stored with that of today.
-    pub(super) renewed_specs: Vec<Kept<S>>,
-    /// The same of words.
-    pub(super) renewed_words: Vec<LastWord<S::Id>>,
+    /// Intents about sections that were edited.
+    pub(super) stale_intents: Vec<S::Id>,
+    /// Specifications over a section with a fingerprint of another version, to be stored with
+    /// today's.
+    pub(super) renewed_specs: Vec<StoredSpec<S>>,
+    /// Intents with a fingerprint of another version, to be stored with today's.
+    pub(super) renewed_intents: Vec<LastIntent<S::Id>>,
 }
 
-/// Brings together what the file says and what was deployed and said before.
-pub(super) fn settle<S: Kind>(
+/// Merges the file with stored specifications and intents.
+pub(super) fn plan_start<S: Kind>(
     file: &[S],
-    stored: Vec<Kept<S>>,
-    words: Vec<LastWord<S::Id>>,
-) -> Settled<S> {
-    let mut settled = Settled {
+    stored: Vec<StoredSpec<S>>,
+    intents: Vec<LastIntent<S::Id>>,
+) -> StartPlan<S> {
+    let mut plan = StartPlan {
         wanted: BTreeMap::new(),
         sections: Sections::default(),
         stale_specs: Vec::new(),
-        stale_words: Vec::new(),
+        stale_intents: Vec::new(),
         renewed_specs: Vec::new(),
-        renewed_words: Vec::new(),
+        renewed_intents: Vec::new(),
     };
-    let Sections(sections) = &mut settled.sections;
     for spec in file {
+        plan.add_section(spec);
+    }
+    for stored in stored {
+        plan.add_stored(stored);
+    }
+    for intent in intents {
+        plan.add_intent(intent);
+    }
+    plan
+}
+
+impl<S: Kind> StartPlan<S> {
+    fn add_section(&mut self, spec: &S) {
         let section = Section {
             fingerprint: fingerprint(spec),
             spec: Some(spec.clone()),
             is_replaced: false,
         };
-        sections.insert(spec.id().clone(), section);
+        self.sections.0.insert(spec.id().clone(), section);
         let spec = spec.clone();
-        let wanted = Wanted { spec, word: None };
-        settled.wanted.insert(wanted.spec.id().clone(), wanted);
+        let wanted = WantedSpec { spec, intent: None };
+        self.wanted.insert(wanted.spec.id().clone(), wanted);
     }
-    for Kept { spec, over } in stored {
+
+    /// Adds a stored specification, unless the section that it overrides was edited.
+    fn add_stored(&mut self, StoredSpec { spec, over }: StoredSpec<S>) {
         let id = spec.id().clone();
+        let Sections(sections) = &mut self.sections;
         match (sections.get_mut(&id), over) {
             (Some(section), Some(over)) if section.fingerprint == over => {
                 section.is_replaced = true;
             }
             (Some(section), Some(over)) if is_of_another_version(&over) => {
                 section.is_replaced = true;
-                settled.renewed_specs.push(Kept {
+                self.renewed_specs.push(StoredSpec {
                     spec: spec.clone(),
                     over: Some(section.fingerprint.clone()),
                 });
             }
             (Some(_), _) => {
-                settled.stale_specs.push(id);
-                continue;
+                self.stale_specs.push(id);
+                return;
             }
             (None, Some(fingerprint)) => {
                 let section = Section {
@@ -154,25 +176,29 @@ pub(super) fn settle<S: Kind>(
             }
             (None, None) => {}
         }
-        settled.wanted.insert(id, Wanted { spec, word: None });
+        self.wanted.insert(id, WantedSpec { spec, intent: None });
     }
-    for mut word in words {
-        let section = sections.entry(word.id.clone()).or_insert_with(|| Section {
-            fingerprint: word.fingerprint.clone(),
-            spec: None,
-            is_replaced: false,
-        });
-        if section.spec.is_some() && is_of_another_version(&word.fingerprint) {
-            word.fingerprint.clone_from(&section.fingerprint);
-            settled.renewed_words.push(word.clone());
+
+    /// Adds a user's intent, unless its section was edited.
+    fn add_intent(&mut self, mut intent: LastIntent<S::Id>) {
+        let Sections(sections) = &mut self.sections;
+        let section = sections
+            .entry(intent.id.clone())
+            .or_insert_with(|| Section {
+                fingerprint: intent.fingerprint.clone(),
+                spec: None,
+                is_replaced: false,
+            });
+        if section.spec.is_some() && is_of_another_version(&intent.fingerprint) {
+            intent.fingerprint.clone_from(&section.fingerprint);
+            self.renewed_intents.push(intent.clone());
         }
-        if section.fingerprint != word.fingerprint {
-            settled.stale_words.push(word.id);
-        } else if let Some(wanted) = settled.wanted.get_mut(&word.id) {
-            wanted.word = Some((word.word, word.at_ms));
+        if section.fingerprint != intent.fingerprint {
+            self.stale_intents.push(intent.id);
+        } else if let Some(wanted) = self.wanted.get_mut(&intent.id) {
+            wanted.intent = Some((intent.intent, intent.at_ms));
         }
     }
-    settled
 }
 
 #[cfg(test)]
@@ -193,97 +219,104 @@ mod tests {
         serde_json::from_value(json!({"id": "gate", "uri": uri})).unwrap()
     }
 
-    fn deployed(uri: &str, over: Option<&SourceSpec>) -> Vec<Kept<SourceSpec>> {
+    fn deployed(uri: &str, over: Option<&SourceSpec>) -> Vec<StoredSpec<SourceSpec>> {
         let over = over.map(fingerprint);
-        vec![Kept {
+        vec![StoredSpec {
             spec: at(uri),
             over,
         }]
     }
 
-    fn said(word: Word, about: &SourceSpec) -> Vec<LastWord<SourceId>> {
-        vec![LastWord {
+    fn intent_about(intent: UserIntent, about: &SourceSpec) -> Vec<LastIntent<SourceId>> {
+        vec![LastIntent {
             id: id(),
             fingerprint: fingerprint(about),
-            word,
+            intent,
             at_ms: 7,
         }]
     }
 
-    fn uri(settled: &Settled<SourceSpec>) -> Option<&str> {
-        settled.wanted.get(&id()).map(|w| w.spec.uri.as_str())
+    fn uri(plan: &StartPlan<SourceSpec>) -> Option<&str> {
+        plan.wanted.get(&id()).map(|w| w.spec.uri.as_str())
     }
 
     #[test]
-    fn what_was_deployed_over_a_section_holds_until_the_section_is_edited() {
+    fn deployment_overrides_section_until_it_is_edited() {
         let file = at("a");
-        let same = settle(
+        let same = plan_start(
             std::slice::from_ref(&file),
             deployed("b", Some(&file)),
             vec![],
         );
         assert_eq!(uri(&same), Some("b"));
-        assert_eq!(same.sections.note(&id()), Some(OVER));
+        assert_eq!(same.sections.note(&id()), Some(NOTE_OVERRIDES));
         assert_eq!(same.stale_specs, []);
 
-        let edited = settle(&[at("c")], deployed("b", Some(&file)), vec![]);
+        let edited = plan_start(&[at("c")], deployed("b", Some(&file)), vec![]);
         assert_eq!(uri(&edited), Some("c"));
         assert_eq!(edited.sections.note(&id()), None);
-        // Or it would run again as soon as the section has a mistake.
+        // Otherwise it would run again as soon as the section has a mistake.
         assert_eq!(edited.stale_specs, [id()]);
     }
 
     #[test]
-    fn a_section_that_can_not_be_read_leaves_what_was_deployed_in_its_place() {
+    fn unreadable_section_keeps_its_deployment() {
         let file = at("a");
-        let broken = settle(&[], deployed("b", Some(&file)), vec![]);
+        let broken = plan_start(&[], deployed("b", Some(&file)), vec![]);
         assert_eq!(uri(&broken), Some("b"));
-        assert_eq!(broken.sections.note(&id()), Some(OVER_UNREAD));
-        // What is deployed now still stands over the section as it was.
+        assert_eq!(broken.sections.note(&id()), Some(NOTE_OVERRIDES_UNREADABLE));
+        // A deployment still overrides the section as it was.
         assert_eq!(broken.sections.fingerprint(&id()), Some(fingerprint(&file)));
     }
 
     #[test]
-    fn a_section_is_newer_than_what_was_deployed_before_there_was_one() {
-        let settled = settle(&[at("a")], deployed("b", None), vec![]);
-        assert_eq!(uri(&settled), Some("a"));
-        assert_eq!(settled.stale_specs, [id()]);
-        assert_eq!(uri(&settle(&[], deployed("b", None), vec![])), Some("b"));
+    fn new_section_wins_over_older_deployment() {
+        let plan = plan_start(&[at("a")], deployed("b", None), vec![]);
+        assert_eq!(uri(&plan), Some("a"));
+        assert_eq!(plan.stale_specs, [id()]);
+        assert_eq!(
+            uri(&plan_start(&[], deployed("b", None), vec![])),
+            Some("b")
+        );
     }
 
     #[test]
-    fn a_word_holds_until_the_section_is_edited() {
+    fn intent_holds_until_the_section_is_edited() {
         let file = at("a");
-        let same = settle(std::slice::from_ref(&file), vec![], said(Word::Stop, &file));
-        assert_eq!(same.wanted[&id()].word, Some((Word::Stop, 7)));
+        let same = plan_start(
+            std::slice::from_ref(&file),
+            vec![],
+            intent_about(UserIntent::Stop, &file),
+        );
+        assert_eq!(same.wanted[&id()].intent, Some((UserIntent::Stop, 7)));
 
-        let edited = settle(&[at("c")], vec![], said(Word::Stop, &file));
-        assert_eq!(edited.wanted[&id()].word, None);
-        assert_eq!(edited.stale_words, [id()]);
+        let edited = plan_start(&[at("c")], vec![], intent_about(UserIntent::Stop, &file));
+        assert_eq!(edited.wanted[&id()].intent, None);
+        assert_eq!(edited.stale_intents, [id()]);
 
-        let broken = settle(&[], vec![], said(Word::Stop, &file));
-        assert_eq!((uri(&broken), &broken.stale_words[..]), (None, &[][..]));
+        let broken = plan_start(&[], vec![], intent_about(UserIntent::Stop, &file));
+        assert_eq!((uri(&broken), &broken.stale_intents[..]), (None, &[][..]));
     }
 
     #[test]
-    fn a_word_about_a_section_is_also_one_about_what_was_deployed_over_it() {
+    fn intent_also_applies_to_the_deployment() {
         let file = at("a");
-        let settled = settle(
+        let plan = plan_start(
             std::slice::from_ref(&file),
             deployed("b", Some(&file)),
-            said(Word::Pause, &file),
+            intent_about(UserIntent::Pause, &file),
         );
-        let wanted = &settled.wanted[&id()];
+        let wanted = &plan.wanted[&id()];
         assert_eq!(
-            (wanted.spec.uri.as_str(), wanted.word),
-            ("b", Some((Word::Pause, 7)))
+            (wanted.spec.uri.as_str(), wanted.intent),
+            ("b", Some((UserIntent::Pause, 7)))
         );
     }
 
     #[test]
-    fn an_update_of_the_program_does_not_count_as_an_edit() {
-        // A new field must not be written while it has its default: it would change the fingerprint of every section, and what was deployed over
-        // them would be gone with the update.
+    fn program_update_is_no_edit() {
+        // A new field must not be serialised while it has its default: that would change the
+        // fingerprint of every section and remove all deployments over them.
         let pipeline: PipelineSpec = serde_json::from_value(json!({
             "id": PipelineId::new("p").unwrap(), "source": "gate", "workflow": {"version": "1.0"},
         }))
@@ -291,7 +324,7 @@ mod tests {
         assert_eq!(fingerprint(&pipeline), "2:07e7b7d4cea5a958d8bfc8edd50360f8");
         assert_eq!(fingerprint(&at("a")), "2:8e989e257b4d162bef5fa584a9d57cbc");
 
-        // With everything in it that the file can say, for what is added inside.
+        // With everything that the file can contain, for fields added inside.
         let conditions = [
             json!({"kind": "appears", "detections": "$steps.t.tracked_detections"}),
             json!({"kind": "enters", "zone": "z"}),
@@ -323,25 +356,25 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_of_another_version_is_taken_for_the_same_and_renewed() {
+    fn fingerprint_of_another_version_is_renewed() {
         let file = at("a");
-        let stored = vec![Kept {
+        let stored = vec![StoredSpec {
             spec: at("b"),
             over: Some("7726730e3a008421aa212ae881ee2445".to_owned()),
         }];
-        let mut word = said(Word::Pause, &file);
-        let today = word.clone();
-        word[0].fingerprint = "7726730e3a008421aa212ae881ee2445".to_owned();
-        let settled = settle(std::slice::from_ref(&file), stored, word);
-        assert_eq!(uri(&settled), Some("b"));
-        assert_eq!(settled.wanted[&id()].word, Some((Word::Pause, 7)));
-        assert!(settled.stale_specs.is_empty() && settled.stale_words.is_empty());
-        assert_eq!(settled.renewed_specs, deployed("b", Some(&file)));
-        assert_eq!(settled.renewed_words, today);
+        let mut intent = intent_about(UserIntent::Pause, &file);
+        let today = intent.clone();
+        intent[0].fingerprint = "7726730e3a008421aa212ae881ee2445".to_owned();
+        let plan = plan_start(std::slice::from_ref(&file), stored, intent);
+        assert_eq!(uri(&plan), Some("b"));
+        assert_eq!(plan.wanted[&id()].intent, Some((UserIntent::Pause, 7)));
+        assert!(plan.stale_specs.is_empty() && plan.stale_intents.is_empty());
+        assert_eq!(plan.renewed_specs, deployed("b", Some(&file)));
+        assert_eq!(plan.renewed_intents, today);
     }
 
     #[test]
-    fn the_order_of_keys_is_no_edit() {
+    fn order_of_keys_is_no_edit() {
         let pipeline = |workflow: &str| {
             let text = format!(r#"{{"id": "p", "source": "gate", "workflow": {workflow}}}"#);
             serde_json::from_str::<PipelineSpec>(&text).unwrap()

@@ -1,46 +1,27 @@
-//! The table of sources, and its changes.
+//! The table of sources and its changes.
 //!
-//! Invariants: a source that a pipeline needs can't be deleted; the pipelines of a replaced source go on with the new one; nobody waits for a
-//! source's thread while others wait for a lock, because a camera can hang for as long as it likes.
+//! - A source that a pipeline needs can't be deleted.
+//! - Pipelines of a replaced source continue with the new one.
+//! - A source's thread is never waited for under a lock, because a camera can hang.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{STALL_S, SourceSpec, SourceStatus};
 
-use super::deployed::Idle;
-use super::{Deployed, MAX_SOURCES, Manager, limit, storage};
+use super::deployed::{Deployed, Idle};
+use super::{MAX_SOURCES, Manager, limit, storage};
 use crate::capture::mailbox::FrameReceiver;
 use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::clock;
-use crate::journal::Word;
+use crate::journal::UserIntent;
 use crate::pipeline::worker::Subscribe;
 
-/// Sources by name; shared with the pipelines, which look themselves up here.
-#[derive(Debug, Default)]
-pub(super) struct Sources {
-    pub(super) table: RwLock<BTreeMap<SourceId, SourceHandle>>,
-}
-
-impl Sources {
-    /// Which of the sources that have had this name is there now.
-    pub(super) fn run_of(&self, source: &SourceId) -> Option<u64> {
-        self.table.read().get(source).map(SourceHandle::run)
-    }
-}
-
-impl Subscribe for Sources {
-    fn subscribe(&self, source: &SourceId) -> Option<FrameReceiver> {
-        self.table.read().get(source).map(SourceHandle::subscribe)
-    }
-}
-
 impl Manager {
-    /// The frames of a source from now on, for somebody who looks for a while; the source is open as long as they are held.
+    /// Subscribes to a source for a limited time; the source stays open while the receiver is held.
     ///
     /// # Errors
     /// [`Problem`] when there is no such source.
@@ -56,35 +37,35 @@ impl Manager {
             table.values().map(SourceHandle::status).collect()
         };
         all.into_iter()
-            .map(|status| self.source_told(status))
+            .map(|status| self.annotate_source(status))
             .collect()
     }
 
-    /// One source.
+    /// The status of one source.
     ///
     /// # Errors
     /// [`Problem`] when there is no such source.
     pub fn source(&self, id: &SourceId) -> Result<SourceStatus, Problem> {
-        // A block of its own: the refusal looks at the table again.
+        // A block: the error path locks the table again.
         let status = { self.sources.table.read().get(id).map(SourceHandle::status) };
         match status {
-            Some(status) => Ok(self.source_told(status)),
+            Some(status) => Ok(self.annotate_source(status)),
             None => Err(self.no_source(id)),
         }
     }
 
-    /// Adds where the specification comes from, where that is not plain.
-    fn source_told(&self, mut status: SourceStatus) -> SourceStatus {
+    /// Adds the origin of the specification.
+    fn annotate_source(&self, mut status: SourceStatus) -> SourceStatus {
         let origin = self.source_sections.lock().note(&status.spec.id);
         status.note = origin.map(str::to_owned);
         status
     }
 
-    /// Adds a source, or replaces the one of the same name; its pipelines go on with the new one, also those that had failed. Over a section of the
-    /// configuration file it holds until that section is edited.
+    /// Adds or replaces a source; its pipelines continue with the new one, and failed ones restart.
+    /// The deployment overrides a section of the configuration file until that section is edited.
     ///
     /// # Errors
-    /// [`Problem`] for an address that can't be read, too many sources, or a store that refuses.
+    /// [`Problem`] for an invalid address, too many sources, or a store that refuses.
     pub fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
         check_source(&spec)?;
         let change = self.changes.lock();
@@ -102,15 +83,16 @@ impl Manager {
         self.source_sections.lock().replace(&id, true);
         let old = self.open_source(spec);
         drop(change);
-        // Its thread is waited for, and may hang.
+        // Waits for its thread, which may hang.
         drop(old);
         for pipeline in self.watchers_of(&id) {
-            self.revive(&pipeline);
+            self.restart_if_failed(&pipeline);
         }
         self.source(&id)
     }
 
-    /// Removes a source; one that the configuration file names stays away until its section is edited.
+    /// Removes a source; one that the configuration file names stays away until its section is
+    /// edited.
     ///
     /// # Errors
     /// [`Problem`] when there is none, a pipeline still needs it, or the store refuses.
@@ -126,7 +108,7 @@ impl Manager {
                 409,
                 ProblemCode::Conflict,
                 format!(
-                    "source {:?} is watched by {}; delete {} first",
+                    "source {:?} is used by {}; delete {} first",
                     id.as_str(),
                     users.join(", "),
                     if users.len() == 1 { "it" } else { "them" }
@@ -134,28 +116,28 @@ impl Manager {
             )
             .at("id", id.as_str()));
         }
-        let word = {
+        let intent = {
             let sections = self.source_sections.lock();
-            sections.word(id, Word::Stop, clock::wall().unix_ms)
+            sections.intent(id, UserIntent::Stop, clock::wall().unix_ms)
         };
         let specs = self.parts.journal.specs();
         specs
-            .delete::<SourceSpec>(id, word.as_ref())
+            .delete::<SourceSpec>(id, intent.as_ref())
             .map_err(storage)?;
         self.source_sections.lock().replace(id, false);
-        let gone = self.exchange(id, None);
+        let gone = self.replace_source(id, None);
         drop(change);
-        // Its thread is waited for, and may hang.
+        // Waits for its thread, which may hang.
         drop(gone);
         Ok(())
     }
 
-    /// Pipelines that watch `source`, or will: one that is being replaced is stored before it takes the other one's place.
+    /// Pipelines that watch `source`, or will: a replacement is stored before it runs.
     fn users_of(&self, source: &SourceId) -> Result<Vec<String>, Problem> {
         let specs = self.parts.journal.specs();
         let stored = specs.all::<PipelineSpec>().map_err(storage)?.entries;
-        let stored = stored.into_iter().map(|kept| kept.spec);
-        // One that a person stopped is listed only because the file names it, and can't be deleted any further.
+        let stored = stored.into_iter().map(|stored| stored.spec);
+        // A stopped pipeline is listed only because the file names it, and can't be deleted.
         let is_stopped = |id: &PipelineId| {
             matches!(
                 self.handle(id),
@@ -177,25 +159,26 @@ impl Manager {
         Ok(users.iter().map(ToString::to_string).collect())
     }
 
-    /// Pipelines in the table that name `source`.
+    /// Pipelines in the table with this source.
     pub(super) fn watchers_of(&self, source: &SourceId) -> Vec<PipelineId> {
         let table = self.pipelines.lock();
         let watchers = table.iter().filter(|(_, d)| d.spec().source == *source);
         watchers.map(|(id, _)| id.clone()).collect()
     }
 
-    /// Begins a source, in the place of the one of its name, which is closed and returned: dropping it waits for its thread.
+    /// Opens a source in place of the old one, which is closed and returned; dropping it waits for
+    /// its thread.
     #[must_use]
     pub(super) fn open_source(&self, spec: SourceSpec) -> Option<SourceHandle> {
         let id = spec.id.clone();
         let deps = Deps {
             wall: Arc::new(clock::wall),
             notices: Some(self.notices.clone()),
-            run: self.next_run(),
+            run: self.next_source_number(),
             seed: fastrand::u64(..),
             ..Deps::default()
         };
-        self.exchange(&id, Some(Source::spawn(spec, deps)))
+        self.replace_source(&id, Some(Source::spawn(spec, deps)))
     }
 
     pub(super) fn no_source(&self, id: &SourceId) -> Problem {
@@ -222,11 +205,11 @@ fn check_source(spec: &SourceSpec) -> Result<(), Problem> {
             .at("uri", crate::capture::redact::uri(&spec.uri))
     })?;
     if let Some(stall) = spec.stall_s.filter(|s| !STALL_S.contains(s)) {
-        let (least, most) = (STALL_S.start(), STALL_S.end());
+        let (min, max) = (STALL_S.start(), STALL_S.end());
         return Err(Problem::new(
             422,
             ProblemCode::InvalidRequest,
-            format!("stall_s is {stall}; use seconds from {least} to {most}, or leave it out"),
+            format!("stall_s is {stall}; use seconds from {min} to {max}, or leave it out"),
         )
         .at("stall_s", stall.to_string()));
     }

@@ -1,4 +1,4 @@
-//! Changes of sources and pipelines while something hangs.
+//! Changes of sources and pipelines, also while something hangs.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::path::Path;
@@ -30,8 +30,8 @@ use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::pipeline::retention::recordings;
 use crate::pipeline::run::{Run, RunState};
 
-/// How long the end of a pipeline is waited for here.
-const STOPPING: Duration = Duration::from_secs(4);
+/// Longest wait for the end of a pipeline in these tests.
+const STOP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A manager whose journal is in memory.
 fn manager(state: &Path) -> Manager {
@@ -60,9 +60,13 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         min_free_bytes: 0,
     };
     let recordings = Arc::new(Recordings::new(state, limits));
-    let room = DiskSpace::new(state, Arc::clone(&recordings), Arc::clone(&media));
-    let (recorder, _) =
-        Recorder::spawn(Arc::clone(&journal), Arc::clone(&media), Arc::new(room)).unwrap();
+    let disk_space = DiskSpace::new(state, Arc::clone(&recordings), Arc::clone(&media));
+    let (recorder, _) = Recorder::spawn(
+        Arc::clone(&journal),
+        Arc::clone(&media),
+        Arc::new(disk_space),
+    )
+    .unwrap();
     let config = config.unwrap();
     let effects = Effects::open(state, &config.sinks, effects::Limits::default());
     Manager::new(Parts {
@@ -79,7 +83,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         guard: Arc::new(GuardFile::open(state, 0).unwrap()),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
-        stop_timeout: STOPPING,
+        stop_timeout: STOP_TIMEOUT,
     })
     .unwrap()
 }
@@ -92,20 +96,20 @@ fn spec(name: &str, uri: &str) -> SourceSpec {
     serde_json::from_value(serde_json::json!({"id": name, "uri": uri})).unwrap()
 }
 
-/// Waits for what must come.
+/// Waits until a condition holds.
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(60);
     while !holds() {
-        assert!(Instant::now() < end, "waited in vain: {what}");
+        assert!(Instant::now() < end, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
 #[test]
-fn a_source_that_hangs_is_replaced_and_nobody_else_waits_for_it() {
+fn replacing_a_hanging_source_blocks_no_other_change() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
-    // A pipe into which nobody writes: whoever opens it hangs.
+    // Opening a pipe without a writer hangs.
     let pipe = state.path().join("camera.mp4");
     let modes = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, modes).unwrap();
@@ -133,10 +137,7 @@ fn a_source_that_hangs_is_replaced_and_nobody_else_waits_for_it() {
             is_free = manager.changes.try_lock().is_some();
             is_free || replacing.is_finished()
         });
-        assert!(
-            is_free,
-            "whoever changes something waits for a camera that hangs"
-        );
+        assert!(is_free, "changes wait for a hanging camera");
         replacing.join().unwrap().unwrap();
     });
     assert!(matches!(looking.recv(Duration::ZERO), Recv::Closed));
@@ -145,7 +146,7 @@ fn a_source_that_hangs_is_replaced_and_nobody_else_waits_for_it() {
 }
 
 #[test]
-fn a_late_word_of_a_source_that_was_replaced_is_nobodys() {
+fn late_notice_of_a_replaced_source_is_dropped() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     for name in ["gate", "gate", "yard"] {
@@ -154,7 +155,7 @@ fn a_late_word_of_a_source_that_was_replaced_is_nobodys() {
     let lost = |source: &str, run: u64| Noticed {
         source: id(source),
         run,
-        told: Instant::now(),
+        noticed_at: Instant::now(),
         notice: SourceNotice::Lost {
             cause: LossCause::Stalled,
             message: "no picture".to_owned(),
@@ -164,15 +165,15 @@ fn a_late_word_of_a_source_that_was_replaced_is_nobodys() {
             },
         },
     };
-    let now = |source: &str| manager.sources.run_of(&id(source)).unwrap();
+    let now = |source: &str| manager.sources.number_of(&id(source)).unwrap();
     manager.notices.tell(lost("gate", now("gate") - 1));
     manager.notices.tell(lost("yard", now("yard")));
-    // What nobody watches is only remembered, until somebody does.
+    // A fault that no pipeline watches is only remembered.
     let begins = |source: &str| {
         let mut outages = manager.outages.lock();
         let new_id = &mut EventId::generate;
         outages
-            .watched(Instant::now(), &id(source), new_id)
+            .begin_watching(Instant::now(), &id(source), new_id)
             .is_some()
     };
     until("the loss of the yard to be known", || begins("yard"));
@@ -180,17 +181,17 @@ fn a_late_word_of_a_source_that_was_replaced_is_nobodys() {
 }
 
 #[test]
-fn changes_of_one_pipeline_come_one_after_the_other_and_others_do_not_wait() {
-    let turns = Turns::default();
+fn changes_of_one_pipeline_are_serialised() {
+    let locks = ChangeLocks::default();
     let [gate, yard] = ["gate", "yard"].map(|name| PipelineId::new(name).unwrap());
-    let first = turns.take(&gate);
+    let first = locks.acquire(&gate);
     let order = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         let second = scope.spawn(|| {
-            let _turn = turns.take(&gate);
+            let _lock = locks.acquire(&gate);
             order.lock().push("second");
         });
-        drop(turns.take(&yard));
+        drop(locks.acquire(&yard));
         order.lock().push("first");
         drop(first);
         second.join().unwrap();
@@ -198,7 +199,7 @@ fn changes_of_one_pipeline_come_one_after_the_other_and_others_do_not_wait() {
     assert_eq!(order.into_inner(), ["first", "second"]);
 }
 
-/// A pipeline that watches `gate`.
+/// A pipeline on `gate`.
 fn watching(model: &str) -> PipelineSpec {
     serde_json::from_value(serde_json::json!({
         "id": "watch", "source": "gate", "model": model,
@@ -216,7 +217,7 @@ fn watching(model: &str) -> PipelineSpec {
     .unwrap()
 }
 
-/// Watches `gate` with a detector that needs no file.
+/// Deploys a pipeline on `gate` with a detector that needs no file.
 fn watch(manager: &Manager) -> PipelineId {
     let spec = watching("motion");
     manager.create_pipeline(spec.clone(), true).unwrap();
@@ -229,7 +230,7 @@ fn is_in(manager: &Manager, id: &PipelineId, wanted: &str) -> bool {
 }
 
 #[test]
-fn a_pipeline_that_failed_or_ended_watches_nothing_any_more() {
+fn failed_or_ended_pipeline_wants_no_frames() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     for (uri, end) in [("/nowhere.mp4", "failed"), ("demo:?seconds=1", "ended")] {
@@ -241,16 +242,15 @@ fn a_pipeline_that_failed_or_ended_watches_nothing_any_more() {
 }
 
 #[test]
-fn a_source_that_fails_for_good_is_an_outage_although_its_pipeline_is_over_when_that_is_journaled()
-{
+fn failed_source_is_an_outage_although_its_pipeline_ended() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     manager.put_source(spec("gate", "/nowhere.mp4")).unwrap();
-    let told = Instant::now();
+    let started = Instant::now();
     let id = watch(&manager);
     until("the failure", || is_in(&manager, &id, "failed"));
     let worker = manager.worker(&id).unwrap();
-    assert!(worker.watched_at(told), "a notice of then may come late");
+    assert!(worker.watched_at(started), "a notice of then may come late");
     assert!(!worker.watched_at(Instant::now()), "it watches no more");
     until("the event", || {
         let page = manager.parts.journal.read_after(EventSeq(0), 10).unwrap();
@@ -260,7 +260,7 @@ fn a_source_that_fails_for_good_is_an_outage_although_its_pipeline_is_over_when_
     });
 }
 
-/// Phases and messages of what the journal tells of pipelines that have failed.
+/// Phases and messages of the events about failed pipelines.
 fn failures(manager: &Manager) -> Vec<(Phase, String)> {
     let page = manager.parts.journal.read_after(EventSeq(0), 1000).unwrap();
     let events = page.events.iter().map(|event| event.event().unwrap());
@@ -280,7 +280,7 @@ fn failures(manager: &Manager) -> Vec<(Phase, String)> {
 }
 
 #[test]
-fn a_watch_whose_time_was_over_stays_over_in_the_next_process_until_it_is_resumed() {
+fn finished_pipeline_stays_ended_until_it_is_resumed() {
     let state = tempfile::tempdir().unwrap();
     let camera = spec("gate", "demo:?seconds=600");
     let mut deployed = watching("motion");
@@ -295,61 +295,68 @@ fn a_watch_whose_time_was_over_stays_over_in_the_next_process_until_it_is_resume
         assert_eq!(troubles, [""; 0]);
         manager
     };
-    let told = |manager: &Manager| manager.pipeline(&deployed.id).unwrap();
+    let status = |manager: &Manager| manager.pipeline(&deployed.id).unwrap();
     let ends = |manager: &Manager| {
-        until("its end", || told(manager).state == PipelineState::Ended);
-        told(manager).results.frames
+        until("its end", || status(manager).state == PipelineState::Ended);
+        status(manager).results.frames
     };
     let first = start(&deployed);
     assert!(ends(&first) > 0);
-    first.shut_down(Instant::now() + STOPPING);
+    first.shut_down(Instant::now() + STOP_TIMEOUT);
     drop(first);
 
     let second = start(&deployed);
-    let status = told(&second);
+    let status = status(&second);
     assert_eq!(status.state, PipelineState::Ended);
     assert_eq!(status.results.frames, 0);
-    assert!(status.note.unwrap().starts_with("its time was over at "));
+    assert!(
+        status
+            .note
+            .unwrap()
+            .starts_with("the requested duration ended at ")
+    );
     second.resume(&deployed.id).unwrap();
-    assert!(ends(&second) > 0, "resumed, it watches as long again");
-    second.shut_down(Instant::now() + STOPPING);
+    assert!(
+        ends(&second) > 0,
+        "a resumed pipeline runs for its duration again"
+    );
+    second.shut_down(Instant::now() + STOP_TIMEOUT);
     drop(second);
 
-    // One that was edited is another watch, and so is another time.
+    // An edited pipeline is another one, and so is another duration.
     deployed.rules = Some(Vec::new());
     let third = start(&deployed);
     assert!(ends(&third) > 0, "an edited section runs");
-    third.shut_down(Instant::now() + STOPPING);
+    third.shut_down(Instant::now() + STOP_TIMEOUT);
     drop(third);
     deployed.stop_after_s = Some(0.7);
     let fourth = start(&deployed);
     assert!(fourth.worker(&deployed.id).is_ok());
-    fourth.shut_down(Instant::now() + STOPPING);
+    fourth.shut_down(Instant::now() + STOP_TIMEOUT);
 }
 
-/// What an earlier process left of `spec`: seven events.
-fn left_behind(spec: &PipelineSpec, state: &Path) {
+/// Saves a checkpoint of `spec` with seven events.
+fn save_earlier_checkpoint(spec: &PipelineSpec, state: &Path) {
     let before = CheckpointStore::spawn(state).unwrap();
-    let memory = CheckpointData {
+    let data = CheckpointData {
         counting_since: None,
         events: 7,
-        run: kept_by(spec),
+        run: state_after_a_frame(spec),
     };
-    before.checkpointer(&spec.id, &spec.source).save(memory);
+    before.checkpointer(&spec.id, &spec.source).save(data);
     before.shut_down(Duration::from_secs(60));
 }
 
 #[test]
-fn a_pipeline_that_was_held_or_could_not_run_goes_on_counting_and_one_that_was_stopped_begins_at_nought()
- {
+fn held_or_broken_pipeline_resumes_and_stopped_restarts() {
     for (why, events) in [
         (Idle::Held("it crashed".to_owned()), 7),
-        (Idle::Broken("its model is not there".to_owned()), 7),
-        (Idle::Stopped("a person did it".to_owned()), 0),
+        (Idle::Broken("its model is missing".to_owned()), 7),
+        (Idle::Stopped("a user did it".to_owned()), 0),
     ] {
         let state = tempfile::tempdir().unwrap();
         let deployed = watching("motion");
-        left_behind(&deployed, state.path());
+        save_earlier_checkpoint(&deployed, state.path());
         let manager = manager(state.path());
         manager
             .put_source(spec("gate", "demo:?seconds=600"))
@@ -363,14 +370,14 @@ fn a_pipeline_that_was_held_or_could_not_run_goes_on_counting_and_one_that_was_s
 }
 
 #[test]
-fn what_could_not_run_at_the_start_goes_on_counting_when_it_is_begun_anew_by_itself() {
+fn broken_pipeline_resumes_when_restarted_automatically() {
     let mut deployed = watching("motion");
-    // No events but those of before.
+    // No events but those of the checkpoint.
     deployed.rules = Some(Vec::new());
     let gone = spec("gate", "/nowhere.mp4");
     for sources in [&[][..], &[gone][..]] {
         let state = tempfile::tempdir().unwrap();
-        left_behind(&deployed, state.path());
+        save_earlier_checkpoint(&deployed, state.path());
         let manager = manager(state.path());
         manager.restore(sources, std::slice::from_ref(&deployed), &|| true);
         let id = &deployed.id;
@@ -379,15 +386,15 @@ fn what_could_not_run_at_the_start_goes_on_counting_when_it_is_begun_anew_by_its
         manager.restart_failed_at(began);
         drop(manager.open_source(spec("gate", "demo:?seconds=600")));
         manager.restart_failed_at(began + Duration::from_secs(10));
-        manager.revive(id);
+        manager.restart_if_failed(id);
         until("the pipeline to run", || is_in(&manager, id, "running"));
         assert_eq!(manager.results(id).unwrap().events, 7);
         manager.shut_down(Instant::now() + Duration::from_secs(30));
     }
 }
 
-/// What a run of this pipeline remembers after a frame of a camera.
-fn kept_by(spec: &PipelineSpec) -> RunState {
+/// The state of a run after one camera frame.
+fn state_after_a_frame(spec: &PipelineSpec) -> RunState {
     let plan = crate::pipeline::plan::plan(spec).unwrap();
     let host = DetectHost::new(Detectors::default(), 0);
     let mut run = Run::new(plan, host, spec);
@@ -403,7 +410,7 @@ fn kept_by(spec: &PipelineSpec) -> RunState {
 }
 
 #[test]
-fn a_pipeline_that_can_not_run_is_told_and_begun_anew_by_itself_when_it_can() {
+fn broken_pipeline_is_reported_and_restarted() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     let troubles = manager.restore(&[], &[watching("motion")], &|| true);
@@ -417,10 +424,10 @@ fn a_pipeline_that_can_not_run_is_told_and_begun_anew_by_itself_when_it_can() {
     assert_eq!(phase, Phase::New);
     assert!(message.contains("there is no source"), "{message}");
     assert!(message.contains("try 1 of"), "{message}");
-    // Nobody begins it: not the source, which does not come by a request.
+    // Opened directly: a request would restart the pipeline.
     drop(manager.open_source(spec("gate", "demo:?seconds=600")));
     look(5);
-    assert!(is_in(&manager, &id, "failed"), "it is not its time yet");
+    assert!(is_in(&manager, &id, "failed"), "it is not due yet");
     look(10);
     until("the pipeline to run", || is_in(&manager, &id, "running"));
     look(20);
@@ -433,12 +440,12 @@ fn a_pipeline_that_can_not_run_is_told_and_begun_anew_by_itself_when_it_can() {
 }
 
 #[test]
-fn a_source_that_a_fault_of_ours_ended_is_begun_anew_with_its_pipeline() {
+fn source_with_internal_error_restarts_with_pipeline() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     let gate = spec("gate", "demo:?seconds=600");
     manager.put_source(gate.clone()).unwrap();
-    // One that breaks before its first picture.
+    // A source that panics before its first frame.
     let calls = AtomicU64::default();
     let wall = move || {
         assert_ne!(calls.fetch_add(1, Ordering::Relaxed), 1, "on purpose");
@@ -446,10 +453,10 @@ fn a_source_that_a_fault_of_ours_ended_is_begun_anew_with_its_pipeline() {
     };
     let breaks = Deps {
         wall: Arc::new(wall),
-        run: manager.next_run(),
+        run: manager.next_source_number(),
         ..Deps::default()
     };
-    drop(manager.exchange(&id("gate"), Some(Source::spawn(gate, breaks))));
+    drop(manager.replace_source(&id("gate"), Some(Source::spawn(gate, breaks))));
     let watch = watch(&manager);
     until("the failure", || is_in(&manager, &watch, "failed"));
     let began = Instant::now();
@@ -457,7 +464,7 @@ fn a_source_that_a_fault_of_ours_ended_is_begun_anew_with_its_pipeline() {
     until("the event", || failures(&manager).len() == 1);
     let (_, message) = failures(&manager).remove(0);
     assert!(
-        message.contains("a fault of ours ended its source"),
+        message.contains("an internal error ended its source"),
         "{message}"
     );
     manager.restart_failed_at(began + Duration::from_secs(10));
@@ -467,7 +474,7 @@ fn a_source_that_a_fault_of_ours_ended_is_begun_anew_with_its_pipeline() {
 }
 
 #[test]
-fn what_is_told_of_a_pipeline_that_can_not_run_ends_with_it_and_with_the_runtime() {
+fn event_of_broken_pipeline_ends_with_it_or_runtime() {
     for is_deleted in [true, false] {
         let state = tempfile::tempdir().unwrap();
         let manager = manager(state.path());
@@ -492,7 +499,7 @@ fn what_is_told_of_a_pipeline_that_can_not_run_ends_with_it_and_with_the_runtime
 }
 
 #[test]
-fn a_pause_of_a_pipeline_that_failed_holds_when_it_is_begun_anew() {
+fn pause_of_failed_pipeline_survives_its_restart() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     manager.put_source(spec("gate", "/nowhere.mp4")).unwrap();
@@ -506,7 +513,7 @@ fn a_pause_of_a_pipeline_that_failed_holds_when_it_is_begun_anew() {
 }
 
 #[test]
-fn a_pause_ends_at_its_moment_and_not_where_somebody_was_quicker() {
+fn pause_ends_at_its_end_time_unless_changed_before() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     manager
@@ -521,12 +528,12 @@ fn a_pause_ends_at_its_moment_and_not_where_somebody_was_quicker() {
     assert_eq!(answered.paused_until, Some(in_s(3600)));
     manager.end_pauses();
     until("the pause", || is_in(&manager, &id, "paused"));
-    // The moment comes.
+    // The end time passes.
     manager.parts().pauses.set(&id, Some(in_s(-1))).unwrap();
     manager.end_pauses();
     assert!(!manager.pipeline(&id).unwrap().spec.paused);
     assert_eq!(manager.parts().pauses.until(&id), None);
-    // Whoever pauses it for good takes the moment back, and so does a resume.
+    // A pause without an end time removes the old one, and so does a resume.
     manager.pause(&id, Some(in_s(3600))).unwrap();
     manager.resume(&id).unwrap();
     assert_eq!(manager.parts().pauses.until(&id), None);
@@ -537,7 +544,7 @@ fn a_pause_ends_at_its_moment_and_not_where_somebody_was_quicker() {
 }
 
 #[test]
-fn what_is_paused_until_a_moment_and_changed_meanwhile_goes_on_at_that_moment() {
+fn replaced_pipeline_keeps_the_end_time_of_its_pause() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     manager
@@ -551,11 +558,11 @@ fn what_is_paused_until_a_moment_and_changed_meanwhile_goes_on_at_that_moment() 
     changed.rules = Some(Vec::new());
     let answered = manager.create_pipeline(changed.clone(), true).unwrap();
     assert_eq!(answered.paused_until, in_s(3600));
-    // The moment comes.
+    // The end time passes.
     manager.parts().pauses.set(&id, in_s(-1)).unwrap();
     manager.end_pauses();
     assert!(!manager.pipeline(&id).unwrap().spec.paused);
-    // What runs and is to be paused from now on is paused for good, and so is one that was deployed unpaused in between.
+    // A pause of a running pipeline has no end time, even if it was deployed unpaused in between.
     let for_good = manager.create_pipeline(changed.clone(), true).unwrap();
     assert!(for_good.spec.paused && for_good.paused_until.is_none());
     manager.pause(&id, in_s(3600)).unwrap();
@@ -568,7 +575,7 @@ fn what_is_paused_until_a_moment_and_changed_meanwhile_goes_on_at_that_moment() 
 }
 
 #[test]
-fn an_edited_section_that_is_paused_stays_so_whatever_moment_was_named_before() {
+fn edited_paused_section_drops_the_end_time() {
     let state = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new());
     let camera = [spec("gate", "demo:?seconds=600")];
@@ -582,22 +589,25 @@ fn an_edited_section_that_is_paused_stays_so_whatever_moment_was_named_before() 
     let first = start(&deployed);
     let later = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
     first.pause(&deployed.id, Some(later)).unwrap();
-    first.shut_down(Instant::now() + STOPPING);
+    first.shut_down(Instant::now() + STOP_TIMEOUT);
     drop(first);
     let second = start(&deployed);
-    let told = second.pipeline(&deployed.id).unwrap();
-    assert_eq!(told.paused_until, Some(later));
-    second.shut_down(Instant::now() + STOPPING);
+    let status = second.pipeline(&deployed.id).unwrap();
+    assert_eq!(status.paused_until, Some(later));
+    second.shut_down(Instant::now() + STOP_TIMEOUT);
     drop(second);
     deployed.paused = true;
     let third = start(&deployed);
-    let told = third.pipeline(&deployed.id).unwrap();
-    assert!(told.spec.paused && told.paused_until.is_none(), "{told:?}");
-    third.shut_down(Instant::now() + STOPPING);
+    let status = third.pipeline(&deployed.id).unwrap();
+    assert!(
+        status.spec.paused && status.paused_until.is_none(),
+        "{status:?}"
+    );
+    third.shut_down(Instant::now() + STOP_TIMEOUT);
 }
 
 #[test]
-fn what_a_pipeline_was_not_allowed_is_no_trouble_once_it_is_deleted_or_replaced() {
+fn refused_effects_are_cleared_with_the_pipeline() {
     let barred = Effect::Http(HttpCall {
         url: "https://elsewhere.example/in".to_owned(),
         method: HttpMethod::Post,
@@ -614,7 +624,7 @@ fn what_a_pipeline_was_not_allowed_is_no_trouble_once_it_is_deleted_or_replaced(
         manager.put_source(spec("gate", "demo:")).unwrap();
         let id = watch(&manager);
         let troubles = || manager.parts.effects.troubles();
-        // In the place of a step of its workflow.
+        // In place of a step of its workflow.
         let outlet = manager.parts.effects.outlet(&id);
         outlet.emit("hook", &barred).unwrap_err();
         assert_eq!(troubles().len(), 1);
@@ -624,20 +634,20 @@ fn what_a_pipeline_was_not_allowed_is_no_trouble_once_it_is_deleted_or_replaced(
             watch(&manager);
         }
         assert_eq!(troubles(), [""; 0]);
-        // Of a frame that was in work, or of a thread that hangs.
+        // From a frame in progress, or from a hanging thread.
         outlet.emit("hook", &barred).unwrap_err();
         assert_eq!(troubles(), [""; 0]);
     }
 }
 
 #[test]
-fn whoever_deploys_a_pipeline_and_waits_for_the_disk_keeps_nobody_from_changing_something_else() {
+fn deployment_that_waits_for_disk_blocks_no_other() {
     let state = tempfile::tempdir().unwrap();
     let checkpoints =
         CheckpointStore::spawn_with_timeout(state.path(), Duration::from_secs(600)).unwrap();
     let manager = manager_with(Arc::new(MemoryStore::new()), checkpoints, state.path());
     manager.put_source(spec("gate", "demo:")).unwrap();
-    // A pipe from which nobody reads, in the place of the file that is written first: whoever writes it hangs.
+    // A pipe without a reader, in place of the temporary file: writing it hangs.
     let pipe = state.path().join("states/.slow.state.tmp");
     let modes = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, modes).unwrap();
@@ -645,7 +655,7 @@ fn whoever_deploys_a_pipeline_and_waits_for_the_disk_keeps_nobody_from_changing_
     let slow = PipelineId::new("slow").unwrap();
     checkpoints
         .checkpointer(&slow, &id("gate"))
-        .save_failed(Some(STOPPING));
+        .save_failed(Some(STOP_TIMEOUT));
     std::thread::scope(|scope| {
         let deploying = scope.spawn(|| manager.create_pipeline(deployed.clone(), false));
         until("the disk to be waited for", || {
@@ -655,17 +665,17 @@ fn whoever_deploys_a_pipeline_and_waits_for_the_disk_keeps_nobody_from_changing_
             .changes
             .try_lock_for(Duration::from_secs(60))
             .is_some();
-        // Or a failed test would wait for it.
+        // Before the assertions: a failed test would wait for it.
         let reader = std::fs::File::open(&pipe).unwrap();
         deploying.join().unwrap().unwrap();
         drop(reader);
-        assert!(is_free, "everybody waits for the disk");
+        assert!(is_free, "all changes wait for the disk");
     });
     manager.shut_down(Instant::now() + Duration::from_secs(30));
 }
 
 #[test]
-fn a_paused_pipeline_is_answered_as_paused_so_that_deploying_the_answer_does_not_start_it() {
+fn deploying_the_status_of_a_paused_pipeline_keeps_it() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     manager.put_source(spec("gate", "demo:")).unwrap();
@@ -681,11 +691,11 @@ fn a_paused_pipeline_is_answered_as_paused_so_that_deploying_the_answer_does_not
 }
 
 #[test]
-fn a_model_that_takes_long_to_load_keeps_nobody_from_changing_something_else() {
+fn slow_model_blocks_no_other_change() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
     manager.put_source(spec("gate", "demo:")).unwrap();
-    // A package with a pipe into which nothing is written for now: whoever reads it hangs.
+    // A package with a pipe that nothing is written into: reading it hangs.
     let model = state.path().join("package");
     std::fs::create_dir(&model).unwrap();
     std::fs::write(model.join("weights.onnx"), "").unwrap();
@@ -697,11 +707,11 @@ fn a_model_that_takes_long_to_load_keeps_nobody_from_changing_something_else() {
     std::thread::scope(|scope| {
         let deploying =
             scope.spawn(|| manager.create_pipeline(watching(model.to_str().unwrap()), false));
-        // Ready as soon as somebody reads.
+        // Opens when the other thread reads.
         let pipe = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
         manager.put_source(spec("yard", "demo:")).unwrap();
         manager.delete_source(&id("yard")).unwrap();
-        // What is read is no model, and the source is not there any more.
+        // The model is unreadable, and the source is gone.
         manager.delete_source(&id("gate")).unwrap();
         assert!(!deploying.is_finished());
         drop(pipe);
@@ -710,7 +720,7 @@ fn a_model_that_takes_long_to_load_keeps_nobody_from_changing_something_else() {
     assert!(manager.pipelines().is_empty());
 }
 
-/// A gate at which writes of events hang while it is shut, without an error.
+/// A gate that blocks writes of events while it is shut.
 #[derive(Debug, Default)]
 struct Gate {
     shut: Mutex<bool>,
@@ -734,19 +744,19 @@ impl Gate {
 }
 
 #[test]
-fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else_waits_for_it() {
+fn hanging_pipeline_blocks_no_other_change_or_shutdown() {
     let state = tempfile::tempdir().unwrap();
     let gate = Arc::new(Gate::default());
     let at = Arc::clone(&gate);
     let store = BeforeWrites::new(move |batch: &Batch| at.pass(batch));
     let manager = manager_over(Arc::new(store), state.path());
-    // One recording for all: it waits for whoever takes its frames, but not for one that was replaced, deleted or left.
+    // One recording for all: it waits for each subscriber, but not for a replaced or stopped one.
     manager
         .put_source(spec("gate", "demo:?seconds=120"))
         .unwrap();
     manager.put_source(spec("yard", "demo:")).unwrap();
     gate.set(true);
-    // More than may wait, so that every pipeline has to wait with its next event.
+    // More than the queue holds, so that every pipeline blocks with its next event.
     let recorder = manager.parts.recorder.clone();
     let filling = std::thread::spawn(move || {
         for _ in 0..3 * MAX_PIPELINE_EVENTS {
@@ -774,14 +784,14 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
         });
         worker
     };
-    // Longer than anybody may hold a lock that all need, shorter than a hanging pipeline is waited for.
-    let patience = STOPPING * 3 / 4;
+    // Longer than a shared lock may be held, shorter than the wait for a hanging pipeline.
+    let lock_timeout = STOP_TIMEOUT * 3 / 4;
     let meanwhile = |change: &(dyn Fn() + Sync)| {
         std::thread::scope(|scope| {
             let changing = scope.spawn(change);
             while !changing.is_finished() {
-                assert!(manager.pipelines.try_lock_for(patience).is_some());
-                assert!(manager.changes.try_lock_for(patience).is_some());
+                assert!(manager.pipelines.try_lock_for(lock_timeout).is_some());
+                assert!(manager.changes.try_lock_for(lock_timeout).is_some());
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
@@ -794,14 +804,14 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
     let watch = watching("motion").id;
     deploy(100.0);
     let first = hangs(&watch);
-    // Another one: the same would be left as it is.
+    // With another duration, because an equal deployment changes nothing.
     meanwhile(&|| deploy(101.0));
     let second = hangs(&watch);
     meanwhile(&|| manager.delete_pipeline(&watch).unwrap());
     assert!(manager.pipelines().is_empty());
     deploy(100.0);
     let third = hangs(&watch);
-    // What the box tells of itself waits behind nobody's pictures.
+    // Box events do not wait behind pictures.
     let lost = Notice::Lost {
         cause: LossCause::Stalled,
         message: "no picture".to_owned(),
@@ -815,9 +825,9 @@ fn a_pipeline_that_hangs_is_replaced_deleted_and_left_at_the_end_and_nobody_else
     manager.shut_down(Instant::now());
     let left = [first, second, third];
     for (n, worker) in left.iter().enumerate() {
-        assert_eq!(worker.state(), PipelineState::Running, "{n} hangs still");
+        assert_eq!(worker.state(), PipelineState::Running, "{n} still hangs");
     }
-    // Or the end of the test would wait for them.
+    // Before the end: dropping the workers waits for them.
     gate.set(false);
     filling.join().unwrap();
     for worker in &left {

@@ -367,7 +367,7 @@ impl RecorderThread {
                 Err(error) => error,
             };
             match refusals.next(&error, Instant::now()) {
-                Remedy::FreeSpace(needed) if !freed && self.disk_space.make(needed) > 0 => {
+                Remedy::FreeSpace(needed) if !freed && self.disk_space.free_for(needed) > 0 => {
                     freed = true;
                     continue;
                 }

@@ -1,17 +1,18 @@
-//! DiskSpace on the disk for events: recordings and pictures give way to the journal, oldest first.
+//! Disk space for events: old recordings and pictures are deleted when the disk is nearly full.
 //!
-//! What is kept free, in bytes of the disk that the state folder lies on:
+//! Thresholds, in free bytes of the disk with the state folder:
 //!
 //! | free bytes | what happens |
 //! |---|---|
-//! | below 512 MiB | no recording goes on ([`super::recordings`]) |
-//! | below 64 MiB | pictures don't grow: a new one takes the place of the oldest ([`crate::journal::media`]) |
+//! | below 512 MiB | no recording is written ([`super::recordings`]) |
+//! | below 64 MiB | a new picture replaces the oldest one ([`crate::journal::media`]) |
 //! | below [`LOW`] | old recordings are deleted, then old pictures, until [`ENOUGH`] is free |
 //! | below 16 MiB | events wait in memory ([`watchkeeper_store::Options::min_free_bytes`]); frames are dropped, events are not |
 //!
-//! Invariants: nothing is deleted unless it brings the room that is needed, so a disk that somebody else fills costs no
-//! picture for nothing; what lies on another disk is left alone; one call deletes no more than is needed by what the
-//! files say of their size, whatever the file system still reports as used.
+//! - Nothing is deleted unless that frees what is needed.
+//! - Files on another disk are left alone.
+//! - One call deletes no more than needed by the sizes of the files, whatever the file system
+//!   reports.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -23,13 +24,13 @@ use watchkeeper_board::storage::space;
 use super::recordings::Recordings;
 use crate::journal::media::MediaStore;
 
-/// Fewer free bytes than this, and media give way: before the journal has to refuse at 16 MiB.
+/// Below this, media is deleted: before the journal refuses at 16 MiB.
 pub const LOW: u64 = 20 << 20;
 
-/// Free bytes that giving way ends at, so that it does not begin again with the next event.
+/// Target of the deletion, so that it does not start again with the next event.
 pub const ENOUGH: u64 = 32 << 20;
 
-/// Who gives way, and to what.
+/// Deletes media for the journal.
 #[derive(Debug)]
 pub struct DiskSpace {
     state: PathBuf,
@@ -38,7 +39,7 @@ pub struct DiskSpace {
 }
 
 impl DiskSpace {
-    /// DiskSpace on the disk of the state folder `state`.
+    /// Guards the disk of the state folder `state`.
     #[must_use]
     pub fn new(state: &Path, recordings: Arc<Recordings>, media: Arc<MediaStore>) -> Self {
         Self {
@@ -48,44 +49,46 @@ impl DiskSpace {
         }
     }
 
-    /// Makes room when the disk is nearly full; to be called now and then. Answers the bytes that were deleted.
-    pub fn keep(&self) -> u64 {
+    /// Frees space when the disk is nearly full; called regularly. Returns the deleted bytes.
+    pub fn free_when_low(&self) -> u64 {
         match space(&self.state) {
-            Ok(disk) if disk.free < LOW => self.give(ENOUGH - disk.free),
+            Ok(disk) if disk.free < LOW => self.free(ENOUGH - disk.free),
             Ok(_) => 0,
             Err(error) => {
-                tracing::warn!(%error, "nobody gives way to events");
+                tracing::warn!(%error, "can't read the free disk space");
                 0
             }
         }
     }
 
-    /// Makes room for a write that needs `needed` free bytes. Answers the bytes that were deleted: with none, trying
-    /// again is in vain until somebody else makes room.
-    pub fn make(&self, needed: u64) -> u64 {
-        let wanted = needed.saturating_add(ENOUGH - LOW).max(ENOUGH);
+    /// Frees space for a write that needs `needed` free bytes. Returns the deleted bytes; after 0,
+    /// a retry is useless until space is freed elsewhere.
+    pub fn free_for(&self, needed: u64) -> u64 {
+        let needed_bytes = needed.saturating_add(ENOUGH - LOW).max(ENOUGH);
         match space(&self.state) {
-            Ok(disk) if disk.free < wanted => self.give(wanted - disk.free),
+            Ok(disk) if disk.free < needed_bytes => self.free(needed_bytes - disk.free),
             Ok(_) | Err(_) => 0,
         }
     }
 
-    fn give(&self, wanted: u64) -> u64 {
+    fn free(&self, needed_bytes: u64) -> u64 {
         let recordings = self.recordings.folder();
         let can = |folder: &Path, bytes: u64| if self.same_disk(folder) { bytes } else { 0 };
         let of_recordings = can(recordings, self.recordings.bytes());
         let of_media = can(self.media.folder(), self.media.bytes());
-        if of_recordings.saturating_add(of_media) < wanted {
+        if of_recordings.saturating_add(of_media) < needed_bytes {
             return 0;
         }
-        let mut given = self.recordings.give(wanted.min(of_recordings));
-        given += self.media.give(wanted.saturating_sub(given).min(of_media));
+        let mut freed = self.recordings.free(needed_bytes.min(of_recordings));
+        freed += self
+            .media
+            .give(needed_bytes.saturating_sub(freed).min(of_media));
         tracing::warn!(
-            wanted,
-            given,
-            "the disk is nearly full; old recordings and pictures made room for events"
+            needed_bytes,
+            freed,
+            "the disk is nearly full; deleted old recordings and pictures"
         );
-        given
+        freed
     }
 
     fn same_disk(&self, folder: &Path) -> bool {
@@ -141,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_recording_goes_first_and_pictures_only_when_none_is_left() {
+    fn recordings_are_deleted_before_pictures() {
         let state = tempfile::tempdir().unwrap();
         let (room, ids) = filled(state.path());
-        assert_eq!(room.give(10), 1000);
+        assert_eq!(room.free(10), 1000);
         assert_eq!(left(&room, &ids), (vec![false, true], vec![true; 3]));
-        assert_eq!(room.give(1150), 1200);
+        assert_eq!(room.free(1150), 1200);
         assert_eq!(
             left(&room, &ids),
             (vec![false, false], vec![false, false, true])
@@ -154,22 +157,22 @@ mod tests {
     }
 
     #[test]
-    fn nothing_goes_when_all_of_it_would_not_be_enough() {
+    fn nothing_is_deleted_when_it_would_not_be_enough() {
         let state = tempfile::tempdir().unwrap();
         let (room, ids) = filled(state.path());
-        assert_eq!(room.give(2301), 0);
+        assert_eq!(room.free(2301), 0);
         assert_eq!(left(&room, &ids), (vec![true, true], vec![true; 3]));
     }
 
     #[test]
-    fn a_disk_with_room_to_spare_costs_nothing() {
+    fn disk_with_space_deletes_nothing() {
         let state = tempfile::tempdir().unwrap();
         let (room, ids) = filled(state.path());
         assert!(
             space(state.path()).unwrap().free > ENOUGH,
-            "no room to test in"
+            "not enough free space for the test"
         );
-        assert_eq!((room.keep(), room.make(1)), (0, 0));
+        assert_eq!((room.free_when_low(), room.free_for(1)), (0, 0));
         assert_eq!(left(&room, &ids), (vec![true, true], vec![true; 3]));
     }
 }

@@ -1,10 +1,12 @@
-//! Annotated videos on disk: `<state>/recordings/<pipeline>.N.mp4`, bounded.
+//! Annotated videos on disk: `<state>/recordings/<pipeline>.N.mp4`, within limits.
 //!
-//! Owns the names of the parts, when a part is long enough, and which old ones go. Invariants: all parts together, those of all pipelines
-//! that are being written included, take no more than the bound and what is written between two looks at their size; a part is begun only while the disk has room to spare, so that a full disk never comes from recordings; the numbers
-//! of the parts rise over all pipelines and restarts, and no part is written over. What is old follows from the numbers: a clock that jumps
-//! changes no order. Only the bound on age reads the clock, and no part is too old by a clock that can't be right. The part that is being
-//! written is never deleted.
+//! - All parts together, including those being written, stay within the limit, plus what is written
+//!   between two checks.
+//! - A part is begun only while the disk has space to spare, so recordings never fill it.
+//! - Part numbers grow over all pipelines and restarts, and no part is overwritten. The number is
+//!   the age, so a clock that jumps changes no order.
+//! - Only the age limit uses the clock, and never an implausible one.
+//! - A part that is being written is never deleted.
 
 use std::fs;
 use std::io;
@@ -19,23 +21,23 @@ use watchkeeper_contract::id::PipelineId;
 
 use crate::media::video::is_extension;
 
-/// Frames between two looks at the size of the part and at the disk; a few seconds of video.
-const LOOK_EVERY: u32 = 64;
+/// Frames between two checks of the part's size and the disk; a few seconds of video.
+const CHECK_EVERY: u32 = 64;
 
-/// Pause before a part is tried again after one could not be begun or written.
+/// Pause before the next part after a failure.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// The parts that are being written share one part in so many of the bound, so that deleting the oldest one keeps most of what there is.
+/// Parts being written share `1 / SHARE` of the limit, so that deleting the oldest keeps most.
 const SHARE: u64 = 4;
 
-/// Bounds of the annotated videos.
+/// Limits of the annotated videos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of all parts together.
+    /// Maximum bytes of all parts.
     pub max_bytes: u64,
-    /// Older parts are deleted.
+    /// Maximum age of a part.
     pub max_age: Duration,
-    /// Bytes that stay free on the disk.
+    /// Free bytes to leave on the disk.
     pub min_free_bytes: u64,
 }
 
@@ -44,15 +46,15 @@ pub struct Limits {
 pub struct Recordings {
     folder: PathBuf,
     limits: Limits,
-    /// Parts that are being written, or will be at once.
+    /// Parts that are being written or about to be.
     open: Mutex<Vec<PathBuf>>,
-    /// One part is begun after the other, so that each finds the ones before it among those that are being written.
+    /// Serialises the beginning of parts, so that each sees the ones before.
     beginning: Mutex<()>,
-    /// Greatest number that was given to a part, also when that was deleted meanwhile.
+    /// Highest number given to a part, even if that part is deleted.
     last: Mutex<u64>,
 }
 
-/// A part on disk. The order is that in which the parts were begun.
+/// A part on disk, ordered by its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     number: u64,
@@ -74,7 +76,7 @@ impl Recordings {
         }
     }
 
-    /// Where the parts are.
+    /// The folder of the parts.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -87,13 +89,13 @@ impl Recordings {
         parts.iter().map(|part| part.bytes).sum()
     }
 
-    /// Bytes that one part may take when so many are being written.
+    /// Maximum bytes of one part while `open` parts are written.
     fn part_bytes(&self, open: usize) -> u64 {
         self.limits.max_bytes / SHARE / (open as u64).max(1)
     }
 
-    /// Bytes of complete parts that may stay when one more part is begun: what the bound leaves beside all that are being written,
-    /// each counted with what it has or, if that is more, with what it may have.
+    /// Bytes of complete parts to keep when one more part begins. Each part being written counts
+    /// with its size or with its maximum, the larger of both.
     fn bytes_to_keep(&self) -> u64 {
         let open = self.open.lock().clone();
         let each = self.part_bytes(open.len() + 1);
@@ -102,23 +104,23 @@ impl Recordings {
         self.limits.max_bytes.saturating_sub(reserved)
     }
 
-    /// Deletes the oldest complete parts until `bytes` are given back, or none is left. Answers what was given.
-    pub fn give(&self, bytes: u64) -> u64 {
-        let mut given = 0;
+    /// Deletes the oldest complete parts until `bytes` are freed, and returns the freed bytes.
+    pub fn free(&self, bytes: u64) -> u64 {
+        let mut freed = 0;
         for part in self.parts().unwrap_or_default() {
-            if given >= bytes {
+            if freed >= bytes {
                 break;
             }
             match fs::remove_file(&part.path) {
-                Ok(()) => given += part.bytes,
-                // Somebody else was quicker.
+                Ok(()) => freed += part.bytes,
+                // Deleted elsewhere meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    tracing::warn!(part = %part.path.display(), %error, "an old recording is not removed");
+                    tracing::warn!(part = %part.path.display(), %error, "can't delete an old recording");
                 }
             }
         }
-        given
+        freed
     }
 
     /// The recording of one pipeline.
@@ -128,24 +130,24 @@ impl Recordings {
             all: Arc::clone(self),
             stem: pipeline.to_string(),
             current: None,
-            trouble: None,
+            error: None,
             frames: 0,
             retry_at: None,
         }
     }
 
-    /// Deletes what is too old or too much, oldest first; true when a part may be begun.
-    fn make_room(&self) -> io::Result<bool> {
+    /// Deletes parts over the limits, oldest first. Returns true when a part may begin.
+    fn delete_over_limits(&self) -> io::Result<bool> {
         fs::create_dir_all(&self.folder)?;
         let parts = self.parts()?;
         let keep = Limits {
             max_bytes: self.bytes_to_keep(),
             ..self.limits
         };
-        for part in too_much(&parts, keep, trusted(SystemTime::now())) {
-            tracing::info!(part = %part.path.display(), bytes = part.bytes, "an old recording makes room");
+        for part in over_limits(&parts, keep, plausible(SystemTime::now())) {
+            tracing::info!(part = %part.path.display(), bytes = part.bytes, "deleting an old recording");
             match fs::remove_file(&part.path) {
-                // Another pipeline makes room at the same time.
+                // Another pipeline deletes parts at the same time.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 done => done?,
             }
@@ -154,7 +156,7 @@ impl Recordings {
         Ok(disk.free > self.limits.min_free_bytes)
     }
 
-    /// Complete parts, oldest first. What is there and is no part of ours counts as the oldest.
+    /// Complete parts, oldest first. Foreign files count as the oldest.
     fn parts(&self) -> io::Result<Vec<Part>> {
         let open = self.open.lock().clone();
         let mut parts = Vec::new();
@@ -178,7 +180,7 @@ impl Recordings {
         Ok(parts)
     }
 
-    /// A number greater than that of every part that is there or was.
+    /// A number higher than that of every part so far.
     fn next_number(&self) -> io::Result<u64> {
         let mut last = self.last.lock();
         for entry in fs::read_dir(&self.folder)? {
@@ -193,7 +195,7 @@ impl Recordings {
     }
 }
 
-/// Bytes of a part that is being written.
+/// Current size of a part.
 fn size_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
 }
@@ -205,21 +207,21 @@ fn number(path: &Path) -> Option<u64> {
     is_extension(extension).then(|| number.parse().ok())?
 }
 
-/// What the clock says, where that can be right.
-fn trusted(at: SystemTime) -> Option<SystemTime> {
+/// A time, unless it is implausible.
+fn plausible(at: SystemTime) -> Option<SystemTime> {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let seconds = i64::try_from(since.as_secs()).ok()?;
     (clock::state(Path::new("/"), seconds) != ClockState::Wrong).then_some(at)
 }
 
-/// Which parts have to go, of those in the order in which they were begun: those over the age, and the oldest until the
-/// rest is within the bound. Nothing is too old by a clock that can't be right, be it the one that
-/// says what time it is (`now`, then none) or the one that stamped the part; such a part is as old as the next one.
-fn too_much(parts: &[Part], limits: Limits, now: Option<SystemTime>) -> Vec<&Part> {
+/// The parts to delete, of parts in order of their numbers: those over the age limit, then the
+/// oldest until the rest is within the size limit. An implausible clock, now or when the part was
+/// written, makes no part too old; such a part counts as old as the next one.
+fn over_limits(parts: &[Part], limits: Limits, now: Option<SystemTime>) -> Vec<&Part> {
     let mut next = now;
     let mut old: Vec<bool> = Vec::with_capacity(parts.len());
     for part in parts.iter().rev() {
-        next = trusted(part.written).or(next);
+        next = plausible(part.written).or(next);
         let age = now.zip(next).map(|(now, at)| now.duration_since(at));
         old.push(age.is_some_and(|age| age.is_ok_and(|age| age > limits.max_age)));
     }
@@ -243,13 +245,14 @@ pub struct Recording {
     all: Arc<Recordings>,
     stem: String,
     current: Option<PathBuf>,
-    trouble: Option<String>,
+    error: Option<String>,
     frames: u32,
     retry_at: Option<Instant>,
 }
 
 impl Recording {
-    /// Path of the next part, which counts as being written from now on; none while the disk has no room to spare or refuses, which is logged and tried again later.
+    /// The path of the next part, which counts as being written. `None` while the disk has no space
+    /// to spare or refuses, which is logged and retried later.
     pub fn next_part(&mut self) -> Option<PathBuf> {
         self.done();
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
@@ -258,16 +261,16 @@ impl Recording {
         self.retry_at = None;
         let all = Arc::clone(&self.all);
         let beginning = all.beginning.lock();
-        let why = match all.make_room() {
+        let why = match all.delete_over_limits() {
             Ok(true) => match all.next_number() {
                 Ok(number) => {
                     let path = all.folder.join(format!("{}.{number}.mp4", self.stem));
-                    self.opened(&path);
+                    self.mark_open(&path);
                     return Some(path);
                 }
                 Err(error) => error.to_string(),
             },
-            Ok(false) => "the disk has no room to spare".to_owned(),
+            Ok(false) => "the disk is nearly full".to_owned(),
             Err(error) => error.to_string(),
         };
         drop(beginning);
@@ -275,40 +278,40 @@ impl Recording {
         None
     }
 
-    /// The part could not be begun, written or completed: nothing is recorded for a while, then the next part is tried. A file in which nothing is
-    /// would only be in the way.
+    /// Ends a part that could not be begun, written or completed; the next one is tried after a
+    /// pause. An empty file is removed.
     pub fn failed(&mut self, why: String) {
-        tracing::warn!(pipeline = %self.stem, why, "not recording now");
+        tracing::warn!(pipeline = %self.stem, why, "recording paused");
         if let Some(path) = &self.current
             && fs::metadata(path).is_ok_and(|m| m.len() == 0)
             && let Err(error) = fs::remove_file(path)
         {
-            tracing::warn!(part = %path.display(), %error, "an empty recording is not removed");
+            tracing::warn!(part = %path.display(), %error, "can't delete an empty recording");
         }
         self.done();
-        self.trouble = Some(why);
+        self.error = Some(why);
         self.retry_at = Some(Instant::now() + RETRY_AFTER);
     }
 
-    /// Nothing more is recorded: what kept it from that is no matter any more.
+    /// Clears the error, because nothing more is recorded.
     pub fn end(&mut self) {
-        self.trouble = None;
+        self.error = None;
     }
 
-    /// Why nothing is being recorded, if nothing is.
+    /// Why nothing is recorded, if so.
     #[must_use]
-    pub fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
-    /// Says that the part is being written at `path`, which may be another one than was given.
+    /// Sets the path of the part that is being written, which may differ from the one given.
     pub fn writing(&mut self, path: &Path) {
-        self.opened(path);
-        self.trouble = None;
+        self.mark_open(path);
+        self.error = None;
     }
 
-    /// The part at `path` counts as being written; that it can be is not known yet.
-    fn opened(&mut self, path: &Path) {
+    /// Adds the part at `path` to those being written.
+    fn mark_open(&mut self, path: &Path) {
         let before = self.current.replace(path.to_owned());
         let mut open = self.all.open.lock();
         open.retain(|open| Some(open) != before.as_ref());
@@ -316,13 +319,13 @@ impl Recording {
         self.frames = 0;
     }
 
-    /// Whether the part that is being written is long enough, or the disk runs out of room. To be asked before each frame.
+    /// Whether the part is long enough or the disk is full; called before each frame.
     pub fn is_full(&mut self) -> bool {
         let Some(path) = &self.current else {
             return false;
         };
         self.frames += 1;
-        if !self.frames.is_multiple_of(LOOK_EVERY) {
+        if !self.frames.is_multiple_of(CHECK_EVERY) {
             return false;
         }
         let share = self.all.part_bytes(self.all.open.lock().len());
@@ -330,7 +333,7 @@ impl Recording {
         size_of(path) >= share || free <= self.all.limits.min_free_bytes
     }
 
-    /// The part that was being written is complete, or of no use.
+    /// Ends the part, complete or not.
     pub fn done(&mut self) {
         if let Some(path) = self.current.take() {
             self.all.close(&path);
@@ -375,45 +378,43 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_that_of_all_pipelines_together() {
+    fn limit_holds_for_all_pipelines_together() {
         let folder = tempfile::tempdir().unwrap();
         let all = recordings(folder.path(), LIMITS);
         let pipelines = ["a", "b", "c", "d", "e", "f", "g", "h"].map(pipeline);
         let mut recording = pipelines.map(|name| all.of(&name));
         for round in 0..6 {
-            for one in &mut recording {
-                let path = one.next_part().unwrap();
+            for recording in &mut recording {
+                let path = recording.next_part().unwrap();
                 fs::write(&path, []).unwrap();
-                one.writing(&path);
+                recording.writing(&path);
                 // Grows until it is full.
                 for bytes in (0..).step_by(25) {
                     fs::write(&path, vec![0; bytes]).unwrap();
-                    if (0..LOOK_EVERY).any(|_| one.is_full()) {
+                    if (0..CHECK_EVERY).any(|_| recording.is_full()) {
                         break;
                     }
                 }
                 let files = fs::read_dir(folder.path().join("recordings")).unwrap();
                 let bytes: u64 = files.map(|f| f.unwrap().metadata().unwrap().len()).sum();
-                // One look's worth for each part that is being written.
+                // One check interval per part being written.
                 assert!(bytes <= 4000 + 8 * 25, "round {round}: {bytes}");
             }
         }
     }
 
     #[test]
-    fn pipelines_that_make_room_at_the_same_time_do_not_keep_each_other_from_recording() {
+    fn pipelines_that_delete_in_parallel_keep_recording() {
         let folder = tempfile::tempdir().unwrap();
         let all = recordings(folder.path(), LIMITS);
         std::thread::scope(|scope| {
             for name in ["a", "b", "c", "d"] {
                 let mut recording = all.of(&pipeline(name));
                 scope.spawn(move || {
-                    // Every other part is too much, so that there is always something to delete.
+                    // Every other part exceeds the limit, so that there is always something to
+                    // delete.
                     for _ in 0..200 {
-                        assert!(
-                            record(&mut recording, 1000),
-                            "it was deleted while it was written"
-                        );
+                        assert!(record(&mut recording, 1000), "an open part was deleted");
                     }
                 });
             }
@@ -425,11 +426,11 @@ mod tests {
         let path = recording.next_part().unwrap();
         fs::write(&path, vec![0; bytes]).unwrap();
         recording.writing(&path);
-        (0..LOOK_EVERY).any(|_| recording.is_full())
+        (0..CHECK_EVERY).any(|_| recording.is_full())
     }
 
     #[test]
-    fn a_part_is_full_at_a_quarter_of_the_bound() {
+    fn part_is_full_at_a_quarter_of_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         let mut recording = recordings(folder.path(), LIMITS).of(&pipeline("p"));
         assert!(!record(&mut recording, 999));
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_rise_over_restarts_and_nothing_is_written_over() {
+    fn numbers_grow_over_restarts_and_nothing_is_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         for _ in 0..2 {
             let all = recordings(folder.path(), LIMITS);
@@ -449,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_not_recorded_upon_and_tried_again_later() {
+    fn full_disk_pauses_recording_and_is_retried() {
         let folder = tempfile::tempdir().unwrap();
         let full = Limits {
             min_free_bytes: u64::MAX,
@@ -457,12 +458,12 @@ mod tests {
         };
         let mut recording = recordings(folder.path(), full).of(&pipeline("p"));
         assert_eq!(recording.next_part(), None);
-        assert!(recording.retry_at.is_some() && recording.trouble().is_some());
+        assert!(recording.retry_at.is_some() && recording.error().is_some());
         assert_eq!(names(folder.path()), [""; 0]);
     }
 
     #[test]
-    fn a_part_that_is_too_old_goes_and_the_one_being_written_stays() {
+    fn old_part_is_deleted_and_open_part_stays() {
         let folder = tempfile::tempdir().unwrap();
         let brief = Limits {
             max_age: Duration::ZERO,
@@ -477,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_numbered_whatever_it_was_written_with() {
+    fn part_is_numbered_with_any_extension() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("recordings")).unwrap();
         for name in ["p.9.webm", "p.10.webm", "p.2.mp4", "p.99.txt", "notes"] {
@@ -489,7 +490,7 @@ mod tests {
         assert_eq!(all.next_number().unwrap(), 11);
     }
 
-    /// A part of each of these times, in seconds since 1970.
+    /// A part for each of these times, in seconds since 1970.
     fn stamped(folder: &Path, times: &[u64]) -> Vec<Part> {
         fs::create_dir_all(folder.join("recordings")).unwrap();
         for (n, seconds) in times.iter().enumerate() {
@@ -502,11 +503,11 @@ mod tests {
         recordings(folder, LIMITS).parts().unwrap()
     }
 
-    /// A second of the year 2033.
+    /// A moment in 2033.
     const NOW: u64 = 2_000_000_000;
 
     fn at(seconds: u64) -> Option<SystemTime> {
-        trusted(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+        plausible(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
     }
 
     fn numbers(parts: Vec<&Part>) -> Vec<u64> {
@@ -514,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_jumps_back_does_not_make_the_newest_part_the_oldest() {
+    fn clock_that_jumps_back_keeps_the_order_of_parts() {
         let folder = tempfile::tempdir().unwrap();
         // Written in 2033, and after a cold boot in 1970.
         let parts = stamped(folder.path(), &[NOW, NOW + 10, 5, 15]);
@@ -522,11 +523,11 @@ mod tests {
             max_bytes: 3000,
             ..LIMITS
         };
-        assert_eq!(numbers(too_much(&parts, three, at(25))), [1]);
+        assert_eq!(numbers(over_limits(&parts, three, at(25))), [1]);
     }
 
     #[test]
-    fn no_part_is_too_old_by_a_clock_that_can_not_be_right() {
+    fn implausible_clock_makes_no_part_too_old() {
         let folder = tempfile::tempdir().unwrap();
         let old = NOW - 2_000_000;
         let roomy = Limits {
@@ -534,18 +535,18 @@ mod tests {
             ..LIMITS
         };
         let parts = stamped(folder.path(), &[old, old + 10, 5, NOW - 5, 15]);
-        assert_eq!(numbers(too_much(&parts, roomy, at(25))), [0; 0]);
-        // Once the clock is right the old ones go; what was stamped in 1970 is as old as what came after it.
-        assert_eq!(numbers(too_much(&parts, roomy, at(NOW))), [1, 2]);
+        assert_eq!(numbers(over_limits(&parts, roomy, at(25))), [0; 0]);
+        // With a correct clock the old parts go; one stamped in 1970 counts as old as the next one.
+        assert_eq!(numbers(over_limits(&parts, roomy, at(NOW))), [1, 2]);
         assert_eq!(
-            numbers(too_much(&parts, roomy, at(NOW + 1_000_000))),
+            numbers(over_limits(&parts, roomy, at(NOW + 1_000_000))),
             [1, 2, 3, 4]
         );
     }
 
     proptest! {
         #[test]
-        fn what_is_kept_is_within_the_bound_and_the_oldest_go_first(
+        fn oldest_parts_are_deleted_until_within_the_limit(
             sizes in prop::collection::vec(1..1500_u64, 0..40),
         ) {
             let now = SystemTime::now();
@@ -559,7 +560,7 @@ mod tests {
                     written: now - Duration::from_secs(1000 - n as u64),
                 })
                 .collect();
-            let gone = too_much(&parts, LIMITS, Some(now));
+            let gone = over_limits(&parts, LIMITS, Some(now));
             let kept: u64 = parts[gone.len()..].iter().map(|p| p.bytes).sum();
             prop_assert!(kept <= 4000);
             let oldest: Vec<&Part> = parts.iter().take(gone.len()).collect();

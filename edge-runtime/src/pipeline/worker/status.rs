@@ -59,7 +59,7 @@ pub(super) struct Published {
 impl Published {
     pub(super) fn of(run: &Run, recording: Option<&Recording>) -> Self {
         let mut warnings = run.warnings().to_vec();
-        warnings.extend(recording.and_then(Recording::trouble).map(not_recording));
+        warnings.extend(recording.and_then(Recording::error).map(not_recording));
         Self {
             results: run.results(),
             warnings,

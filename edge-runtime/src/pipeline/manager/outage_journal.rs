@@ -1,0 +1,95 @@
+//! Journals the notices of sources as outages, on a thread.
+//!
+//! - The records of one outage keep their order.
+//! - Notices of a source that was replaced or deleted are dropped.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
+
+use super::deployed::Deployed;
+use super::open_outages::{Notice, Outages};
+use super::source_table::Sources;
+use crate::capture::notices::{NoticeReceiver, Noticed, SourceNotice};
+use crate::clock;
+use crate::pipeline::box_event::box_event;
+use crate::pipeline::recorder::Recorder;
+
+/// The thread that turns notices of sources into events.
+pub(super) struct OutageJournal {
+    pub(super) outages: Arc<Mutex<Outages>>,
+    pub(super) sources: Arc<Sources>,
+    pub(super) pipelines: Arc<Mutex<BTreeMap<PipelineId, Deployed>>>,
+    pub(super) recorder: Recorder,
+    pub(super) boot_id: Arc<str>,
+    pub(super) started: Instant,
+}
+
+impl OutageJournal {
+    /// Runs until all senders are gone. A panic loses only the notice that caused it.
+    pub(super) fn run_until_closed(&self, notices: &NoticeReceiver) {
+        while catch_unwind(AssertUnwindSafe(|| self.run(notices))).is_err() {
+            tracing::error!(
+                "internal error: a notice of a source is not journaled; please report it with the log"
+            );
+        }
+    }
+
+    fn run(&self, notices: &NoticeReceiver) {
+        while let Some(Noticed {
+            source,
+            run,
+            noticed_at,
+            notice,
+        }) = notices.recv()
+        {
+            let at = notice.at();
+            let notice = match notice {
+                SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
+                SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
+                SourceNotice::Forgotten { .. } => Notice::Forgotten,
+                SourceNotice::Back { .. } | SourceNotice::Seeing { .. } => Notice::Seeing,
+            };
+            let mut outages = self.outages.lock();
+            // Both checked under the lock: a source is replaced under it, and a pipeline that
+            // begins to watch meanwhile finds what was noticed before.
+            if self.sources.number_of(&source) != Some(run) {
+                continue;
+            }
+            let is_watched = self.is_watched(&source, noticed_at);
+            let record = if is_watched {
+                outages.notice(noticed_at, &source, notice, &mut EventId::generate)
+            } else {
+                outages.notice_unwatched(noticed_at, &source, notice, &mut EventId::generate)
+            };
+            if let Some(record) = record {
+                let mut event = box_event(record, &self.boot_id, self.started);
+                event.source = Some(source);
+                // The time of the fault: the journal may have waited for the disk.
+                event.at = at;
+                event.mono_ms = clock::millis(noticed_at.saturating_duration_since(self.started));
+                // Under the lock, so that records keep their order; the queue has places for box
+                // events.
+                if !self.recorder.report(event) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether a pipeline took frames of the source at that time. The pipelines of a source that
+    /// failed for good may have ended before its notice is processed.
+    fn is_watched(&self, source: &SourceId, noticed_at: Instant) -> bool {
+        let table = self.pipelines.lock();
+        table.values().any(|deployed| match deployed {
+            Deployed::Running(worker) => {
+                worker.spec().source == *source && worker.watched_at(noticed_at)
+            }
+            Deployed::Idle { .. } => false,
+        })
+    }
+}

@@ -1,0 +1,29 @@
+//! The table of open sources.
+
+use std::collections::BTreeMap;
+
+use parking_lot::RwLock;
+use watchkeeper_contract::id::SourceId;
+
+use crate::capture::mailbox::FrameReceiver;
+use crate::capture::source::SourceHandle;
+use crate::pipeline::worker::Subscribe;
+
+/// Sources by name; shared with the pipelines, which subscribe here.
+#[derive(Debug, Default)]
+pub(super) struct Sources {
+    pub(super) table: RwLock<BTreeMap<SourceId, SourceHandle>>,
+}
+
+impl Sources {
+    /// The number of the current source of this name.
+    pub(super) fn number_of(&self, source: &SourceId) -> Option<u64> {
+        self.table.read().get(source).map(SourceHandle::run)
+    }
+}
+
+impl Subscribe for Sources {
+    fn subscribe(&self, source: &SourceId) -> Option<FrameReceiver> {
+        self.table.read().get(source).map(SourceHandle::subscribe)
+    }
+}
