@@ -235,8 +235,8 @@ fn live(
     }
     let told = losses.iter().flat_map(|loss| loss.events(&stamp()));
     let told: Vec<Event> = told.collect();
-    let ends = journal.ends(&stamp(), &|event| guard.is_open(event), &|clip| {
-        media.found_clip(clip)
+    let ends = journal.close_open_events(&stamp(), &|event| guard.is_open(event), &|clip| {
+        media.find_clip(clip)
     });
     if !ends.is_empty() {
         tracing::info!(count = ends.len(), "open when the last run died; ended now");

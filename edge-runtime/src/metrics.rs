@@ -498,7 +498,7 @@ impl Metrics {
         own.media_bytes.set(media.bytes());
         own.media_dropped
             .inner()
-            .store(media.dropped(), Ordering::Relaxed);
+            .store(media.deleted(), Ordering::Relaxed);
 
         let mut text = String::new();
         if let Err(error) = encode(&mut text, &self.registry) {

@@ -1,22 +1,20 @@
-//! The hash chain: a record that was changed, removed or put in afterwards shows.
+//! The hash chain of the journal's records.
 //!
-//! `hash(n) = SHA-256( hex(hash(n-1)) ++ canonical(n) )`, where `canonical` is the event as JSON without its field
-//! `hash`, keys sorted by their bytes, no white space; before the first record stands a hash of 64 zeros.
-//! It shows tampering by somebody who can't recompute the chain from there on, and accidents; it is not a signature.
-//! `watchkeeper events verify` checks it, through [`Journal::verify_after`](super::Journal::verify_after).
+//! `hash(n) = SHA-256( hex(hash(n-1)) ++ canonical(n) )`. `canonical` is the event as JSON without
+//! its field `hash`, with keys sorted by their bytes and no white space. The hash before the first
+//! record is 64 zeros. The chain shows accidents, and tampering by those who can't recompute it; it
+//! is no signature.
 
 use std::{fmt, io};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::StoredEvent;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// What stands before the first record.
+    /// The hash before the first record.
     pub const ZERO: Self = Self([0; 32]);
 
     #[must_use]
@@ -24,7 +22,7 @@ impl Hash {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Of all that `from` still has.
+    /// Hashes all that `from` still has.
     ///
     /// # Errors
     /// When it can't be read.
@@ -39,7 +37,7 @@ impl Hash {
         }
     }
 
-    /// Reads 64 hex digits.
+    /// Parses 64 hex digits.
     #[must_use]
     pub fn parse(hex: &str) -> Option<Self> {
         let digits = hex.as_bytes();
@@ -61,7 +59,7 @@ impl fmt::Display for Hash {
     }
 }
 
-/// Hash of the record whose canonical form is `canonical`, after the one with hash `previous`.
+/// Hash of the record with text `canonical` after the one with hash `previous`.
 pub(super) fn link(previous: &Hash, canonical: &str) -> Hash {
     let mut hasher = Sha256::new();
     hasher.update(previous.to_string());
@@ -79,7 +77,7 @@ pub(crate) fn canonical(value: &Value) -> String {
 fn write(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {
-            // Sorted here and not by the map: which map serde_json uses is a feature of the whole build.
+            // Sorted here, because the map of serde_json depends on a feature of the whole build.
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| key.as_bytes());
             for (n, (key, value)) in entries.into_iter().enumerate() {
@@ -106,43 +104,6 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// A link that does not hold.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "event {seq} does not follow from its predecessor: expected hash {expected}, found {found}"
-)]
-pub struct ChainError {
-    /// Number of the record.
-    pub seq: u64,
-    /// Hash that follows from its content and predecessor.
-    pub expected: Hash,
-    /// Hash it carries.
-    pub found: Hash,
-}
-
-/// Checks a run of consecutive records. `before` is the hash of the record before the first one; without it the first
-/// record's own hash is taken on trust.
-///
-/// # Errors
-/// [`ChainError`] at the first record whose hash does not follow, be it changed, out of order or after a gap.
-pub fn verify(before: Option<Hash>, events: &[StoredEvent]) -> Result<(), ChainError> {
-    let mut previous = before;
-    for event in events {
-        if let Some(previous) = previous {
-            let expected = link(&previous, event.canonical());
-            if expected != event.hash() {
-                return Err(ChainError {
-                    seq: event.seq.0,
-                    expected,
-                    found: event.hash(),
-                });
-            }
-        }
-        previous = Some(event.hash());
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -159,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_read_from_what_it_prints() {
+    fn hash_is_parsed_from_its_display() {
         let hash = Hash::of(b"x");
         assert_eq!(Hash::parse(&hash.to_string()), Some(hash));
         assert_eq!(Hash::parse("zz"), None);

@@ -1,7 +1,7 @@
-//! What was lost, in a form that becomes an event.
+//! Losses of the store, reported as events.
 //!
-//! Invariant: what opening the store finds damaged is noted in the batch that takes it out, and the note stays until the events that tell
-//! of it are appended: a start that fails, or dies, in between forgets nothing.
+//! - Damage found at opening is noted in the batch that removes it. The note stays until the events
+//!   about it are appended, so that a start that fails in between loses nothing.
 
 use std::path::Path;
 
@@ -12,34 +12,32 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{Batch, CorruptRecord, NewerFormat, OpenOutcome, Store, StoreError};
 
-use super::{EVENTS, META};
+use super::keyspaces::{EVENTS, META};
 
-/// Key of the note.
-const NOTE: &[u8] = b"losses";
+const NOTE_KEY: &[u8] = b"losses";
 /// Version of the note: one byte, then JSON.
 const VERSION: u8 = 1;
-/// Losses that a note names; those behind them are counted in one more.
+/// Maximum number of losses in a note; the others are counted in one more.
 const MAX_NOTED: usize = 256;
 
-/// Something that we promised to keep is gone.
+/// Acknowledged data that is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// Which queue or store.
+    /// The queue or store.
     pub from: String,
-    /// How many entries, at most.
+    /// Number of entries, at most.
     pub count: u64,
     pub message: String,
 }
 
-/// When and by which run of the runtime an event is made.
+/// When, and in which run of the runtime, an event is made.
 #[derive(Debug, Clone)]
 pub struct Stamp {
     /// Identity of the run.
     pub boot_id: String,
-    /// Milliseconds since the run began, monotonic.
+    /// Milliseconds since the start of the run, monotonic.
     pub mono_ms: u64,
     pub at: Wall,
-    /// Identity of the event.
     pub id: EventId,
 }
 
@@ -50,7 +48,7 @@ impl Loss {
             from: "journal".to_owned(),
             count,
             message: format!(
-                "events {from} to {to} were lost with the journal's files, as far as they existed; numbering goes on after them"
+                "events {from} to {to} may be lost with the journal's files; numbering continues after them"
             ),
         }
     }
@@ -63,7 +61,7 @@ impl Loss {
         }
     }
 
-    /// The loss as an event: its `new` and, as it has no duration, at once its `end`.
+    /// The `new` and `end` records of the loss, which has no duration.
     #[must_use]
     pub fn events(&self, stamp: &Stamp) -> Vec<Event> {
         [Phase::New, Phase::End]
@@ -99,30 +97,30 @@ impl Loss {
     }
 }
 
-/// What opening the store found, by now and before, and no event tells of yet.
+/// Losses found when the store was opened, now or earlier, and not reported yet.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Note {
-    /// Acknowledged writes that are gone, at most: the most that any start found.
+pub(super) struct DamageNote {
+    /// Acknowledged writes that are gone: the highest number that any start found.
     lost_batches: u64,
-    /// Whether numbers that were given may be gone with what was lost. Writing the note itself makes the store look whole again.
+    /// Whether given numbers may be gone. Not visible in the store, because writing the note makes
+    /// it whole.
     is_cut: bool,
-    /// What else was lost.
     losses: Vec<Loss>,
 }
 
-impl Note {
-    /// Whether numbers that were given may be gone.
+impl DamageNote {
+    /// Whether given numbers may be gone.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// All of it.
+    /// All losses of the note.
     pub(super) fn losses(&self) -> Vec<Loss> {
         let cut = (self.lost_batches > 0).then(|| Loss {
             from: "store".to_owned(),
             count: self.lost_batches,
             message: format!(
-                "the last {} writes to the journal's store are gone; sources and pipelines may be as they were before",
+                "the last {} writes to the journal's store are lost; sources and pipelines may be in an older state",
                 self.lost_batches
             ),
         });
@@ -142,19 +140,19 @@ impl Note {
                     from: "store".to_owned(),
                     count: 1,
                     message: format!(
-                        "the journal's store was beyond repair ({why}); it was set aside as {} and begun anew with the {saved} records that could still be read; sources and pipelines may be missing",
+                        "the journal's store was beyond repair ({why}); it was set aside as {} and recreated with the {saved} records that could be read; sources and pipelines may be missing",
                         to.display()
                     ),
                 });
             }
         }
-        // Damaged events are told by their number elsewhere.
+        // Damaged events are logged by number elsewhere.
         let records = corrupt.iter().filter(|bad| bad.keyspace != EVENTS.name());
         self.losses.extend(records.map(|bad| Loss {
             from: bad.keyspace.clone(),
             count: 1,
             message: format!(
-                "record {} of {} was damaged ({}) and taken out",
+                "record {} of {} was damaged ({}) and removed",
                 bad.key.escape_ascii(),
                 bad.keyspace,
                 bad.why
@@ -169,66 +167,66 @@ impl Note {
                 from: "store".to_owned(),
                 count,
                 message: format!(
-                    "{count} more records of the journal's store were damaged and taken out"
+                    "{count} more records of the journal's store were damaged and removed"
                 ),
             });
         }
     }
 }
 
-/// What is noted in the store, which lies in `folder`.
+/// Reads the note of the store in `folder`.
 ///
 /// # Errors
 /// When the store can't be read, or a newer version wrote the note.
-pub(super) fn noted(store: &dyn Store, folder: &Path) -> Result<Note, StoreError> {
-    let bytes = match store.get(META, NOTE) {
+pub(super) fn read_note(store: &dyn Store, folder: &Path) -> Result<DamageNote, StoreError> {
+    let bytes = match store.get(META, NOTE_KEY) {
         Ok(Some(bytes)) => bytes,
-        // A damaged note is itself a damaged record, and noted as that.
-        Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(Note::default()),
+        // A damaged note is itself noted as a damaged record.
+        Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(DamageNote::default()),
         Err(error) => return Err(error),
     };
     match bytes.split_first() {
-        Some((&VERSION, json)) => Ok(serde_json::from_slice(json).unwrap_or_else(|error| Note {
+        Some((&VERSION, json)) => Ok(serde_json::from_slice(json).unwrap_or_else(|error| DamageNote {
             lost_batches: 0,
             is_cut: true,
-            // Its checksum is right, so it is what was written; that something was lost is known at least.
+            // The checksum is correct, so this was written; at least the fact of a loss is known.
             losses: vec![Loss {
                 from: "store".to_owned(),
                 count: 1,
-                message: format!("records of the journal's store were lost; the note of which can't be read: {error}"),
+                message: format!("records of the journal's store were lost; their note can't be read: {error}"),
             }],
         })),
         Some((&found, _)) => {
-            Err(NewerFormat::new(folder, "the note of what was lost", found, VERSION).into())
+            Err(NewerFormat::new(folder, "the note of lost records", found, VERSION).into())
         }
-        None => Ok(Note::default()),
+        None => Ok(DamageNote::default()),
     }
 }
 
-/// The batch that adds what opening the store in `folder` found to what is noted.
+/// The batch that adds the damage found when opening the store in `folder` to its note.
 ///
 /// # Errors
-/// Those of [`noted`].
-pub(super) fn note(
+/// Those of [`read_note`].
+pub(super) fn note_damage(
     store: &dyn Store,
     folder: &Path,
     outcome: &OpenOutcome,
     corrupt: &[CorruptRecord],
 ) -> Result<Batch, StoreError> {
-    let mut note = noted(store, folder)?;
+    let mut note = read_note(store, folder)?;
     note.add(outcome, corrupt);
     if note.losses().is_empty() {
         return Ok(Batch::new());
     }
     let mut bytes = vec![VERSION];
-    // Plain text and numbers: serde_json can't fail on them.
+    // Plain text and numbers always serialise.
     bytes.extend(serde_json::to_vec(&note).unwrap_or_default());
-    Ok(Batch::new().put(META, NOTE, &bytes))
+    Ok(Batch::new().put(META, NOTE_KEY, &bytes))
 }
 
-/// Takes the note away with what else is in `batch`.
-pub(super) fn told(batch: Batch) -> Batch {
-    batch.delete(META, NOTE)
+/// Removes the note, together with `batch`.
+pub(super) fn remove_note(batch: Batch) -> Batch {
+    batch.delete(META, NOTE_KEY)
 }
 
 #[cfg(test)]
@@ -263,9 +261,9 @@ mod tests {
         (0..count).map(record).collect()
     }
 
-    /// As opening the store after `outcome` notes it.
+    /// Notes damage like opening the store does.
     fn noting(store: &MemoryStore, outcome: &OpenOutcome, corrupt: &[CorruptRecord]) {
-        let found = note(store, Path::new("/state/journal"), outcome, corrupt).unwrap();
+        let found = note_damage(store, Path::new("/state/journal"), outcome, corrupt).unwrap();
         if !found.is_empty() {
             store.commit(found).unwrap();
         }
@@ -279,15 +277,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_damaged_is_told_by_every_opening_until_its_events_are_there() {
+    fn damage_is_reported_until_its_events_are_appended() {
         let state = tempfile::tempdir().unwrap();
         let store = Arc::new(MemoryStore::new());
         let open = || {
             let (store, limits) = (Arc::clone(&store) as _, Limits::default());
-            Journal::over(store, state.path(), limits, &OpenOutcome::Clean).unwrap()
+            Journal::with_store(store, state.path(), limits, &OpenOutcome::Clean).unwrap()
         };
         noting(&store, &OpenOutcome::Clean, &damaged(1));
-        // A start that fails before it tells.
+        // A start that fails before it reports.
         assert_eq!(open().1.len(), 1);
         noting(&store, &OpenOutcome::Truncated { lost_batches: 3 }, &[]);
         // A later start that finds fewer: the larger number stays.
@@ -297,11 +295,11 @@ mod tests {
         counts.sort_unstable();
         assert_eq!(counts, [1, 3]);
         let events = events_of(&losses);
-        // One half of them is not all of them, whoever appends it.
+        // One half of the events is not all of them.
         let (first, rest) = events.split_at(1);
-        journal.tells(&events);
+        journal.set_unreported(&events);
         journal.append(first.to_vec()).unwrap();
-        // Besides the numbers that may have been given after it.
+        // Without the numbers that may have been given after them.
         let of_store = |losses: Vec<Loss>| {
             losses
                 .into_iter()
@@ -314,17 +312,18 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_may_be_gone_are_not_given_again_after_any_number_of_starts_that_died() {
+    fn lost_numbers_are_not_reused_after_failed_starts() {
         let state = tempfile::tempdir().unwrap();
         let store = Arc::new(MemoryStore::new());
         let open = || {
             let (store, limits) = (Arc::clone(&store) as _, Limits::default());
-            Journal::over(store, state.path(), limits, &OpenOutcome::Clean).unwrap()
+            Journal::with_store(store, state.path(), limits, &OpenOutcome::Clean).unwrap()
         };
         let loss = Loss::records_missing(1);
         let before = open().0.append(events_of(&[loss])).unwrap();
-        let given = before.last().unwrap().seq;
-        // One more was given, and its batch is gone. The start that found that died; to the next one the store looks whole.
+        let last_given = before.last().unwrap().seq;
+        // One more was given, and its batch is lost. The start that found that died; the store now
+        // looks whole.
         noting(&store, &OpenOutcome::Truncated { lost_batches: 1 }, &[]);
         for _ in 0..3 {
             let (_, losses) = open();
@@ -334,16 +333,20 @@ mod tests {
             );
         }
         let (journal, losses) = open();
-        let told = journal.append_losses(events_of(&losses)).unwrap();
-        assert!(told[0].seq.0 > given.0 + 1, "{}", told[0].seq);
+        let remove_note = journal.append_losses(events_of(&losses)).unwrap();
+        assert!(
+            remove_note[0].seq.0 > last_given.0 + 1,
+            "{}",
+            remove_note[0].seq
+        );
         assert_eq!(open().1, []);
     }
 
     #[test]
-    fn a_note_is_bounded_and_counts_what_it_does_not_name() {
+    fn note_is_bounded_and_counts_the_rest() {
         let (store, folder) = (MemoryStore::new(), Path::new("/state/journal"));
         noting(&store, &OpenOutcome::Clean, &damaged(MAX_NOTED + 7));
-        let losses = noted(&store, folder).unwrap().losses();
+        let losses = read_note(&store, folder).unwrap().losses();
         assert_eq!(losses.len(), MAX_NOTED + 1);
         assert_eq!(
             losses.iter().map(|loss| loss.count).sum::<u64>(),
@@ -352,17 +355,17 @@ mod tests {
     }
 
     #[test]
-    fn a_note_of_a_newer_version_keeps_the_journal_closed() {
+    fn note_of_a_newer_version_keeps_the_journal_closed() {
         let store = MemoryStore::new();
         store
-            .commit(Batch::new().put(META, NOTE, &[VERSION + 1]))
+            .commit(Batch::new().put(META, NOTE_KEY, &[VERSION + 1]))
             .unwrap();
-        let said = noted(&store, Path::new("/state/journal"))
+        let message = read_note(&store, Path::new("/state/journal"))
             .unwrap_err()
             .to_string();
         assert!(
-            said.contains("the note of what was lost has format 2"),
-            "{said}"
+            message.contains("the note of lost records has format 2"),
+            "{message}"
         );
     }
 }

@@ -1,27 +1,29 @@
-//! The journal: events, durable before they are spoken of, and what to run after a restart.
+//! The journal: durable events, and what to run after a restart.
 //!
-//! Owns the numbering and the hash chain of events, their retention, the stored sources and pipelines ([`Specs`]) and
-//! the kept pictures ([`media`]).
+//! - Owns numbers, hash chain and retention of events, stored sources and pipelines ([`Specs`]) and
+//!   snapshots and clips ([`media`]).
+//! - An event is visible to readers only after it is on stable storage.
+//! - Numbers grow by exactly one, over restarts too, and none is given twice, even when the store
+//!   was set aside (see `reservation`).
+//! - Nothing is missing from [`Head::first`] to [`Head::last`]. Older critical records may remain;
+//!   a gap before `first` was left by retention or damage.
+//! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.
+//! - Data of a newer version keeps the journal closed and is never overwritten.
 //!
-//! Invariants:
-//! - an event is visible to readers and subscribers only after it is on stable storage;
-//! - numbers rise by exactly one, over restarts too, and no number is ever given twice, even when the store had to be
-//!   set aside (see [`reservation`]);
-//! - from [`Head::first`] to [`Head::last`] nothing is missing. Older records may still be there (critical ones are
-//!   kept longer) and a jump before `first` is what retention or damage left;
-//! - every loss that opening finds is told as a [`Loss`] by each opening until it is appended as an event;
-//! - what a newer version wrote keeps the journal closed, and is never passed over, dropped or written over.
-//!
-//! Not here: deciding what is an event (see `pipeline`), HTTP (see `server`).
+//! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
 pub(crate) mod chain;
+mod error;
+mod keyspaces;
 mod loss;
 pub mod media;
 mod open_events;
+mod opening;
 pub(crate) mod record;
 mod reservation;
 mod retention;
 mod specs;
+mod verify;
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -31,239 +33,112 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use watchkeeper_contract::event::{ChainBreak, ChainReport, ClipState, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
-use watchkeeper_store::{
-    BadRecord, Batch, DiskStore, Keyspace, NewerFormat, OpenOutcome, Options, Store, StoreError,
-    log_key, log_seq, pages,
-};
+use watchkeeper_store::{Batch, Store, log_key, log_seq};
 
-pub use chain::{ChainError, Hash, verify};
+pub use chain::Hash;
+pub use error::JournalError;
 pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
-pub(crate) use reservation::{Reservation, ReservationError};
+pub(crate) use reservation::Reservation;
 pub use retention::Limits;
 pub use specs::{Kind, LastIntent, Loaded, Specs, StoredSpec, Unreadable, UserIntent};
+pub use verify::{ChainError, verify};
+
+use keyspaces::{EVENTS, HEAD, META};
 
 use open_events::OpenEvents;
 use record::HeadV1;
 use retention::{Item, Retention};
 
-const EVENTS: Keyspace = Keyspace::new("events");
-const META: Keyspace = Keyspace::new("journal");
-const HEAD: &[u8] = b"head";
-
-/// The store's folder in the state folder.
+/// The store's folder within the state folder.
 const FOLDER: &str = "journal";
-/// Name of the file beside it that keeps numbers from being given twice.
-const RESERVED: &str = "journal.reserved";
-
-/// Records read from the store at a time while opening.
-const OPEN_PAGE: usize = 512;
-
-/// Most records that one read answers.
+/// Maximum number of records in one page.
 pub const MAX_PAGE: usize = watchkeeper_contract::event::MAX_PAGE as usize;
 
-/// Why the journal can't do what it was asked to.
-#[derive(Debug, thiserror::Error)]
-pub enum JournalError {
-    /// The store refuses or is damaged.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The file that keeps numbers from being given twice can't be written.
-    #[error("{path} can't be written: {source}")]
-    Reservation {
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A record or a specification is not in words that this version knows.
-    #[error("{what} can't be read: {why}")]
-    Unreadable {
-        what: String,
-        /// What is wrong with it.
-        why: String,
-    },
-}
-
-impl From<ReservationError> for JournalError {
-    fn from(error: ReservationError) -> Self {
-        Self::Reservation {
-            path: error.path,
-            source: error.source,
-        }
-    }
-}
-
-/// Where the journal stands.
+/// The range of complete, durable records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Head {
-    /// From this number on nothing is missing.
+    /// Nothing is missing from this number on.
     pub first: EventSeq,
-    /// Last durable number; zero when nothing was ever written.
+    /// Last durable number; zero before the first event.
     pub last: EventSeq,
 }
 
-/// Part of the journal, in rising order.
+/// A page of the journal in rising order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventPage {
     pub events: Vec<StoredEvent>,
-    /// Cursor to go on from: the last number that was looked at, also where its record is damaged.
+    /// Cursor for the next page: the last number read, even if its record is damaged.
     pub next_after: EventSeq,
-    /// Where the journal stood.
+    /// The head when the page was read.
     pub head: Head,
 }
 
-/// Numbers for metrics.
+/// Counters for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalStats {
     /// Events appended since the start.
     pub appended: u64,
     /// Appends that failed since the start.
     pub failed: u64,
-    /// Records that retention dropped since the start.
+    /// Records that retention deleted since the start.
     pub dropped: u64,
     pub records: u64,
-    /// Bytes of the kept records.
+    /// Bytes of the stored records.
     pub bytes: u64,
 }
 
-/// The journal. Shared by reference among threads; appending blocks until the disk has it.
+/// The journal. Shared by reference among threads; appending blocks until the disk has the events.
 #[derive(Debug)]
 pub struct Journal {
     store: Arc<dyn Store>,
     writer: Mutex<Writer>,
     head: watch::Sender<Head>,
     specs: Specs,
-    /// What was open when the last run ended, until [`Journal::ends`] is asked.
-    unended: Mutex<OpenEvents>,
+    /// Events that were open when the last run ended, until [`Journal::close_open_events`].
+    open_events: Mutex<OpenEvents>,
 }
 
 #[derive(Debug)]
 struct Writer {
-    /// Last number given; ahead of the durable one while a sync runs.
+    /// Last number given; ahead of the durable one during a sync.
     last: u64,
     hash: Hash,
     first: u64,
     retention: Retention,
     reservation: Reservation,
     stats: JournalStats,
-    /// Events that tell what opening found lost and are not appended yet.
-    untold: Vec<(EventId, Phase)>,
+    /// Events about losses found at opening that are not appended yet.
+    unreported: Vec<(EventId, Phase)>,
 }
 
 impl Journal {
-    /// Where the journal of the state folder `state` lies.
+    /// The journal's folder in the state folder `state`.
     #[must_use]
     pub fn folder(state: &Path) -> PathBuf {
         state.join(FOLDER)
     }
 
-    /// Opens the journal in the folder `state` and tells what was lost since it was closed.
+    /// Records that end the events that were open when the journal was opened, oldest first; to be
+    /// appended before anything new. Returned once.
     ///
-    /// Blocks for as long as reading every record once takes.
-    ///
-    /// # Errors
-    /// When the folder is in use by another process, can't be written, was written by a newer version, or the disk is full.
-    pub fn open(state: &Path, limits: Limits) -> Result<(Self, Vec<Loss>), JournalError> {
-        let folder = Self::folder(state);
-        let (store, report) =
-            DiskStore::open_noting(&folder, &Options::default(), |store, report| {
-                loss::note(store, &folder, &report.outcome, &report.corrupt)
-            })?;
-        Self::over(Arc::new(store), state, limits, &report.outcome)
-    }
-
-    /// Runs over a store that is open and in which what opening it found is noted. `outcome` is a part of that.
-    ///
-    /// # Errors
-    /// When the store can't be read or holds what a newer version wrote, or the folder `state` can't be read.
-    pub fn over(
-        store: Arc<dyn Store>,
-        state: &Path,
-        limits: Limits,
-        outcome: &OpenOutcome,
-    ) -> Result<(Self, Vec<Loss>), JournalError> {
-        let newer = |what: &str, found: u16| {
-            let newer = NewerFormat::new(&state.join(FOLDER), what, found, record::FORMAT);
-            JournalError::Store(newer.into())
-        };
-        let specs = Specs::new(Arc::clone(&store));
-        if let Some((what, found)) = specs.newer()? {
-            return Err(newer(&what, found));
-        }
-        let reservation = Reservation::open(state, RESERVED)?;
-        let head = match store.get(META, HEAD) {
-            Ok(None) | Err(StoreError::Corrupt { .. }) => None,
-            Ok(Some(bytes)) => Some(HeadV1::decode(&bytes).map_err(|bad| match bad {
-                BadRecord::Newer(found) => newer("the journal's head", found),
-                BadRecord::Damaged(why) => JournalError::Unreadable {
-                    what: "the journal's head".to_owned(),
-                    why,
-                },
-            })?),
-            Err(e) => return Err(e.into()),
-        };
-        let mut retention = Retention::new(limits);
-        let found = scan_index(&*store, &mut retention, &newer)?;
-        let mut writer = Writer {
-            last: head.as_ref().map_or(0, |h| h.last).max(found.last),
-            hash: head.as_ref().map_or(found.hash, |h| h.hash),
-            first: head.as_ref().map_or(1, |h| h.first),
-            retention,
-            reservation,
-            stats: JournalStats::default(),
-            untold: Vec::new(),
-        };
-        let noted = loss::noted(&*store, &Self::folder(state))?;
-        let mut losses = noted.losses();
-
-        // Records that were acknowledged may be gone, and their numbers may be out in the world: go on behind every
-        // number that can ever have been given.
-        let intact = !noted.is_cut()
-            && outcome.is_clean()
-            && (head.is_some() || writer.reservation.end() == 0);
-        if !intact && writer.reservation.end() > writer.last {
-            losses.push(Loss::numbers_skipped(
-                writer.last + 1,
-                writer.reservation.end(),
-            ));
-            writer.last = writer.reservation.end();
-            writer.first = writer.last + 1;
-        }
-        let expected = (writer.last + 1).saturating_sub(writer.first);
-        let present = writer.retention.count_from(writer.first);
-        if present < expected {
-            losses.push(Loss::records_missing(expected - present));
-            writer.first = writer.retention.first_without_hole(writer.last);
-        }
-        let (head, _) = watch::channel(writer.head());
-        let journal = Self {
-            specs,
-            store,
-            writer: Mutex::new(writer),
-            head,
-            unended: Mutex::new(found.unended),
-        };
-        Ok((journal, losses))
-    }
-
-    /// Records that end what was begun and not ended when the journal was opened, oldest first, to be appended before
-    /// anything new. `stamp` says who ends them; its id is not used. What `goes_on` somebody else goes on with, and ends. `clip` says what there is
-    /// of a clip that was being filmed. Given once.
+    /// `stamp` is the time of the end; its id is not used. Events for which `continues` is true
+    /// stay open. `clip` returns the state of a clip that was being written.
     #[must_use]
-    pub fn ends(
+    pub fn close_open_events(
         &self,
         stamp: &Stamp,
-        goes_on: &dyn Fn(EventId) -> bool,
+        continues: &dyn Fn(EventId) -> bool,
         clip: &dyn Fn(&str) -> Option<ClipState>,
     ) -> Vec<Event> {
-        std::mem::take(&mut *self.unended.lock()).ends(stamp, goes_on, clip)
+        std::mem::take(&mut *self.open_events.lock()).into_end_records(stamp, continues, clip)
     }
 
-    /// Appends `events` in this order: gives each its number and hash, and returns them when they are durable.
-    /// Appends of several threads share one sync.
+    /// Appends events in order, and returns them with number and hash when they are durable.
+    /// Appends of several threads share a sync.
     ///
     /// # Errors
-    /// When the store refuses. What was not returned may still be in the journal when only the sync failed.
+    /// When the store refuses. If only the sync failed, the events may still be in the journal.
     pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
         if events.is_empty() {
             return Ok(events);
@@ -291,19 +166,20 @@ impl Journal {
         Ok(events)
     }
 
-    /// Appends the events that tell what opening found lost. When they are appended, here or after this failed, the next opening does not tell it again.
+    /// Appends the events about losses found at opening. Once they are appended, here or later, the
+    /// next opening does not report the losses again.
     ///
     /// # Errors
-    /// As [`Self::append`].
+    /// Those of [`Self::append`].
     pub fn append_losses(&self, events: Vec<Event>) -> Result<Vec<Event>, JournalError> {
-        self.tells(&events);
+        self.set_unreported(&events);
         self.append(events)
     }
 
-    /// Says which events tell what opening found lost.
-    fn tells(&self, events: &[Event]) {
-        let untold = events.iter().map(|event| (event.id, event.phase));
-        self.writer.lock().untold = untold.collect();
+    /// Sets the events that report the losses found at opening.
+    fn set_unreported(&self, events: &[Event]) {
+        let unreported = events.iter().map(|event| (event.id, event.phase));
+        self.writer.lock().unreported = unreported.collect();
     }
 
     fn write(&self, events: &mut [Event]) -> Result<Head, JournalError> {
@@ -334,26 +210,26 @@ impl Journal {
             .iter()
             .max()
             .map_or(writer.first, |seq| writer.first.max(seq + 1));
-        let is_told = |told: &&(EventId, Phase)| {
-            let (id, phase) = told;
+        let is_reported = |reported: &&(EventId, Phase)| {
+            let (id, phase) = reported;
             events
                 .iter()
                 .any(|event| event.id == *id && event.phase == *phase)
         };
-        let told = writer
-            .untold
+        let reported = writer
+            .unreported
             .iter()
-            .filter(is_told)
+            .filter(is_reported)
             .copied()
             .collect::<Vec<_>>();
-        if !told.is_empty() && told.len() == writer.untold.len() {
-            batch = loss::told(batch);
+        if !reported.is_empty() && reported.len() == writer.unreported.len() {
+            batch = loss::remove_note(batch);
         }
         let head = HeadV1 { first, last, hash };
         self.store.write(batch.put(META, HEAD, &head.encode()))?;
 
-        // Only now is it so: a refused batch leaves no trace.
-        writer.untold.retain(|event| !told.contains(event));
+        // State changes only after the write: a refused batch leaves no trace.
+        writer.unreported.retain(|event| !reported.contains(event));
         writer.last = last;
         writer.hash = hash;
         writer.first = first;
@@ -362,7 +238,7 @@ impl Journal {
         Ok(writer.head())
     }
 
-    /// Durable records after `after`, oldest first, at most `limit` (and never more than [`MAX_PAGE`]).
+    /// Durable records after `after`, oldest first, at most `limit` and [`MAX_PAGE`].
     ///
     /// # Errors
     /// When the store can't be read.
@@ -389,7 +265,7 @@ impl Journal {
             }
         }
         for entry in stored.entries {
-            // Written but not yet durable: not to be spoken of.
+            // Written but not durable yet, so not visible.
             let Some(seq) = log_seq(&entry.key).filter(|seq| *seq <= head.last.0) else {
                 continue;
             };
@@ -402,11 +278,11 @@ impl Journal {
         Ok(page)
     }
 
-    /// Checks the hash chain of at most `limit` records (and never more than [`MAX_PAGE`]) after `after`, from [`Head::first`] on: what is older is
-    /// kept with gaps.
+    /// Checks the hash chain of at most `limit` records after `after`, from [`Head::first`] on;
+    /// older records have gaps.
     ///
     /// # Errors
-    /// When the store can't be read. A chain that does not hold is an answer.
+    /// When the store can't be read. A broken chain is a result, not an error.
     pub fn verify_after(&self, after: EventSeq, limit: usize) -> Result<ChainReport, JournalError> {
         let after = after.0.max(self.head().first.0.saturating_sub(1));
         let before = match after.checked_sub(1) {
@@ -418,7 +294,7 @@ impl Journal {
             }
         };
         let page = self.read_after(EventSeq(after), limit)?;
-        // Retention may have dropped the beginning meanwhile, which is no hole.
+        // Retention may have deleted the beginning meanwhile, which is no gap.
         let first = self.head().first.0;
         let begin = page.events.first().map(|event| event.seq.0);
         let before =
@@ -437,26 +313,26 @@ impl Journal {
         })
     }
 
-    /// Where the journal stands.
+    /// The current head.
     #[must_use]
     pub fn head(&self) -> Head {
         *self.head.borrow()
     }
 
-    /// Tells of every advance of the durable head. A slow subscriber sees only the latest and reads what it missed with
-    /// [`Journal::read_after`]: nothing is queued for it, so nothing can be dropped.
+    /// Notifies of every advance of the durable head. A slow subscriber sees only the latest and
+    /// reads the records with [`Journal::read_after`]; nothing is queued for it.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Head> {
         self.head.subscribe()
     }
 
-    /// Sources and pipelines as deployed.
+    /// Stored sources and pipelines.
     #[must_use]
     pub fn specs(&self) -> &Specs {
         &self.specs
     }
 
-    /// Numbers for metrics.
+    /// Counters for metrics.
     #[must_use]
     pub fn stats(&self) -> JournalStats {
         let writer = self.writer.lock();
@@ -467,7 +343,7 @@ impl Journal {
         }
     }
 
-    /// Finds out whether events can still be stored, so that a disk that failed is known before the next event; to be
+    /// Checks whether events can be stored, so that a failed disk is known before the next event;
     /// called every few seconds.
     ///
     /// # Errors
@@ -476,16 +352,16 @@ impl Journal {
         Ok(self.store.check()?)
     }
 
-    /// Why nothing can be stored until the store is opened again, if that is so.
+    /// Why nothing can be stored until the store is opened again, if so.
     #[must_use]
     pub fn broken(&self) -> Option<String> {
         self.store.poison()
     }
 
-    /// Bytes that the store's files take.
+    /// Size of the store's files.
     ///
     /// # Errors
-    /// When the files can't be looked at.
+    /// When the files can't be read.
     pub fn size_on_disk(&self) -> Result<u64, JournalError> {
         Ok(self.store.size_on_disk()?)
     }
@@ -498,54 +374,6 @@ impl Writer {
             last: EventSeq(self.last),
         }
     }
-}
-
-/// What the records say.
-#[derive(Debug)]
-struct Found {
-    /// Number of the last one.
-    last: u64,
-    hash: Hash,
-    unended: OpenEvents,
-}
-
-/// Reads every record once: sizes and severities for retention, the end of the chain, and what was left open.
-fn scan_index(
-    store: &dyn Store,
-    retention: &mut Retention,
-    newer: &dyn Fn(&str, u16) -> JournalError,
-) -> Result<Found, JournalError> {
-    let mut found = Found {
-        last: 0,
-        hash: Hash::ZERO,
-        unended: OpenEvents::default(),
-    };
-    for page in pages(store, EVENTS, OPEN_PAGE) {
-        let page = page?;
-        for entry in &page.entries {
-            if let Some(seq) = log_seq(&entry.key) {
-                match StoredEvent::decode(EventSeq(seq), &entry.value) {
-                    Ok(event) => {
-                        found.last = seq;
-                        found.hash = event.hash();
-                        found.unended.see(event);
-                    }
-                    Err(BadRecord::Newer(format)) => {
-                        return Err(newer(&format!("event {seq}"), format));
-                    }
-                    // Told by number where it is read.
-                    Err(BadRecord::Damaged(_)) => {}
-                }
-                let item = Item {
-                    seq,
-                    bytes: entry.value.len() as u64,
-                    critical: record::stored_as_critical(&entry.value),
-                };
-                retention.apply(vec![item], &[]);
-            }
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
-//! What was open when the runtime died: every event that began ends, and every clip that was being filmed is told of, also when nobody was left to do it.
+//! Events that were open when the runtime stopped unexpectedly.
 //!
-//! A camera that is lost while the runtime is killed has a `new` and nobody who remembers it; whoever follows the journal would raise its alarm for
-//! ever. Invariant: after [`Journal::ends`](super::Journal::ends) was appended, every event that the journal still holds the beginning of has its end, except what
-//! another part of the runtime says that it goes on with: the guard against crash loops, whose holds last over restarts.
+//! After a crash nothing else would end them, and subscribers would keep their alarms.
+//!
+//! - After the records of [`close_open_events`](super::Journal::close_open_events), every event in
+//!   the journal has its end, except those that another part continues: the holds of the crash-loop
+//!   guard.
 
 use std::collections::BTreeMap;
 
@@ -10,63 +12,65 @@ use serde::Deserialize;
 use watchkeeper_contract::event::{Clip, ClipState, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 
-use super::{Stamp, StoredEvent};
+use super::loss::Stamp;
+use super::record::StoredEvent;
 
-/// Most open events that are looked after; there are never nearly as many.
-const MOST: usize = 10_000;
+/// Maximum number of open events; far above what occurs.
+const MAX_OPEN: usize = 10_000;
 
-/// What is said of a clip whose file was not complete.
-const HALF: &str = "the runtime ended without a word while it was filmed";
+/// The state of a clip whose file was not complete.
+const CLIP_INTERRUPTED: &str = "the runtime stopped unexpectedly while the clip was written";
 
-/// As much of a record as tells whether it is the end.
+/// The fields of a record that show whether it ends an event.
 #[derive(Deserialize)]
-struct Life {
+struct RecordPhase {
     id: EventId,
     phase: Phase,
     clip: Option<Clip>,
 }
 
-/// What began and has not ended yet, of the records seen so far.
+/// Events without an end among the records seen so far.
 #[derive(Debug, Default)]
 pub(super) struct OpenEvents {
-    /// The last record of each.
+    /// Last record of each open event.
     open: BTreeMap<EventId, StoredEvent>,
-    /// The first record of each whose clip was being filmed.
-    filming: BTreeMap<EventId, StoredEvent>,
+    /// First record of each event whose clip was being written.
+    active_clips: BTreeMap<EventId, StoredEvent>,
 }
 
 impl OpenEvents {
-    /// Looks at the next record of the journal.
-    pub(super) fn see(&mut self, stored: StoredEvent) {
-        let Ok(life) = serde_json::from_str::<Life>(stored.canonical()) else {
+    /// Adds the next record of the journal.
+    pub(super) fn add(&mut self, stored: StoredEvent) {
+        let Ok(record) = serde_json::from_str::<RecordPhase>(stored.canonical()) else {
             return;
         };
-        let is_filming = life.clip.is_some_and(|c| c.state == ClipState::Filming);
-        if is_filming && self.filming.len() < MOST {
-            self.filming.insert(life.id, stored.clone());
+        let has_active_clip = record.clip.is_some_and(|c| c.state == ClipState::Filming);
+        if has_active_clip && self.active_clips.len() < MAX_OPEN {
+            self.active_clips.insert(record.id, stored.clone());
         }
-        match life.phase {
-            Phase::Clip => drop(self.filming.remove(&life.id)),
-            Phase::End => drop(self.open.remove(&life.id)),
-            Phase::New | Phase::Update if self.open.len() < MOST => {
-                self.open.insert(life.id, stored);
+        match record.phase {
+            Phase::Clip => drop(self.active_clips.remove(&record.id)),
+            Phase::End => drop(self.open.remove(&record.id)),
+            Phase::New | Phase::Update if self.open.len() < MAX_OPEN => {
+                self.open.insert(record.id, stored);
             }
             Phase::New | Phase::Update => {}
         }
     }
 
-    /// Records that end what is open, oldest first, but for what `goes_on`; then those about clips, of which `clip` says what there is.
-    pub(super) fn ends(
+    /// Records that end the open events, oldest first, except those that continue; then records of
+    /// clips, whose state `clip` returns.
+    pub(super) fn into_end_records(
         self,
         stamp: &Stamp,
-        goes_on: &dyn Fn(EventId) -> bool,
+        continues: &dyn Fn(EventId) -> bool,
         clip: &dyn Fn(&str) -> Option<ClipState>,
     ) -> Vec<Event> {
         let open = in_order(self.open).into_iter();
-        let open = open.filter(|event| !goes_on(event.id));
-        let filming = in_order(self.filming).into_iter();
+        let open = open.filter(|event| !continues(event.id));
+        let active_clips = in_order(self.active_clips).into_iter();
         open.map(|event| end(event, stamp))
-            .chain(filming.map(|event| end_of_clip(event, stamp, clip)))
+            .chain(active_clips.map(|event| end_of_clip(event, stamp, clip)))
             .collect()
     }
 }
@@ -82,8 +86,8 @@ fn end_of_clip(event: Event, stamp: &Stamp, found: &dyn Fn(&str) -> Option<ClipS
     let mut event = stamped(event, stamp);
     event.phase = Phase::Clip;
     if let Some(clip) = &mut event.clip {
-        // It may have been complete, and only the word of it missing.
-        let message = HALF.to_owned();
+        // The clip may be complete, and only its record missing.
+        let message = CLIP_INTERRUPTED.to_owned();
         clip.state = found(&clip.id).unwrap_or(ClipState::Lost { message });
     }
     event
@@ -93,12 +97,12 @@ fn end(event: Event, stamp: &Stamp) -> Event {
     let mut event = stamped(event, stamp);
     event.phase = Phase::End;
     event.clip = None;
-    "the runtime ended without a word while this was open; when it was over is not known"
+    "the runtime stopped unexpectedly while this event was open; its real end is unknown"
         .clone_into(&mut event.decision.reason);
     event
 }
 
-/// A record of the same event, written now.
+/// A record of the same event with the time of `stamp`.
 fn stamped(mut event: Event, stamp: &Stamp) -> Event {
     event.seq = EventSeq(0);
     event.boot_id.clone_from(&stamp.boot_id);

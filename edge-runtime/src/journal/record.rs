@@ -1,8 +1,8 @@
-//! What the journal stores, apart from the live types.
+//! The records of the journal on disk.
 //!
-//! An event, format 1: format (2 bytes, big-endian), severity (1 byte, 2 = critical), hash (32 bytes), then the event
-//! as canonical JSON without its hash. The text is stored and served as it was hashed, so that no number is ever
-//! printed a second time in another way.
+//! An event, format 1: format (2 bytes, big-endian), severity (1 byte, 2 = critical), hash (32
+//! bytes), then the event as canonical JSON without its hash. This text is stored and served as it
+//! was hashed, so that a number is never printed in two ways.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::event::Event;
@@ -10,8 +10,8 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_store::BadRecord;
 
-use super::JournalError;
 use super::chain::{self, Hash};
+use super::error::JournalError;
 
 /// Version of events and of the head that this build reads and writes.
 pub(super) const FORMAT: u16 = 1;
@@ -30,7 +30,7 @@ impl StoredEvent {
     pub(crate) fn decode(seq: EventSeq, bytes: &[u8]) -> Result<Self, BadRecord> {
         let damaged = |why: String| BadRecord::Damaged(why);
         let Some((format, rest)) = bytes.split_first_chunk::<2>() else {
-            return Err(damaged("it has no format".to_owned()));
+            return Err(damaged("the record has no format".to_owned()));
         };
         check_format(u16::from_be_bytes(*format))?;
         let Some((hash, json)) = rest.get(1..).and_then(<[u8]>::split_first_chunk::<32>) else {
@@ -39,7 +39,7 @@ impl StoredEvent {
         };
         let canonical = std::str::from_utf8(json).map_err(|e| damaged(e.to_string()))?;
         if !canonical.ends_with('}') {
-            return Err(damaged("it is not a JSON object".to_owned()));
+            return Err(damaged("the record is not a JSON object".to_owned()));
         }
         Ok(Self {
             seq,
@@ -59,17 +59,17 @@ impl StoredEvent {
         self.hash
     }
 
-    /// The event as JSON, hash included: the canonical text with the field `hash` put at its end.
+    /// The event as JSON: the canonical text with the field `hash` appended.
     #[must_use]
     pub fn json(&self) -> String {
         let body = self.canonical.strip_suffix('}').unwrap_or(&self.canonical);
         format!("{body},\"hash\":\"{}\"}}", self.hash)
     }
 
-    /// The event.
+    /// Parses the event.
     ///
     /// # Errors
-    /// When it was written in words that this version does not know.
+    /// When it has values that this version does not know.
     pub fn event(&self) -> Result<Event, JournalError> {
         serde_json::from_str(&self.json()).map_err(|e| JournalError::Unreadable {
             what: format!("event {}", self.seq),
@@ -84,7 +84,7 @@ struct FormatOnly {
     format: u16,
 }
 
-/// Looks at the field `format` of a record that is JSON, before anything else of it is read.
+/// Checks the field `format` of a JSON record before anything else is read.
 pub(super) fn check_json_format(bytes: &[u8]) -> Result<(), BadRecord> {
     let found: FormatOnly =
         serde_json::from_slice(bytes).map_err(|e| BadRecord::Damaged(e.to_string()))?;
@@ -99,7 +99,7 @@ fn check_format(found: u16) -> Result<(), BadRecord> {
     }
 }
 
-/// Stored form of `event` after the record with hash `previous`, and its own hash.
+/// The stored form of `event` after the record with hash `previous`, and its own hash.
 pub(crate) fn encode(event: &Event, previous: &Hash) -> (Vec<u8>, Hash) {
     let mut value = serde_json::to_value(event)
         .expect("an event is a struct with text keys, which always has a JSON form");
@@ -125,12 +125,12 @@ pub(super) fn is_critical(event: &Event) -> bool {
     event.severity == Severity::Critical
 }
 
-/// The same of a stored record.
+/// Like [`is_critical`], for a stored record.
 pub(super) fn stored_as_critical(bytes: &[u8]) -> bool {
     bytes.get(2) == Some(&CRITICAL)
 }
 
-/// Where the journal stood with the last batch, format 1 as JSON.
+/// The head as of the last batch, format 1 as JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeadV1 {
     pub(super) first: u64,

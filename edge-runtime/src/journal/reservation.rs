@@ -1,8 +1,9 @@
-//! Numbers that may have been given, known outside of what they are given to.
+//! Numbers that may have been given, recorded outside the store.
 //!
-//! A small file says up to which number events (or effects) may exist. It is moved ahead by [`BLOCK`] and synced
-//! *before* a number of the new block is given. When the store comes back without its newest records (damage, or set
-//! aside), numbering goes on behind the reservation: a subscriber that already saw event 500 never sees another 500.
+//! - A small file names the highest number that events (or effects) may have. It is raised by
+//!   [`BLOCK`] and synced before a number of the new block is given.
+//! - When the store comes back without its newest records, numbering continues after the
+//!   reservation: a subscriber that saw event 500 never sees another 500.
 
 use std::fs;
 use std::io;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use watchkeeper_store::durable::replace;
 
-/// Numbers reserved at a time: one small synced file a block.
+/// Numbers reserved at a time, one small synced write per block.
 const BLOCK: u64 = 1024;
 
 #[derive(Debug)]
@@ -20,21 +21,21 @@ pub(crate) struct Reservation {
     end: u64,
 }
 
-/// Why no number can be reserved.
+/// No number can be reserved.
 #[derive(Debug)]
 pub(crate) struct ReservationError {
     pub(crate) path: PathBuf,
-    /// What the system said.
+    /// The error of the operating system.
     pub(crate) source: io::Error,
 }
 
 impl Reservation {
-    /// Reads the file of this name in `folder`. None, or one that makes no sense, reserves nothing.
+    /// Reads the file `name` in `folder`. A missing or unreadable file reserves nothing.
     pub(crate) fn open(folder: &Path, name: &'static str) -> Result<Self, ReservationError> {
         let path = folder.join(name);
         let end = match fs::read_to_string(&path) {
             Ok(text) => text.trim().parse().unwrap_or_else(|_| {
-                tracing::error!(path = %path.display(), "not a number; numbering rests on what is there");
+                tracing::error!(path = %path.display(), "the file contains no number; numbering continues after the stored records");
                 0
             }),
             Err(e) if e.kind() == io::ErrorKind::NotFound => 0,
@@ -52,7 +53,6 @@ impl Reservation {
         self.end
     }
 
-    /// Makes sure that `number` is reserved.
     pub(crate) fn cover(&mut self, number: u64) -> Result<(), ReservationError> {
         if number <= self.end {
             return Ok(());
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_reserved_on_disk_before_it_may_be_given() {
+    fn number_is_reserved_on_disk_before_it_is_given() {
         let dir = tempfile::tempdir().unwrap();
         let mut reservation = Reservation::open(dir.path(), "a").unwrap();
         assert_eq!(reservation.end(), 0);

@@ -1,19 +1,18 @@
-//! Which records have to go.
+//! Chooses the records to delete.
 //!
-//! Oldest first, within two bounds (records and bytes). Critical records outlive lesser ones: they go only when there
-//! is nothing else left, or when they alone fill half of a bound – so a flood of them can't push out all the rest
-//! for ever.
-//!
-//! Pure: knows numbers and sizes, touches nothing.
+//! - Oldest first, within limits of records and bytes.
+//! - Critical records outlive others: they are deleted only when nothing else is left, or when they
+//!   fill half of a limit, so that a flood of them does not displace everything else.
+//! - No I/O: knows only numbers and sizes.
 
 use std::collections::VecDeque;
 
-/// Bounds of the journal.
+/// Limits of the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most records kept.
+    /// Maximum number of records.
     pub max_events: u64,
-    /// Most bytes of records kept.
+    /// Maximum bytes of records.
     pub max_bytes: u64,
 }
 
@@ -27,7 +26,7 @@ impl Default for Limits {
     }
 }
 
-/// What is known of a record.
+/// Number, size and severity of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) seq: u64,
@@ -61,7 +60,7 @@ impl Lane {
     }
 }
 
-/// Index of everything that is kept.
+/// The index of all stored records.
 #[derive(Debug)]
 pub(super) struct Retention {
     limits: Limits,
@@ -86,12 +85,12 @@ impl Retention {
         self.normal.bytes + self.critical.bytes
     }
 
-    /// Records with numbers from `first` on.
+    /// Number of records from `first` on.
     pub(super) fn count_from(&self, first: u64) -> u64 {
         self.normal.count_from(first) + self.critical.count_from(first)
     }
 
-    /// Smallest number from which to `last` nothing is missing; `last + 1` when `last` itself is.
+    /// Smallest number from which nothing is missing to `last`; `last + 1` when `last` is missing.
     pub(super) fn first_without_hole(&self, last: u64) -> u64 {
         let mut first = last + 1;
         while first > 1 && (self.normal.contains(first - 1) || self.critical.contains(first - 1)) {
@@ -100,7 +99,7 @@ impl Retention {
         first
     }
 
-    /// Numbers to drop when `coming` is added. Never names one of `coming`.
+    /// Numbers to delete when `coming` is added; never one of `coming`.
     pub(super) fn plan(&self, coming: &[Item]) -> Vec<u64> {
         let sum = |critical: bool| {
             coming
@@ -146,7 +145,7 @@ impl Retention {
         drop
     }
 
-    /// Takes in `items` (rising, behind everything that is there) and forgets what [`Retention::plan`] named.
+    /// Adds `items` (rising, after all others) and removes the numbers in `drop`.
     pub(super) fn apply(&mut self, items: Vec<Item>, drop: &[u64]) {
         for item in &items {
             if item.critical {
@@ -208,19 +207,19 @@ mod tests {
     };
 
     #[test]
-    fn the_oldest_go_first() {
+    fn oldest_records_are_deleted_first() {
         let items: Vec<_> = (1..=13).map(|n| item(n, 1, false)).collect();
         assert_eq!(kept(&run(TEN, &items)), (4..=13).collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_critical_record_outlives_lesser_ones() {
+    fn critical_record_outlives_others() {
         let items: Vec<_> = (1..=30).map(|n| item(n, 1, n == 2)).collect();
         assert!(kept(&run(TEN, &items)).contains(&2));
     }
 
     #[test]
-    fn a_flood_of_critical_records_leaves_room_for_the_rest() {
+    fn flood_of_critical_records_leaves_space_for_others() {
         let items: Vec<_> = (1..=40).map(|n| item(n, 1, n % 4 != 0)).collect();
         let retention = run(TEN, &items);
         assert_eq!(retention.critical.count(), 5);
@@ -229,7 +228,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bounds_hold_and_the_newest_is_always_kept(
+        fn limits_hold_and_the_newest_record_stays(
             sizes in proptest::collection::vec((1..100_u64, any::<bool>()), 1..80),
             max_events in 1..20_u64,
             max_bytes in 100..1000_u64,

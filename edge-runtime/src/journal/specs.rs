@@ -1,9 +1,12 @@
-//! Sources and pipelines as deployed, so that they run again after a restart, and the last words said about what the file names.
+//! Stored sources and pipelines, and the last intents of users about what the configuration file
+//! names.
 //!
-//! Invariants: what belongs together is written in one batch; a record that can't be read is listed and left where it is, never taken for none; which of
-//! them hold is not decided here. Format 1 of both is JSON. The records are types of their own: what a person may write can grow without making the
-//! disk unreadable. Workflow, rules and detect mode are kept in the words of the HTTP API v1, which keep their meaning
-//! within that version. A source's address is stored with its credential; the state folder is for this user only.
+//! - What belongs together is written in one batch.
+//! - An unreadable record is listed and stays on disk.
+//! - Not decided here: which of them apply.
+//! - Format 1 is JSON, with types of its own, so that the API can grow without making the disk
+//!   unreadable. Workflow, rules and detect mode have the format of the HTTP API v1.
+//! - A source is stored with its credentials; the state folder is private to this user.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +22,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_store::{BadRecord, Batch, Keyspace, Store};
 
-use super::JournalError;
+use super::error::JournalError;
 use super::record::{FORMAT, check_json_format};
 
 const SOURCES: Keyspace = Keyspace::new("sources");
@@ -33,61 +36,57 @@ pub struct Specs {
     store: Arc<dyn Store>,
 }
 
-/// Everything of one sort, as read at start.
+/// All stored entries of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded<T> {
-    /// What can be read, by name.
+    /// Readable entries, by name.
     pub entries: Vec<T>,
-    /// What can't be read. It stays on disk.
+    /// Unreadable entries, which stay on disk.
     pub unreadable: Vec<Unreadable>,
 }
 
 /// A specification as it was deployed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredSpec<S> {
-    /// What was deployed.
     pub spec: S,
-    /// Fingerprint of the section of the configuration file in whose place it was deployed, where there was one: the deployment
-    /// holds for as long as the file says the same.
+    /// Fingerprint of the section of the configuration file that it overrides. The override holds
+    /// until the section is edited.
     pub over: Option<String>,
 }
 
-/// What a person last wanted of something that the configuration file names.
+/// What a user last wanted of something that the configuration file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserIntent {
-    /// It shall run, although the file creates it paused.
+    /// Run it, although the file declares it paused.
     Run,
-    /// It shall pause.
     Pause,
-    /// It shall be gone.
     Stop,
 }
 
-/// A [`UserIntent`] and what it was said about: it holds for as long as the file says the same.
+/// A user's intent about one section; it holds until the section is edited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LastIntent<I> {
     /// Name of the pipeline or source.
     pub id: I,
-    /// Fingerprint of what the file said.
+    /// Fingerprint of the section.
     pub fingerprint: String,
-    /// What is wanted.
     pub intent: UserIntent,
-    /// When it was said: Unix milliseconds, UTC.
+    /// Time of the intent in Unix milliseconds.
     pub at_ms: i64,
 }
 
-/// A stored specification that this version can't read.
+/// A stored entry that this version can't read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
     pub name: String,
-    /// Why, as a phrase.
+    /// The reason, as a phrase.
     pub why: String,
 }
 
-/// A sort of specification that is stored: sources and pipelines.
+/// A kind of specification: sources or pipelines.
 pub trait Kind: Clone + Serialize + private::Stored {
-    /// What names it.
+    /// The type of its name.
     type Id: Clone + Ord + fmt::Display + FromStr<Err: fmt::Display>;
 
     fn id(&self) -> &Self::Id;
@@ -112,14 +111,14 @@ impl Kind for PipelineSpec {
 mod private {
     use super::{Keyspace, StoredSpec};
 
-    /// How a sort of specification lies on disk.
+    /// The form of a kind of specification on disk.
     pub trait Stored: Sized {
         const SPECS: Keyspace;
         const INTENTS: Keyspace;
 
         fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>>;
 
-        /// The specification in `bytes`, whose format was looked at.
+        /// Decodes the specification in `bytes`, whose format was checked.
         fn decode(bytes: &[u8], name: &str) -> Result<StoredSpec<Self>, String>;
     }
 }
@@ -131,7 +130,7 @@ impl Specs {
         Self { store }
     }
 
-    /// The first specification that a newer version wrote: what it is, and its format.
+    /// The first entry of a newer version: its name and format.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -148,11 +147,11 @@ impl Specs {
         Ok(None)
     }
 
-    /// Stores a specification in place of the one of its name, and forgets what was said about that one; both or nothing, durable on
-    /// return. `over` is the fingerprint of the section of the configuration file that it takes the place of.
+    /// Stores a specification and removes the intent about its name, in one durable write. `over`
+    /// is the fingerprint of the section that it overrides.
     ///
     /// # Errors
-    /// When the store refuses; nothing was changed then.
+    /// When the store refuses; nothing has changed then.
     pub fn put<S: Kind>(&self, spec: &S, over: Option<&str>) -> Result<(), JournalError> {
         let name = spec.id().to_string();
         let record = spec.encode(over).map_err(|e| unwritable::<S>(&name, &e))?;
@@ -162,10 +161,11 @@ impl Specs {
         Ok(self.store.commit(batch)?)
     }
 
-    /// Forgets a specification, and keeps `word` about the section that names the same; both or nothing, durable on return.
+    /// Removes a specification and stores an intent about the section of its name, in one durable
+    /// write.
     ///
     /// # Errors
-    /// When the store refuses; nothing was changed then.
+    /// When the store refuses; nothing has changed then.
     pub fn delete<S: Kind>(
         &self,
         id: &S::Id,
@@ -180,15 +180,15 @@ impl Specs {
         Ok(self.store.commit(batch)?)
     }
 
-    /// Every stored specification of a sort, by name.
+    /// All stored specifications of a kind, by name.
     ///
     /// # Errors
-    /// When the store can't be read. A single unreadable one is listed, not an error.
+    /// When the store can't be read. An unreadable entry is listed.
     pub fn all<S: Kind>(&self) -> Result<Loaded<StoredSpec<S>>, JournalError> {
         self.load(S::SPECS, S::decode)
     }
 
-    /// Stores a person's word about something that the file names; durable on return.
+    /// Stores a user's intent; durable on return.
     ///
     /// # Errors
     /// When the store refuses.
@@ -200,10 +200,10 @@ impl Specs {
             .commit(Batch::new().put(S::INTENTS, name.as_bytes(), &record))?)
     }
 
-    /// Stores specifications and words in the place of those of their names, and forgets nothing; all or nothing, durable on return.
+    /// Replaces specifications and intents in one durable write.
     ///
     /// # Errors
-    /// When the store refuses; nothing was changed then.
+    /// When the store refuses; nothing has changed then.
     pub fn renew<S: Kind>(
         &self,
         specs: &[StoredSpec<S>],
@@ -223,7 +223,7 @@ impl Specs {
         Ok(self.store.commit(batch)?)
     }
 
-    /// Forgets specifications and words that no longer hold; durable on return.
+    /// Removes outdated specifications and intents; durable on return.
     ///
     /// # Errors
     /// When the store refuses.
@@ -238,7 +238,7 @@ impl Specs {
         Ok(self.store.commit(batch)?)
     }
 
-    /// Every person's word about a sort, by name.
+    /// All intents about a kind, by name.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -301,7 +301,7 @@ fn unwritable<S: Kind>(name: &str, error: &serde_json::Error) -> JournalError {
     }
 }
 
-/// A source on disk. The name is the key.
+/// A source on disk. Its name is the key.
 #[derive(Debug, Serialize, Deserialize)]
 struct SourceV1 {
     format: u16,
@@ -309,16 +309,16 @@ struct SourceV1 {
     pace: Value,
     max_fps: Option<f64>,
     rtsp_transport: Value,
-    /// Younger than the format: what was written without it was verified.
+    /// Newer than the format; missing means verified.
     #[serde(default = "verified")]
     tls_verify: bool,
-    /// Younger than the format: what was written without it says nothing.
+    /// Newer than the format; missing means unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stall_s: Option<f64>,
-    /// Younger than the format: what was written without it has none.
+    /// Newer than the format; missing means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<DisplayName>,
-    /// Fingerprint of the section that it takes the place of.
+    /// Fingerprint of the section that it overrides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     over: Option<String>,
 }
@@ -332,7 +332,7 @@ impl Stored for SourceSpec {
     const INTENTS: Keyspace = SOURCE_INTENTS;
 
     fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
-        // Named one by one, so that a new field of the live type has to be thought of here.
+        // All fields by name, so that a new one must be handled here.
         let Self {
             id: _,
             name,
@@ -362,9 +362,9 @@ impl Stored for SourceSpec {
             id: SourceId::new(name).map_err(|e| e.to_string())?,
             name: record.name,
             uri: record.uri,
-            pace: parse_word("pace", record.pace)?,
+            pace: parse_field("pace", record.pace)?,
             max_fps: record.max_fps,
-            rtsp_transport: parse_word("rtsp_transport", record.rtsp_transport)?,
+            rtsp_transport: parse_field("rtsp_transport", record.rtsp_transport)?,
             tls_verify: record.tls_verify,
             stall_s: record.stall_s,
         };
@@ -373,7 +373,7 @@ impl Stored for SourceSpec {
     }
 }
 
-/// A person's word on disk. The name is the key.
+/// A user's intent on disk. Its name is the key.
 #[derive(Debug, Serialize, Deserialize)]
 struct IntentV1 {
     format: u16,
@@ -383,7 +383,7 @@ struct IntentV1 {
     at_ms: i64,
 }
 
-/// A pipeline on disk. The name is the key.
+/// A pipeline on disk. Its name is the key.
 #[derive(Debug, Serialize, Deserialize)]
 struct PipelineV1 {
     format: u16,
@@ -398,10 +398,10 @@ struct PipelineV1 {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stop_after_s: Option<f64>,
     paused: bool,
-    /// Younger than the format: what was written without it has none.
+    /// Newer than the format; missing means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<DisplayName>,
-    /// Fingerprint of the section that it takes the place of.
+    /// Fingerprint of the section that it overrides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     over: Option<String>,
 }
@@ -451,8 +451,8 @@ impl Stored for PipelineSpec {
             workflow: record.workflow,
             parameters: record.parameters,
             model: record.model,
-            rules: parse_word("rules", record.rules)?,
-            detect: parse_word("detect", record.detect)?,
+            rules: parse_field("rules", record.rules)?,
+            detect: parse_field("detect", record.detect)?,
             record: record.record,
             show: record.show,
             stop_after_s: record.stop_after_s,
@@ -463,7 +463,7 @@ impl Stored for PipelineSpec {
     }
 }
 
-fn parse_word<T: DeserializeOwned>(field: &str, value: Value) -> Result<T, String> {
+fn parse_field<T: DeserializeOwned>(field: &str, value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|e| format!("{field}: {e}"))
 }
 
@@ -492,11 +492,15 @@ mod tests {
     }
 
     fn bare<S>(loaded: Loaded<StoredSpec<S>>) -> Vec<S> {
-        loaded.entries.into_iter().map(|kept| kept.spec).collect()
+        loaded
+            .entries
+            .into_iter()
+            .map(|stored| stored.spec)
+            .collect()
     }
 
     #[test]
-    fn what_was_deployed_is_there_after_a_power_cut_and_what_was_deleted_is_not() {
+    fn deployments_and_deletions_survive_a_power_cut() {
         let store = Arc::new(MemoryStore::new());
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         let mut other = source();
@@ -515,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn a_persons_word_is_there_after_a_power_cut_until_something_is_deployed() {
+    fn intent_survives_a_power_cut_until_a_deployment() {
         let store = Arc::new(MemoryStore::new());
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         let intent = LastIntent {
@@ -538,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_can_not_be_stored_changes_nothing() {
+    fn change_that_can_not_be_stored_changes_nothing() {
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         specs.put(&pipeline(), Some("ab")).unwrap();
@@ -548,7 +552,7 @@ mod tests {
             intent: UserIntent::Stop,
             at_ms: 7,
         };
-        // The first write passes and the next one does not: what is stored in two writes would be half done.
+        // The first write passes and the next fails: two writes would be half done.
         for writes in 1..3 {
             store.writes.blow_at(writes);
             let refused = specs.delete::<PipelineSpec>(&intent.id, Some(&intent));
@@ -563,7 +567,7 @@ mod tests {
     }
 
     #[test]
-    fn what_format_1_wrote_is_read_for_ever() {
+    fn format_1_is_readable() {
         let store = MemoryStore::new();
         let batch = Batch::new()
             .put(
@@ -581,7 +585,7 @@ mod tests {
             );
         store.commit(batch).unwrap();
         let specs = Specs::new(Arc::new(store));
-        // Younger than the format.
+        // Newer than the format.
         let (mut source, mut pipeline) = (source(), pipeline());
         (source.name, pipeline.name) = (None, None);
         assert_eq!(bare::<SourceSpec>(specs.all().unwrap()), [source]);
@@ -589,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn one_unreadable_specification_is_named_and_the_rest_is_loaded() {
+    fn unreadable_entry_is_named_and_others_load() {
         let store = Arc::new(MemoryStore::new());
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         specs.put(&source(), None).unwrap();

@@ -1,4 +1,4 @@
-//! The journal's promises, on a store that can fail and lose power, and on the real one.
+//! The guarantees of the journal, on a store that fails and loses power, and on the real one.
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use std::collections::BTreeMap;
@@ -9,8 +9,9 @@ use watchkeeper_contract::event::{Clip, Decision, EVENT_SCHEMA, EventBody, Phase
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_store::{FaultyStore, MemoryStore};
+use watchkeeper_store::{FaultyStore, Keyspace, MemoryStore, OpenOutcome};
 
+use super::opening::OPEN_PAGE;
 use super::*;
 
 fn event(severity: Severity) -> Event {
@@ -35,7 +36,7 @@ fn event(severity: Severity) -> Event {
         },
         decision: Decision {
             verdict: Verdict::Record,
-            // Numbers that a careless reader prints in another way than they were written.
+            // A number that is easily printed differently from how it was written.
             confidence: 0.1 + 0.2,
             reason: "because".to_owned(),
             asks: None,
@@ -51,8 +52,8 @@ fn infos(n: usize) -> Vec<Event> {
     (0..n).map(|_| event(Severity::Info)).collect()
 }
 
-fn over(store: Arc<dyn Store>, state: &Path, limits: Limits) -> Journal {
-    let (journal, losses) = Journal::over(store, state, limits, &OpenOutcome::Clean).unwrap();
+fn journal_over(store: Arc<dyn Store>, state: &Path, limits: Limits) -> Journal {
+    let (journal, losses) = Journal::with_store(store, state, limits, &OpenOutcome::Clean).unwrap();
     assert_eq!(losses, []);
     journal
 }
@@ -75,7 +76,7 @@ fn everything(journal: &Journal) -> Vec<StoredEvent> {
 }
 
 #[test]
-fn numbers_and_chain_go_on_over_a_restart() {
+fn numbers_and_chain_continue_over_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     for round in 0..3 {
         let (journal, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
@@ -90,9 +91,9 @@ fn numbers_and_chain_go_on_over_a_restart() {
 }
 
 #[test]
-fn a_changed_a_removed_and_a_swapped_record_break_the_chain() {
+fn changed_removed_or_swapped_record_breaks_the_chain() {
     let dir = tempfile::tempdir().unwrap();
-    let journal = over(Arc::new(MemoryStore::new()), dir.path(), Limits::default());
+    let journal = journal_over(Arc::new(MemoryStore::new()), dir.path(), Limits::default());
     journal.append(infos(5)).unwrap();
     let sound = everything(&journal);
     verify(Some(Hash::ZERO), &sound).unwrap();
@@ -112,9 +113,9 @@ fn a_changed_a_removed_and_a_swapped_record_break_the_chain() {
 }
 
 #[test]
-fn the_served_text_is_the_hashed_text_with_the_hash_at_its_end() {
+fn served_text_is_the_hashed_text_plus_the_hash() {
     let dir = tempfile::tempdir().unwrap();
-    let journal = over(Arc::new(MemoryStore::new()), dir.path(), Limits::default());
+    let journal = journal_over(Arc::new(MemoryStore::new()), dir.path(), Limits::default());
     let appended = journal.append(infos(1)).unwrap();
     let stored = &everything(&journal)[0];
     let tail = format!(",\"hash\":\"{}\"}}", appended[0].hash);
@@ -125,7 +126,7 @@ fn the_served_text_is_the_hashed_text_with_the_hash_at_its_end() {
 }
 
 #[test]
-fn what_a_newer_version_wrote_keeps_the_journal_closed_and_stays() {
+fn data_of_a_newer_version_keeps_the_journal_closed() {
     let newer_event = [&[0, 2][..], &[0; 33], b"{}"].concat();
     let cases: [(Keyspace, &[u8], &[u8], &str); 5] = [
         (EVENTS, &log_key(3), &newer_event, "event 3"),
@@ -157,13 +158,13 @@ fn what_a_newer_version_wrote_keeps_the_journal_closed_and_stays() {
     for (keyspace, key, value, what) in cases {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(MemoryStore::new());
-        over(Arc::clone(&store) as _, dir.path(), Limits::default())
+        journal_over(Arc::clone(&store) as _, dir.path(), Limits::default())
             .append(infos(2))
             .unwrap();
         store
             .commit(Batch::new().put(keyspace, key, value))
             .unwrap();
-        let refused = Journal::over(
+        let refused = Journal::with_store(
             Arc::clone(&store) as _,
             dir.path(),
             Limits::default(),
@@ -180,24 +181,24 @@ fn what_a_newer_version_wrote_keeps_the_journal_closed_and_stays() {
 }
 
 #[test]
-fn an_event_is_told_only_when_it_is_durable() {
+fn event_is_visible_only_when_durable() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
-    let told = journal.subscribe();
+    let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    let reported = journal.subscribe();
     journal.append(infos(1)).unwrap();
     store.syncs.blow_at(1);
     assert!(journal.append(infos(1)).is_err());
-    assert_eq!(told.borrow().last, EventSeq(1));
+    assert_eq!(reported.borrow().last, EventSeq(1));
     assert_eq!(seqs(&journal.read_after(EventSeq(0), 10).unwrap()), [1]);
     assert_eq!(journal.stats().failed, 1);
 }
 
 #[test]
-fn a_refused_write_gives_no_number_away() {
+fn refused_write_uses_no_number() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
     store.writes.blow_at(1);
     assert!(journal.append(infos(3)).is_err());
     store.writes.repair();
@@ -206,18 +207,18 @@ fn a_refused_write_gives_no_number_away() {
 }
 
 #[test]
-fn a_power_cut_after_an_append_loses_nothing_that_was_acknowledged() {
+fn power_cut_loses_no_acknowledged_event() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new());
-    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
     journal.append(infos(3)).unwrap();
-    let after = over(Arc::new(store.power_cut()), dir.path(), Limits::default());
+    let after = journal_over(Arc::new(store.power_cut()), dir.path(), Limits::default());
     assert_eq!(after.head().last, EventSeq(3));
     assert_eq!(after.append(infos(1)).unwrap()[0].seq, EventSeq(4));
 }
 
 #[test]
-fn what_was_left_open_is_ended_once_and_is_known_from_opening_without_another_read() {
+fn open_events_are_ended_once_without_another_read() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
     let stamp = Stamp {
@@ -236,7 +237,7 @@ fn what_was_left_open_is_ended_once_and_is_known_from_opening_without_another_re
         },
         ..event(Severity::Critical)
     };
-    // The guard knows of one, and has lost its file with the other.
+    // The guard knows one of them, and has lost the other.
     let (held, forgotten) = (hold(), hold());
     let is_over = |event: Event| Event {
         phase: Phase::End,
@@ -249,28 +250,28 @@ fn what_was_left_open_is_ended_once_and_is_known_from_opening_without_another_re
         forgotten.clone(),
         is_over(ended),
     ];
-    // More than one page of them.
+    // More than one page of records.
     records.extend(infos(OPEN_PAGE).into_iter().map(is_over));
-    over(Arc::clone(&store) as _, dir.path(), Limits::default())
+    journal_over(Arc::clone(&store) as _, dir.path(), Limits::default())
         .append(records)
         .unwrap();
 
-    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
     store.reads.blow_at(1);
-    let goes_on = |id| id == held.id;
+    let continues = |id| id == held.id;
     let none = |_: &str| None;
-    let ends = journal.ends(&stamp, &goes_on, &none);
-    let [end, no_longer_held] = &ends[..] else {
-        panic!("{ends:?}");
+    let close_open_events = journal.close_open_events(&stamp, &continues, &none);
+    let [end, no_longer_held] = &close_open_events[..] else {
+        panic!("{close_open_events:?}");
     };
     assert_eq!((end.id, end.phase), (open.id, Phase::End));
     assert_eq!(no_longer_held.id, forgotten.id);
     assert_eq!((end.boot_id.as_str(), end.at), ("next", stamp.at));
-    assert_eq!(journal.ends(&stamp, &goes_on, &none), []);
+    assert_eq!(journal.close_open_events(&stamp, &continues, &none), []);
 }
 
 #[test]
-fn a_clip_that_was_being_filmed_is_told_of_once_also_after_the_end_of_its_event() {
+fn interrupted_clip_is_reported_once_after_its_event() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new());
     let stamp = Stamp {
@@ -291,16 +292,16 @@ fn a_clip_that_was_being_filmed_is_told_of_once_also_after_the_end_of_its_event(
         }),
         ..event(Severity::Info)
     };
-    let (half, whole, told) = (filmed("half"), filmed("whole"), filmed("told"));
+    let (half, whole, reported) = (filmed("half"), filmed("whole"), filmed("told"));
     let later = |event: &Event, phase| Event {
         phase,
         clip: None,
         ..event.clone()
     };
-    let mut records = vec![half.clone(), whole.clone(), told.clone()];
-    records.extend([&half, &whole, &told].map(|event| later(event, Phase::End)));
-    records.push(later(&told, Phase::Clip));
-    over(Arc::clone(&store) as _, dir.path(), Limits::default())
+    let mut records = vec![half.clone(), whole.clone(), reported.clone()];
+    records.extend([&half, &whole, &reported].map(|event| later(event, Phase::End)));
+    records.push(later(&reported, Phase::Clip));
+    journal_over(Arc::clone(&store) as _, dir.path(), Limits::default())
         .append(records)
         .unwrap();
 
@@ -310,31 +311,34 @@ fn a_clip_that_was_being_filmed_is_told_of_once_also_after_the_end_of_its_event(
         sha256: "00".to_owned(),
     };
     let found = |id: &str| (id == "whole").then(|| kept.clone());
-    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
-    let ends = journal.ends(&stamp, &|_| false, &found);
-    let [first, second] = &ends[..] else {
-        panic!("{ends:?}");
+    let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    let close_open_events = journal.close_open_events(&stamp, &|_| false, &found);
+    let [first, second] = &close_open_events[..] else {
+        panic!("{close_open_events:?}");
     };
     assert_eq!((first.id, first.phase), (half.id, Phase::Clip));
     let clip = first.clip.as_ref().unwrap();
     let ClipState::Lost { message } = &clip.state else {
         panic!("{clip:?}");
     };
-    assert!(message.contains("the runtime ended"), "{message}");
+    assert!(
+        message.contains("the runtime stopped unexpectedly"),
+        "{message}"
+    );
     assert_eq!((second.id, second.phase), (whole.id, Phase::Clip));
     assert_eq!(second.clip.as_ref().unwrap().state, kept);
 
-    journal.append(ends).unwrap();
+    journal.append(close_open_events).unwrap();
     drop(journal);
-    let journal = over(store as _, dir.path(), Limits::default());
-    assert_eq!(journal.ends(&stamp, &|_| false, &found), []);
+    let journal = journal_over(store as _, dir.path(), Limits::default());
+    assert_eq!(journal.close_open_events(&stamp, &|_| false, &found), []);
 }
 
 #[test]
-fn a_record_that_was_changed_or_removed_is_found_page_by_page() {
+fn changed_or_removed_record_is_found_page_by_page() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new());
-    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
     journal.append(infos(10)).unwrap();
     let checked = || {
         let (mut after, mut broken, mut checked) = (EventSeq(0), None, 0);
@@ -370,13 +374,13 @@ fn a_record_that_was_changed_or_removed_is_found_page_by_page() {
 }
 
 #[test]
-fn what_retention_dropped_is_no_hole_in_the_chain() {
+fn retention_leaves_no_gap_in_the_chain() {
     let dir = tempfile::tempdir().unwrap();
     let limits = Limits {
         max_events: 20,
         ..Limits::default()
     };
-    let journal = over(Arc::new(MemoryStore::new()), dir.path(), limits);
+    let journal = journal_over(Arc::new(MemoryStore::new()), dir.path(), limits);
     journal.append(vec![event(Severity::Critical)]).unwrap();
     for _ in 0..10 {
         journal.append(infos(10)).unwrap();
@@ -390,10 +394,10 @@ fn what_retention_dropped_is_no_hole_in_the_chain() {
 }
 
 #[test]
-fn a_disk_that_fails_a_check_is_known_before_the_next_event() {
+fn failed_disk_check_is_known_before_the_next_event() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));
-    let journal = over(Arc::clone(&store) as _, dir.path(), Limits::default());
+    let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
     journal.check().unwrap();
     assert_eq!(journal.broken(), None);
     store.checks.blow_at(1);
@@ -402,14 +406,14 @@ fn a_disk_that_fails_a_check_is_known_before_the_next_event() {
 }
 
 #[test]
-fn what_retention_dropped_shows_in_the_first_number_and_critical_events_stay_longer() {
+fn retention_moves_first_number_and_keeps_critical() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new());
     let limits = Limits {
         max_events: 6,
         max_bytes: u64::MAX,
     };
-    let journal = over(Arc::clone(&store) as _, dir.path(), limits);
+    let journal = journal_over(Arc::clone(&store) as _, dir.path(), limits);
     journal.append(vec![event(Severity::Critical)]).unwrap();
     for _ in 0..9 {
         journal.append(infos(1)).unwrap();
@@ -424,15 +428,15 @@ fn what_retention_dropped_shows_in_the_first_number_and_critical_events_stay_lon
         }
     );
     assert_eq!(journal.stats().dropped, 4);
-    // The bound and the first number survive a restart, without a false alarm.
-    let after = over(store, dir.path(), limits);
+    // The limit and the first number survive a restart without a false loss.
+    let after = journal_over(store, dir.path(), limits);
     assert_eq!(after.head(), page.head);
     after.append(infos(1)).unwrap();
     assert_eq!(after.head().first, EventSeq(7));
 }
 
 #[test]
-fn a_store_set_aside_is_told_and_no_number_is_given_twice() {
+fn store_set_aside_is_reported_and_reuses_no_number() {
     let dir = tempfile::tempdir().unwrap();
     {
         let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
@@ -453,19 +457,19 @@ fn a_store_set_aside_is_told_and_no_number_is_given_twice() {
         id: EventId::generate(),
     };
     let events = losses.iter().flat_map(|loss| loss.events(&stamp));
-    let told = journal.append_losses(events.collect()).unwrap();
-    assert!(told[0].seq > EventSeq(5));
-    assert_eq!(journal.head().first, told[0].seq);
+    let reported = journal.append_losses(events.collect()).unwrap();
+    assert!(reported[0].seq > EventSeq(5));
+    assert_eq!(journal.head().first, reported[0].seq);
     drop(journal);
     let (_, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
-    assert_eq!(losses, [], "the alarm is raised once");
+    assert_eq!(losses, [], "the loss is reported once");
 }
 
 #[test]
 fn records_missing_from_the_middle_are_counted_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new());
-    over(Arc::clone(&store) as _, dir.path(), Limits::default())
+    journal_over(Arc::clone(&store) as _, dir.path(), Limits::default())
         .append(infos(6))
         .unwrap();
     store
@@ -474,7 +478,7 @@ fn records_missing_from_the_middle_are_counted_once() {
 
     let open = || {
         let store = Arc::clone(&store) as _;
-        Journal::over(store, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap()
+        Journal::with_store(store, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap()
     };
     let (journal, losses) = open();
     assert_eq!(losses.iter().map(|l| l.count).collect::<Vec<_>>(), [1]);
@@ -485,9 +489,9 @@ fn records_missing_from_the_middle_are_counted_once() {
 }
 
 #[test]
-fn appends_of_many_threads_are_one_unbroken_chain() {
+fn appends_of_many_threads_form_one_chain() {
     let dir = tempfile::tempdir().unwrap();
-    let journal = over(Arc::new(MemoryStore::new()), dir.path(), Limits::default());
+    let journal = journal_over(Arc::new(MemoryStore::new()), dir.path(), Limits::default());
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -525,12 +529,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_fails_no_number_is_told_twice_and_nothing_acknowledged_is_missing(
+    fn faults_reuse_no_number_and_lose_no_acknowledged(
         actions in proptest::collection::vec(action(), 1..40),
     ) {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Arc::new(FaultyStore::new(MemoryStore::new()));
-        let (mut journal, _) = Journal::over(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap();
+        let (mut journal, _) = Journal::with_store(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap();
         let mut acknowledged: Vec<(u64, EventId)> = Vec::new();
         for action in actions {
             let (n, critical) = match action {
@@ -540,7 +544,7 @@ proptest! {
                 Action::PowerCut => {
                     let left = store.inner().power_cut();
                     store = Arc::new(FaultyStore::new(left));
-                    journal = Journal::over(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap().0;
+                    journal = Journal::with_store(Arc::clone(&store) as _, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap().0;
                     continue;
                 }
             };

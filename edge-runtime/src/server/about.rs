@@ -41,7 +41,7 @@ pub(super) async fn media(
     let place = file::place(&app)?;
     // Its id is that of its content.
     let tag = HeaderValue::try_from(format!("\"{id}\"")).ok();
-    let kept = app.attempt(move |r| r.media().opened(&id)).await?;
+    let kept = app.attempt(move |r| r.media().open_file(&id)).await?;
     let opened = Opened {
         file: kept.file,
         length: kept.bytes,

@@ -591,8 +591,8 @@ async fn a_pipeline_goes_through_its_life() {
 /// A clip of so many bytes, no two neighbours of which are the same, that the bench keeps.
 fn kept_clip(bench: &Bench, length: usize) -> (String, Vec<u8>) {
     let media = &bench.little.media;
-    let clip = media.name_clip(NOW.unix_ms);
-    media.place_clip(&clip).unwrap();
+    let clip = media.new_clip(NOW.unix_ms);
+    media.reserve_clip(&clip).unwrap();
     let bytes: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
     std::fs::write(&clip.path, &bytes).unwrap();
     media.keep_clip(&clip.id, &clip.path).unwrap();
@@ -686,7 +686,7 @@ async fn who_is_sent_a_file_keeps_a_place_until_it_is_sent_and_the_file_may_go_m
     assert_eq!(refused.problem().code, ProblemCode::Limit);
     assert_eq!(bench.get("/v1/sources").await.status, 200);
 
-    assert_eq!(bench.little.media.give(1), 3_000_000);
+    assert_eq!(bench.little.media.free_space(1), 3_000_000);
     let mut last = sent.pop().unwrap();
     let body = tokio::task::spawn_blocking(move || {
         let mut rest = Vec::new();

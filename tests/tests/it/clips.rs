@@ -292,7 +292,7 @@ fn a_clip_that_was_being_filmed_when_the_runtime_was_killed_is_told_as_lost() ->
     })?;
     let message = told["clip"]["state"]["lost"]["message"].as_str();
     ensure!(
-        message.is_some_and(|m| m.contains("the runtime ended")),
+        message.is_some_and(|m| m.contains("the runtime stopped unexpectedly")),
         "{told:#}"
     );
     runtime.stop()?;

@@ -516,7 +516,7 @@ fn what_was_open_when_the_runtime_was_killed_is_ended_at_its_next_start() -> any
     assert_eq!(text(&last, "/id"), text(&open, "/id"));
     assert_eq!(text(&last, "/phase"), "end");
     assert!(
-        text(&last, "/decision/reason").contains("without a word"),
+        text(&last, "/decision/reason").contains("stopped unexpectedly"),
         "{last}"
     );
     Ok(())

@@ -103,7 +103,7 @@ impl<'m> ClipFile<'m> {
 
     /// Reserves space on the disk, which may block.
     pub(super) fn reserve(&mut self) {
-        let placed = self.media.place_clip(&self.clip);
+        let placed = self.media.reserve_clip(&self.clip);
         self.stop = placed
             .err()
             .map(|error| WriteStop::Failed(error.to_string()));
@@ -127,7 +127,7 @@ impl<'m> ClipFile<'m> {
         self.frames += 1;
         if self.frames.is_multiple_of(CHECK_EVERY) {
             let bytes = fs::metadata(&self.clip.path).map_or(0, |m| m.len());
-            if bytes >= self.media.most_of_a_clip() || !self.media.has_room_to_film() {
+            if bytes >= self.media.max_clip_bytes() || !self.media.has_space_for_clips() {
                 self.stop = Some(WriteStop::Full);
             }
         }
@@ -182,7 +182,7 @@ impl<'m> ClipFile<'m> {
 
     /// Removes the file.
     pub(super) fn discard(&self) {
-        self.media.give_up_clip(&self.clip.id, &self.clip.path);
+        self.media.discard_clip(&self.clip.id, &self.clip.path);
     }
 
     /// The clip as seen from an event that began `at`; `announced` is what its first record said.

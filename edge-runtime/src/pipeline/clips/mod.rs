@@ -201,11 +201,11 @@ impl Clips {
                 "{MAX_ACTIVE} clips of this pipeline are being written already; give its rules a cooldown_s"
             ));
         }
-        let clip = self.deps.media.name_clip(start.unix_ms);
+        let clip = self.deps.media.new_clip(start.unix_ms);
         let (id, path) = (clip.id.clone(), clip.path.clone());
         let begin_or_join = ClipWriter::begin(clip, first, self.deps.clone());
         let (writer, thread) = begin_or_join.map_err(|error| {
-            self.deps.media.give_up_clip(&id, &path);
+            self.deps.media.discard_clip(&id, &path);
             format!("can't start a thread: {error}")
         })?;
         self.active.push(ActiveClip {

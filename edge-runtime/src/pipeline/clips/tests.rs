@@ -584,7 +584,7 @@ fn event_does_not_join_a_full_clip() {
         "{two:?}"
     );
     for (clip, pictures) in [(one, 64), (two, 61)] {
-        let length = bench.media.opened(&clip.id).unwrap().bytes;
+        let length = bench.media.open_file(&clip.id).unwrap().bytes;
         assert_eq!(length, pictures * 1000, "{clip:?}");
     }
 }

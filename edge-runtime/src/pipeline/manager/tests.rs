@@ -51,7 +51,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         ..LoadRequest::default()
     });
     let limits = Limits::default();
-    let opened = Journal::over(store, state, limits, &OpenOutcome::Clean);
+    let opened = Journal::with_store(store, state, limits, &OpenOutcome::Clean);
     let journal = Arc::new(opened.unwrap().0);
     let media = Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap());
     let limits = recordings::Limits {

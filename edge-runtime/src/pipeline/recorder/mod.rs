@@ -466,7 +466,7 @@ pub(super) mod tests {
 
     fn recorder_over(store: Arc<dyn Store>, state: &Path) -> (Recorder, Arc<Journal>) {
         let limits = Limits::default();
-        let opened = Journal::over(store, state, limits, &OpenOutcome::Clean);
+        let opened = Journal::with_store(store, state, limits, &OpenOutcome::Clean);
         let journal = Arc::new(opened.unwrap().0);
         let media = Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap());
         let limits = recordings::Limits {

@@ -82,7 +82,7 @@ impl DiskSpace {
         let mut freed = self.recordings.free(needed_bytes.min(of_recordings));
         freed += self
             .media
-            .give(needed_bytes.saturating_sub(freed).min(of_media));
+            .free_space(needed_bytes.saturating_sub(freed).min(of_media));
         tracing::warn!(
             needed_bytes,
             freed,

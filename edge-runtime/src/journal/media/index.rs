@@ -1,0 +1,113 @@
+//! The index of stored files, and the ids given to them.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use ulid::Ulid;
+
+use super::error::MediaError;
+
+/// MIME type of every snapshot.
+pub const CONTENT_TYPE: &str = "image/jpeg";
+
+/// The format of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    Jpeg,
+    Mp4,
+    Webm,
+}
+
+impl Form {
+    pub(super) const ALL: [Self; 3] = [Self::Jpeg, Self::Mp4, Self::Webm];
+
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Self::Jpeg => "jpg",
+            Self::Mp4 => "mp4",
+            Self::Webm => "webm",
+        }
+    }
+
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Self::Jpeg => CONTENT_TYPE,
+            Self::Mp4 => "video/mp4",
+            Self::Webm => "video/webm",
+        }
+    }
+
+    pub(super) fn of(extension: &str) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|form| form.extension() == extension)
+    }
+}
+
+/// Stored files, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) files: VecDeque<MediaEntry>,
+    pub(super) bytes: u64,
+    pub(super) deleted: u64,
+}
+
+/// The ids given so far.
+#[derive(Debug, Default)]
+pub(super) struct ClipIds {
+    /// Ids of clips that are being written; their folders are not removed.
+    pub(super) active_clips: BTreeSet<Ulid>,
+    pub(super) last: Ulid,
+}
+
+/// A stored file, ordered by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct MediaEntry {
+    pub(super) id: Ulid,
+    pub(super) form: Form,
+    pub(super) bytes: u64,
+}
+
+impl Index {
+    pub(super) fn find(&self, id: Ulid) -> Option<MediaEntry> {
+        let at = self.files.partition_point(|entry| entry.id < id);
+        self.files.get(at).copied().filter(|entry| entry.id == id)
+    }
+
+    pub(super) fn insert(&mut self, entry: MediaEntry) {
+        let at = self.files.partition_point(|other| *other < entry);
+        self.files.insert(at, entry);
+        self.bytes += entry.bytes;
+    }
+}
+
+impl ClipIds {
+    /// The next id, higher than all others, with the clock's time if possible.
+    pub(super) fn next_id(&mut self, unix_ms: i64) -> Ulid {
+        // A time before 1970 is as wrong as 1970.
+        let fresh = Ulid::from_parts(u64::try_from(unix_ms).unwrap_or(0), Ulid::new().random());
+        self.last = if fresh > self.last {
+            fresh
+        } else {
+            let next_ms = || Ulid::from_parts(self.last.timestamp_ms().saturating_add(1), 0);
+            self.last.increment().unwrap_or_else(next_ms)
+        };
+        self.last
+    }
+}
+
+/// The id and format in a file name.
+pub(super) fn parse_file_name(name: &str) -> Option<(Ulid, Form)> {
+    let (id, extension) = name.split_once('.')?;
+    Some((parse(id).ok()?, Form::of(extension)?))
+}
+
+pub(super) fn parse(id: &str) -> Result<Ulid, MediaError> {
+    Ulid::from_string(id)
+        .ok()
+        // Only our spelling: one picture has one id.
+        .filter(|ulid| ulid.to_string() == id)
+        .ok_or_else(|| MediaError::NotFound { id: shown(id) })
+}
+
+pub(super) fn shown(id: &str) -> String {
+    id.chars().take(40).collect()
+}
