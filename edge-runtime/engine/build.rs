@@ -1,4 +1,4 @@
-//! Lists the block files, so that a block is added by adding one file to `src/workflow/blocks`.
+//! Lists the block files, so that a block is added by adding a file to `src/workflow/blocks`.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -1,10 +1,10 @@
 //! Times a workflow on recorded detections, frame by frame: `replay-bench DEFINITION DETECTIONS
 //! [WARM-UP]`.
 //!
-//! Prints one JSON object: the milliseconds of each frame after the warm-up (30 frames unless it
-//! says otherwise), and those outputs of the last frame that are numbers. What is timed is one call
-//! of the engine with a picture and detections that are in memory already; reading, compiling and
-//! making the detections is not. `tests/tools/engine/run` compares it with the peer's engine.
+//! Prints one JSON object: the milliseconds of each frame after the warm-up (30 frames by default),
+//! and the numeric outputs of the last frame. Timed is one call of the engine with a picture and
+//! detections in memory; reading, compiling and making detections is not. `tests/tools/engine/run`
+//! compares it with the peer's engine.
 
 #![expect(clippy::print_stdout, reason = "what it finds is its output")]
 

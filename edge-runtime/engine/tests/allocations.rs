@@ -1,8 +1,8 @@
-//! What runs for every frame asks for no memory once it has what it needs.
+//! In steady state, running a workflow allocates nothing per frame.
 //!
-//! Counted is what the engine asks for; pictures and boxes are made by whoever calls it and are
-//! made before. The memory that a frame needs grows with the most boxes and tracks that there were,
-//! so a run of frames is gone through twice before it is counted.
+//! Only the engine's allocations count; pictures and boxes are made by the caller beforehand.
+//! Memory grows with the largest number of boxes and tracks so far, so the frames are played twice
+//! before counting.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -30,8 +30,8 @@ fn found(bbox: BBox, confidence: f64, number: u64) -> Detection {
     )
 }
 
-/// People who walk to and fro in rows of five, meet, and are missed now and then. It begins anew
-/// every 1200 frames.
+/// People who walk to and fro in rows of five, meet, and are missed now and then; repeats every
+/// 1200 frames.
 fn crowd(people: u32, frame: u32) -> Detections {
     let person = |n: u32| {
         let (row, place) = (n / 5, n % 5);
@@ -49,7 +49,7 @@ fn crowd(people: u32, frame: u32) -> Detections {
 }
 
 #[test]
-fn the_tracker_allocates_nothing_in_its_steady_state() {
+fn tracker_allocates_nothing_in_its_steady_state() {
     let mut tracker = Tracker::new(TrackerConfig::default());
     let mut follow = |frame: u32| {
         let detections = crowd(40, frame);
@@ -94,7 +94,7 @@ fn counting(tracker: &str) -> Json {
     })
 }
 
-/// The same with numbers made of what they give.
+/// [`counting`] with numbers computed from its outputs.
 fn with_numbers(tracker: &str) -> Json {
     let mut definition = counting(tracker);
     let length = |name: &str, of: &str| {
@@ -107,8 +107,7 @@ fn with_numbers(tracker: &str) -> Json {
     definition
 }
 
-/// The same with decisions that fall one way and the other, and with steps behind them that count,
-/// time and make numbers.
+/// [`counting`] with decisions that change, and steps behind them that count, time and compute.
 fn with_decisions(tracker: &str) -> Json {
     let mut definition = counting(tracker);
     let length = |name: &str, of: &str| {
@@ -131,7 +130,7 @@ fn with_decisions(tracker: &str) -> Json {
     let steps = definition["steps"].as_array_mut().unwrap();
     steps.push(length("people", "$steps.tracker.tracked_detections"));
     steps.push(length("inside", "$steps.zone.timed_detections"));
-    // Open while somebody is in the zone, and then a line is counted and a zone timed behind it.
+    // Open while somebody is in the zone; gates a line and a zone.
     steps.push(
         json!({"type": "roboflow_core/continue_if@v1", "name": "some", "condition_statement": more_than("n", 1),
             "evaluation_parameters": {"n": "$steps.inside.output", "all": "$steps.tracker.tracked_detections"},
@@ -139,7 +138,7 @@ fn with_decisions(tracker: &str) -> Json {
     );
     steps.push(zone("left"));
     steps.push(length("again", "$steps.zone.timed_detections"));
-    // Once in half a second.
+    // Once per half second.
     steps.push(
         json!({"type": "roboflow_core/rate_limiter@v1", "name": "seldom", "cooldown_seconds": 0.5,
             "depends_on": "$steps.people.output", "next_steps": ["$steps.slow"]}),
@@ -151,7 +150,7 @@ fn with_decisions(tracker: &str) -> Json {
             "value": "$steps.line.count_in", "next_steps": ["$steps.crossing"]}),
     );
     steps.push(length("crossing", "$steps.tracker.tracked_detections"));
-    // By how many are inside, each way with a zone of its own.
+    // By the number of people inside, with a zone in each branch.
     steps.push(
         json!({"type": "roboflow_core/switch_case@v1", "name": "switch", "value": "$steps.inside.output",
             "cases": {"1": "$steps.one", "2": "$steps.two"}, "default_next_steps": ["$steps.many"]}),
@@ -160,7 +159,7 @@ fn with_decisions(tracker: &str) -> Json {
     definition
 }
 
-/// There is no model in these workflows.
+/// A host without models.
 struct Nothing;
 
 impl Host for Nothing {
@@ -169,14 +168,14 @@ impl Host for Nothing {
     }
 }
 
-/// Goes through the frames three times, one frame each thirtieth of a second; the most that any
-/// frame of the last time asked for, in allocations, and what all of them asked for together.
+/// Plays the frames three times at 30 frames per second. Returns the maximum allocations of a frame
+/// in the last pass, and their sum.
 fn most_allocations(definition: &Json, frames: &[Detections]) -> (u64, u64) {
     let (most, all, _) = allocations(definition, frames);
     (most, all)
 }
 
-/// The same, and how many steps were held back of all that there were.
+/// Like [`most_allocations`], with the numbers of skipped and of all steps.
 fn allocations(definition: &Json, frames: &[Detections]) -> (u64, u64, [usize; 2]) {
     let steps = definition["steps"].as_array().unwrap().len();
     let (mut skipped, mut ran) = (0, 0);
@@ -234,7 +233,7 @@ fn tracker_line_and_zone_allocate_nothing_in_their_steady_state() {
 }
 
 #[test]
-fn neither_do_numbers_made_of_what_they_give() {
+fn derived_numbers_allocate_nothing() {
     let frames: Vec<Detections> = (0..1200).map(|frame| crowd(10, frame)).collect();
     for tracker in TRACKERS {
         let (most, all) = most_allocations(&with_numbers(tracker), &frames);
@@ -243,7 +242,7 @@ fn neither_do_numbers_made_of_what_they_give() {
 }
 
 #[test]
-fn neither_do_decisions_whichever_way_they_fall() {
+fn decisions_allocate_nothing() {
     let frames: Vec<Detections> = (0..1200).map(|frame| crowd(10, frame)).collect();
     for tracker in TRACKERS {
         let (most, all, [skipped, steps]) = allocations(&with_decisions(tracker), &frames);
@@ -255,7 +254,7 @@ fn neither_do_decisions_whichever_way_they_fall() {
     }
 }
 
-/// Detections as the peer's engine was measured with.
+/// Detections with which the peer's engine was measured.
 #[derive(Deserialize)]
 struct Recording {
     width: u32,

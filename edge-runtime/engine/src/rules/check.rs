@@ -22,9 +22,7 @@ const MIN_SIMILARITY: f64 = 0.75;
 
 /// What the workflow offers to rules.
 pub struct WorkflowFacts<'a> {
-    /// Line-counter steps.
     pub lines: Vec<StepFacts>,
-    /// Time-in-zone steps.
     pub zones: Vec<StepFacts>,
     /// Every selector that a rule can name, for suggestions.
     pub selectors: Vec<String>,

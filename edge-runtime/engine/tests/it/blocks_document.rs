@@ -1,4 +1,4 @@
-//! `docs/ref/blocks.md`, made of the catalogue of the engine; `UPDATE_DOCS=1` rewrites it.
+//! Generates `docs/ref/blocks.md` from the engine's catalogue; `UPDATE_DOCS=1` rewrites it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ Versions of a block are listed together, with the properties of the latest one.
 **Bold** properties are required. A kind in italics is what a selector must carry there; `*` is any kind.
 ";
 
-/// `roboflow_core/byte_tracker@v3` without its version, and the version.
+/// Splits `roboflow_core/byte_tracker@v3` into family and version.
 fn family(r#type: &str) -> (&str, &str) {
     r#type.split_once('@').unwrap_or((r#type, ""))
 }
@@ -50,7 +50,7 @@ fn document() -> String {
     out
 }
 
-/// Every family with its state.
+/// All families with their state.
 fn overview() -> String {
     let families = families();
     let here = families
@@ -173,7 +173,7 @@ fn value(schema: &Value) -> String {
     words.join(" or ")
 }
 
-/// A lone asterisk would end the italics.
+/// A single asterisk would end the italics.
 fn escaped(kinds: &str) -> String {
     kinds.replace('*', "\\*").replace('|', "\\|")
 }
@@ -183,7 +183,7 @@ fn write(out: &mut String, text: &str) {
 }
 
 #[test]
-fn every_block_stands_in_the_document_once() {
+fn every_block_is_in_the_document_once() {
     let document = document();
     for block in catalogue() {
         let (name, _) = family(&block.r#type);
@@ -217,7 +217,7 @@ fn every_family_of_the_language_has_a_state() {
 }
 
 #[test]
-fn the_document_of_the_blocks_is_current() -> anyhow::Result<()> {
+fn document_of_the_blocks_is_current() -> anyhow::Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ref/blocks.md");
     let want = document();
     if std::env::var_os("UPDATE_DOCS").is_some() {

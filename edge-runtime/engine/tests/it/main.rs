@@ -1,4 +1,4 @@
-//! The suites over the whole of the engine, as a user of the crate.
+//! Suites that use the crate from outside.
 
 mod blocks_document;
 mod roboflow_oracle;

@@ -1,4 +1,4 @@
-//! Tracker, line counter and time in zone against what Roboflow's own engine answered for the same
+//! Compares tracker, line counter and time in zone with results of Roboflow's engine for the same
 //! boxes.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test")]
 
@@ -11,7 +11,7 @@ use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 use watchkeeper_vision::track::{ByteTrack, ByteTrackConfig};
 
-/// Folder with recorded inputs and answers, if this machine has it.
+/// Folder with recorded inputs and results, if this machine has it.
 fn data() -> Option<PathBuf> {
     let dir = std::env::var_os("WATCHKEEPER_DATA").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),

@@ -1119,7 +1119,7 @@ proptest! {
     }
 
     #[test]
-    fn any_time_is_harmless(
+    fn any_time_is_handled(
         times in proptest::collection::vec(proptest::num::f64::ANY, 1..40), shot in shot_strategy(),
     ) {
         let mut b = Bench::new(&all_rules(0.0));

@@ -7,7 +7,7 @@ use crate::geometry::Point;
 use crate::imaging::warp::Perspective;
 
 /// Most attempts with four points each.
-const MOST_TRIES: usize = 2000;
+const MAX_TRIES: usize = 2000;
 /// How sure it should be that one attempt had four good points.
 const CONFIDENCE: f64 = 0.995;
 /// Where chance begins.
@@ -30,7 +30,7 @@ pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
         pairs.iter().filter(agrees).copied().collect()
     };
     let mut dice = fastrand::Rng::with_seed(SEED);
-    let (mut best, mut tries, mut needed) = (Vec::new(), 0, MOST_TRIES);
+    let (mut best, mut tries, mut needed) = (Vec::new(), 0, MAX_TRIES);
     while tries < needed {
         tries += 1;
         let chosen = dice.choose_multiple(pairs.iter(), 4);
@@ -44,7 +44,7 @@ pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
         let found = agreeing(&way);
         if found.len() > best.len() {
             best = found;
-            needed = tries_for(best.len(), pairs.len()).min(MOST_TRIES);
+            needed = tries_for(best.len(), pairs.len()).min(MAX_TRIES);
         }
     }
     let mut way = Perspective::fitting(&best)?;

@@ -10,7 +10,7 @@ use super::{Plane, mirror};
 use crate::geometry::Point;
 
 /// Most pixels of a picture, as every one of them takes some 200 bytes while points are looked for.
-pub const MOST_PIXELS: usize = 1 << 21;
+pub const MAX_PIXELS: usize = 1 << 21;
 
 /// Numbers that say what is around a point: 4×4 fields of 8 directions.
 pub type Descriptor = [u8; 128];
@@ -53,7 +53,7 @@ const CAMERA_SIGMA: f32 = 0.5;
 /// Pixels at the edge in which no point is looked for.
 const BORDER: i64 = 5;
 /// How often a point may move to a neighbouring pixel.
-const MOST_MOVES: usize = 5;
+const MAX_MOVES: usize = 5;
 /// Directions that are told apart around a point.
 const BINS: usize = 36;
 /// How far directions are looked at, in blurs of the layer, and how far out they count.
@@ -66,7 +66,7 @@ const FIELDS: usize = 4;
 const DIRECTIONS: usize = 8;
 const FIELD_SIDE: f32 = 3.0;
 /// Largest share of one number in a descriptor, and what all of them are scaled to.
-const MOST_SHARE: f32 = 0.2;
+const MAX_SHARE: f32 = 0.2;
 const LENGTH: f32 = 512.0;
 
 #[expect(clippy::cast_precision_loss, reason = "places in a picture")]
@@ -229,11 +229,11 @@ fn gaussian(sigma: f32) -> Vec<f32> {
     raw.iter().map(|w| (w / sum) as f32).collect()
 }
 
-/// The points of a picture and what is around them. A picture of more than [`MOST_PIXELS`] has none.
+/// The points of a picture and what is around them. A picture of more than [`MAX_PIXELS`] has none.
 #[must_use]
 pub fn features(grey: &Plane) -> Vec<(Keypoint, Descriptor)> {
     let side = grey.width.min(grey.height);
-    if side == 0 || grey.data.len() > MOST_PIXELS || grey.data.len() != grey.width * grey.height {
+    if side == 0 || grey.data.len() > MAX_PIXELS || grey.data.len() != grey.width * grey.height {
         return Vec::new();
     }
     // Each octave is half as large as the one before; the last is some four pixels high.
@@ -346,7 +346,7 @@ impl Octave {
         const UNIT: f32 = 1.0 / 255.0;
         let (width, height) = (signed(self.layers[0].width), signed(self.layers[0].height));
         let (mut x, mut y, mut layer) = (x, y, layer);
-        for _ in 0..MOST_MOVES {
+        for _ in 0..MAX_MOVES {
             let [below, here, above] = [layer - 1, layer, layer + 1].map(|l| &self.differences[l]);
             let mixed = |field: &Field, dx: i64, dy: i64| field.at(x + dx, y + dy);
             let slope = [
@@ -573,7 +573,7 @@ fn descriptor(picture: &Field, place: [f32; 2], angle: f32, size: f32) -> Descri
         }
     }
     let length = |raw: &[f32; 128]| raw.iter().map(|v| v * v).sum::<f32>().sqrt();
-    let most = length(&raw) * MOST_SHARE;
+    let most = length(&raw) * MAX_SHARE;
     let cut = raw.map(|v| v.min(most));
     let scale = LENGTH / length(&cut).max(f32::EPSILON);
     cut.map(|v| u8::try_from(whole(v * scale)).unwrap_or(u8::MAX))

@@ -180,7 +180,6 @@ impl<B: Block> Instance for B {
 }
 
 impl<'a> Call<'a> {
-    /// Property `index`.
     #[must_use]
     pub(crate) fn arg(&self, index: usize) -> &'a Value {
         const NULL: &Value = &Value::Null;
@@ -329,7 +328,7 @@ impl<'a> Call<'a> {
     }
 
     /// Lets branch `index` continue.
-    pub(crate) fn go_on(&mut self, index: usize) {
+    pub(crate) fn take_branch(&mut self, index: usize) {
         if let Some(branch) = self.branches.get_mut(index) {
             *branch = true;
         }

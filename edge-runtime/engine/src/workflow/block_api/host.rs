@@ -289,7 +289,6 @@ pub struct Gaze {
 /// What a step needs from a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Task {
-    /// Bounding boxes.
     #[default]
     Boxes,
     /// Bounding boxes with masks.

@@ -1,5 +1,4 @@
-//! Says how unusual pictures are, by a model that the program around the workflow runs and that has
-//! learned from usual ones.
+//! Scores how unusual pictures are, with a model trained on usual ones.
 
 use std::sync::Arc;
 
@@ -14,35 +13,35 @@ use crate::workflow::block_api::manifest::{
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
 
-/// Farthest that a score is taken to be from its threshold, in deviations of the model: beyond that
-/// a class would be certain.
-const MOST_MARGIN: f64 = 30.0;
+/// Maximum distance of a score from its threshold, in the model's deviations; beyond it a class
+/// would be certain.
+const MAX_MARGIN: f64 = 30.0;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_detection_model@v1",
     category: "model",
-    summary: "Says how unusual a picture is, and where, in comparison with the usual ones that a model has learned from.",
+    summary: "Scores how unusual a picture and its regions are, with a model trained on usual pictures.",
     role: Role::Asker(Task::Anomaly),
     properties: &[
         IMAGES,
         MODEL,
         Property::value(
             "include_anomaly_map",
-            "whether it is said of each place too",
+            "whether to output a score for each region too",
             Shape::Boolean,
             &[Kind::Boolean],
         )
         .or(Or::Bool(true)),
         Property::value(
             "confidence",
-            "kept for compatibility: both classes are always told, and the threshold decides",
+            "kept for compatibility: both classes are always output, and the threshold decides",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.5)),
         Property::value(
             "anomaly_threshold",
-            "from which score on a picture is unusual; without one, the model's own",
+            "score from which on a picture is unusual; by default the model's own",
             NUMBER,
             &[Kind::Float],
         )
@@ -80,13 +79,13 @@ impl Block for Judge {
                 said.score
             ));
         }
-        let anomalous = 1.0 / (1.0 + (-margin.clamp(-MOST_MARGIN, MOST_MARGIN)).exp());
+        let anomalous = 1.0 / (1.0 + (-margin.clamp(-MAX_MARGIN, MAX_MARGIN)).exp());
         let score = |class: &str, class_id, confidence| ClassScore {
             class: Arc::from(class),
             class_id,
             confidence,
         };
-        // Of equals the first one is the top: at the threshold a picture is unusual.
+        // Of equal ones the first is the top class: at the threshold a picture is unusual.
         let scores = vec![
             score("anomalous", 1, anomalous),
             score("normal", 0, 1.0 - anomalous),
@@ -115,8 +114,8 @@ mod tests {
     use super::Kind;
     use crate::workflow::values::value::Value;
 
-    /// What is said of a picture of this grey, and the map. The bench's model has a threshold of
-    /// 128 and a deviation of 16.
+    /// Result and map for a grey picture. The bench's model has a threshold of 128 and a deviation
+    /// of 16.
     fn said(grey: u8, more: &Json) -> (Json, Option<Value>) {
         let mut step = json!({"type": "roboflow_core/anomaly_detection_model@v1", "images": "$inputs.image",
             "model_id": "mine"});
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_unusual_from_the_threshold_of_the_model_on() {
+    fn picture_is_unusual_from_the_model_s_threshold_on() {
         for (grey, unusual, top) in [
             (127, false, "normal"),
             (128, true, "anomalous"),
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_of_the_step_decides_and_that_of_the_model_is_told() {
+    fn step_s_threshold_decides_and_model_s_is_output() {
         let (out, _) = said(200, &json!({"anomaly_threshold": 201.0}));
         assert_eq!(out["is_anomalous"], false);
         assert_eq!(out["predictions"]["top"], "normal");
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_map_is_as_large_as_the_picture_and_only_there_when_it_is_wanted() {
+    fn map_has_the_picture_s_size_and_is_optional() {
         let (_, map) = said(8, &json!({}));
         let Some(Value::Array(map)) = map else {
             panic!("no map");

@@ -1,4 +1,4 @@
-//! Shows how unusual each place of a picture is.
+//! Draws anomaly maps.
 
 use std::sync::Arc;
 
@@ -12,24 +12,24 @@ use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_heatmap_visualization@v1",
-    summary: "Colours a picture by how unusual each place of it is.",
+    summary: "Colours a picture by its anomaly map.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
         Property::data(
             "anomaly_map",
-            "how unusual each place is: rows of numbers of any size, stretched over the picture",
+            "anomaly scores: rows of numbers in any resolution, scaled to the picture",
             &[Kind::NumpyArray],
         ),
         Property::value(
             "anomaly_threshold",
-            "the number from which on a place is unusual: the middle of the colours",
+            "score from which on a region is unusual: the middle of the colours",
             NUMBER,
             &[Kind::Float],
         ),
         Property::value(
             "color_map",
-            "the colours; those of ROBOFLOW show nothing where nothing is unusual",
+            "the colours; those of ROBOFLOW are transparent where nothing is unusual",
             Shape::Choice(&["ROBOFLOW", "JET", "TURBO", "INFERNO", "VIRIDIS", "HOT"]),
             &[Kind::Text],
         )
@@ -46,7 +46,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..drawing::BASE
 }];
 
-/// A colour of a scale: where it stands from 0 to 1, red, green and blue, and how opaque it is.
+/// A colour of a scale: position from 0 to 1, red, green and blue, opacity.
 pub(super) type Stop = (f64, [u8; 3], f64);
 
 const ROBOFLOW: &[Stop] = &[
@@ -92,7 +92,7 @@ const TURBO: &[Stop] = &[
     (1.0, [122, 4, 3], 1.0),
 ];
 
-/// The colour at a place of a scale, between stops in proportion.
+/// Returns the colour at a position of a scale, interpolated between its stops.
 pub(super) fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
     let place = place.clamp(0.0, 1.0);
     let pair = stops.windows(2).find(|pair| place <= pair[1].0);
@@ -128,7 +128,7 @@ impl Block for Draw {
         };
         let &[rows, columns] = map.shape() else {
             return Err(format!(
-                "anomaly_map has to be rows of numbers, and is an array of {:?}",
+                "anomaly_map has to be rows of numbers, not an array of shape {:?}",
                 map.shape()
             ));
         };
@@ -145,7 +145,7 @@ impl Block for Draw {
             "INFERNO" => INFERNO,
             "VIRIDIS" => VIRIDIS,
             "HOT" => HOT,
-            other => return Err(format!("{other:?} is no color_map")),
+            other => return Err(format!("{other:?} is not a color_map")),
         };
         let opacity = call.number(5, 0.75)?;
         let [width, height] = call.image(0)?.size();
@@ -166,10 +166,10 @@ impl Block for Draw {
     }
 }
 
-/// The two places of a row of numbers between which a pixel lies, and the share of the second.
+/// The two cells between which a pixel lies, and the share of the second.
 type Between = (usize, usize, f64);
 
-/// Where a pixel of so many in a row lies among numbers.
+/// Position of a pixel in a row of cells.
 fn between(pixel: u32, pixels: u32, numbers: usize) -> Between {
     let last = numbers.saturating_sub(1);
     #[expect(clippy::cast_precision_loss, reason = "the side of a map")]
@@ -184,18 +184,18 @@ fn between(pixel: u32, pixels: u32, numbers: usize) -> Between {
     (first, (first + 1).min(last), place.fract())
 }
 
-/// How unusual a number is: 0 not at all, one half at the threshold, never more than 1.
+/// Maps a score to 0 to 1: one half at the threshold.
 fn unusual(number: f32, threshold: f64) -> f64 {
     let value = f64::from(number).max(0.0);
     match threshold > 0.0 {
-        // Beyond all numbers lies the end of the scale.
+        // An infinite score is the end of the scale.
         true if value.is_infinite() => 1.0,
         true => value / (value + threshold),
         false => f64::from(u8::from(value > 0.0)),
     }
 }
 
-/// The number at a place between four of a map with so many columns.
+/// Interpolates the score between four cells.
 fn mixed(map: &[f64], columns: usize, [x, y]: [Between; 2]) -> f64 {
     let at = |x: usize, y: usize| map.get(y * columns + x).copied().unwrap_or(0.0);
     let row = |y: usize| at(x.0, y) * (1.0 - x.2) + at(x.1, y) * x.2;
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_stays_as_it_is_and_the_threshold_is_the_middle_of_the_colours() {
+    fn usual_stays_and_threshold_is_the_middle_colour() {
         let [usual, unusual] = drawn(&json!({}), halves(0.0, 2.0)).unwrap();
         assert_eq!(usual, [0, 0, 0]);
         // 85 % of the middle colour.
@@ -248,14 +248,14 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_of_nothing_makes_everything_above_nothing_unusual() {
+    fn threshold_of_zero_makes_any_positive_score_unusual() {
         let none = json!({"anomaly_threshold": 0.0, "color_map": "JET"});
         let [usual, unusual] = drawn(&none, halves(0.0, 0.01)).unwrap();
         assert_eq!((usual, unusual), ([0, 0, 128], [128, 0, 0]));
     }
 
     #[test]
-    fn a_map_that_is_no_map_is_refused() {
+    fn invalid_map_is_refused() {
         assert!(drawn(&json!({}), Array::row(vec![1.0, 2.0])).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Turns pictures until their edges are upright or level.
+//! Rotates pictures until their edges are vertical or horizontal.
 
 use image::imageops;
 use watchkeeper_vision::geometry::Point;
@@ -13,34 +13,34 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/auto_rotate_on_edges@v1",
     category: "classical_computer_vision",
-    summary: "Turns a picture until most of its edges are upright or level.",
+    summary: "Rotates a picture until most of its edges are vertical or horizontal.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
             "target_orientation",
-            "how the edges are to run; either is whatever is nearer",
+            "target direction of the edges; either is the nearer one",
             Shape::Choice(&["vertical", "horizontal", "either"]),
             &[Kind::Text],
         )
         .or(Or::Text("vertical")),
         Property::value(
             "skip_below_degrees",
-            "a picture that is tilted by less stays as it is",
+            "degrees of tilt below which the picture is unchanged",
             NUMBER,
             &[Kind::Float],
         )
         .or(Or::Float(0.4)),
         Property::value(
             "max_correction_degrees",
-            "so does one that is tilted by more",
+            "degrees of tilt above which the picture is unchanged",
             NUMBER,
             &[Kind::Float],
         )
         .or(Or::Float(90.0)),
         Property::value(
             "internal_resolution",
-            "pixels of the longer side on which edges are looked for",
+            "pixels of the longer side when looking for edges",
             Shape::at_least(1),
             &[Kind::Integer],
         )
@@ -65,7 +65,7 @@ impl Block for Turn {
             "either" => 90.0,
             other => {
                 return Err(format!(
-                    "{other:?} is no orientation; use vertical, horizontal or either"
+                    "{other:?} is not an orientation; use vertical, horizontal or either"
                 ));
             }
         };
@@ -74,7 +74,7 @@ impl Block for Turn {
         let side = u32::try_from(side).ok().filter(|n| *n > 0);
         let side = side.ok_or("internal_resolution has to be 1 or more")?;
         let across = skew::across_edges(&small(&image.pixels.rgb(), side));
-        // Edges that are upright get lighter or darker to the right.
+        // Across a vertical edge the brightness changes from left to right.
         let level = if target == "horizontal" { 90.0 } else { 0.0 };
         let tilt = across.map(|angle| {
             let angle = (angle - level).rem_euclid(period);
@@ -100,7 +100,7 @@ impl Block for Turn {
     }
 }
 
-/// The lightness of a picture whose longer side is at most so long.
+/// Brightness of a picture whose longer side is at most `side`.
 fn small(pixels: &super::super::RgbPixels, side: u32) -> Plane {
     let grey = imaging::grey(pixels);
     let (width, height) = grey.dimensions();
@@ -118,7 +118,7 @@ fn small(pixels: &super::super::RgbPixels, side: u32) -> Plane {
     Plane::from(&imageops::thumbnail(&grey, scaled(width), scaled(height)))
 }
 
-/// The size of a picture that holds all of another one that is turned.
+/// Size of the picture that holds a rotated one.
 fn turned_size([width, height]: [u32; 2], degrees: f64) -> [u32; 2] {
     let (sine, cosine) = degrees.to_radians().sin_cos();
     let (sine, cosine) = (sine.abs(), cosine.abs());
@@ -132,7 +132,7 @@ fn turned_size([width, height]: [u32; 2], degrees: f64) -> [u32; 2] {
     [whole(h * sine + w * cosine), whole(h * cosine + w * sine)]
 }
 
-/// The picture turned anticlockwise; black where nothing falls.
+/// Rotates a picture anticlockwise; uncovered pixels are black.
 fn turned(
     pixels: &super::super::RgbPixels,
     degrees: f64,
@@ -158,7 +158,7 @@ mod tests {
     use super::super::super::tests::bench::{Bench, picture};
     use super::Kind;
 
-    /// What becomes of stripes that are tilted clockwise by so many degrees from upright.
+    /// Rotates stripes tilted clockwise by so many degrees from vertical.
     fn stripes(tilt: f64, extra: &Json) -> (f64, [u64; 2]) {
         let mut step =
             json!({"type": "roboflow_core/auto_rotate_on_edges@v1", "image": "$inputs.image"});
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn tilted_stripes_are_set_upright_or_level() {
+    fn tilted_stripes_are_rotated() {
         let (angle, [width, height]) = stripes(10.0, &json!({}));
         assert!((angle - 10.0).abs() < 2.0, "{angle}");
         assert!(width > 170 && height > 140, "{width}x{height}");
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_straight_or_tilted_too_far_stays_as_it_is() {
+    fn straight_or_far_tilted_picture_is_unchanged() {
         assert_eq!(stripes(0.0, &json!({})), (0.0, [160, 120]));
         let most = json!({"max_correction_degrees": 5});
         assert_eq!(stripes(10.0, &most), (0.0, [160, 120]));

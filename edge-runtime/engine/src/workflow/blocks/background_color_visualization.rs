@@ -1,4 +1,4 @@
-//! Covers everything but detections with a colour.
+//! Fills everything outside of detections with a colour.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_color_visualization@v1",
-    summary: "Covers everything but the detections with a colour.",
+    summary: "Fills everything outside of the detections with a colour.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,

@@ -1,4 +1,4 @@
-//! Shows what moves.
+//! Shows moving pixels.
 
 use watchkeeper_vision::imaging::background::Background;
 use watchkeeper_vision::imaging::{self, Plane};
@@ -15,22 +15,20 @@ use crate::workflow::values::image::{ImageValue, lazy};
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_subtraction@v1",
     category: "classical_computer_vision",
-    summary: "Learns what is always there and shows what is not: white what moves, grey \
-        its shadow.",
+    summary: "Learns the background and shows moving pixels: white what moves, grey what is a shadow, black the background.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
             "threshold",
-            "how unlike the background something has to be, as a squared number of \
-            standard deviations",
+            "minimum difference from the background, in squared standard deviations",
             INTEGER,
             &[Kind::Integer],
         )
         .or(Or::Int(16)),
         Property::value(
             "history",
-            "how many frames the background is learned from",
+            "number of frames from which the background is learned",
             INTEGER,
             &[Kind::Integer],
         )
@@ -61,16 +59,16 @@ impl Stateful for Subtract {
     }
 }
 
-/// Largest picture whose background is learned, in pixels: each takes 104 bytes.
-const MOST_PIXELS: u64 = 1 << 22;
+/// Maximum pixels of a picture whose background is learned; each takes 104 bytes.
+const MAX_PIXELS: u64 = 1 << 22;
 
-/// The background of the video of a picture; another size begins a new one.
+/// Returns the background model of a picture's video; another size starts a new one.
 pub(super) fn of_video<'a>(
     videos: &'a mut PerVideo<Background>,
     image: &ImageValue,
 ) -> Result<&'a mut Background, String> {
     let size = image.size();
-    if u64::from(size[0]) * u64::from(size[1]) > MOST_PIXELS {
+    if u64::from(size[0]) * u64::from(size[1]) > MAX_PIXELS {
         return Err(format!(
             "a picture of {}x{} is too large to learn its background; make it smaller with image_preprocessing",
             size[0], size[1]
@@ -83,7 +81,7 @@ pub(super) fn of_video<'a>(
     Ok(background)
 }
 
-/// Looks at a picture with the settings of a step.
+/// Processes a picture with the settings of a step.
 pub(super) fn look(
     background: &mut Background,
     image: &ImageValue,

@@ -1,4 +1,4 @@
-//! Reads bar codes, and every other code that is made for machines.
+//! Reads barcodes of all kinds.
 
 use watchkeeper_vision::imaging::codes;
 
@@ -8,7 +8,7 @@ use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/barcode_detector@v1",
-    "Finds bar codes in pictures and reads them, and QR codes and the like too.",
+    "Finds and reads barcodes in pictures, including QR codes.",
     &[Output::new("predictions", &[Kind::BarCode])],
     |_| Ok(reading("barcode", codes::codes)),
 )];

@@ -1,4 +1,4 @@
-//! Blurs what detections show.
+//! Blurs detections.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::PREDICTIONS,
         Property::value(
             "kernel_size",
-            "how much it is blurred, in pixels",
+            "width of the blur in pixels",
             INTEGER,
             &[Kind::Integer],
         )
         .or(Or::Int(15)),
         Property::value(
             "padding",
-            "pixels around each box that are blurred too",
+            "extra pixels to blur around each box",
             INTEGER,
             &[Kind::Integer],
         )
@@ -53,7 +53,7 @@ impl Block for Draw {
                     b.x2 + padding,
                     b.y2 + padding,
                 );
-                // A Gaussian of this width spreads as a mean over the kernel does.
+                // A Gaussian of this width blurs as much as a mean over the kernel.
                 #[expect(clippy::cast_possible_truncation, reason = "at most 512")]
                 let sigma = ((kernel * kernel - 1.0) / 12.0).sqrt().max(0.3) as f32;
                 canvas.change(&b, |part| imageops::fast_blur(part, sigma));

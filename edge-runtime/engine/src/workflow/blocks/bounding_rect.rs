@@ -1,4 +1,4 @@
-//! Fits turned rectangles to masks.
+//! Fits rotated rectangles to masks.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_rect@v1",
     category: "transformation",
-    summary: "Fits the smallest rectangle, turned as need be, to each mask.",
+    summary: "Fits the smallest rotated rectangle to each mask.",
     role: Role::Other,
     properties: &[Property::data(
         "predictions",
@@ -39,7 +39,7 @@ impl Block for Fit {
         for d in &mut out.boxes {
             let mask = d
                 .mask()
-                .ok_or("the detections have no masks; take those of a segmentation model")?;
+                .ok_or("the detections have no masks; use those of a segmentation model")?;
             let outline = mask.bitmap(all.size).longest_outline();
             let Some(r) = outline.and_then(|o| min_area_rect(&o)) else {
                 return Err("a mask is empty".to_owned());

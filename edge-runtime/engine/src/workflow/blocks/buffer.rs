@@ -1,4 +1,4 @@
-//! Keeps the latest values.
+//! Collects the latest values.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/buffer@v1",
     category: "fusion",
-    summary: "Keeps the latest values in a list, the newest first.",
+    summary: "Collects the latest values in a list, the newest first.",
     role: Role::Other,
     properties: &[
         Property::data(
@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("length", "how many values are kept", INTEGER),
         Property::literal(
             "pad",
-            "whether the list is filled up with nothing at first",
+            "whether the list is padded with null at first",
             Shape::Boolean,
         )
         .or(Or::Bool(false)),
@@ -35,8 +35,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most values kept.
-const MOST: usize = 4096;
+/// Maximum number of values.
+const MAX_LENGTH: usize = 4096;
 
 struct Buffer;
 
@@ -45,7 +45,9 @@ impl Stateful for Buffer {
     type State = VecDeque<StoredValue>;
 
     fn run(&self, latest: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let length = usize::try_from(call.integer(1, 1)?).unwrap_or(0).min(MOST);
+        let length = usize::try_from(call.integer(1, 1)?)
+            .unwrap_or(0)
+            .min(MAX_LENGTH);
         latest.push_front(StoredValue(call.arg(0).clone()));
         latest.truncate(length);
         let mut list: Vec<Value> = latest.iter().map(|k| k.0.clone()).collect();
@@ -66,7 +68,7 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn the_latest_values_come_first_and_the_rest_is_nothing() {
+    fn latest_values_come_first_padded_with_null() {
         let step = json!({"type": "roboflow_core/buffer@v1", "data": "$inputs.n", "length": 2, "pad": true});
         let mut bench = Bench::new(step, &[("n", Kind::Any)]);
         let mut feed = |n: i64| bench.feed(&[("n", n.into())]).unwrap()["output"].clone();

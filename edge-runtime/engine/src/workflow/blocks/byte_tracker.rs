@@ -1,4 +1,4 @@
-//! Follows objects from frame to frame with ByteTrack.
+//! Tracks objects with ByteTrack.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ const fn version(
     Manifest {
         name,
         category: "video",
-        summary: "Gives detections an identity over time (ByteTrack).",
+        summary: "Tracks objects over time (ByteTrack).",
         role: Role::Tracker,
         properties,
         outputs,
@@ -115,7 +115,7 @@ struct Tracker {
     cache_size: usize,
 }
 
-/// Detections whose size goes with the boxes: of none it isn't known.
+/// Detections whose picture size is known only if there are boxes.
 fn sized(mut all: Arc<Detections>) -> Arc<Detections> {
     if all.boxes.is_empty() && all.size != [0, 0] {
         Arc::make_mut(&mut all).size = [0, 0];
@@ -143,7 +143,7 @@ impl Stateful for Tracker {
                 instances: Instances::new(self.cache_size),
             })
         })?;
-        // A camera that tells no rate has a measured one after some frames.
+        // The rate of a camera is measured after some frames.
         video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
         let mut tracked = call.blank(0);
         let out = Arc::make_mut(&mut tracked);

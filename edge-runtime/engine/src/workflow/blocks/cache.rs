@@ -1,4 +1,4 @@
-//! Remembers values of a video by keys, for all steps of the workflow.
+//! Stores values of a video by key, for all steps of the workflow.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/cache_get@v1",
         category: "fusion",
-        summary: "Tells what was remembered under a key for the video of the picture; false where there is nothing.",
+        summary: "Returns the value stored under a key for the video of the picture; false if there is none.",
         role: Role::Other,
         properties: &[IMAGE, KEY],
         outputs: OUTPUTS,
@@ -27,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/cache_set@v1",
         category: "fusion",
-        summary: "Remembers a value under a key for the video of the picture.",
+        summary: "Stores a value under a key for the video of the picture.",
         role: Role::Other,
         properties: &[IMAGE, KEY, VALUE],
         outputs: OUTPUTS,
@@ -36,7 +36,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-/// Where the values of a video are kept.
+/// Name of the store for the video.
 fn place(call: &Call<'_>) -> Result<Arc<str>, String> {
     Ok(format!("cache of {}", video_of(call.arg(0))?.video_identifier).into())
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::super::super::tests::{FixedBoxes, frame};
 
     #[test]
-    fn what_one_step_remembers_another_one_finds_in_the_next_frame() {
+    fn stored_value_is_read_in_the_next_frame() {
         let definition = json!({
             "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
             "steps": [

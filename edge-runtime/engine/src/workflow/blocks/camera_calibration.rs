@@ -1,4 +1,4 @@
-//! Takes the bending of a lens out of pictures.
+//! Removes lens distortion.
 
 use watchkeeper_vision::imaging::warp::Lens;
 
@@ -11,13 +11,13 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/camera-calibration@v1",
     category: "transformation",
-    summary: "Takes the bending of a lens out of a picture.",
+    summary: "Removes the distortion of a lens from a picture.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
             "fx",
-            "focal length across in pixels",
+            "horizontal focal length in pixels",
             NUMBER,
             &[Kind::Float],
         )
@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value("fy", "focal length down in pixels", NUMBER, &[Kind::Float]).nullable(),
         Property::value(
             "cx",
-            "where the axis of the lens goes through the picture, from the left",
+            "horizontal position of the optical axis in pixels",
             NUMBER,
             &[Kind::Float],
         )
@@ -38,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value("p2", "second tangential term", NUMBER, &[Kind::Float]).nullable(),
         Property::value(
             "use_fisheye_model",
-            "whether the lens is a fisheye, of which only k1 counts",
+            "whether the lens is a fisheye, which uses only k1",
             Shape::Boolean,
             &[Kind::Boolean],
         )
@@ -57,7 +57,7 @@ impl Block for Change {
         let image = call.image(0)?;
         let number = |i: usize, name: &str| {
             let value = call.arg(i);
-            // Of a lens that nothing is known of, nothing is seen.
+            // Without a known lens the picture stays unchanged.
             let known = if value.is_null() {
                 Some(f64::NAN)
             } else {

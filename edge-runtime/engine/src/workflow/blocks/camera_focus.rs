@@ -1,4 +1,4 @@
-//! Measures how sharp pictures are.
+//! Measures the sharpness of pictures.
 
 use watchkeeper_vision::draw::{Canvas, Color, TextBox};
 use watchkeeper_vision::geometry::{BBox, Point};
@@ -16,25 +16,25 @@ use crate::workflow::values::value::Value;
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
 const UNDEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
     "underexposed_threshold_percent",
-    "lightness in percent below which a pixel is too dark",
+    "brightness in percent below which a pixel is too dark",
     Shape::Number(0.0, 100.0),
 )
 .or(Or::Float(3.0));
 const OVEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
     "overexposed_threshold_percent",
-    "lightness in percent above which a pixel is too light",
+    "brightness in percent above which a pixel is too bright",
     Shape::Number(0.0, 100.0),
 )
 .or(Or::Float(97.0));
 const SHOW_ZEBRA_WARNINGS: Property = Property::literal(
     "show_zebra_warnings",
-    "whether pixels that are too dark or too light are hatched",
+    "whether pixels that are too dark or too bright are hatched",
     Shape::Boolean,
 )
 .or(Or::Bool(true));
 const GRID_OVERLAY: Property = Property::literal(
     "grid_overlay",
-    "lines that part the picture",
+    "grid lines over the picture",
     Shape::Choice(&["None", "2x2", "3x3", "4x4", "5x5"]),
 )
 .or(Or::Text("3x3"));
@@ -54,7 +54,7 @@ const SHOW_CENTER_MARKER: Property = Property::literal(
 .or(Or::Bool(true));
 const INPUT: Property = Property::data(
     "detections",
-    "detections whose sharpness is measured too",
+    "detections whose sharpness to measure too",
     &[Kind::ObjectDetection, Kind::InstanceSegmentation],
 )
 .or(Or::Null);
@@ -62,7 +62,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/camera_focus@v1",
         category: "classical_computer_vision",
-        summary: "Measures how sharp a picture is (Brenner), and shows where.",
+        summary: "Measures the sharpness of a picture (Brenner), and shows where it is sharp.",
         role: Role::Other,
         properties: &[IMAGE],
         outputs: &[
@@ -75,7 +75,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/camera_focus@v2",
         category: "classical_computer_vision",
-        summary: "Measures how sharp a picture and its detections are (Tenengrad), and shows sharpness and exposure.",
+        summary: "Measures the sharpness of a picture and its detections (Tenengrad), and shows sharpness and exposure.",
         role: Role::Other,
         properties: &[
             IMAGE,
@@ -126,7 +126,7 @@ impl Block for Brenner {
                 data: measure.iter().flat_map(|m| [light(m); 3]).collect(),
             };
             let mut canvas = Canvas::new(&mut out.data, width, height);
-            tell(&mut canvas, &format!("Focus value: {mean:.2}"));
+            draw_text(&mut canvas, &format!("Focus value: {mean:.2}"));
             out
         });
         call.put(0, image.with_pixels(shown));
@@ -134,8 +134,8 @@ impl Block for Brenner {
     }
 }
 
-/// Writes a line into the left upper corner.
-fn tell(canvas: &mut Canvas<'_>, line: &str) {
+/// Writes a line into the upper left corner.
+fn draw_text(canvas: &mut Canvas<'_>, line: &str) {
     let text = TextBox {
         color: Color::WHITE,
         background: Color::INK,
@@ -164,54 +164,13 @@ struct Overlays {
 impl Block for Tenengrad {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
-        let level = |i: usize, default: f64| {
-            let percent = call.number(i, default)?.clamp(0.0, 100.0);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "from 0 to 255"
-            )]
-            let level = (percent * 255.0 / 100.0) as u8;
-            Ok::<u8, String>(level)
-        };
-        let overlays = Overlays {
-            dark: level(1, 3.0)?,
-            light: level(2, 97.0)?,
-            zebra: call.boolean(3, true)?,
-            peaking: call.boolean(6, true)?,
-            marker: call.boolean(7, true)?,
-            parts: call
-                .text(4)?
-                .chars()
-                .next()
-                .and_then(|c| c.to_digit(10))
-                .unwrap_or(1),
-            numbers: call.boolean(5, true)?,
-        };
+        let overlays = Overlays::read(call)?;
         let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
         let measure = focus::tenengrad(&grey);
         let mean = average(measure.iter().copied());
         call.put(1, mean);
         if let Value::Detections(all) = call.arg(8) {
-            let of = |b: &BBox| {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "`as` saturates"
-                )]
-                let range = |from: f64, to: f64, most: usize| {
-                    (from.max(0.0) as usize)..(to.max(0.0) as usize).min(most)
-                };
-                let (columns, rows) = (
-                    range(b.x1, b.x2, grey.width),
-                    range(b.y1, b.y2, grey.height),
-                );
-                if columns.is_empty() || rows.is_empty() {
-                    return Value::Null;
-                }
-                let each = rows.flat_map(|y| columns.clone().map(move |x| y * grey.width + x));
-                Value::Float(average(each.filter_map(|i| measure.get(i).copied())))
-            };
+            let of = |b: &BBox| sharpness_in(b, &grey, &measure);
             call.put(2, all.boxes.iter().map(|d| of(&d.bbox)).collect::<Vec<_>>());
         } else {
             call.put(2, Vec::new());
@@ -226,11 +185,55 @@ impl Block for Tenengrad {
     }
 }
 
+/// Mean sharpness in a box; null if it is empty.
+fn sharpness_in(b: &BBox, grey: &Plane, measure: &[f64]) -> Value {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "`as` saturates"
+    )]
+    let range = |from: f64, to: f64, most: usize| {
+        (from.max(0.0) as usize)..(to.max(0.0) as usize).min(most)
+    };
+    let columns = range(b.x1, b.x2, grey.width);
+    let rows = range(b.y1, b.y2, grey.height);
+    if columns.is_empty() || rows.is_empty() {
+        return Value::Null;
+    }
+    let each = rows.flat_map(|y| columns.clone().map(move |x| y * grey.width + x));
+    Value::Float(average(each.filter_map(|i| measure.get(i).copied())))
+}
+
 impl Overlays {
-    fn draw(self, pixels: &RgbPixels, grey: &Plane, measure: &[f64], mean: f64) -> RgbPixels {
-        let mut out = pixels.clone();
-        let (width, height) = (out.width, out.height);
-        let mut canvas = Canvas::new(&mut out.data, width, height);
+    fn read(call: &Call<'_>) -> Result<Self, String> {
+        let level = |i: usize, default: f64| {
+            let percent = call.number(i, default)?.clamp(0.0, 100.0);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "from 0 to 255"
+            )]
+            let level = (percent * 255.0 / 100.0) as u8;
+            Ok::<u8, String>(level)
+        };
+        Ok(Self {
+            dark: level(1, 3.0)?,
+            light: level(2, 97.0)?,
+            zebra: call.boolean(3, true)?,
+            peaking: call.boolean(6, true)?,
+            marker: call.boolean(7, true)?,
+            parts: call
+                .text(4)?
+                .chars()
+                .next()
+                .and_then(|c| c.to_digit(10))
+                .unwrap_or(1),
+            numbers: call.boolean(5, true)?,
+        })
+    }
+
+    /// Marks pixels that are too dark, too bright, or sharp.
+    fn draw_pixels(self, canvas: &mut Canvas<'_>, grey: &Plane, measure: &[f64]) {
         let most = measure.iter().copied().fold(0.0, f64::max);
         for (i, (light, sharp)) in grey.data.iter().zip(measure).enumerate() {
             let (x, y) = (i % grey.width, i / grey.width);
@@ -249,6 +252,10 @@ impl Overlays {
                 mark(Color::new(0, 255, 0), 0.6);
             }
         }
+    }
+
+    /// Draws the marker of the centre and the grid.
+    fn draw_lines(self, canvas: &mut Canvas<'_>) {
         let (w, h) = (canvas.width(), canvas.height());
         if self.marker {
             let (x, y, arm) = (w / 2.0, h / 2.0, 20.0 * canvas.scale());
@@ -285,8 +292,16 @@ impl Overlays {
                 1.0,
             );
         }
+    }
+
+    fn draw(self, pixels: &RgbPixels, grey: &Plane, measure: &[f64], mean: f64) -> RgbPixels {
+        let mut out = pixels.clone();
+        let (width, height) = (out.width, out.height);
+        let mut canvas = Canvas::new(&mut out.data, width, height);
+        self.draw_pixels(&mut canvas, grey, measure);
+        self.draw_lines(&mut canvas);
         if self.numbers {
-            tell(&mut canvas, &format!("Focus {mean:.1}"));
+            draw_text(&mut canvas, &format!("Focus {mean:.1}"));
         }
         out
     }

@@ -1,4 +1,4 @@
-//! Writes what a whole picture shows.
+//! Draws the classes of a whole picture.
 
 use watchkeeper_vision::draw::{Canvas, Color, ColorBy, TextBox, palette};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point};
@@ -29,7 +29,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::COLOR_AXIS,
         Property::value(
             "text",
-            "what a label says",
+            "content of a label",
             Shape::Choice(&["Class", "Confidence", "Class and Confidence"]),
             &[Kind::Text],
         )
@@ -37,7 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Text("Class")),
         Property::value(
             "text_position",
-            "where in the picture the labels stand",
+            "position of the labels in the picture",
             BOX_ANCHORS,
             &[Kind::Text],
         )
@@ -45,7 +45,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Text("TOP_LEFT")),
         Property::value(
             "text_color",
-            "colour of the letters",
+            "colour of the text",
             Shape::Text,
             &[Kind::Text],
         )
@@ -56,7 +56,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .or(Or::Float(1.0)),
         Property::value(
             "text_thickness",
-            "kept for compatibility: letters are as bold as the box draws them",
+            "kept for compatibility: the weight of the text is fixed",
             INTEGER,
             &[Kind::Integer],
         )
@@ -64,7 +64,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(1)),
         Property::value(
             "text_padding",
-            "pixels around the letters",
+            "pixels around the text",
             INTEGER,
             &[Kind::Integer],
         )
@@ -138,8 +138,7 @@ impl Block for Draw {
     }
 }
 
-/// Name, id and score of the classes that a result holds to: the best one, or all that are likely
-/// enough.
+/// Name, id and score of the classes in a result: the best one, or all above the threshold.
 fn classes(predictions: &Value) -> Vec<(String, i64, f64)> {
     let text = |v: Option<&Value>| v.and_then(Value::as_str).unwrap_or_default().to_owned();
     let number = |v: Option<&Value>| v.and_then(Value::as_f64).unwrap_or(0.0);

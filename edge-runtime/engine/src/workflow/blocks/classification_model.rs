@@ -1,5 +1,4 @@
-//! Says what whole pictures show, with one label or with several, by a model that the program
-//! around the workflow runs.
+//! Classifies whole pictures, with one label or with several.
 
 use super::object_detection_model::{
     CONFIDENCE, CUSTOM_CONFIDENCE, LEARNING_TARGET, MODEL, NO_LEARNING,
@@ -17,7 +16,7 @@ use crate::workflow::values::value::Value;
 const fn mode(choices: &'static [&'static str], default: &'static str) -> Property {
     Property::value(
         "confidence_mode",
-        "whose lowest score to use: the model's own or custom_confidence",
+        "which minimum score to use: the model's own or custom_confidence",
         Shape::Choice(choices),
         &[Kind::Text],
     )
@@ -58,7 +57,7 @@ const fn one(
     Manifest {
         name,
         category: "model",
-        summary: "Says what a picture shows: the best of the classes that a model knows.",
+        summary: "Classifies a picture: the best class of a model.",
         role: Role::Asker(Task::Classes),
         properties,
         outputs,
@@ -74,7 +73,7 @@ const fn several(
     outputs: &'static [Output],
 ) -> Manifest {
     Manifest {
-        summary: "Says what a picture shows: every class of a model with a score that is high enough.",
+        summary: "Classifies a picture: every class of a model with a sufficient score.",
         build: |_| Ok(Box::new(Classify { several: true })),
         ..one(name, properties, outputs)
     }
@@ -139,7 +138,7 @@ impl Block for Classify {
     }
 }
 
-/// What both kinds of results begin with.
+/// The common members of both kinds of results.
 pub(super) fn head(image: &ImageValue, id: &str, r#type: &str) -> Vec<(&'static str, Value)> {
     let [width, height] = image.size().map(|n| Value::Int(n.into()));
     vec![
@@ -151,7 +150,7 @@ pub(super) fn head(image: &ImageValue, id: &str, r#type: &str) -> Vec<(&'static 
     ]
 }
 
-/// A result with one label: the classes that are likely enough, best first, and the best of all.
+/// A single-label result: the classes above the threshold, best first, and the best of all.
 pub(super) fn with_one(
     image: &ImageValue,
     id: &str,
@@ -179,7 +178,7 @@ pub(super) fn with_one(
     Value::dict(map)
 }
 
-/// A result with several labels: every class with its score, and those that are likely enough.
+/// A multi-label result: every class with its score, and those above the threshold.
 fn with_several(image: &ImageValue, id: &str, scores: &[ClassScore], least: f64) -> Value {
     let mut map = head(image, id, "classification");
     let rows = scores.iter().map(|s| {
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn one_label_is_the_best_and_several_are_those_likely_enough() {
+    fn single_label_is_the_best_and_several_pass_a_threshold() {
         let Value::Image(image) = picture(1, [4, 2], |_, _| [0, 0, 0]) else {
             panic!("no picture");
         };

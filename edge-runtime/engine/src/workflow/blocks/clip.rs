@@ -1,5 +1,4 @@
-//! Makes numbers of pictures and texts that can be compared with each other, by a model that the
-//! program around the workflow runs.
+//! Computes comparable embeddings of pictures and texts.
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::Task;
@@ -23,7 +22,7 @@ pub(super) const CLIP: &[&str] = &[
 ];
 const PERCEPTION: &[&str] = &["PE-Core-B16-224", "PE-Core-L14-336", "PE-Core-G14-448"];
 
-/// Which of the models of a family to ask.
+/// Property that selects a model of a family.
 pub(super) const fn version(models: &'static [&'static str], usual: &'static str) -> Property {
     Property::value(
         "version",
@@ -42,7 +41,7 @@ const DATA: Property = Property::value(
 );
 const BASE: Manifest = Manifest {
     category: "model",
-    summary: "Makes numbers of a picture or a text that are alike where both mean the same.",
+    summary: "Computes the embedding of a picture or a text; similar meanings have similar embeddings.",
     role: Role::Asker(Task::Numbers),
     outputs: &[Output::new("embedding", &[Kind::Embedding])],
     ..Manifest::BASE
@@ -100,7 +99,7 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn pictures_and_texts_are_asked_of_the_model_that_the_step_names() {
+    fn embedding_uses_the_step_s_model() {
         let step = json!({"type": "roboflow_core/clip@v1", "data": "$inputs.data"});
         let mut bench = Bench::new(step.clone(), &[("data", Kind::Image)]);
         let light = bench.feed(&[("data", picture(1, [4, 4], |_, _| [9; 3]))]);

@@ -1,5 +1,4 @@
-//! Says which of some texts describes a picture best, by a model that the program around the
-//! workflow runs.
+//! Compares a picture with texts.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ const PARENT: Output = Output::new("parent_id", &[Kind::ParentId]);
 const ROOT: Output = Output::new("root_parent_id", &[Kind::ParentId]);
 const BASE: Manifest = Manifest {
     category: "model",
-    summary: "Says how well each of some texts describes a picture.",
+    summary: "Scores how well each of several texts describes a picture.",
     role: Role::Asker(Task::NumbersOfTexts),
     batch: &["images"],
     ..Manifest::BASE
@@ -60,7 +59,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         build: |setup| {
             let given = setup.literals.get("classes").and_then(|v| v.as_array());
             if given.is_some_and(Vec::is_empty) {
-                return Err("classes is empty and has to name at least one".to_owned());
+                return Err("classes is empty; add at least one".to_owned());
             }
             Ok(Box::new(Compare { is_first: false }))
         },
@@ -68,7 +67,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-/// The only model of the first version, and the usual one of the second.
+/// The only model of the first version, and the default of the second.
 const FIRST_MODEL: &str = "ViT-B-16";
 
 struct Compare {
@@ -78,39 +77,15 @@ struct Compare {
 impl Block for Compare {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
-        let list = call.arg(1).as_list();
-        let list =
-            list.ok_or_else(|| format!("a list of texts expected, got {}", call.arg(1).what()))?;
-        let texts = list.iter().map(|v| match v {
-            Value::Text(text) => Ok(text),
-            other => Err(format!(
-                "a list of texts expected, and in it is {}",
-                other.what()
-            )),
-        });
-        let texts: Vec<&Arc<str>> = texts.collect::<Result<_, _>>()?;
+        let texts = texts(call.arg(1))?;
         let model = if self.is_first {
             FIRST_MODEL
         } else {
             call.text(2)?
         };
-        let model_id = format!("clip/{model}");
-        let wide = |numbers: Vec<f32>| numbers.into_iter().map(f64::from).collect::<Vec<f64>>();
-        let seen = wide(call.host.embed(&model_id, image)?);
-        let mut alike = Vec::with_capacity(texts.len());
-        for text in &texts {
-            let said = wide(call.host.embed_text(&model_id, text)?);
-            if said.len() != seen.len() {
-                return Err(format!(
-                    "the model gives {} numbers for a picture and {} for a text",
-                    seen.len(),
-                    said.len()
-                ));
-            }
-            alike.push(cosine(&seen, &said));
-        }
-        let floats = |all: &[f64]| Value::list(all.iter().map(|n| Value::Float(*n)).collect());
-        call.put(0, floats(&alike));
+        let similarities = similarities(call, &format!("clip/{model}"), &texts)?;
+        let floats = similarities.iter().map(|n| Value::Float(*n));
+        call.put(0, Value::list(floats.collect()));
         call.put(1, Arc::clone(&image.id));
         call.put(2, Arc::clone(image.root_id()));
         if self.is_first {
@@ -118,15 +93,14 @@ impl Block for Compare {
             return Ok(());
         }
         let by = |n: &(usize, f64), m: &(usize, f64)| n.1.total_cmp(&m.1);
-        let each = || alike.iter().copied().enumerate();
-        // Of equals the first.
+        let each = || similarities.iter().copied().enumerate();
+        // Of equal ones, the first.
         let (Some(best), Some(worst)) = (each().rev().max_by(by), each().min_by(by)) else {
-            return Err("classes is empty and has to name at least one".to_owned());
+            return Err("classes is empty; add at least one".to_owned());
         };
         let name = |i: usize| {
-            texts
-                .get(i)
-                .map_or(Value::Null, |t| Value::Text(Arc::clone(t)))
+            let text = texts.get(i);
+            text.map_or(Value::Null, |t| Value::Text(Arc::clone(t)))
         };
         let rows = each().map(|(i, n)| {
             Value::dict([
@@ -150,6 +124,41 @@ impl Block for Compare {
     }
 }
 
+fn texts(list: &Value) -> Result<Vec<&Arc<str>>, String> {
+    let items = list.as_list();
+    let items = items.ok_or_else(|| format!("a list of texts expected, got {}", list.what()))?;
+    let texts = items.iter().map(|v| match v {
+        Value::Text(text) => Ok(text),
+        other => Err(format!(
+            "a list of texts expected, but it contains {}",
+            other.what()
+        )),
+    });
+    texts.collect()
+}
+
+/// Returns the similarity of the picture and each text.
+fn similarities(
+    call: &mut Call<'_>,
+    model_id: &str,
+    texts: &[&Arc<str>],
+) -> Result<Vec<f64>, String> {
+    let wide = |numbers: Vec<f32>| numbers.into_iter().map(f64::from).collect::<Vec<f64>>();
+    let picture = wide(call.host.embed(model_id, call.image(0)?)?);
+    let each = texts.iter().map(|text| {
+        let text = wide(call.host.embed_text(model_id, text)?);
+        if text.len() != picture.len() {
+            return Err(format!(
+                "the model returned {} numbers for a picture but {} for a text",
+                picture.len(),
+                text.len()
+            ));
+        }
+        Ok(cosine(&picture, &text))
+    });
+    each.collect()
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
@@ -160,14 +169,14 @@ mod tests {
 
     fn compared(step: Json) -> Json {
         let mut bench = Bench::new(step, &[("image", Kind::Image)]);
-        // The bench's model sees how light a picture and how long a text is.
+        // The bench's model sees the brightness of a picture and the length of a text.
         bench
             .feed(&[("image", picture(1, [4, 4], |_, _| [5; 3]))])
             .unwrap()
     }
 
     #[test]
-    fn the_text_that_is_most_alike_is_named_with_all_of_them() {
+    fn most_similar_text_is_output_with_all() {
         let out = compared(
             json!({"type": "roboflow_core/clip_comparison@v2", "images": "$inputs.image",
             "classes": ["a", "a cat", "a dog"]}),
@@ -183,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_version_gives_only_how_alike_they_are() {
+    fn first_version_outputs_only_similarities() {
         let out = compared(
             json!({"type": "ClipComparison", "images": "$inputs.image", "texts": ["a", "a cat"]}),
         );

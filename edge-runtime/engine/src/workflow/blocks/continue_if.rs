@@ -1,4 +1,4 @@
-//! Lets steps go on while a condition holds.
+//! Runs steps while a condition holds.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/continue_if@v1",
     category: "flow_control",
-    summary: "Lets steps go on only while a condition holds.",
+    summary: "Runs the next steps only while a condition holds.",
     role: Role::Flow,
     properties: &[
         Property::literal("condition_statement", "the condition", CONDITION),
         Property::value(
             "evaluation_parameters",
-            "the values that the condition calls by name",
+            "the values that the condition refers to by name",
             Shape::Dict,
             &[Kind::Any],
         )
@@ -29,7 +29,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("next_steps", "the steps that go on", Shape::Steps),
         Property::value(
             "stop_delay",
-            "seconds for which the steps still go on after the condition last held",
+            "seconds for which the next steps still run after the condition last held",
             POSITIVE,
             &[Kind::Float],
         )
@@ -49,7 +49,7 @@ struct Gate {
 }
 
 impl Stateful for Gate {
-    /// When the condition held last.
+    /// Time at which the condition last held.
     type State = Option<Duration>;
 
     fn run(&self, last_true: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
@@ -62,12 +62,12 @@ impl Stateful for Gate {
         let delay = call.number(3, 0.0)?;
         if self.condition.holds(&env)? {
             *last_true = Some(call.now);
-            call.go_on(0);
+            call.take_branch(0);
         } else if delay > 0.0
             && let Some(last) = *last_true
             && call.now.saturating_sub(last).as_secs_f64() <= delay
         {
-            call.go_on(0);
+            call.take_branch(0);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contours_detection@v1",
     category: "classical_computer_vision",
-    summary: "Finds the outlines of everything that is not black, and draws them.",
+    summary: "Finds and draws the outlines of everything that is not black.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
@@ -50,7 +50,7 @@ impl Block for Contours {
             grey.get_pixel_checked(at(x), at(y))
                 .is_some_and(|p| p.0[0] > 0)
         });
-        // The last one comes first, as OpenCV tells them.
+        // The last one first, as OpenCV returns them.
         let outlines: Vec<Vec<Point>> = shape.parts().into_iter().rev().collect();
         let count = i64::try_from(outlines.len()).unwrap_or(i64::MAX);
         // Next, previous, first inner and outer outline of each.

@@ -1,4 +1,4 @@
-//! Makes contrasts stronger.
+//! Enhances contrast.
 
 use watchkeeper_vision::imaging::{self, Plane, contrast};
 use watchkeeper_vision::numbers::quantile;
@@ -12,25 +12,25 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_enhancement@v1",
     category: "classical_computer_vision",
-    summary: "Spreads the lightnesses of a picture over the whole range, and makes contrasts stronger.",
+    summary: "Stretches the brightness of a picture over the whole range and enhances contrast.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::literal(
             "clip_limit",
-            "percent of the darkest and of the lightest pixels that are left out of account",
+            "percent of the darkest and brightest pixels to ignore",
             Shape::Integer(0, 50),
         )
         .or(Or::Int(0)),
         Property::literal(
             "contrast_multiplier",
-            "how much stronger contrasts become",
+            "factor of the contrast",
             Shape::Number(0.1, 5.0),
         )
         .or(Or::Float(1.0)),
         Property::literal(
             "normalize_brightness",
-            "whether the middle of the range becomes lighter",
+            "whether to brighten the middle of the range",
             Shape::Boolean,
         )
         .or(Or::Bool(false)),

@@ -1,4 +1,4 @@
-//! Evens out light and dark.
+//! Equalizes contrast.
 
 use watchkeeper_vision::imaging::{self, contrast};
 use watchkeeper_vision::numbers::quantile;
@@ -13,14 +13,13 @@ use crate::workflow::values::image::RgbPixels;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_equalization@v1",
     category: "classical_computer_vision",
-    summary: "Evens out light and dark in a picture.",
+    summary: "Equalizes the contrast of a picture.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
             "equalization_type",
-            "whether to stretch the middle of the range, to make all lightnesses as \
-            frequent, or to do that piece by piece",
+            "method: stretch the middle of the range, equalize the histogram, or equalize it tile by tile",
             Shape::Choice(&[
                 "Contrast Stretching",
                 "Histogram Equalization",
@@ -48,7 +47,7 @@ impl Block for Change {
         ]
         .contains(&kind)
         {
-            return Err(format!("{kind:?} is no way to even out"));
+            return Err(format!("{kind:?} is not a type of equalization"));
         }
         let kind = kind.to_owned();
         let changed = image.changed(image.size(), move |pixels| {
@@ -60,8 +59,7 @@ impl Block for Change {
                     contrast::stretched(&pixels.data, ends[0], ends[1])
                 }
                 "Histogram Equalization" => contrast::equalised(&pixels.data),
-                // So many pieces, and so much of one for a single lightness, as scikit-image has
-                // them.
+                // Number of tiles and clipping limit, as in scikit-image.
                 _ => {
                     return imaging::each_channel(pixels, |plane| {
                         contrast::adaptive(plane, 8, 0.03)

@@ -1,4 +1,4 @@
-//! Takes the colours out of pictures.
+//! Converts pictures to grey.
 
 use watchkeeper_vision::imaging;
 
@@ -9,7 +9,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/convert_grayscale@v1",
     category: "classical_computer_vision",
-    summary: "Takes the colours out of a picture.",
+    summary: "Converts a picture to grey.",
     role: Role::Other,
     properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
     outputs: &[Output::new("image", &[Kind::Image])],

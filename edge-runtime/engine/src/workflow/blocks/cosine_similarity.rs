@@ -7,7 +7,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/cosine_similarity@v1",
     category: "math",
-    summary: "Tells how alike two embeddings are: 1 for the same direction, 0 for none in common, -1 for the opposite.",
+    summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for orthogonal ones, -1 for opposite ones.",
     role: Role::Other,
     properties: &[
         Property::data("embedding_1", "the one", &[Kind::Embedding]),
@@ -39,7 +39,7 @@ impl Block for Compare {
     }
 }
 
-/// Cosine of the angle between two vectors of one length; not a number where one is zero.
+/// Cosine of the angle between two vectors of one length; not a number if one is zero.
 pub(super) fn cosine(a: &[f64], b: &[f64]) -> f64 {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()

@@ -1,4 +1,4 @@
-//! Draws detections again, larger.
+//! Draws enlarged copies of detections.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/crop_visualization@v1",
-    summary: "Draws what each detection shows again beside it, larger.",
+    summary: "Draws an enlarged copy of each detection beside it.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
@@ -26,18 +26,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::COLOR_AXIS,
         Property::value(
             "position",
-            "the point of the box at which the copy stands",
+            "the point of the box where the copy is drawn",
             ANCHORS,
             &[Kind::Text],
         )
         .or(Or::Text("TOP_CENTER")),
-        Property::value(
-            "scale_factor",
-            "how much larger it is",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(2.0)),
+        Property::value("scale_factor", "scale of the copy", NUMBER, &[Kind::Float])
+            .or(Or::Float(2.0)),
         Property::value(
             "border_thickness",
             "width of its border in pixels",
@@ -78,7 +73,7 @@ impl Block for Draw {
             );
             let at = d.anchor(anchor, size);
             let (w, h) = (f64::from(large.width()), f64::from(large.height()));
-            // The copy lies on the side of the point that its name says.
+            // The copy is on the side named by the point.
             let (dx, dy) = match anchor {
                 Anchor::TopLeft => (-w, -h),
                 Anchor::TopCenter => (-w / 2.0, -h),

@@ -1,4 +1,4 @@
-//! Writes values into a table.
+//! Formats values as a table.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/csv_formatter@v1",
     category: "formatter",
-    summary: "Writes values into a table in CSV, a row for each picture of the batch, with the time in a column of its own.",
+    summary: "Formats values as a CSV table: one row per picture of the batch, with a column for the time.",
     role: Role::Other,
     properties: &[
         Property::value(
             "columns_data",
-            "the values, by the name of their column",
+            "the values, by column name",
             Shape::Dict,
             &[Kind::Any],
         )
@@ -43,7 +43,7 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
             .is_some_and(|columns| columns.get(TIME).is_some())
         {
             return Err(format!(
-                "{property} has a column {TIME}, which is in every table"
+                "{property} has a column {TIME}, which every table has already; rename it"
             ));
         }
     }
@@ -57,7 +57,7 @@ struct Table {
 }
 
 impl Stateful for Table {
-    /// Rows of the batch at hand.
+    /// Rows of the current batch.
     type State = Vec<String>;
 
     fn run(&self, rows: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
@@ -80,10 +80,7 @@ impl Table {
     fn row(&self, call: &Call<'_>) -> Result<String, String> {
         let mut data = call.arg(0).clone();
         apply_named(&self.operations, &mut data, "columns_data", call.ids)?;
-        let now = call
-            .host
-            .wall_clock()
-            .ok_or("nothing here tells the time of day")?;
+        let now = call.host.wall_clock().ok_or("the time of day is unknown")?;
         let now = now.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string();
         let cells = entries(&data).map(|(_, value)| cell(value));
         let cells: Vec<String> = cells.chain([now]).collect();
@@ -105,7 +102,7 @@ fn head(data: &Value) -> String {
     names.join(",") + "\n"
 }
 
-/// A value as a cell. Text that a spreadsheet would take for a formula is made plain.
+/// Formats a cell. Text that a spreadsheet would read as a formula is escaped.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -134,7 +131,7 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn a_batch_makes_one_table_with_a_row_for_each_element() {
+    fn batch_makes_one_table_with_a_row_per_element() {
         let step = json!({
             "type": "roboflow_core/csv_formatter@v1",
             "columns_data": {"count": "$inputs.boxes", "note": "$inputs.note", "where": "gate 1, left"},
@@ -159,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_called_timestamp_is_refused() {
+    fn column_called_timestamp_is_refused() {
         let why = Bench::refusal(
             json!({"type": "roboflow_core/csv_formatter@v1", "columns_data": {"timestamp": 1}}),
         );

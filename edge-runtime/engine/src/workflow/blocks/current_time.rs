@@ -1,4 +1,4 @@
-//! Tells the time of day.
+//! Returns the time of day.
 
 use jiff::tz::TimeZone;
 
@@ -12,7 +12,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/current_time@v1",
     category: "formatter",
-    summary: "Tells the time of day in a time zone.",
+    summary: "Returns the time of day in a time zone.",
     role: Role::Other,
     properties: &[Property::value(
         "timezone",
@@ -94,12 +94,11 @@ impl Block for Clock {
         let name = call.text(0)?;
         let zone = match name {
             "UTC" => TimeZone::UTC,
-            other => TimeZone::get(other).map_err(|e| format!("{other:?} is no time zone: {e}"))?,
+            other => {
+                TimeZone::get(other).map_err(|e| format!("{other:?} is not a time zone: {e}"))?
+            }
         };
-        let now = call
-            .host
-            .wall_clock()
-            .ok_or("nothing here tells the time of day")?;
+        let now = call.host.wall_clock().ok_or("the time of day is unknown")?;
         let here = now.to_zoned(zone);
         call.put(0, Value::Time(now));
         call.put(1, here.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string());
@@ -117,7 +116,7 @@ mod tests {
     use super::super::super::tests::bench::Bench;
 
     #[test]
-    fn the_time_is_told_as_it_is_in_the_zone() {
+    fn time_is_in_the_time_zone() {
         let step = json!({"type": "roboflow_core/current_time@v1", "timezone": "UTC"});
         let out = Bench::new(step, &[]).feed(&[]).unwrap();
         assert_eq!(out["iso_string"], "2024-05-06T07:08:09.500000+00:00");

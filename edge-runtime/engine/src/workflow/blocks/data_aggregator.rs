@@ -1,4 +1,4 @@
-//! Sums up values over a time or a number of runs.
+//! Aggregates values over a time or a number of runs.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/data_aggregator@v1",
     category: "analytics",
-    summary: "Sums up values over a time or a number of runs, and then gives sums, means, extremes, counts or distinct values; in between nothing.",
+    summary: "Aggregates values over a time or a number of runs: sums, means, extremes, counts or distinct values. In between the outputs are null.",
     role: Role::Other,
     properties: &[
         Property::value("data", "the values, by name", Shape::Dict, &[Kind::Any]).of_selectors(),
@@ -36,15 +36,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::literal(
             "interval_unit",
-            "what the interval counts",
+            "unit of the interval",
             Shape::Choice(&["seconds", "minutes", "hours", "runs"]),
         )
         .or(Or::Text("seconds")),
-        Property::literal(
-            "interval",
-            "how long values are summed up",
-            Shape::at_least(1),
-        ),
+        Property::literal("interval", "length of the interval", Shape::at_least(1)),
     ],
     outputs: &[Output::new("*", &[Kind::Any])],
     own_outputs: outputs,
@@ -73,7 +69,7 @@ fn check(json: &Json) -> Result<(), String> {
         .flatten()
         .find(|mode| !MODES.contains(&mode.as_str()))
     {
-        Some(wrong) => Err(format!("{wrong:?} is none of {}", MODES.join(", "))),
+        Some(wrong) => Err(format!("{wrong:?} is not one of {}", MODES.join(", "))),
         None => Ok(()),
     }
 }
@@ -110,10 +106,10 @@ struct Aggregate {
     wanted: Vec<(String, String)>,
 }
 
-/// What has come so far of one interval.
+/// Values of the current interval.
 #[derive(Default, Serialize, Deserialize)]
 struct Interval {
-    /// One for each output.
+    /// One per output.
     tallies: Vec<Tally>,
     runs: i64,
     since: Option<Duration>,
@@ -158,8 +154,8 @@ impl Stateful for Aggregate {
             _ => seconds(1.0),
         };
         if let Err(why) = added {
-            // As the peer has it, what can't be added ends no interval; but what bars it would bar
-            // it for ever.
+            // As in the peer, a value that can't be added does not end the interval; unless the
+            // kept values would refuse every later one.
             if is_over && is_barred {
                 *state = Interval {
                     since: Some(call.now),
@@ -179,7 +175,7 @@ impl Stateful for Aggregate {
     }
 }
 
-/// What has come so far of one value.
+/// State of one output.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Tally {
     whole: i64,
@@ -190,15 +186,15 @@ struct Tally {
     distinct: Vec<(StoredValue, i64)>,
 }
 
-/// Most distinct values of one output.
-const MOST_DISTINCT: usize = 10_000;
+/// Maximum distinct values of one output.
+const MAX_DISTINCT: usize = 10_000;
 
 /// Why a value can't be added.
 #[derive(Debug)]
 enum Unfit {
-    /// The value is none of those that can be.
+    /// It is of the wrong type.
     Itself(String),
-    /// It could be, but for what is kept of the interval.
+    /// It does not fit the values kept so far.
     Beside(String),
 }
 
@@ -252,8 +248,8 @@ impl Tally {
             *count += 1;
             return Ok(());
         }
-        if self.distinct.len() >= MOST_DISTINCT {
-            let why = format!("there are more than {MOST_DISTINCT} distinct values");
+        if self.distinct.len() >= MAX_DISTINCT {
+            let why = format!("there are more than {MAX_DISTINCT} distinct values");
             return Err(Unfit::Beside(why));
         }
         self.distinct.push((StoredValue(value.clone()), 1));
@@ -297,7 +293,7 @@ impl Tally {
     }
 }
 
-/// Keeps the value that is farther out. What is nothing is passed over; an older version kept it.
+/// Keeps the more extreme value. Null is skipped; state of an older version may hold it.
 fn extreme(kept: &mut Option<StoredValue>, value: &Value, way: Ordering) -> Result<(), Unfit> {
     let order = match (value, kept.as_ref().map(|k| &k.0)) {
         (Value::Null, _) => return Ok(()),
@@ -328,7 +324,7 @@ fn no_number(value: &Value) -> Unfit {
 fn beside(value: &Value, kept: &Value) -> Unfit {
     let (value, kept) = (value.what(), kept.what());
     Unfit::Beside(format!(
-        "{value} can't be compared with {kept} that came before it"
+        "{value} can't be compared with {kept}, the earlier value"
     ))
 }
 
@@ -349,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_summed_up_over_so_many_runs_and_then_anew() {
+    fn values_are_aggregated_over_runs_then_restart() {
         let modes = json!([
             "sum",
             "avg",
@@ -377,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_summed_up_over_time() {
+    fn values_are_aggregated_over_time() {
         let mut bench = bench(&json!(["count_distinct"]), "minutes", 1);
         let list = || Value::list(vec!["a".into(), "b".into(), "a".into()]);
         assert_eq!(
@@ -389,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn more_values_than_are_kept_fail_until_the_interval_is_over() {
+    fn too_many_values_fail_until_the_interval_ends() {
         let mut bench = bench(&json!(["count_distinct"]), "minutes", 1);
         let all: Vec<Value> = (0..10_001i64).map(Value::from).collect();
         let (some, one_more) = all.split_at(10_000);
@@ -405,9 +401,9 @@ mod tests {
         assert_eq!(out["n_count_distinct"], 1);
     }
 
-    /// As it is with the largest confidence of a picture in which nothing is seen.
+    /// As for the largest confidence in a picture without objects.
     #[test]
-    fn what_is_nothing_is_passed_over_wherever_it_comes() {
+    fn null_is_skipped_anywhere() {
         let step = json!({
             "type": "roboflow_core/data_aggregator@v1", "data": {"n": "$inputs.n"},
             "data_operations": {"n": [{"type": "NumericSequenceAggregate", "function": "max"}]},
@@ -432,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_compared_fails_until_the_interval_is_over_and_is_told_as_what_it_is() {
+    fn incomparable_value_fails_until_the_interval_ends() {
         let mut bench = bench(&json!(["max"]), "runs", 2);
         let mut feed = |value: Value| bench.feed(&[("n", value)]);
         feed("a".into()).unwrap();
@@ -443,14 +439,14 @@ mod tests {
         );
         feed(Value::from(6i64)).unwrap();
         assert_eq!(feed(Value::from(7i64)).unwrap()["n_max"], 7);
-        // What is neither is not kept, and bars nothing.
+        // Such a value is not kept and blocks nothing.
         let why = feed(Value::list(Vec::new())).unwrap_err();
         assert!(why.contains("a number expected, got a list"), "{why}");
         assert_eq!(feed(Value::from(1i64)).unwrap()["n_max"], 1);
     }
 
     #[test]
-    fn a_sum_of_texts_fails_and_an_unknown_mode_is_refused() {
+    fn sum_of_texts_fails_and_unknown_mode_is_refused() {
         let why = bench(&json!(["sum"]), "runs", 1)
             .feed(&[("n", "a".into())])
             .unwrap_err();

@@ -1,4 +1,4 @@
-//! Lets steps go on when a value changes.
+//! Runs steps when a value changes.
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
@@ -10,7 +10,7 @@ use crate::workflow::values::stored_value::StoredValue;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/delta_filter@v1",
     category: "flow_control",
-    summary: "Lets steps go on only when a value differs from the one before.",
+    summary: "Runs the next steps only when a value differs from the one before.",
     role: Role::Flow,
     properties: &[
         Property::data("image", "the frame, for its video", &[Kind::Image]).inputs_only(),
@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 struct Delta;
 
 impl Stateful for Delta {
-    /// The value that was there last.
+    /// The last value, per video.
     type State = PerVideo<Option<StoredValue>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
@@ -34,7 +34,7 @@ impl Stateful for Delta {
         let value = call.arg(1);
         if last.as_ref().is_none_or(|last| !last.0.same(value)) {
             *last = Some(StoredValue(value.clone()));
-            call.go_on(0);
+            call.take_branch(0);
         }
         Ok(())
     }

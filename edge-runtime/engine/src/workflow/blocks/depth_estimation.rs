@@ -1,5 +1,4 @@
-//! Says how far away everything in a picture is, in comparison, by a model that the program around
-//! the workflow runs.
+//! Estimates relative depth.
 
 use std::sync::Arc;
 
@@ -27,7 +26,7 @@ const MODELS: &[&str] = &[
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/depth_estimation@v1",
     category: "model",
-    summary: "Says how far away everything in a picture is, in comparison with the rest of it.",
+    summary: "Estimates the relative depth of a picture.",
     role: Role::Asker(Task::Depth),
     properties: &[
         IMAGES,
@@ -68,16 +67,13 @@ impl Block for Estimate {
     }
 }
 
-/// The numbers between 0 for the lowest and 1 for the highest; 0 for those that are none.
+/// Scales the numbers to 0 to 1; non-finite ones become 0.
 fn normalised(depth: &Array) -> Result<Array, String> {
     let finite = || depth.data().iter().copied().filter(|d| d.is_finite());
     let least = finite().fold(f32::INFINITY, f32::min);
     let most = finite().fold(f32::NEG_INFINITY, f32::max);
     if !(most > least && (most - least).is_finite()) {
-        return Err(
-            "the model says that everything is equally far away, or nothing that is a number"
-                .to_owned(),
-        );
+        return Err("the model returned one depth for the whole picture, or no numbers".to_owned());
     }
     let unit = |d: &f32| {
         if d.is_finite() {
@@ -87,11 +83,10 @@ fn normalised(depth: &Array) -> Result<Array, String> {
         }
     };
     let data = depth.data().iter().map(unit).collect();
-    Array::new(depth.shape().to_vec(), data).ok_or_else(|| "the depth is not whole".to_owned())
+    Array::new(depth.shape().to_vec(), data).ok_or_else(|| "the depth map is incomplete".to_owned())
 }
 
-/// Rows of numbers as many as the picture has rows, and so the columns: between two numbers in
-/// proportion, as pictures are scaled.
+/// Resamples the rows and columns to those of the picture, by bilinear interpolation.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -101,14 +96,14 @@ fn normalised(depth: &Array) -> Result<Array, String> {
 pub(super) fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
     let &[rows, columns] = depth.shape() else {
         return Err(format!(
-            "the model has to say rows of numbers, and said an array of {:?}",
+            "the model has to return rows of numbers, not an array of shape {:?}",
             depth.shape()
         ));
     };
     if rows == 0 || columns == 0 {
-        return Err("the model said no numbers".to_owned());
+        return Err("the model returned no numbers".to_owned());
     }
-    // The places around a pixel's middle, and the share of the second.
+    // The cells around a pixel's centre, and the share of the second.
     let around = |pixel: u32, pixels: u32, cells: usize| {
         let place = (f64::from(pixel) + 0.5) * cells as f64 / f64::from(pixels) - 0.5;
         let place = place.clamp(0.0, (cells - 1) as f64);
@@ -139,10 +134,10 @@ pub(super) fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Arra
         }
     }
     Array::new(vec![height as usize, width as usize], data)
-        .ok_or_else(|| "what the model said is not whole".to_owned())
+        .ok_or_else(|| "the model's answer is incomplete".to_owned())
 }
 
-/// The picture of a depth: dark for the lowest numbers, light for the highest.
+/// Colours a depth map: dark for low numbers, bright for high ones.
 fn colours(depth: &Array, [width, height]: [u32; 2]) -> RgbPixels {
     let mut data = Vec::with_capacity(depth.data().len() * 3);
     for d in depth.data() {
@@ -166,13 +161,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_stretched_over_the_picture_between_nothing_and_one() {
+    fn depth_is_scaled_to_the_picture_and_to_one() {
         let step = json!({"type": "roboflow_core/depth_estimation@v1", "images": "$inputs.image"});
         let mut bench = Bench::new(step, &[("image", Kind::Image)]);
         bench
             .feed(&[("image", picture(1, [4, 2], |_, _| [5; 3]))])
             .unwrap();
-        // The bench's model says 3 on the left and 7 on the right.
+        // The bench's model returns 3 on the left and 7 on the right.
         let Some(Value::Array(depth)) = bench.value("normalized_depth") else {
             panic!("no depth");
         };
@@ -187,16 +182,20 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_sees_no_difference_is_told() {
+    fn uniform_depth_is_an_error() {
         for data in [vec![2.0; 4], vec![f32::NAN; 4]] {
             let flat = Array::new(vec![2, 2], data).unwrap();
-            assert!(normalised(&flat).unwrap_err().contains("equally far"));
+            assert!(
+                normalised(&flat)
+                    .unwrap_err()
+                    .contains("one depth for the whole picture")
+            );
         }
     }
 
     proptest! {
         #[test]
-        fn whatever_the_numbers_are_depth_lies_between_nothing_and_one(
+        fn depth_is_between_zero_and_one_for_any_numbers(
             (rows, columns, data) in (1..5_usize, 1..5_usize).prop_flat_map(|(r, c)| {
                 (Just(r), Just(c), prop::collection::vec(prop_oneof![-9.0f32..9.0, prop::num::f32::ANY], r * c))
             }),

@@ -1,4 +1,4 @@
-//! Keeps a log of tracked objects: when each was first and last seen.
+//! Logs tracked objects: when each was first and last seen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_event_log@v1",
     category: "analytics",
-    summary: "Keeps a log of tracked objects that were seen often enough: since when, until when and in how many frames.",
+    summary: "Logs tracked objects that were seen often enough: first and last sighting, number of frames.",
     role: Role::Other,
     properties: &[
         FRAME.inputs_only(),
@@ -33,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(30)),
         Property::value(
             "flush_interval",
-            "frames between two looks for objects that are gone",
+            "frames between two checks for objects that are gone",
             COUNT,
             &[Kind::Integer],
         )
@@ -41,7 +41,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(30)),
         Property::value(
             "stale_frames",
-            "frames without a sight after which an object is gone",
+            "frames without sighting after which an object is gone",
             COUNT,
             &[Kind::Integer],
         )
@@ -77,14 +77,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most objects remembered for one video.
-const MOST: usize = 16_384;
+/// Maximum number of objects per video.
+const MAX_OBJECTS: usize = 16_384;
 
 struct EventLog;
 
 #[derive(Default, Serialize, Deserialize)]
 struct Log {
-    /// By track.
+    /// By track id.
     seen: BTreeMap<i64, Seen>,
     frame: i64,
     last_flush: i64,
@@ -147,7 +147,7 @@ impl Stateful for EventLog {
             seen.last = now;
             seen.frames += 1;
         }
-        while log.seen.len() > MOST {
+        while log.seen.len() > MAX_OBJECTS {
             log.seen.pop_first();
         }
         let (logged, pending): (Vec<_>, Vec<_>) =

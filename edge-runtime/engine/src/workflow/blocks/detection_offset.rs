@@ -1,4 +1,4 @@
-//! Grows or shrinks boxes about their centre.
+//! Grows or shrinks boxes around their centre.
 
 use std::sync::Arc;
 
@@ -15,27 +15,27 @@ use crate::workflow::values::json::detection_id;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_offset@v1",
     category: "transformation",
-    summary: "Grows or shrinks boxes about their centre, by pixels or by a share of their size.",
+    summary: "Grows or shrinks boxes around their centre, by pixels or by percent of their size.",
     role: Role::Other,
     properties: &[
         Property::data("predictions", "the boxes to change", DETECTIONS),
         Property::value(
             "offset_width",
-            "what to add to the width in all",
+            "total change of the width",
             COUNT,
             &[Kind::Integer],
         )
         .alias(&["offset_x"]),
         Property::value(
             "offset_height",
-            "what to add to the height in all",
+            "total change of the height",
             COUNT,
             &[Kind::Integer],
         )
         .alias(&["offset_y"]),
         Property::literal(
             "units",
-            "whether the offsets are pixels or per cent of the box",
+            "whether the offsets are pixels or percent of the box",
             Shape::Choice(&["Percent (%)", "Pixels"]),
         )
         .or(Or::Text("Pixels")),
@@ -58,8 +58,7 @@ impl Block for Grow {
         let [width, height] = size.map(f64::from);
         for d in &mut out.boxes {
             let b = d.bbox;
-            // Half to each side, in whole pixels as the peer rounds them; boxes stay in the
-            // picture.
+            // Half to each side, rounded to whole pixels as by the peer; boxes stay in the picture.
             let (dx, dy) = if in_percent {
                 (
                     (b.width() * dx / 200.0).trunc(),
@@ -74,11 +73,11 @@ impl Block for Grow {
             } else {
                 grown
             };
-            // What it was made from counts as its parent.
+            // The original box is the parent.
             let old = std::mem::replace(&mut d.id, call.new_id());
             let extra = d.extra_mut();
             let found_in = extra.parent_id.replace(Arc::from(detection_id(&old)));
-            // Boxes that came in don't say where their picture lies.
+            // Input boxes lack the position of their picture.
             if extra.place.is_none() && extra.root_id.is_none() {
                 let whole = Origin {
                     offset: [0, 0],
@@ -116,14 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn a_box_grows_by_pixels_and_by_per_cent_about_its_centre() {
+    fn box_grows_around_its_centre_by_pixels_or_percent() {
         let row = json!({"x": 50.0, "y": 50.0, "width": 20.0, "height": 40.0});
         assert_eq!(grown("Pixels", 10, row.clone()), [50.0, 50.0, 30.0, 50.0]);
         assert_eq!(grown("Percent (%)", 50, row), [50.0, 50.0, 30.0, 60.0]);
     }
 
     #[test]
-    fn the_box_that_it_was_made_from_is_its_parent_and_the_picture_its_root() {
+    fn original_box_is_the_parent_and_the_picture_the_root() {
         let step = json!({
             "type": "DetectionOffset", "predictions": "$inputs.boxes", "offset_width": 4, "offset_height": 4
         });
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_stays_in_its_picture() {
+    fn box_stays_in_its_picture() {
         let row = json!({"x": 5.0, "y": 50.0, "width": 10.0, "height": 10.0});
         assert_eq!(grown("Pixels", 20, row), [10.0, 50.0, 20.0, 30.0]);
     }

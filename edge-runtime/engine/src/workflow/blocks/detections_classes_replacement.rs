@@ -1,4 +1,4 @@
-//! Gives detections the classes that were found in their crops.
+//! Gives detections the classes found in their crops.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_classes_replacement@v1",
     category: "fusion",
-    summary: "Gives each detection the class that was found in its crop.",
+    summary: "Gives each detection the class found in its crop.",
     role: Role::Other,
     properties: &[
         Property::data("object_detection_predictions", "the detections", DETECTIONS),
         Property::data(
             "classification_predictions",
-            "what was found in the crop of each",
+            "classification or text of each crop",
             &[Kind::Classification, Kind::ListOfValues, Kind::Text],
         )
         .deeper(),
         Property::value(
             "fallback_class_name",
-            "class of detections in whose crop nothing was found; without one they go",
+            "class of detections without a result; by default they are dropped",
             Shape::Text,
             &[Kind::Text],
         )
@@ -92,7 +92,7 @@ impl Block for Replace {
     }
 }
 
-/// The best class of a classification, or a text as it is.
+/// Returns the best class of a classification, or a text.
 fn top_class(value: &Value) -> Option<Found> {
     match value {
         Value::Text(class) => Some(Found {

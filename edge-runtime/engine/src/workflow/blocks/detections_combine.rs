@@ -1,4 +1,4 @@
-//! Puts two sets of detections together.
+//! Concatenates two sets of detections.
 
 use watchkeeper_vision::detections::Detections;
 
@@ -9,7 +9,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_combine@v1",
     category: "transformation",
-    summary: "Puts two sets of detections of one picture together.",
+    summary: "Concatenates two sets of detections of one picture.",
     role: Role::Other,
     properties: &[
         Property::data(

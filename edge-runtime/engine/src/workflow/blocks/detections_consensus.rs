@@ -1,4 +1,4 @@
-//! Keeps what several models agree on.
+//! Keeps objects on which several models agree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ const MODES: Shape = Shape::Choice(&["average", "max", "min"]);
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_consensus@v1",
     category: "fusion",
-    summary: "Keeps the objects that several models agree on, each once, and says whether enough were found.",
+    summary: "Keeps the objects on which several models agree, each once, and whether enough were found.",
     role: Role::Other,
     properties: &[
         Property::value(
             "predictions_batches",
-            "what each model found",
+            "the detections of each model",
             Shape::List,
             DETECTIONS,
         )
@@ -33,13 +33,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .alias(&["predictions"]),
         Property::value(
             "required_votes",
-            "how many models have to see an object",
+            "how many models must detect an object",
             COUNT,
             &[Kind::Integer],
         ),
         Property::value(
             "class_aware",
-            "whether they have to agree on the class too",
+            "whether they must agree on the class too",
             Shape::Boolean,
             &[Kind::Boolean],
         )
@@ -53,7 +53,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Float(0.3)),
         Property::value(
             "confidence",
-            "lowest score of an object after joining",
+            "minimum score of an object after merging",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
@@ -67,32 +67,32 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
         Property::value(
             "required_objects",
-            "how many objects there have to be: a number, or one for each class",
+            "minimum number of objects: a number, or one per class",
             Shape::OneOf(&[Shape::DictOf(&COUNT), COUNT]),
             &[Kind::Integer, Kind::Dictionary],
         )
         .or(Or::Null),
         Property::literal(
             "presence_confidence_aggregation",
-            "how the score of a class is made of its objects'",
+            "how the scores of a class's objects are aggregated",
             MODES,
         )
         .or(Or::Text("max")),
         Property::literal(
             "detections_merge_confidence_aggregation",
-            "how the score of an object is made of its boxes'",
+            "how the scores of an object's boxes are aggregated",
             MODES,
         )
         .or(Or::Text("average")),
         Property::literal(
             "detections_merge_coordinates_aggregation",
-            "how a box is made of several: their average, the largest or the smallest",
+            "how boxes are merged: their average, the largest or the smallest",
             MODES,
         )
         .or(Or::Text("average")),
         Property::literal(
             "detections_merge_mask_aggregation",
-            "how a mask is made of several",
+            "how masks are merged",
             Shape::Choice(&["union", "intersection", "max", "min"]),
         )
         .or(Or::Text("union")),
@@ -127,11 +127,11 @@ impl Mode {
             "average" => Ok(Self::Average),
             "max" => Ok(Self::Max),
             "min" => Ok(Self::Min),
-            other => Err(format!("{other:?} is none of average, max and min")),
+            other => Err(format!("{other:?} is not one of average, max and min")),
         }
     }
 
-    /// One number of several; there is at least one.
+    /// Aggregates numbers, of which there is at least one.
     fn of(self, numbers: &[f64]) -> f64 {
         match self {
             #[expect(clippy::cast_precision_loss, reason = "a few boxes")]
@@ -146,34 +146,7 @@ struct Agree;
 
 impl Block for Agree {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let mut sources: Vec<Vec<&Detection>> = Vec::new();
-        let mut size = [0, 0];
-        let mut parent = None;
-        let classes = call.arg(5).as_list();
-        let wanted = |d: &&Detection| {
-            let is = |c: &Value| c.as_str() == Some(&*d.class);
-            classes.is_none_or(|list| list.iter().any(is))
-        };
-        for source in call.arg(0).as_list().unwrap_or_default() {
-            let Value::Detections(all) = source else {
-                return Err(format!("detections expected, got {}", source.what()));
-            };
-            if !all.boxes.is_empty() {
-                size = all.size;
-            }
-            if let Some(other) = all
-                .boxes
-                .iter()
-                .find(|d| *parent.get_or_insert(found_in(d)) != found_in(d))
-            {
-                return Err(format!(
-                    "what was found in {:?} and in {:?} can't agree: all of it has to come from one picture",
-                    parent.unwrap_or_default(),
-                    found_in(other)
-                ));
-            }
-            sources.push(all.boxes.iter().filter(wanted).collect());
-        }
+        let (sources, size) = sources(call.arg(0), call.arg(5))?;
         let votes = usize::try_from(call.integer(1, 1)?).unwrap_or(0);
         let class_aware = call.boolean(2, true)?;
         let threshold = call.number(3, 0.3)?;
@@ -223,13 +196,45 @@ impl Block for Agree {
     }
 }
 
-/// Id of the picture, or of the box that became it, as results tell it.
+/// Returns the detections of each source with a wanted class, and the size of their picture.
+fn sources<'a>(
+    list: &'a Value,
+    classes: &Value,
+) -> Result<(Vec<Vec<&'a Detection>>, [u32; 2]), String> {
+    let mut sources: Vec<Vec<&Detection>> = Vec::new();
+    let mut size = [0, 0];
+    let mut parent = None;
+    let wanted = |d: &&Detection| {
+        let is = |c: &Value| c.as_str() == Some(&*d.class);
+        classes.as_list().is_none_or(|list| list.iter().any(is))
+    };
+    for source in list.as_list().unwrap_or_default() {
+        let Value::Detections(all) = source else {
+            return Err(format!("detections expected, got {}", source.what()));
+        };
+        if !all.boxes.is_empty() {
+            size = all.size;
+        }
+        let mut boxes = all.boxes.iter();
+        if let Some(other) = boxes.find(|d| *parent.get_or_insert(found_in(d)) != found_in(d)) {
+            return Err(format!(
+                "detections in {:?} and in {:?} can't be compared; use detections of one picture",
+                parent.unwrap_or_default(),
+                found_in(other)
+            ));
+        }
+        sources.push(all.boxes.iter().filter(wanted).collect());
+    }
+    Ok((sources, size))
+}
+
+/// Id of the picture, or of the box from which it was cropped.
 fn found_in(d: &Detection) -> &str {
     let parent = d.extra.as_deref().and_then(|e| e.parent_id.as_deref());
     parent.unwrap_or("image")
 }
 
-/// The box of another source that covers this one most, if one covers it enough.
+/// Returns the box of another source that overlaps this one most, if enough.
 fn best_match<'a>(
     d: &Detection,
     other: &[&'a Detection],
@@ -247,7 +252,7 @@ fn best_match<'a>(
         .map(|(_, o)| o)
 }
 
-/// How several boxes become one.
+/// How boxes are merged.
 struct Joining<'a> {
     confidence: Mode,
     boxes: Mode,
@@ -273,8 +278,8 @@ impl Joining<'_> {
         out
     }
 
-    /// The box that the class is taken from: that of the best or worst score, or the first of the
-    /// most frequent class.
+    /// The box that gives the class: that with the best or worst score, or the first of the most
+    /// frequent class.
     fn named<'d>(&self, group: &[&'d Detection]) -> &'d Detection {
         let by_score = |most: bool| {
             let better = |a: &'d Detection, b: &'d Detection| {
@@ -296,7 +301,7 @@ impl Joining<'_> {
                 group.iter().copied().reduce(more)
             }
         };
-        // A group begins with the box that it is about.
+        // A group begins with its own box.
         chosen.unwrap_or(group[0])
     }
 
@@ -343,7 +348,7 @@ impl Joining<'_> {
     }
 }
 
-/// The score of each class, or of any object, where all that is required was found.
+/// Score of each class, or of any object, if the required ones were found.
 fn present(
     agreed: &[Detection],
     class_aware: bool,
@@ -424,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_both_see_is_kept_with_the_average_of_both() {
+    fn only_common_objects_are_kept_with_their_average() {
         let out = agree(
             &json!({}),
             &[at(20.0, 0.8, "cat", "a0"), at(70.0, 0.9, "cat", "a1")],
@@ -439,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn another_class_is_another_object_unless_classes_make_no_difference() {
+    fn other_class_is_another_object_unless_ignored() {
         let (a, b) = ([at(20.0, 0.8, "cat", "a0")], [at(20.0, 0.6, "dog", "b0")]);
         let out = agree(&json!({}), &a, &b);
         assert_eq!(out["object_present"], false);

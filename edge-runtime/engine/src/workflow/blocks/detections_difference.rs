@@ -1,4 +1,4 @@
-//! Tells what is gone, what stayed and what is new.
+//! Compares two sets of detections.
 
 use std::collections::BTreeSet;
 
@@ -14,29 +14,29 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",
     category: "fusion",
-    summary: "Compares the detections of two pictures of one place: which are gone, which stayed and which are new.",
+    summary: "Compares the detections of two pictures of one view: which are gone, which stayed and which are new.",
     role: Role::Other,
     properties: &[
         Property::data(
             "reference_predictions",
-            "the detections before",
+            "the earlier detections",
             &[Kind::ObjectDetection],
         ),
         Property::data(
             "candidate_predictions",
-            "the detections after",
+            "the later detections",
             &[Kind::ObjectDetection],
         ),
         Property::value(
             "spatial_weight",
-            "how much a distance counts",
+            "weight of the distance",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.4)),
         Property::value(
             "class_mismatch_penalty",
-            "how much another class counts",
+            "weight of a different class",
             Shape::Number(0.0, f64::INFINITY),
             &[Kind::Float],
         )
@@ -57,7 +57,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Bool(false)),
         Property::value(
             "min_removed_to_verify",
-            "how many have to be gone for the result to count",
+            "how many must be gone for the result to count",
             COUNT,
             &[Kind::Integer],
         )
@@ -98,7 +98,7 @@ impl Block for Difference {
                 }
             }
         }
-        // The cheapest pair first; of equal ones that which stands first.
+        // The cheapest pair first; of equal ones, the first.
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut gone: BTreeSet<usize> = (0..before.boxes.len()).collect();
         let mut new: BTreeSet<usize> = (0..after.boxes.len()).collect();
@@ -130,7 +130,7 @@ impl Block for Difference {
     }
 }
 
-/// 0 for the same box, up to 1 for boxes that touch, up to 2 for boxes far from each other.
+/// 0 for the same box, up to 1 for touching boxes, up to 2 for distant ones.
 fn distance(a: &BBox, b: &BBox) -> f64 {
     let overlap = a.iou(b);
     if overlap > 0.0 {

@@ -1,4 +1,4 @@
-//! Keeps the detections for which statements hold.
+//! Keeps detections that satisfy statements.
 
 use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
 use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
@@ -13,7 +13,7 @@ const PROPERTIES: &[Property] = &[
     Property::literal("operations", "what to do with them", OPERATIONS),
     Property::value(
         "operations_parameters",
-        "values that the operations call by name",
+        "values that the operations refer to by name",
         Shape::Dict,
         &[Kind::Any],
     )
@@ -25,7 +25,7 @@ const OUTPUTS: &[Output] = &[Output::new("predictions", DETECTIONS)];
 
 pub(super) const BLOCKS: &[Manifest] = &[FILTER];
 
-/// What every block is that does operations on detections.
+/// Common manifest of blocks that apply operations to detections.
 pub(super) const FILTER: Manifest = Manifest {
     name: "roboflow_core/detections_filter@v1",
     category: "transformation",
@@ -46,7 +46,7 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     }))
 }
 
-/// Applies operations to detections and expects detections back.
+/// Applies operations to detections and expects detections.
 struct Operate {
     operations: Chain,
 }
@@ -63,7 +63,7 @@ impl Block for Operate {
         let result = apply(&self.operations, call.arg(0).clone(), &env)?;
         if !matches!(result, Value::Detections(_)) {
             return Err(format!(
-                "the operations have to give detections, and gave {}",
+                "the operations have to return detections, not {}",
                 result.what()
             ));
         }

@@ -1,4 +1,4 @@
-//! Puts detections of crops back into the picture that the crops were cut from.
+//! Moves detections of crops back into the original picture.
 
 use std::sync::Arc;
 
@@ -17,36 +17,36 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",
     category: "fusion",
-    summary: "Puts detections that were found in crops back into the picture of the crops, and joins those of one class that overlap.",
+    summary: "Moves detections found in crops back into the original picture, and merges overlapping ones of one class.",
     role: Role::Other,
     properties: &[
         Property::data(
             "parent_detection",
-            "the detections whose boxes were cut out",
+            "the detections that were cropped",
             DETECTIONS,
         ),
         Property::data(
             "child_detections",
-            "what was found in each crop, as a list in the same order",
+            "detections found in each crop, as a list in the same order",
             &[Kind::ListOfValues],
         ),
         Property::value(
             "confidence_strategy",
-            "which score detections have that were joined",
+            "score of merged detections",
             Shape::Choice(&["max", "mean", "min"]),
             &[Kind::ListOfValues],
         )
         .or(Or::Text("max")),
         Property::value(
             "overlap_threshold",
-            "overlap from which two are joined; 0 joins all that touch",
+            "overlap from which two are merged; 0 merges all that touch",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.0)),
         Property::value(
             "keypoint_merge_threshold",
-            "mean distance in pixels below which two sets of keypoints are joined",
+            "mean distance in pixels below which two sets of keypoints are merged",
             Shape::Number(0.0, f64::INFINITY),
             &[Kind::Float],
         )
@@ -62,7 +62,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 struct RollUp;
 
-/// What the scores of joined detections become.
+/// Score of merged detections.
 #[derive(Debug, Clone, Copy)]
 enum Score {
     Highest,
@@ -90,7 +90,7 @@ impl Block for RollUp {
             .ok_or("child_detections has to be a list")?;
         if parents.boxes.len() != children.len() {
             return Err(format!(
-                "there are {} crops and detections of {}; take those of all crops, in a list",
+                "there are {} crops but detections of {}; give a list with those of every crop",
                 parents.boxes.len(),
                 children.len()
             ));
@@ -110,39 +110,10 @@ impl Block for RollUp {
         };
         let size = parents.boxes.first().and_then(root).unwrap_or(parents.size);
         let mut zones = Vec::new();
-        // By class, in the order in which the classes come.
-        let mut classes: Vec<(i64, Vec<Detection>)> = Vec::new();
+        let mut classes = Classes::new();
         for (parent, found) in parents.boxes.iter().zip(children) {
-            let b = parent.bbox;
-            let corner = |x: f64, y: f64| Value::list(vec![Value::Float(x), Value::Float(y)]);
-            zones.push(Value::list(vec![
-                corner(b.x1, b.y1),
-                corner(b.x2, b.y1),
-                corner(b.x2, b.y2),
-                corner(b.x1, b.y2),
-            ]));
-            let Value::Detections(found) = found else {
-                return Err(format!(
-                    "child_detections has {} where detections have to be",
-                    found.what()
-                ));
-            };
-            #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
-            let offset = [b.x1 as i64, b.y1 as i64];
-            for d in &found.boxes {
-                let mut moved = d.moved(offset, size);
-                if let Some(mask) = d.mask() {
-                    // In a crop an outline ends at the edge.
-                    let cut = Mask::Bitmap(mask.bitmap(found.size)).moved(offset, size);
-                    moved.extra_mut().mask = Some(Arc::new(cut));
-                }
-                let extra = moved.extra_mut();
-                (extra.place, extra.parent_id) = (None, None);
-                match classes.iter_mut().find(|(class, _)| *class == d.class_id) {
-                    Some((_, list)) => list.push(moved),
-                    None => classes.push((d.class_id, vec![moved])),
-                }
-            }
+            zones.push(corners(&parent.bbox));
+            move_back(parent, found, size, &mut classes)?;
         }
         let each = || classes.iter().flat_map(|(_, list)| list);
         let has_masks = each().any(|d| d.mask().is_some());
@@ -168,7 +139,53 @@ impl Block for RollUp {
     }
 }
 
-/// Groups of which each member touches another one, in the order of what stands first in them.
+/// Detections by class id, in the order of the first occurrence of the classes.
+type Classes = Vec<(i64, Vec<Detection>)>;
+
+/// The corners of a box as a zone.
+fn corners(b: &BBox) -> Value {
+    let corner = |x: f64, y: f64| Value::list(vec![Value::Float(x), Value::Float(y)]);
+    Value::list(vec![
+        corner(b.x1, b.y1),
+        corner(b.x2, b.y1),
+        corner(b.x2, b.y2),
+        corner(b.x1, b.y2),
+    ])
+}
+
+/// Moves the detections of a crop into the picture of size `size`.
+fn move_back(
+    parent: &Detection,
+    found: &Value,
+    size: [u32; 2],
+    classes: &mut Classes,
+) -> Result<(), String> {
+    let Value::Detections(found) = found else {
+        return Err(format!(
+            "child_detections contains {} instead of detections",
+            found.what()
+        ));
+    };
+    #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
+    let offset = [parent.bbox.x1 as i64, parent.bbox.y1 as i64];
+    for d in &found.boxes {
+        let mut moved = d.moved(offset, size);
+        if let Some(mask) = d.mask() {
+            // In a crop an outline ends at the edge.
+            let cut = Mask::Bitmap(mask.bitmap(found.size)).moved(offset, size);
+            moved.extra_mut().mask = Some(Arc::new(cut));
+        }
+        let extra = moved.extra_mut();
+        (extra.place, extra.parent_id) = (None, None);
+        match classes.iter_mut().find(|(class, _)| *class == d.class_id) {
+            Some((_, list)) => list.push(moved),
+            None => classes.push((d.class_id, vec![moved])),
+        }
+    }
+    Ok(())
+}
+
+/// Groups whose members touch at least one other, in the order of their first member.
 fn groups(list: Vec<Detection>, touch: impl Fn(usize, usize) -> bool) -> Vec<Vec<Detection>> {
     let mut group: Vec<usize> = (0..list.len()).collect();
     for i in 0..list.len() {
@@ -193,14 +210,14 @@ fn groups(list: Vec<Detection>, touch: impl Fn(usize, usize) -> bool) -> Vec<Vec
     out.into_iter().map(|(_, members)| members).collect()
 }
 
-/// The first of a group with the score of all.
+/// The first of a group, with the score of all.
 fn head(group: &[Detection], score: Score) -> Option<Detection> {
     let mut d = group.first()?.clone();
     d.confidence = score.of(group);
     Some(d)
 }
 
-/// Whether two that overlap so much are joined: any overlap is enough for a threshold of 0.
+/// Returns whether an overlap suffices: any does for a threshold of 0.
 fn is_enough(overlap: f64, threshold: f64) -> bool {
     overlap > 0.0 && overlap >= threshold
 }
@@ -257,7 +274,7 @@ fn keypoints(d: &Detection) -> Option<&[Keypoint]> {
     d.extra.as_deref()?.keypoints.as_deref()
 }
 
-/// Joins those whose keypoints are near to those of the first of a group; the others come last.
+/// Merges those whose keypoints are near to the first of a group; the others come last.
 fn join_keypoints(list: Vec<Detection>, near: f64, score: Score) -> Vec<Detection> {
     let (mut with, without): (Vec<_>, Vec<_>) =
         list.into_iter().partition(|d| keypoints(d).is_some());
@@ -344,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_go_back_to_where_the_crops_were_and_join_where_they_touch() {
+    fn boxes_move_back_and_merge_where_they_touch() {
         let parents = [row(30.0, 30.0, 40.0, 0.9), row(60.0, 30.0, 40.0, 0.9)];
         // The first crop begins at (10, 10), the second at (40, 10).
         let children = vec![
@@ -368,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_joined_as_asked() {
+    fn scores_are_merged_by_the_strategy() {
         let parents = [row(30.0, 30.0, 40.0, 0.9)];
         let both = || {
             vec![boxes(
@@ -388,6 +405,6 @@ mod tests {
     #[test]
     fn every_crop_needs_its_detections() {
         let why = rolled(&[row(30.0, 30.0, 40.0, 0.9)], Vec::new(), &json!({})).unwrap_err();
-        assert!(why.contains("1 crops and detections of 0"), "{why}");
+        assert!(why.contains("1 crops but detections of 0"), "{why}");
     }
 }

@@ -1,4 +1,4 @@
-//! Makes one box around all detections.
+//! Merges all detections into one box.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_merge@v1",
     category: "transformation",
-    summary: "Makes one box around all detections, with the lowest of their scores.",
+    summary: "Merges all detections into one box around them, with the lowest score.",
     role: Role::Other,
     properties: &[
         Property::data("predictions", "the detections", DETECTIONS),

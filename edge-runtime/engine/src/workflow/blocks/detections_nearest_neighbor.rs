@@ -12,7 +12,7 @@ use crate::workflow::block_api::manifest::{
 };
 use crate::workflow::language::kinds::Kind;
 
-/// Names of the points of a detection between which a distance is measured.
+/// Names of points of a detection.
 const POINTS: Shape = Shape::Choice(&[
     "CENTER",
     "CENTER_LEFT",
@@ -29,7 +29,7 @@ const POINTS: Shape = Shape::Choice(&[
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_nearest_neighbor@v1",
     category: "classical_computer_vision",
-    summary: "Finds the nearest target of each detection and how far it is, by points of boxes or by keypoints.",
+    summary: "Finds the nearest target of each detection and its distance, by points of boxes or by keypoints.",
     role: Role::Other,
     properties: &[
         Property::data(
@@ -44,14 +44,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "query_point",
-            "the point of a detection that is measured from",
+            "the point of a detection to measure from",
             POINTS,
             &[Kind::Text],
         )
         .or(Or::Text("CENTER")),
         Property::value(
             "target_point",
-            "the point of a target that is measured to",
+            "the point of a target to measure to",
             POINTS,
             &[Kind::Text],
         )
@@ -72,7 +72,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null),
         Property::value(
             "max_distance",
-            "pixels beyond which nothing is a neighbour",
+            "maximum distance in pixels",
             Shape::at_least(0),
             &[Kind::Integer],
         )
@@ -87,25 +87,25 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most detections on each side.
-const MOST: usize = 1000;
-/// Most pairs that are given.
-const MOST_PAIRS: usize = 10_000;
+/// Maximum number of detections on each side.
+const MAX_DETECTIONS: usize = 1000;
+/// Maximum number of pairs in the result.
+const MAX_PAIRS: usize = 10_000;
 /// Pixels by which a target may be farther than the nearest and still count as nearest.
 const TIE: f64 = 1.0;
 
 struct Nearest;
 
-/// The points of the detections; none for one that lacks the keypoint.
+/// Points of the detections; none for one without the keypoint.
 fn points(
     call: &Call<'_>,
     all: &Detections,
     point: usize,
     keypoint: usize,
 ) -> Result<Vec<Option<Point>>, String> {
-    if all.boxes.len() > MOST {
+    if all.boxes.len() > MAX_DETECTIONS {
         return Err(format!(
-            "{} detections are too many to compare; at most {MOST} are",
+            "{} detections are too many to compare; at most {MAX_DETECTIONS} are",
             all.boxes.len()
         ));
     }
@@ -151,7 +151,7 @@ impl Block for Nearest {
                     from.get(i).copied().flatten()?,
                     to.get(j).copied().flatten()?,
                 );
-                // A detection is no neighbour of itself.
+                // A detection is not its own neighbour.
                 let is_other = targets.boxes.get(j).is_some_and(|t| t.id != d.id);
                 let distance = (a.x - b.x).hypot(a.y - b.y);
                 (is_other && distance <= most).then_some(distance)
@@ -178,8 +178,8 @@ impl Block for Nearest {
                 pairs_from.push(i);
                 pairs_to.push(j);
             }
-            if pairs_to.len() > MOST_PAIRS {
-                return Err(format!("more than {MOST_PAIRS} pairs are equally near"));
+            if pairs_to.len() > MAX_PAIRS {
+                return Err(format!("more than {MAX_PAIRS} pairs are equally near"));
             }
         }
         call.put(1, out.pick(pairs_from));

@@ -1,4 +1,4 @@
-//! Puts what was found in the parts of a picture back together.
+//! Moves detections of tiles back into their picture.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_stitch@v1",
     category: "fusion",
-    summary: "Puts what was found in the crops or tiles of a picture back together, without doubles.",
+    summary: "Moves detections from the crops or tiles of a picture back into it, without duplicates.",
     role: Role::Other,
     properties: &[
         Property::data(
             "reference_image",
-            "the picture that the parts were cut from",
+            "the picture that was cropped",
             &[Kind::Image],
         ),
         Property::data("predictions", "what was found in each part", BOXES).deeper(),
         Property::value(
             "overlap_filtering_strategy",
-            "what becomes of boxes over each other: both stay, the weaker goes (nms), or they are joined (nmm)",
+            "overlapping boxes: keep both (none), drop the weaker (nms), or merge them (nmm)",
             Shape::Choice(&["none", "nms", "nmm"]),
             &[Kind::Text],
         )
@@ -69,17 +69,17 @@ impl Block for Stitch {
             "none" => whole,
             "nms" => suppress(whole, threshold),
             "nmm" => join(whole, threshold),
-            other => return Err(format!("{other:?} is no strategy; use none, nms or nmm")),
+            other => return Err(format!("{other:?} is not a strategy; use none, nms or nmm")),
         };
         call.put(0, out);
         Ok(())
     }
 }
 
-/// A box of a part in the coordinates of the picture.
+/// Returns a box of a part in the coordinates of the picture.
 fn put_back(d: &Detection, image: &ImageValue) -> Result<Detection, String> {
     let place = d.extra.as_deref().and_then(|e| e.place.clone());
-    let place = place.ok_or("a detection doesn't say in which part of the picture it was found")?;
+    let place = place.ok_or("a detection has no position of its crop")?;
     let mut moved = d.moved(place.parent.offset, place.parent.size);
     let extra = moved.extra_mut();
     extra.parent_id = (&*image.id != "image").then(|| Arc::clone(&image.id));
@@ -87,8 +87,8 @@ fn put_back(d: &Detection, image: &ImageValue) -> Result<Detection, String> {
     Ok(moved)
 }
 
-/// Without each box that covers a stronger one of its class; of equally strong ones the later is
-/// the stronger.
+/// Drops each box that overlaps a stronger one of its class; of equally strong ones the later is
+/// stronger.
 fn suppress(all: Detections, threshold: f64) -> Detections {
     let mut order: Vec<usize> = (0..all.boxes.len()).rev().collect();
     let score = |i: &usize| all.boxes.get(*i).map_or(0.0, |d| d.confidence);
@@ -105,14 +105,13 @@ fn suppress(all: Detections, threshold: f64) -> Detections {
             kept.push(i);
         }
     }
-    // In the order in which they came.
+    // In their original order.
     kept.sort_unstable();
     all.pick(kept)
 }
 
-/// With the boxes of a class that cover the strongest of them joined to it, class by class; of
-/// equally strong ones the later is the stronger. Scores are averaged, each counting as much as its
-/// box is large.
+/// Merges the boxes of a class that overlap the strongest one, class by class; of equally strong
+/// ones the later is stronger. Scores are averaged, weighted by area.
 fn join(all: Detections, threshold: f64) -> Detections {
     let mut rest: Vec<Detection> = all.boxes.into_iter().rev().collect();
     rest.sort_by(|a, b| {
@@ -164,22 +163,22 @@ mod tests {
     }
 
     #[test]
-    fn of_two_boxes_over_each_other_the_stronger_stays() {
+    fn of_two_overlapping_boxes_the_stronger_stays() {
         assert_eq!(centres(&suppress(two(), 0.3)), json!([12.0, 60.0]));
         assert_eq!(centres(&suppress(two(), 0.9)), json!([10.0, 12.0, 60.0]));
     }
 
     #[test]
-    fn boxes_over_each_other_are_joined() {
+    fn overlapping_boxes_are_merged() {
         let all = join(two(), 0.3);
         assert_eq!(centres(&all), json!([11.0, 60.0]));
         assert!((all.boxes[0].bbox.width() - 12.0).abs() < 1e-9);
-        // Both are of one size.
+        // Both have one size.
         assert!((all.boxes[0].confidence - 0.7).abs() < 1e-9);
     }
 
     #[test]
-    fn a_box_is_joined_to_the_strongest_and_not_to_what_that_has_become() {
+    fn box_is_compared_with_the_strongest_not_the_merged_one() {
         let at = |x: f64, confidence: f64| json!({"x": x, "y": 10.0, "width": 10.0, "height": 10.0, "confidence": confidence});
         let Value::Detections(row) =
             boxes([100, 100], &[at(10.0, 0.9), at(14.0, 0.8), at(18.0, 0.7)])

@@ -1,4 +1,4 @@
-//! Makes one list of a batch: the way back from crops to their picture.
+//! Collapses a batch to a list: the way back from crops to their picture.
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{Depth, Manifest, Output, Property, Role};
@@ -7,7 +7,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dimension_collapse@v1",
     category: "fusion",
-    summary: "Makes one list of the elements of a batch, one level up.",
+    summary: "Collapses a batch level into one list.",
     role: Role::Other,
     properties: &[Property::data(
         "data",

@@ -20,20 +20,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the detections",
             &[Kind::ObjectDetection, Kind::InstanceSegmentation],
         ),
-        Property::literal(
-            "object_1_class_name",
-            "class of the one object",
-            Shape::Text,
-        ),
+        Property::literal("object_1_class_name", "class of one object", Shape::Text),
         Property::literal("object_2_class_name", "class of the other", Shape::Text),
         Property::literal(
             "reference_axis",
-            "whether the gap is measured across or up and down",
+            "whether to measure horizontally or vertically",
             Shape::Choice(&["horizontal", "vertical"]),
         ),
         Property::literal(
             "calibration_method",
-            "whether a centimetre is known from an object of known size or from a ratio",
+            "whether the scale is known from an object of known size or from a ratio",
             Shape::Choice(&["reference object", "pixel to centimeter"]),
         ),
         Property::value(
@@ -59,7 +55,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Float(2.5)),
         Property::value(
             "pixel_ratio",
-            "how many pixels a centimetre has",
+            "pixels per centimetre",
             POSITIVE,
             &[Kind::Float],
         )
@@ -92,7 +88,7 @@ impl Whole {
         }
     }
 
-    /// Pixels between two boxes along an axis; none where they touch, or overlap along it.
+    /// Pixels between two boxes along an axis; `None` if they touch or overlap along it.
     fn gap(&self, other: &Self, axis: usize) -> i64 {
         let apart = |i: usize| self.high[i] < other.low[i] || other.high[i] < self.low[i];
         let meet = self.low[axis] < other.high[axis] && self.high[axis] > other.low[axis];
@@ -113,7 +109,7 @@ impl Block for Measure {
         let all = call.detections(0)?;
         let (class_1, class_2) = (call.text(1)?, call.text(2)?);
         let axis = usize::from(call.text(3)? == "vertical");
-        // The last of each class before both are found, as the peer looks for them.
+        // The last of each class before both are found, as in the peer.
         let (mut one, mut two) = (None, None);
         for d in &all.boxes {
             if &*d.class == class_1 {
@@ -143,7 +139,7 @@ impl Block for Measure {
                 reference.ok_or_else(|| format!("there is no {class:?} among the detections"))?;
             let (width, height) = (call.number(6, 2.5)?, call.number(7, 2.5)?);
             if !(width > 0.0 && height > 0.0) {
-                return Err("reference_width and reference_height have to be above 0".to_owned());
+                return Err("reference_width and reference_height must be above 0".to_owned());
             }
             let Whole { low, high } = Whole::of(&reference.bbox);
             let side = |i: usize| {
@@ -156,9 +152,7 @@ impl Block for Measure {
             call.number(8, 100.0)?
         };
         if ratio.is_nan() || ratio <= 0.0 {
-            return Err(format!(
-                "a centimetre has {ratio} pixels, which has to be more than 0"
-            ));
+            return Err(format!("pixel_ratio is {ratio} and must be above 0"));
         }
         call.put(0, Value::Int(pixels).as_f64().unwrap_or(0.0) / ratio);
         call.put(1, pixels);

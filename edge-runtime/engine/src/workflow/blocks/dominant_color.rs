@@ -1,4 +1,4 @@
-//! Finds the colour that a picture has most of.
+//! Finds the dominant colour of a picture.
 
 use watchkeeper_vision::imaging::dominant;
 
@@ -12,27 +12,27 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dominant_color@v1",
     category: "classical_computer_vision",
-    summary: "Finds the colour that a picture has most of.",
+    summary: "Finds the dominant colour of a picture.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
             "color_clusters",
-            "how many groups of colours there are",
+            "number of colour clusters",
             Shape::Integer(1, 10),
             &[Kind::Integer],
         )
         .or(Or::Int(4)),
         Property::value(
             "max_iterations",
-            "how often the groups are made better at most",
+            "maximum iterations of the clustering",
             Shape::Integer(1, 500),
             &[Kind::Integer],
         )
         .or(Or::Int(100)),
         Property::value(
             "target_size",
-            "pixels a side that are looked at, about",
+            "approximate side in pixels of the reduced picture",
             Shape::Integer(1, 250),
             &[Kind::Integer],
         )
@@ -60,7 +60,7 @@ impl Block for Dominant {
         let step = (width.min(height) as usize / target).max(1);
         let color = dominant::color(&image.pixels.rgb(), step, groups, rounds);
         let color = color.ok_or_else(|| {
-            format!("a picture of {width}x{height} has no {groups} groups of colours")
+            format!("a picture of {width}x{height} has fewer than {groups} pixels to cluster")
         })?;
         call.put(0, color.map(|c| Value::Int(c.into())).to_vec());
         Ok(())

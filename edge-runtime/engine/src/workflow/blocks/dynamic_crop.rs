@@ -1,4 +1,4 @@
-//! Cuts each detected object out of its picture.
+//! Crops each detected object.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_crop@v1",
     category: "transformation",
-    summary: "Cuts each detected object out of its picture.",
+    summary: "Crops each detected object from its picture.",
     role: Role::Other,
     properties: &[
         Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]),
         Property::data("predictions", "what to cut out", DETECTIONS).alias(&["detections"]),
         Property::value(
             "mask_opacity",
-            "how much the background covers what is outside a mask, 0 to 1",
+            "opacity of the background outside of a mask, 0 to 1",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.0)),
         Property::value(
             "background_color",
-            "colour outside a mask: [r, g, b], #rrggbb or a name",
+            "colour outside of a mask: [r, g, b], #rrggbb or a name",
             COLOR,
             &[Kind::Text, Kind::RgbColor],
         )
@@ -81,8 +81,8 @@ impl Block for Cut {
     }
 }
 
-/// The part of the picture that a box covers, in whole pixels, with its left upper corner; nothing
-/// for an empty one.
+/// The part of the picture covered by a box, in whole pixels, and its upper left corner; `None` if
+/// empty.
 fn cut(image: &ImageValue, d: &Detection) -> Option<(ImageValue, [i64; 2])> {
     #[expect(
         clippy::cast_possible_truncation,
@@ -96,7 +96,7 @@ fn cut(image: &ImageValue, d: &Detection) -> Option<(ImageValue, [i64; 2])> {
     Some((crop, start))
 }
 
-/// The crop with the background laid over what is outside the mask.
+/// Draws the background over the part of the crop outside of the mask.
 fn cover(crop: &ImageValue, d: &Detection, opacity: f64, background: Color) -> ImageValue {
     let Some(mask) = d.mask() else {
         return crop.clone();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_object_becomes_a_picture_that_knows_where_it_lies() {
+    fn each_object_becomes_a_crop_with_its_position() {
         let mut bench = bench(&json!({}));
         let rows = [
             json!({"x": 20.0, "y": 20.0, "width": 10.0, "height": 8.0}),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_background_covers_what_is_outside_the_mask() {
+    fn background_covers_the_outside_of_the_mask() {
         let mut bench = bench(&json!({"mask_opacity": 1.0, "background_color": "#ff0000"}));
         let row = json!({
             "x": 5.0, "y": 5.0, "width": 10.0, "height": 10.0,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn no_objects_make_no_pictures() {
+    fn no_objects_make_no_crops() {
         let mut bench = bench(&json!({}));
         let none = Value::from(Detections::none([64, 48]));
         let out = bench.feed(&[("image", frame()), ("boxes", none)]).unwrap();

@@ -1,4 +1,4 @@
-//! Makes zones of masks.
+//! Makes polygon zones from masks.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_zone@v1",
     category: "transformation",
-    summary: "Makes a zone with so many corners of each mask.",
+    summary: "Makes a polygon zone with a given number of corners from each mask.",
     role: Role::Other,
     properties: &[
         Property::data(
@@ -28,27 +28,27 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "required_number_of_vertices",
-            "how many corners a zone has",
+            "number of corners of a zone",
             INTEGER,
             &[Kind::Integer],
         ),
         Property::value(
             "scale_ratio",
-            "how much larger than the mask it is",
+            "scale of the zone relative to the mask",
             NUMBER,
             &[Kind::Float],
         )
         .or(Or::Float(1.0)),
         Property::value(
             "apply_least_squares",
-            "whether its sides are laid along the edges of the mask",
+            "whether to fit the sides to the edges of the mask",
             Shape::Boolean,
             &[Kind::Boolean],
         )
         .or(Or::Bool(false)),
         Property::value(
             "midpoint_fraction",
-            "how much of each edge, around its middle, they are laid along",
+            "share of each edge, around its middle, used for the fit",
             NUMBER,
             &[Kind::FloatZeroToOne],
         )
@@ -64,10 +64,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Steps in which the right tolerance is looked for.
-const MOST_STEPS: u32 = 1000;
-/// Most corners of a zone.
-const MOST_CORNERS: i64 = 1000;
+/// Maximum steps of the search for a tolerance.
+const MAX_STEPS: u32 = 1000;
+/// Maximum corners of a zone.
+const MAX_CORNERS: i64 = 1000;
 
 struct Zones;
 
@@ -77,9 +77,9 @@ impl Block for Zones {
         let wanted = call.integer(1, 4)?;
         let wanted = usize::try_from(wanted)
             .ok()
-            .filter(|_| (1..=MOST_CORNERS).contains(&wanted));
+            .filter(|_| (1..=MAX_CORNERS).contains(&wanted));
         let wanted = wanted.ok_or_else(|| {
-            format!("required_number_of_vertices has to be from 1 to {MOST_CORNERS}")
+            format!("required_number_of_vertices has to be from 1 to {MAX_CORNERS}")
         })?;
         let scale = call.number(2, 1.0)?;
         let by_edges = call.boolean(3, false)?;
@@ -123,12 +123,12 @@ impl Block for Zones {
     }
 }
 
-/// The hull with so many corners, or about so many where no tolerance leaves just these.
+/// Returns the hull with `wanted` corners, or about as many if no tolerance gives exactly these.
 fn with_corners(hull: &[Point], wanted: usize) -> Vec<Point> {
     let (mut low, mut high) = (1e-7, perimeter(hull));
     let mut tolerance = low + high / 2.0;
     let mut zone = simplified(hull, tolerance);
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if zone.len() == wanted {
             break;
         }
@@ -147,7 +147,7 @@ fn with_corners(hull: &[Point], wanted: usize) -> Vec<Point> {
     zone
 }
 
-/// Corners where the lines meet that lie best along the outline between each two corners.
+/// Returns the intersections of the lines fitted to the outline between each two corners.
 fn along_edges(zone: &[Point], outline: &[Point], share: f64) -> Result<Vec<Point>, String> {
     let nearest = |p: &Point| {
         let distance = |q: &Point| (p.x - q.x).powi(2) + (p.y - q.y).powi(2);
@@ -189,7 +189,7 @@ fn along_edges(zone: &[Point], outline: &[Point], share: f64) -> Result<Vec<Poin
     let after = lines.iter().cycle().skip(1);
     let corners = lines.iter().zip(after).map(|(one, other)| {
         let ([a, b], [c, d]) = ((*one)?, (*other)?);
-        // Lines that are as good as parallel don't meet.
+        // Nearly parallel lines have no intersection.
         if (a - c).abs() <= 1e-8 + 1e-5 * c.abs() {
             return None;
         }
@@ -201,12 +201,11 @@ fn along_edges(zone: &[Point], outline: &[Point], share: f64) -> Result<Vec<Poin
     });
     let corners: Option<Vec<Point>> = corners.collect();
     corners.ok_or_else(|| {
-        "the edges of a mask don't meet in corners; switch apply_least_squares off".to_owned()
+        "the edges of a mask don't intersect; set apply_least_squares to false".to_owned()
     })
 }
 
-/// Slope and height of the line that lies best along points, by least squares; none through fewer
-/// than two.
+/// Slope and height of the line fitted to points by least squares; `None` for fewer than two.
 fn line(points: &[Point]) -> Option<[f64; 2]> {
     if points.len() < 2 {
         return None;
@@ -217,7 +216,7 @@ fn line(points: &[Point]) -> Option<[f64; 2]> {
     let (mx, my) = (mean(|p| p.x), mean(|p| p.y));
     let spread: f64 = points.iter().map(|p| (p.x - mx).powi(2)).sum();
     if spread == 0.0 {
-        // Upright: of all lines through the middle the shortest solution, as the peer finds it.
+        // Vertical: of all lines through the centre the minimum-norm solution, as in the peer.
         let slope = my * mx / (mx * mx + 1.0);
         return Some([slope, my / (mx * mx + 1.0)]);
     }
@@ -225,7 +224,7 @@ fn line(points: &[Point]) -> Option<[f64; 2]> {
     Some([slope, my - slope * mx])
 }
 
-/// The polygon larger or smaller around the middle of its area.
+/// Scales the polygon around its centroid.
 fn scaled(zone: &[Point], scale: f64) -> Vec<Point> {
     let next = || zone.iter().cycle().skip(1);
     let cross = |a: &Point, b: &Point| a.x * b.y - b.x * a.y;

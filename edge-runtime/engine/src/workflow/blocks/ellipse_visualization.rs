@@ -21,7 +21,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::THICKNESS,
         Property::value(
             "start_angle",
-            "where the line begins, in degrees clockwise from the right",
+            "start of the line, in degrees clockwise from the right",
             INTEGER,
             &[Kind::Integer],
         )

@@ -20,26 +20,26 @@ use crate::workflow::values::value::Value;
 const SUBJECT: Property = Property::literal("subject", "subject of the e-mail", Shape::Text);
 const SENDER_EMAIL: Property = Property::value(
     "sender_email",
-    "address it is sent from, which is also the user of the server",
+    "sender address, also the user name at the server",
     Shape::Text,
     &[Kind::Text],
 );
 const RECEIVER_EMAIL: Property = Property::value(
     "receiver_email",
-    "who gets it",
+    "receivers",
     TEXT_OR_TEXTS,
     &[Kind::Text, Kind::ListOfValues],
 );
 const CC_RECEIVER_EMAIL: Property = Property::value(
     "cc_receiver_email",
-    "who gets a copy",
+    "receivers of a copy",
     TEXT_OR_TEXTS,
     &[Kind::Text, Kind::ListOfValues],
 )
 .or(Or::Null);
 const BCC_RECEIVER_EMAIL: Property = Property::value(
     "bcc_receiver_email",
-    "who gets a copy that the others don't know of",
+    "receivers of a blind copy",
     TEXT_OR_TEXTS,
     &[Kind::Text, Kind::ListOfValues],
 )
@@ -58,14 +58,13 @@ const SENDER_EMAIL_PASSWORD: Property = Property::value(
 );
 const SMTP_PORT: Property = Property::literal(
     "smtp_port",
-    "port of the server, which has to speak TLS",
+    "port of the server, which must use TLS",
     INTEGER,
 )
 .or(Or::Int(465));
 const EMAIL_PROVIDER: Property = Property::literal(
     "email_provider",
-    "who sends it: the managed service needs a Roboflow account, so that on this \
-    box it has to be Custom SMTP",
+    "provider; the managed service needs a Roboflow account, so use Custom SMTP here",
     Shape::Choice(&["Roboflow Managed API Key", "Custom SMTP"]),
 )
 .or(Or::Text("Roboflow Managed API Key"));
@@ -131,11 +130,11 @@ pub(super) const BLOCKS: &[Manifest] = &[
 
 struct Notify {
     operations: BTreeMap<String, Chain>,
-    /// Where the properties stand in this version.
+    /// Indices of the properties in this version.
     at: &'static Places,
 }
 
-/// Positions of the properties, which differ from version to version.
+/// Indices of the properties, which differ between versions.
 struct Places {
     provider: Option<usize>,
     sender: usize,
@@ -192,7 +191,7 @@ fn build(setup: &Setup<'_>, at: &'static Places) -> Result<Box<dyn Instance>, St
         .and_then(|r| r.as_array())
         .is_some_and(Vec::is_empty)
     {
-        return Err("receiver_email has to name at least one receiver".to_owned());
+        return Err("receiver_email needs at least one receiver".to_owned());
     }
     Ok(stateful_instance(Notify {
         operations: setup.parse("message_parameters_operations")?,
@@ -241,7 +240,7 @@ impl Sink for Notify {
         let email = Email {
             server: call.text(at.server)?.to_owned(),
             port: u16::try_from(port)
-                .map_err(|_| format!("smtp_port is {port}, which is no port"))?,
+                .map_err(|_| format!("smtp_port is {port}; use 1 to 65535"))?,
             from: call.text(at.sender)?.to_owned(),
             password: sealed(call.arg(at.password), "sender_email_password")?,
             to: texts(call.arg(at.receiver), "receiver_email")?,
@@ -256,7 +255,7 @@ impl Sink for Notify {
     }
 }
 
-/// The message as HTML: parameters are text, pictures go along as parts of their own.
+/// The message as HTML: parameters are text, pictures are separate parts.
 fn html(
     text: &str,
     parameters: &Value,
@@ -288,7 +287,7 @@ fn html(
     })
 }
 
-/// Text that means itself in HTML.
+/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn an_email_carries_its_pictures_and_a_value_is_no_markup() {
+    fn email_has_its_pictures_and_escapes_values() {
         let mut bench = bench("v2", &json!({"email_provider": "Custom SMTP"}));
         let frame = picture(1, [4, 2], |_, _| [9, 9, 9]);
         let out = bench.feed(&[("image", frame)]).unwrap();
@@ -354,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_managed_service_is_refused_with_what_to_do() {
+    fn managed_service_is_refused_with_the_remedy() {
         let frame = || picture(1, [4, 2], |_, _| [9, 9, 9]);
         let out = bench("v2", &json!({})).feed(&[("image", frame())]).unwrap();
         assert_eq!(out["error_status"], true);
@@ -365,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_while_it_rests_or_is_switched_off() {
+    fn nothing_is_sent_during_cool_down_or_when_off() {
         let frame = || picture(1, [4, 2], |_, _| [9, 9, 9]);
         let plain = json!({"attachments": {}, "message_parameters": {"who": 1}});
         let mut bench = bench("v1", &plain);

@@ -1,5 +1,4 @@
-//! Makes numbers of pictures with what a classifier has learned, by a model that the program around
-//! the workflow runs.
+//! Computes embeddings of pictures with a classifier.
 
 use super::object_detection_model::MODEL;
 use crate::workflow::block_api::block::{Block, Call};
@@ -13,14 +12,14 @@ use crate::workflow::values::value::{Array, Value};
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/embedding_model@v1",
     category: "model",
-    summary: "Makes numbers of a picture that are alike for pictures that a classifier finds alike.",
+    summary: "Computes the embedding of a picture with a classifier: similar pictures have similar embeddings.",
     role: Role::Asker(Task::Features),
     properties: &[
         Property::data("data", "the picture", &[Kind::Image]),
         MODEL,
         Property::literal(
             "output_type",
-            "feature_vector: what the last layer of the model takes; logits: what it makes of that, before it becomes scores",
+            "feature_vector: input of the model's last layer; logits: output of the last layer, before scores are computed",
             Shape::Choice(&["feature_vector", "logits"]),
         )
         .or(Or::Text("feature_vector")),
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_with_what_tells_those_that_can_be_compared() {
+    fn embedding_comes_with_its_space() {
         let (last, logits) = (said("feature_vector"), said("logits"));
         assert_eq!(last["embedding"], json!([9.0, 0.0]));
         assert_eq!(logits["embedding"], json!([9.0, 1.0]));

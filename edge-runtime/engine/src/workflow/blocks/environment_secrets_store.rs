@@ -1,4 +1,4 @@
-//! Hands out secrets by name, which only sinks can use and nobody can read.
+//! Gives names of secrets to sinks; the secrets themselves stay with the host.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const SECRETS: &str = "variables_storing_secrets";
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/environment_secrets_store@v1",
     category: "secrets_provider",
-    summary: "Gives names of secrets to the steps that need them, each as an output of its own; what a secret is, no step and no result ever tells.",
+    summary: "Passes secrets to sinks by name, one output each. The text of a secret is never shown in steps or results.",
     role: Role::Other,
     properties: &[Property::literal(
         SECRETS,
@@ -36,7 +36,7 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     let names = names(setup.literals, SECRETS);
     let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
     if names.is_empty() {
-        return Err(format!("{SECRETS} has to name at least one secret"));
+        return Err(format!("{SECRETS} needs at least one name"));
     }
     Ok(Box::new(Store { names }))
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::super::super::tests::bench::Bench;
 
     #[test]
-    fn a_secret_goes_by_its_name_and_is_never_shown() {
+    fn secret_is_passed_by_name_and_never_shown() {
         let step = json!({
             "type": "roboflow_core/environment_secrets_store@v1",
             "variables_storing_secrets": ["KEY_OF_DOOR", "NO_SUCH"]

@@ -1,8 +1,7 @@
-//! Declares what to make events of.
+//! Declares rules in a workflow.
 //!
-//! The rules are read when the workflow is deployed ([`super::super::Compiled::sink_rules`]); the
-//! program around it applies them to the slots after each frame. The step itself therefore has
-//! nothing left to do.
+//! The rules are read when the workflow is deployed ([`super::super::Compiled::sink_rules`]) and
+//! applied by the host after each frame, so the step does nothing.
 
 use serde::Deserialize;
 use watchkeeper_contract::rule::RuleSpec;
@@ -23,7 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("image", "the picture to keep with an event", &[Kind::Image]).or(Or::Null),
         Property::literal(
             "rules",
-            "what has to happen",
+            "the rules",
             Shape::Grammar(Grammar {
                 what: "a list of rules",
                 json: "array",

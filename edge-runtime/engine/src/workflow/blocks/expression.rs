@@ -1,4 +1,4 @@
-//! Chooses a value by conditions on other values.
+//! Selects a value by conditions on other values.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/expression@v1",
     category: "formatter",
-    summary: "Chooses a value by conditions on other values, as a switch with cases does.",
+    summary: "Selects a value by conditions on other values, like a switch with cases.",
     role: Role::Other,
     properties: &[
         Property::value(
             "data",
-            "the values that the conditions call by name",
+            "the values that the conditions refer to by name",
             Shape::Dict,
             &[Kind::Any],
         )

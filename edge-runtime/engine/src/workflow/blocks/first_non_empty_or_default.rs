@@ -1,4 +1,4 @@
-//! Joins branches again: the first value that is there.
+//! Joins branches: the first value that exists.
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
@@ -10,7 +10,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/first_non_empty_or_default@v1",
     category: "formatter",
-    summary: "Takes the first value that is there, or a default: where branches join again.",
+    summary: "Returns the first value that exists, or a default; joins branches.",
     role: Role::Other,
     properties: &[
         Property::value(

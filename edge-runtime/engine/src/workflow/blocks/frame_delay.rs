@@ -1,4 +1,4 @@
-//! Gives the value that was there some frames ago.
+//! Returns values of earlier frames.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::workflow::values::stored_value::StoredValue;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/frame_delay@v1",
     category: "fusion",
-    summary: "Gives the value that was there some frames ago, by the numbers of the frames.",
+    summary: "Returns the value of an earlier frame, by frame number.",
     role: Role::Other,
     properties: &[
         FRAME,
@@ -35,13 +35,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "offset",
-            "how many frames to look back, as a number from -256 to 0",
-            Shape::Integer(-MOST, 0),
+            "offset in frames, from -256 to 0",
+            Shape::Integer(-MAX_OFFSET, 0),
             &[Kind::Integer],
         ),
         Property::literal(
             "default_value",
-            "what to give where there was no such frame",
+            "value if there was no such frame",
             Shape::Scalar,
         )
         .or(Or::Null),
@@ -55,22 +55,22 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// How far back a step looks, in frames.
-const MOST: i64 = 256;
+/// Maximum look-back in frames.
+const MAX_OFFSET: i64 = 256;
 
 fn fitting(offset: i64) -> Result<u64, String> {
-    let back = u64::try_from(-offset.clamp(-MOST - 1, 1)).ok();
-    back.filter(|n| *n <= MOST.unsigned_abs())
-        .ok_or_else(|| format!("offset is {offset} and has to be from -{MOST} to 0"))
+    let back = u64::try_from(-offset.clamp(-MAX_OFFSET - 1, 1)).ok();
+    back.filter(|n| *n <= MAX_OFFSET.unsigned_abs())
+        .ok_or_else(|| format!("offset is {offset} and has to be from -{MAX_OFFSET} to 0"))
 }
 
 struct Delay;
 
-/// What a video had before.
+/// Earlier values of a video.
 #[derive(Default, Serialize, Deserialize)]
 struct Past {
     frames: BTreeMap<u64, StoredValue>,
-    /// The farthest look back so far, in frames.
+    /// Longest look-back so far, in frames.
     reach: u64,
 }
 
@@ -87,7 +87,7 @@ impl Stateful for Delay {
             .last_key_value()
             .is_some_and(|(last, _)| number < *last)
         {
-            // Numbers that go back are those of another recording under the same name.
+            // Decreasing frame numbers mean another recording of the same name.
             *past = Past::default();
         }
         past.reach = past.reach.max(back);
@@ -113,7 +113,7 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn a_value_comes_back_later_and_a_new_recording_begins_anew() {
+    fn value_is_delayed_and_a_new_recording_starts_over() {
         let step = json!({
             "type": "TimeTravel", "image": "$inputs.image", "data": "$inputs.n", "offset": -2, "default_value": "none"
         });
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_future_is_not_to_be_had() {
+    fn positive_offset_is_refused() {
         let why = Bench::refusal(
             json!({"type": "FrameDelay", "image": "$inputs.image", "data": "$inputs.image", "offset": 1}),
         );

@@ -1,4 +1,4 @@
-//! Says where faces look, by a model that the program around the workflow runs.
+//! Estimates gaze directions of faces.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::workflow::block_api::manifest::{
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
-/// The model that every step asks.
+/// The model of every step.
 const MODEL: &str = "gaze/L2CS";
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/gaze@v1",
     category: "model",
-    summary: "Says where faces look: an angle to the side and one upwards for each.",
+    summary: "Estimates the gaze of faces: a horizontal and a vertical angle for each.",
     role: Role::Asker(Task::Gaze),
     properties: &[
         IMAGES,
         Property::value(
             "do_run_face_detection",
-            "whether faces are looked for; otherwise the picture is one",
+            "whether to detect faces; otherwise the whole picture is one face",
             Shape::Boolean,
             &[Kind::Boolean],
         )
@@ -77,7 +77,7 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn each_face_comes_with_its_angles_in_one_order() {
+    fn faces_and_angles_have_one_order() {
         let step = json!({"type": "roboflow_core/gaze@v1", "images": "$inputs.image", "do_run_face_detection": false});
         let mut bench = Bench::new(step, &[("image", Kind::Image)]);
         let out = bench

@@ -1,4 +1,4 @@
-//! Tells where on the earth detections of a camera that looks straight down are.
+//! Geotags detections of a camera that looks straight down.
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
@@ -10,7 +10,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/geotag_detection@v1",
     category: "transformation",
-    summary: "Tells where on the earth detections are, for a camera that looks straight down from a known place, such as a drone.",
+    summary: "Computes latitude and longitude of detections, for a camera that looks straight down from a known position, such as a drone.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]),
@@ -46,7 +46,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Float(73.7)),
         Property::value(
             "heading",
-            "where the top of the picture points, in degrees clockwise from north",
+            "direction of the top of the picture, in degrees clockwise from north",
             NUMBER,
             &[Kind::Float],
         )
@@ -60,7 +60,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Metres that a degree of latitude has.
+/// Metres per degree of latitude.
 const METRES_PER_DEGREE: f64 = 111_320.0;
 
 struct Geotag;
@@ -69,7 +69,7 @@ struct Geotag;
 struct Camera {
     latitude: f64,
     longitude: f64,
-    /// Width and height of the ground that the picture shows, in metres.
+    /// Width and height of the visible ground in metres.
     ground: [f64; 2],
     picture: [f64; 2],
     /// Clockwise from north, in radians.
@@ -77,7 +77,7 @@ struct Camera {
 }
 
 impl Camera {
-    /// Latitude and longitude of a point of the picture.
+    /// Returns latitude and longitude of a point of the picture.
     fn locate(&self, x: f64, y: f64) -> [f64; 2] {
         let [width, height] = self.picture;
         let right = (x - width / 2.0) / width * self.ground[0];

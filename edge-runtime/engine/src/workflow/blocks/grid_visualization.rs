@@ -1,4 +1,4 @@
-//! Puts pictures side by side.
+//! Arranges pictures in a grid.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/grid_visualization@v1",
-    summary: "Puts pictures side by side in a grid, such as those of a buffer.",
+    summary: "Arranges pictures in a grid, such as those of a buffer.",
     properties: &[
         Property::value(
             "images",
@@ -43,10 +43,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..drawing::BASE
 }];
 
-/// Longest side of a grid, in pixels.
+/// Maximum side of a grid in pixels.
 const MAX_SIDE: i64 = 16_384;
-/// Most pictures of a grid.
-const MOST: usize = 1024;
+/// Maximum pictures in a grid.
+const MAX_PICTURES: usize = 1024;
 
 struct Draw;
 
@@ -54,9 +54,9 @@ impl Block for Draw {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let mut images = Vec::new();
         collect(call.arg(0), &mut images)?;
-        if images.len() > MOST {
+        if images.len() > MAX_PICTURES {
             return Err(format!(
-                "{} pictures are too many for a grid; at most {MOST} are",
+                "{} pictures are too many for a grid; at most {MAX_PICTURES} are",
                 images.len()
             ));
         }
@@ -81,7 +81,7 @@ impl Block for Draw {
     }
 }
 
-/// The pictures in a list of pictures and lists; none stands for a place that stays empty.
+/// Collects the pictures of nested lists; `None` is an empty cell.
 fn collect(value: &Value, out: &mut Vec<Option<Arc<ImageValue>>>) -> Result<(), String> {
     match value {
         Value::List(items) => items.iter().try_for_each(|item| collect(item, out)),
@@ -94,7 +94,7 @@ fn collect(value: &Value, out: &mut Vec<Option<Arc<ImageValue>>>) -> Result<(), 
             Ok(())
         }
         other => Err(format!(
-            "images has {} where pictures have to be",
+            "images contains {} instead of pictures",
             other.what()
         )),
     }

@@ -13,7 +13,7 @@ use crate::workflow::language::kinds::Kind;
 
 const KERNEL_SIZE: Property = Property::value(
     "kernel_size",
-    "how far the glow goes, in pixels",
+    "width of the glow in pixels",
     INTEGER,
     &[Kind::Integer],
 )
@@ -57,12 +57,12 @@ impl Block for Draw {
     }
 }
 
-/// The mask blurred, without the mask itself.
+/// Draws the blurred mask without the mask itself.
 fn glow(canvas: &mut Canvas<'_>, mask: &Bitmap, color: Color, opacity: f64, reach: f64) {
     let [width, height] = mask.size();
     let side = |n: usize| u32::try_from(n).unwrap_or(0);
     let Some(b) = mask.bbox() else { return };
-    // Only what the glow reaches is blurred.
+    // Only pixels within reach of the glow are blurred.
     let near = BBox::new(
         b.x1 - reach,
         b.y1 - reach,

@@ -1,4 +1,4 @@
-//! Draws where detections have been.
+//! Draws heat maps of detections.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/heatmap_visualization@v1",
-    summary: "Draws where detections have been most, in colours from cold to hot.",
+    summary: "Draws a heat map of where detections have been.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
@@ -32,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .not_null(),
         Property::value(
             "position",
-            "the point of the box",
+            "point of the box that leaves heat",
             Shape::Choice(&[
                 "CENTER",
                 "CENTER_LEFT",
@@ -70,28 +70,28 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(25)),
         Property::value(
             "top_hue",
-            "hue of the hottest place, 0 to 179",
+            "hue of the hottest cell, 0 to 179",
             INTEGER,
             &[Kind::Integer],
         )
         .or(Or::Int(0)),
         Property::value(
             "low_hue",
-            "hue of the coldest place, 0 to 179",
+            "hue of the coldest cell, 0 to 179",
             INTEGER,
             &[Kind::Integer],
         )
         .or(Or::Int(125)),
         Property::value(
             "ignore_stationary",
-            "whether tracked objects leave no heat while they stand",
+            "whether tracked objects leave no heat while they stand still",
             Shape::Boolean,
             &[Kind::Boolean],
         )
         .or(Or::Bool(true)),
         Property::value(
             "motion_threshold",
-            "pixels that a tracked object has to move to leave heat",
+            "minimum movement in pixels of a tracked object that leaves heat",
             INTEGER,
             &[Kind::Integer],
         )
@@ -101,10 +101,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..drawing::BASE
 }];
 
-/// Pixels of the picture that a cell of the heat map covers, each way: spots have soft edges
-/// anyway.
+/// Side of a heat map cell in pixels of the picture; soft edges hide the cells.
 const CELL: f64 = 4.0;
-/// Most tracks remembered for one video.
+/// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 16_384;
 
 struct Draw;
@@ -112,11 +111,11 @@ struct Draw;
 #[derive(Serialize, Deserialize)]
 struct Heat {
     map: Arc<HeatMap>,
-    /// Where tracked objects were when they last left heat.
+    /// Position of each track when it last left heat.
     last: Recent<Point>,
 }
 
-/// How often each cell was within a spot.
+/// Heat of each cell: how often it was within a spot.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct HeatMap {
     columns: usize,
@@ -125,7 +124,7 @@ struct HeatMap {
 }
 
 impl HeatMap {
-    /// Cells of a picture of this size, each way.
+    /// Number of cells for a picture of this size, per axis.
     fn sides(size: [u32; 2]) -> [usize; 2] {
         size.map(|n| (n as usize).div_ceil(4))
     }
@@ -233,7 +232,7 @@ fn draw(canvas: &mut Canvas<'_>, map: &HeatMap, [low, top]: [f64; 2], opacity: f
     }
 }
 
-/// The full colour of a hue, 0 to 179 as OpenCV counts.
+/// The saturated colour of a hue, 0 to 179 as in OpenCV.
 fn of_hue(hue: f64) -> Color {
     let sector = (hue * 2.0).rem_euclid(360.0) / 60.0;
     let part = |n: f64| ((sector - n).abs().min(6.0 - (sector - n).abs()) - 1.0).clamp(0.0, 1.0);

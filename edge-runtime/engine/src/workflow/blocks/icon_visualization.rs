@@ -1,4 +1,4 @@
-//! Draws a picture on pictures.
+//! Draws icons.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/icon_visualization@v1",
-    summary: "Draws an icon at a place in the picture, or at each detection.",
+    summary: "Draws an icon at a fixed position, or at each detection.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
         Property::data("icon", "the icon", &[Kind::Image]),
         Property::value(
             "mode",
-            "whether it stands in one place or at detections",
+            "static position, or at detections",
             Shape::Choice(&["static", "dynamic"]),
             &[Kind::Text],
         )
@@ -46,7 +46,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(64)),
         Property::value(
             "position",
-            "the point of a detection at which it stands",
+            "point of a detection where the icon is drawn",
             ANCHORS,
             &[Kind::Text],
         )
@@ -62,7 +62,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .nullable(),
         Property::value(
             "y_position",
-            "pixels from above; negative ones are counted from below",
+            "pixels from the top; negative ones are counted from the bottom",
             INTEGER,
             &[Kind::Integer],
         )
@@ -88,7 +88,7 @@ impl Block for Draw {
         } else {
             let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
             let Value::Detections(all) = call.arg(4) else {
-                return Err("predictions has to be given, as mode is dynamic".to_owned());
+                return Err("predictions is required if mode is dynamic".to_owned());
             };
             let each = all.boxes.iter().map(|d| d.anchor(anchor, all.size));
             #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]

@@ -1,4 +1,4 @@
-//! Notices when pictures change against what is usual.
+//! Detects changes of pictures against a running mean.
 
 use std::collections::VecDeque;
 
@@ -16,12 +16,12 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_changes@v1",
     category: "video",
-    summary: "Notices when the embedding of a picture is far from the mean of those before.",
+    summary: "Detects when the embedding of a picture is far from the mean of earlier ones.",
     role: Role::Other,
     properties: &[
         Property::literal(
             "strategy",
-            "how the mean is made of what came before",
+            "how the mean of earlier embeddings is computed",
             Shape::Choice(&[
                 "Exponential Moving Average (EMA)",
                 "Simple Moving Average (SMA)",
@@ -32,21 +32,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
         Property::value(
             "threshold_percentile",
-            "share of embeddings that count as far, both sides together",
+            "share of embeddings that count as outliers, both sides together",
             NUMBER,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.2)),
         Property::value(
             "warmup",
-            "embeddings before anything counts as far",
+            "number of embeddings before outliers are reported",
             INTEGER,
             &[Kind::Integer],
         )
         .or(Or::Int(3)),
         Property::value(
             "smoothing_factor",
-            "how much of an exponential mean is the newest embedding",
+            "weight of the newest embedding in an exponential mean",
             NUMBER,
             &[Kind::FloatZeroToOne],
         )
@@ -54,7 +54,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .nullable(),
         Property::value(
             "window_size",
-            "how many embeddings a window has",
+            "number of embeddings in a window",
             INTEGER,
             &[Kind::Integer],
         )
@@ -73,12 +73,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most embeddings of a window.
-const MOST: i64 = 4096;
+/// Maximum embeddings of a window.
+const MAX_WINDOW: i64 = 4096;
 
 struct Changes;
 
-/// What was usual so far.
+/// Statistics of earlier embeddings.
 #[derive(Default, Serialize, Deserialize)]
 struct Usual {
     seen: i64,
@@ -86,7 +86,7 @@ struct Usual {
     likeness: Option<Mean>,
 }
 
-/// Mean and spread of one number over time, by one of three strategies.
+/// Mean and spread of one number over time.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Mean {
     average: f64,
@@ -99,7 +99,7 @@ struct Mean {
 #[derive(Debug, Clone, Copy)]
 enum Strategy {
     Exponential(f64),
-    /// With how many numbers there are, the new one among them.
+    /// With the number of values, including the new one.
     Simple(f64),
     Window(usize),
 }
@@ -143,6 +143,40 @@ impl Mean {
     }
 }
 
+impl Usual {
+    /// Returns the z-score of an embedding's similarity to the mean, and its percentile.
+    fn compare(&mut self, embedding: &[f64], strategy: Strategy) -> (f64, f64) {
+        if self.embeddings.is_empty() {
+            return (0.0, 0.5);
+        }
+        let averages: Vec<f64> = self.embeddings.iter().map(|m| m.average).collect();
+        let alike = cosine(embedding, &averages);
+        match &mut self.likeness {
+            None => self.likeness = Some(Mean::begin(alike)),
+            Some(likeness) => likeness.add(alike, strategy),
+        }
+        match self.likeness.as_ref().filter(|l| l.deviation != 0.0) {
+            Some(likeness) => {
+                let score = (alike - likeness.average) / likeness.deviation;
+                let percentile = 1.0 - 0.5 * (1.0 + libm::erf(score / std::f64::consts::SQRT_2));
+                (score, percentile)
+            }
+            None => (0.0, 0.5),
+        }
+    }
+
+    fn add(&mut self, embedding: &[f64], strategy: Strategy) {
+        if self.embeddings.is_empty() {
+            self.embeddings = embedding.iter().map(|n| Mean::begin(*n)).collect();
+        } else {
+            for (mean, number) in self.embeddings.iter_mut().zip(embedding) {
+                mean.add(*number, strategy);
+            }
+        }
+        self.seen += 1;
+    }
+}
+
 impl Stateful for Changes {
     type State = Usual;
 
@@ -155,7 +189,7 @@ impl Stateful for Changes {
         }
         #[expect(clippy::cast_precision_loss, reason = "a count")]
         let count = usual.seen as f64 + 1.0;
-        let window = call.integer(5, 10)?.clamp(1, MOST);
+        let window = call.integer(5, 10)?.clamp(1, MAX_WINDOW);
         let strategy = match call.text(0)? {
             "Simple Moving Average (SMA)" => Strategy::Simple(count),
             "Sliding Window" => Strategy::Window(usize::try_from(window).unwrap_or(1)),
@@ -163,34 +197,15 @@ impl Stateful for Changes {
         };
         if !usual.embeddings.is_empty() && usual.embeddings.len() != embedding.len() {
             return Err(format!(
-                "the embedding has {} numbers, where those before had {}",
+                "the embedding has {} numbers, but earlier ones had {}",
                 embedding.len(),
                 usual.embeddings.len()
             ));
         }
-        let (mut score, mut percentile) = (0.0, 0.5);
-        if !usual.embeddings.is_empty() {
-            let averages: Vec<f64> = usual.embeddings.iter().map(|m| m.average).collect();
-            let alike = cosine(&embedding, &averages);
-            match &mut usual.likeness {
-                None => usual.likeness = Some(Mean::begin(alike)),
-                Some(likeness) => likeness.add(alike, strategy),
-            }
-            if let Some(likeness) = usual.likeness.as_ref().filter(|l| l.deviation != 0.0) {
-                score = (alike - likeness.average) / likeness.deviation;
-                percentile = 1.0 - 0.5 * (1.0 + libm::erf(score / std::f64::consts::SQRT_2));
-            }
-        }
+        let (score, percentile) = usual.compare(&embedding, strategy);
         let warming_up = usual.seen < call.integer(3, 3)?;
         let tail = call.number(2, 0.2)? / 2.0;
-        if usual.embeddings.is_empty() {
-            usual.embeddings = embedding.iter().map(|n| Mean::begin(*n)).collect();
-        } else {
-            for (mean, number) in usual.embeddings.iter_mut().zip(&embedding) {
-                mean.add(*number, strategy);
-            }
-        }
-        usual.seen += 1;
+        usual.add(&embedding, strategy);
         let of = |number: fn(&Mean) -> f64| {
             Value::list(
                 usual

@@ -1,4 +1,4 @@
-//! Notices pictures that are unlike those before.
+//! Detects pictures that are unlike earlier ones.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_outliers@v1",
     category: "video",
-    summary: "Notices when the embedding of a picture points another way than almost all of those before.",
+    summary: "Detects when the embedding of a picture differs in direction from almost all earlier ones.",
     role: Role::Other,
     properties: &[
         Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
@@ -27,14 +27,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Float(0.05)),
         Property::value(
             "warmup",
-            "embeddings before anything counts as an outlier",
+            "number of embeddings before outliers are reported",
             INTEGER,
             &[Kind::Integer],
         )
         .or(Or::Int(3)),
         Property::value(
             "window_size",
-            "how many embeddings are remembered",
+            "number of earlier embeddings to compare with",
             INTEGER,
             &[Kind::Integer],
         )
@@ -50,12 +50,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most embeddings remembered.
-const MOST: i64 = 4096;
+/// Maximum number of embeddings.
+const MAX_EMBEDDINGS: i64 = 4096;
 
 struct Outliers;
 
-/// What came before.
 #[derive(Default, Serialize, Deserialize)]
 struct Before {
     seen: i64,
@@ -74,12 +73,12 @@ impl Stateful for Outliers {
         }
         if let Some(last) = before.latest.back().filter(|b| b.len() != embedding.len()) {
             return Err(format!(
-                "the embedding has {} numbers, where those before had {}",
+                "the embedding has {} numbers, but earlier ones had {}",
                 embedding.len(),
                 last.len()
             ));
         }
-        let window = usize::try_from(call.integer(3, 32)?.clamp(1, MOST)).unwrap_or(1);
+        let window = usize::try_from(call.integer(3, 32)?.clamp(1, MAX_EMBEDDINGS)).unwrap_or(1);
         before.seen += 1;
         before.latest.push_back(embedding);
         while before.latest.len() > window {
@@ -101,8 +100,8 @@ impl Stateful for Outliers {
 }
 
 impl Before {
-    /// Share of the remembered embeddings that are less like their mean direction than the newest
-    /// one.
+    /// Share of the earlier embeddings that are less similar to their mean direction than the
+    /// newest one.
     fn percentile(&self) -> f64 {
         let Some(newest) = self.latest.back() else {
             return 0.5;
@@ -113,7 +112,7 @@ impl Before {
                 *sum += n;
             }
         }
-        // One embedding has no direction but its own, and so have those that cancel each other out.
+        // A single embedding, or embeddings that cancel out, have no mean direction.
         if self.latest.len() < 2 || norm(&direction) == 0.0 {
             direction.clone_from(newest);
         }

@@ -17,14 +17,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
             "blur_type",
-            "how it is blurred",
+            "method of the blur",
             Shape::Choice(&["average", "gaussian", "median", "bilateral"]),
             &[Kind::Text],
         )
         .or(Or::Text("gaussian")),
         Property::value(
             "kernel_size",
-            "how many pixels count, across and down",
+            "size of the kernel in pixels",
             INTEGER,
             &[Kind::Integer],
         )
@@ -48,13 +48,13 @@ impl Block for Change {
         let kind = call.text(1)?.to_owned();
         if !["average", "gaussian", "median", "bilateral"].contains(&kind.as_str()) {
             return Err(format!(
-                "{kind:?} is no blur; use average, gaussian, median or bilateral"
+                "{kind:?} is not a blur_type; use average, gaussian, median or bilateral"
             ));
         }
         let blurred = image.changed(image.size(), move |pixels| match kind.as_str() {
             "average" => filter::mean(pixels, kernel),
             "median" => filter::median(pixels, odd),
-            // As unlike a colour, and as far, as the peer lets a pixel be.
+            // The peer's sigmas of colour and space.
             "bilateral" => filter::bilateral(pixels, kernel, 75.0),
             _ => filter::gaussian(pixels, odd),
         });

@@ -1,4 +1,4 @@
-//! Resizes, turns or mirrors pictures.
+//! Resizes, rotates or flips pictures.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::workflow::block_api::manifest::{
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{Packed, RgbPixels};
 
-/// Longest side of a picture that is made, in pixels.
+/// Maximum side of a resulting picture in pixels.
 const MAX_SIDE: i64 = 16_384;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_preprocessing@v1",
     category: "classical_computer_vision",
-    summary: "Resizes, turns or mirrors a picture.",
+    summary: "Resizes, rotates or flips a picture.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture to change", &[Kind::Image]).alias(&["images"]),
         Property::literal(
             "task_type",
-            "what to do with it",
+            "the operation",
             Shape::Choice(&["resize", "rotate", "flip"]),
         ),
         Property::value(
@@ -43,14 +43,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(640)),
         Property::value(
             "rotation_degrees",
-            "how far to turn counter-clockwise, -360 to 360",
+            "degrees to rotate counter-clockwise, -360 to 360",
             INTEGER,
             &[Kind::Integer],
         )
         .or(Or::Int(90)),
         Property::value(
             "flip_type",
-            "which way to mirror",
+            "direction of the flip",
             Shape::Choice(&["vertical", "horizontal", "both"]),
             &[Kind::Text],
         )
@@ -73,7 +73,7 @@ impl Block for Change {
         let changed = match task {
             "resize" => {
                 let [now_width, now_height] = image.size().map(i64::from);
-                // A side that is left open follows the other one.
+                // An omitted side keeps the aspect ratio.
                 let follow =
                     |open: i64, given: i64, now: i64| open.saturating_mul(given) / now.max(1);
                 let width = call.integer(
@@ -104,11 +104,15 @@ impl Block for Change {
                 "both" => imageops::rotate180(&picture),
                 other => {
                     return Err(format!(
-                        "{other:?} is no way to mirror; use vertical, horizontal or both"
+                        "{other:?} is not a flip_type; use vertical, horizontal or both"
                     ));
                 }
             },
-            other => return Err(format!("{other:?} is no task; use resize, rotate or flip")),
+            other => {
+                return Err(format!(
+                    "{other:?} is not a task; use resize, rotate or flip"
+                ));
+            }
         };
         let pixels = RgbPixels {
             width: changed.width(),
@@ -120,8 +124,7 @@ impl Block for Change {
     }
 }
 
-/// The picture turned counter-clockwise, on a canvas that holds all of it; corners that nothing
-/// falls on are black.
+/// Rotates counter-clockwise on a canvas that holds the whole picture; uncovered corners are black.
 fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
     match (-degrees).rem_euclid(360) {
         0 => return picture.clone(),
@@ -144,7 +147,7 @@ fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
         (h * cos.abs() + w * sin.abs()) as u32,
     );
     RgbImage::from_fn(width, height, |x, y| {
-        // Where the middle of this pixel was before.
+        // Original position of this pixel's centre.
         let (dx, dy) = (
             f64::from(x) + 0.5 - f64::from(width) / 2.0,
             f64::from(y) + 0.5 - f64::from(height) / 2.0,
@@ -168,7 +171,7 @@ mod tests {
     use super::super::super::tests::bench::{Bench, picture};
     use super::Kind;
 
-    /// Size and first pixel of what comes out for a picture whose left half is white.
+    /// Size and first pixel of the result for a picture whose left half is white.
     fn changed(extra: &Json) -> Result<(u32, u32, u8), String> {
         let mut step =
             json!({"type": "roboflow_core/image_preprocessing@v1", "image": "$inputs.image"});
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_resized_turned_and_mirrored() {
+    fn picture_is_resized_rotated_and_flipped() {
         let size = json!({"task_type": "resize", "width": 16, "height": 2});
         assert_eq!(changed(&size), Ok((16, 2, 255)));
         assert_eq!(changed(&json!({"task_type": "rotate"})), Ok((4, 8, 0)));
@@ -198,13 +201,13 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_by_any_angle_keeps_the_whole_picture() {
+    fn rotation_keeps_the_whole_picture() {
         let turned = json!({"task_type": "rotate", "rotation_degrees": 45});
         assert_eq!(changed(&turned), Ok((8, 8, 0)));
     }
 
     #[test]
-    fn sizes_and_angles_that_make_no_sense_are_refused() {
+    fn invalid_sizes_and_angles_are_refused() {
         let why = Bench::refusal(json!({
             "type": "roboflow_core/image_preprocessing@v1", "image": "$inputs.image", "task_type": "resize", "width": 0
         }));

@@ -10,7 +10,7 @@ use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
-/// Most tiles of one picture.
+/// Maximum number of tiles per picture.
 const MAX_TILES: usize = 4096;
 
 const OUTPUTS: &[Output] = &[Output::new("slices", &[Kind::Image])];
@@ -32,14 +32,14 @@ const PROPERTIES: &[Property] = &[
     .or(Or::Int(640)),
     Property::value(
         "overlap_ratio_width",
-        "share of a tile's width that the next one covers too",
+        "share of a tile's width that overlaps the next one",
         Shape::Number(0.0, 1.0 - f64::EPSILON),
         &[Kind::FloatZeroToOne],
     )
     .or(Or::Float(0.2)),
     Property::value(
         "overlap_ratio_height",
-        "share of a tile's height that the next one covers too",
+        "share of a tile's height that overlaps the next one",
         Shape::Number(0.0, 1.0 - f64::EPSILON),
         &[Kind::FloatZeroToOne],
     )
@@ -72,7 +72,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
     version(
         "roboflow_core/image_slicer@v2",
-        "Cuts a picture into overlapping tiles of one size; the last ones begin earlier.",
+        "Cuts a picture into overlapping tiles of one size; the last ones start earlier.",
         true,
     ),
 ];
@@ -83,7 +83,7 @@ struct Slice {
 }
 
 impl Stateful for Slice {
-    /// How many tiles were cut, for their names.
+    /// Number of tiles so far, for their names.
     type State = u64;
 
     fn run(&self, cuts: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
@@ -103,7 +103,7 @@ impl Stateful for Slice {
         )?;
         if across.len().saturating_mul(down.len()) > MAX_TILES {
             return Err(format!(
-                "{} by {} tiles are more than {MAX_TILES}; make them larger or let them overlap less",
+                "{} by {} tiles are more than {MAX_TILES}; make them larger or reduce the overlap",
                 across.len(),
                 down.len()
             ));
@@ -122,7 +122,7 @@ impl Stateful for Slice {
     }
 }
 
-/// Where tiles begin and end along a side, in pixels.
+/// Start and end of the tiles along a side, in pixels.
 fn starts(side: i64, tile: i64, overlap: f64, whole: bool) -> Result<Vec<[i64; 2]>, String> {
     if tile < 1 {
         return Err(format!(
@@ -164,7 +164,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn tiles_at_the_edge_are_smaller_or_begin_earlier() {
+    fn tiles_at_the_edge_are_smaller_or_start_earlier() {
         assert_eq!(
             starts(640, 640, 0.2, false).unwrap(),
             [[0, 640], [512, 640]]
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_that_would_never_end_are_refused() {
+    fn tiles_that_never_end_are_refused() {
         assert!(starts(640, 100, 1.0, false).is_err());
         assert!(starts(640, 0, 0.0, false).is_err());
     }

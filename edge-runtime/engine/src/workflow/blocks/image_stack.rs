@@ -1,4 +1,4 @@
-//! Keeps the latest pictures as files in memory.
+//! Collects the latest pictures as JPEG files in memory.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,34 +20,34 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_stack@v1",
     category: "fusion",
-    summary: "Keeps the latest pictures of a video as small JPEG files, the newest first.",
+    summary: "Collects the latest pictures of a video as small JPEG files, the newest first.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]),
         Property::value(
             "stack_size",
-            "how many are kept, 1 to 64",
+            "number of pictures, 1 to 64",
             Shape::Integer(PICTURES.0, PICTURES.1),
             &[Kind::Integer],
         )
         .or(Or::Int(10)),
         Property::value(
             "resolution_width",
-            "widest picture that is kept, 64 to 1920 pixels",
+            "maximum width of a picture, 64 to 1920 pixels",
             Shape::Integer(WIDTHS.0, WIDTHS.1),
             &[Kind::Integer],
         )
         .or(Or::Int(1920)),
         Property::value(
             "resolution_height",
-            "highest picture that is kept, 64 to 1080 pixels",
+            "maximum height of a picture, 64 to 1080 pixels",
             Shape::Integer(HEIGHTS.0, HEIGHTS.1),
             &[Kind::Integer],
         )
         .or(Or::Int(1080)),
         Property::value(
             "clear",
-            "whether those before are thrown away",
+            "whether to drop earlier pictures",
             Shape::Boolean,
             &[Kind::Boolean],
         )
@@ -61,11 +61,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Least and most pictures of a stack.
+/// Range of the number of pictures.
 const PICTURES: (i64, i64) = (1, 64);
-/// Least and most pixels across a picture.
+/// Range of the maximum width.
 const WIDTHS: (i64, i64) = (64, 1920);
-/// Least and most pixels down a picture.
+/// Range of the maximum height.
 const HEIGHTS: (i64, i64) = (64, 1080);
 const QUALITY: u8 = 75;
 
@@ -102,7 +102,7 @@ impl Stateful for Stack {
     }
 }
 
-/// A picture as a JPEG file, no larger than this.
+/// Encodes a picture as JPEG, at most this large.
 fn small(pixels: &RgbPixels, width: u32, height: u32) -> Result<Vec<u8>, String> {
     let scale = (f64::from(width) / f64::from(pixels.width))
         .min(f64::from(height) / f64::from(pixels.height));

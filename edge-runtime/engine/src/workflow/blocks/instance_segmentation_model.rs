@@ -1,5 +1,4 @@
-//! Finds objects in pictures with their masks, by a model that the program around the workflow
-//! runs.
+//! Detects objects with masks.
 
 use std::sync::Arc;
 
@@ -20,21 +19,21 @@ use crate::workflow::values::value::Value;
 
 const DECODE: Property = Property::value(
     "mask_decode_mode",
-    "how finely masks are made; kept for compatibility",
+    "resolution of masks; kept for compatibility",
     Shape::Choice(&["accurate", "tradeoff", "fast"]),
     &[Kind::Text],
 )
 .or(Or::Text("accurate"));
 const TRADEOFF: Property = Property::value(
     "tradeoff_factor",
-    "how finely, between fast and accurate; kept for compatibility",
+    "trade-off between fast and accurate masks; kept for compatibility",
     SHARE,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.0));
 const DENSE: Property = Property::value(
     "enforce_dense_masks_in_inference_models",
-    "kept for compatibility: masks are as the model gives them",
+    "kept for compatibility: masks are those of the model",
     Shape::Boolean,
     &[Kind::Boolean],
 )
@@ -56,7 +55,7 @@ const fn version(
     Manifest {
         name,
         category: "model",
-        summary: "Finds objects in pictures: a box, a mask, a class and a score for each.",
+        summary: "Detects objects in pictures: a box, a mask, a class and a score for each.",
         role: Role::Detector(Task::Masks),
         properties,
         outputs,
@@ -101,7 +100,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-/// Hands masks out as run lengths.
+/// Outputs masks in run-length encoding.
 struct InRunLengths(Model);
 
 impl Block for InRunLengths {

@@ -1,4 +1,4 @@
-//! Takes fields out of a JSON document in text.
+//! Extracts fields of a JSON document in text.
 
 use serde_json::Value as Json;
 
@@ -15,7 +15,7 @@ const FIELDS: &str = "expected_fields";
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/json_parser@v1",
     category: "formatter",
-    summary: "Takes fields out of a JSON document that a language model wrote, each as an output of its own.",
+    summary: "Extracts fields of a JSON document written by a language model, one output each.",
     role: Role::Other,
     properties: &[
         Property::value(
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_become_outputs_and_a_missing_one_is_told() {
+    fn fields_become_outputs_and_a_missing_one_is_reported() {
         let all = json!({"error_status": false, "a": [1, 2], "b": "x"});
         assert_eq!(parsed(r#"{"a": [1, 2], "b": "x", "c": 3}"#), all);
         assert_eq!(

@@ -1,5 +1,4 @@
-//! Finds objects in pictures with their keypoints, by a model that the program around the workflow
-//! runs.
+//! Detects objects with keypoints.
 
 use super::object_detection_model::{
     AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
@@ -12,16 +11,16 @@ use crate::workflow::language::kinds::Kind;
 
 const POINTS: Property = Property::value(
     "keypoint_confidence",
-    "lowest score of a keypoint to report",
+    "minimum score of a keypoint",
     SHARE,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.0));
-/// Position of [`POINTS`].
+/// Index of [`POINTS`].
 const POINTS_INDEX: usize = 11;
 const MODE: Property = Property::value(
     "confidence_mode",
-    "whose lowest score to use: the model's own (default) or custom_confidence",
+    "which minimum score to use: the model's own (default) or custom_confidence",
     Shape::Choice(&["default", "custom"]),
     &[Kind::Text],
 )
@@ -41,7 +40,7 @@ const fn version(
     Manifest {
         name,
         category: "model",
-        summary: "Finds objects in pictures: a box, keypoints, a class and a score for each.",
+        summary: "Detects objects in pictures: a box, keypoints, a class and a score for each.",
         role: Role::Detector(Task::Keypoints),
         properties,
         outputs,

@@ -26,8 +26,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::literal(
             "annotator_type",
-            "whether to draw the lines between points, the points, or the points with \
-            their names",
+            "whether to draw lines, points, or points with names",
             Shape::Choice(&["edge", "vertex", "vertex_label"]),
         )
         .or(Or::Text("edge")),
@@ -43,7 +42,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .or(Or::Float(0.5)),
         Property::value(
             "text_thickness",
-            "kept for compatibility: letters are as bold as the box draws them",
+            "kept for compatibility: the weight of the text is fixed",
             INTEGER,
             &[Kind::Integer],
         )
@@ -71,8 +70,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(10)),
         Property::value(
             "edges",
-            "which points are joined, as pairs of their numbers from 1; absent: as the \
-            17 points of a person in COCO",
+            "keypoints to join, as pairs of numbers from 1; by default the 17 points of a person in COCO",
             Shape::List,
             &[Kind::ListOfValues],
         )
@@ -83,7 +81,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..drawing::BASE
 }];
 
-/// The points of a person in COCO that are joined, by their numbers from 1.
+/// The joined keypoints of a person in COCO, numbered from 1.
 const PERSON: [(usize, usize); 19] = [
     (1, 2),
     (1, 3),
@@ -130,7 +128,7 @@ impl Block for Draw {
                 .filter_map(|d| d.extra.as_deref()?.keypoints.as_deref());
             for points in all {
                 if kind == "edge" {
-                    // A point that was not found is at the origin.
+                    // A keypoint that was not found is at the origin.
                     let at = |n: usize| {
                         points
                             .get(n.checked_sub(1)?)

@@ -10,7 +10,7 @@ use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::drawing::{Ink, LABEL_TEXTS, LabelText};
 use crate::workflow::language::kinds::Kind;
 
-/// Names a property that is accepted, while labels look as the box draws them.
+/// A property that is accepted for compatibility without effect.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
     Property::value(
         name,
@@ -89,7 +89,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
     Manifest {
         name: "roboflow_core/rich_label_visualization@v1",
-        summary: "Draws a label beside each detection; the fonts are those of this box.",
+        summary: "Draws a label beside each detection; the font is fixed.",
         properties: &[
             drawing::IMAGE,
             drawing::COPY,

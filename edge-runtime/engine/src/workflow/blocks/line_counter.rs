@@ -22,7 +22,7 @@ const LINE: Property = Property::value(
 );
 const ANCHOR: Property = Property::value(
     "triggering_anchor",
-    "the point of the box that has to cross; without one all four corners have to",
+    "the point of the box that must cross; by default all four corners must",
     ANCHORS,
     &[Kind::Text],
 );

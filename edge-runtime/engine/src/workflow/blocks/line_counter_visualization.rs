@@ -8,11 +8,11 @@ use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::drawing::Ink;
 use crate::workflow::language::kinds::Kind;
 
-/// Names a property that is accepted, while lines look as the box draws them.
+/// A property that is accepted for compatibility without effect.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
     Property::value(
         name,
-        "kept for compatibility: the line is drawn to be seen on any picture",
+        "kept for compatibility: the style of the line is fixed",
         shape,
         kinds,
     )
@@ -21,7 +21,7 @@ const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> 
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/line_counter_visualization@v1",
-    summary: "Draws a counting line, which way is in, and the counts.",
+    summary: "Draws a counting line with its inward direction and counts.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,

@@ -1,4 +1,4 @@
-//! Writes text into files on the box.
+//! Writes text files.
 
 use watchkeeper_contract::effect::{Effect, FileWrite};
 
@@ -12,7 +12,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/local_file_sink@v1",
     category: "sink",
-    summary: "Writes text, such as a table or JSON, into files on the box.",
+    summary: "Writes text, such as a table or JSON, to files on this machine.",
     role: Role::Sink,
     properties: &[
         sink::CONTENT,
@@ -20,7 +20,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::OUTPUT_MODE,
         Property::value(
             "target_directory",
-            "folder of the files, in a place where the box lets workflows write",
+            "folder of the files, within the folder configured for workflows",
             Shape::Text,
             &[Kind::Text],
         ),
@@ -68,7 +68,7 @@ mod tests {
     use super::{Effect, Kind};
 
     #[test]
-    fn a_log_goes_into_one_file_until_it_is_full() {
+    fn log_fills_one_file_before_the_next() {
         let step = json!({
             "type": "roboflow_core/local_file_sink@v1", "content": "$inputs.text", "output_mode": "append_log",
             "target_directory": "logs", "max_entries_per_file": 2
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_writes_files_the_step_says_so() {
+    fn step_reports_that_no_files_are_written() {
         let step = json!({
             "type": "roboflow_core/local_file_sink@v1", "content": "$inputs.text", "output_mode": "separate_files",
             "target_directory": "logs"

@@ -14,7 +14,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_area_measurement@v1",
     category: "transformation",
-    summary: "Measures the area of detections in pixels, and in the square of a unit; by the mask where there is one.",
+    summary: "Measures the area of detections in pixels and in square units, by the mask if there is one.",
     role: Role::Other,
     properties: &[
         Property::data(
@@ -24,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "pixels_per_unit",
-            "how many pixels a unit of length has",
+            "pixels per unit of length",
             NUMBER,
             &[Kind::Float],
         )

@@ -1,4 +1,4 @@
-//! Moves the borders of masks onto edges of the picture.
+//! Snaps the borders of masks to edges of the picture.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_edge_snap@v1",
     category: "classical_computer_vision",
-    summary: "Moves the border of each mask onto edges of the picture that lie near it, and shows these edges.",
+    summary: "Snaps the border of each mask to nearby edges of the picture, and shows these edges.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
@@ -28,42 +28,42 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "pixel_tolerance",
-            "how far a border moves at most, in pixels, 1 to 100",
+            "maximum movement of a border in pixels, 1 to 100",
             Shape::Integer(1, 100),
             &[Kind::Integer],
         )
         .or(Or::Int(15)),
         Property::value(
             "sigma",
-            "how many standard deviations above what is around it an edge is, 0.01 to 10",
+            "strength of an edge in standard deviations above its surroundings, 0.01 to 10",
             Shape::Number(0.01, 10.0),
             &[Kind::Float],
         )
         .or(Or::Float(1.0)),
         Property::value(
             "min_contour_area",
-            "area below which an edge is a speck, 0 to 10000",
+            "minimum area of an edge, 0 to 10000",
             Shape::Number(0.0, 10_000.0),
             &[Kind::Float],
         )
         .or(Or::Float(50.0)),
         Property::value(
             "dilation_iterations",
-            "how wide the gaps in edges are that are closed, 0 to 20",
+            "maximum gap in edges to close, 0 to 20",
             Shape::Integer(0, 20),
             &[Kind::Integer],
         )
         .or(Or::Int(2)),
         Property::value(
             "boundary_band_width",
-            "how far from a border edges are looked for, in pixels, 1 to 100",
+            "distance from a border in which to look for edges, in pixels, 1 to 100",
             Shape::Integer(1, 100),
             &[Kind::Integer],
         )
         .or(Or::Int(15)),
         Property::value(
             "adaptive_window_size",
-            "how much of the picture is around an edge, in pixels, 3 to 201",
+            "size of the surroundings of an edge in pixels, 3 to 201",
             Shape::Integer(3, 201),
             &[Kind::Integer],
         )
@@ -77,7 +77,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Least and most of every property, for those whose value comes from another step.
+/// Bounds of every property, for values from other steps.
 const BOUNDS: [(&str, f64, f64); 6] = [
     ("pixel_tolerance", 1.0, 100.0),
     ("sigma", 0.01, 10.0),
@@ -93,21 +93,7 @@ impl Block for Snap {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
         let all = call.detections(1)?;
-        let mut numbers = [0.0; 6];
-        for (i, ((number, (name, least, most)), default)) in numbers
-            .iter_mut()
-            .zip(BOUNDS)
-            .zip([15.0, 1.0, 50.0, 2.0, 15.0, 41.0])
-            .enumerate()
-        {
-            *number = call.number(2 + i, default)?;
-            if !(least..=most).contains(number) {
-                return Err(format!(
-                    "{name} is {number} and has to be from {least} to {most}"
-                ));
-            }
-        }
-        let [tolerance, sigma, least_area, gaps, band, window] = numbers;
+        let [tolerance, sigma, least_area, gaps, band, window] = settings(call)?;
         let size = image.size();
         let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
         let strength: Vec<f64> = focus::tenengrad(&grey).into_iter().map(f64::sqrt).collect();
@@ -157,6 +143,25 @@ impl Block for Snap {
     }
 }
 
+/// Reads the numeric properties, within their bounds.
+fn settings(call: &Call<'_>) -> Result<[f64; 6], String> {
+    let mut numbers = [0.0; 6];
+    for (i, ((number, (name, least, most)), default)) in numbers
+        .iter_mut()
+        .zip(BOUNDS)
+        .zip([15.0, 1.0, 50.0, 2.0, 15.0, 41.0])
+        .enumerate()
+    {
+        *number = call.number(2 + i, default)?;
+        if !(least..=most).contains(number) {
+            return Err(format!(
+                "{name} is {number} and has to be from {least} to {most}"
+            ));
+        }
+    }
+    Ok(numbers)
+}
+
 fn whole(n: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
@@ -167,11 +172,10 @@ fn whole(n: f64) -> usize {
     n
 }
 
-/// Where the picture changes by more than is usual around: the mean in a window and so many
-/// standard deviations.
+/// Pixels whose gradient exceeds the mean of a window by `sigma` standard deviations.
 fn strong(strength: &[f64], size: [u32; 2], window: usize, sigma: f64) -> Bitmap {
     let [width, height] = size.map(|n| n as usize);
-    // Sums over everything left of and above a place, so that a window is four of them.
+    // Summed-area table: a window is four lookups.
     let mut sums = vec![[0.0_f64; 2]; (width + 1) * (height + 1)];
     for y in 0..height {
         let mut row = [0.0; 2];
@@ -210,16 +214,16 @@ fn bitmap(plane: &Plane) -> Bitmap {
     })
 }
 
-/// Gaps of up to so many pixels closed.
+/// Closes gaps of up to `times` pixels.
 fn closed(edges: &Bitmap, times: usize) -> Bitmap {
-    // A square as often as asked is a larger square once.
+    // Closing repeatedly with a square equals closing once with a larger one.
     bitmap(&morphology::close(
         &plane(edges),
         &Kernel::square(2 * times + 1),
     ))
 }
 
-/// One step of Zhang and Suen, "A fast parallel algorithm for thinning digital patterns", 1984.
+/// One pass of Zhang and Suen, "A fast parallel algorithm for thinning digital patterns", 1984.
 fn thinned(edges: &Bitmap) -> Bitmap {
     let [width, height] = edges.size();
     let mut now = edges.clone();
@@ -227,7 +231,7 @@ fn thinned(edges: &Bitmap) -> Bitmap {
         let before = now.clone();
         for y in 1..height.saturating_sub(1) {
             for x in 1..width.saturating_sub(1) {
-                // The neighbours clockwise from above.
+                // Neighbours clockwise from the top.
                 let p = [
                     before.at(x, y - 1),
                     before.at(x + 1, y - 1),
@@ -254,7 +258,7 @@ fn thinned(edges: &Bitmap) -> Bitmap {
     now
 }
 
-/// Everything within so many pixels of the border of a mask.
+/// Pixels within `reach` of the border of a mask.
 fn around_border(mask: &Bitmap, reach: usize) -> Bitmap {
     let (shape, kernel) = (plane(mask), Kernel::ellipse(2 * reach + 1));
     bitmap(&morphology::above(
@@ -263,7 +267,7 @@ fn around_border(mask: &Bitmap, reach: usize) -> Bitmap {
     ))
 }
 
-/// The connected parts of edges that surround at least so much.
+/// Connected edges that surround at least the area `least`.
 fn large(edges: &Bitmap, least: f64) -> Bitmap {
     let [width, height] = edges.size();
     let mut kept = Bitmap::from_fn([0, 0], |_, _| false);
@@ -291,9 +295,9 @@ fn large(edges: &Bitmap, least: f64) -> Bitmap {
     }
 }
 
-/// The mask with each pixel of its border moved across it, onto the strongest near edge.
+/// Moves each pixel of the mask's border across it to the strongest nearby edge.
 fn snapped(mask: &Bitmap, edges: &Bitmap, strength: &[f64], tolerance: usize) -> Bitmap {
-    /// Pixels of the border on each side that say which way it goes.
+    /// Border pixels on each side that define its direction.
     const TANGENT: usize = 5;
     let [width, height] = mask.size();
     let side = |n: usize| u32::try_from(n).unwrap_or(0);

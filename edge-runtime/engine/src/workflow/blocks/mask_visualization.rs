@@ -13,7 +13,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::COPY,
         Property::data(
             "predictions",
-            "what to draw",
+            "detections with masks",
             &[
                 Kind::InstanceSegmentation,
                 Kind::RleInstanceSegmentation,

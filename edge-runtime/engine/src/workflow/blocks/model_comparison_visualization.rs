@@ -15,14 +15,14 @@ use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/model_comparison_visualization@v1",
-    summary: "Draws what one model found, what another found, and covers what neither did.",
+    summary: "Draws the detections of two models, and covers what neither detected.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
         Property::data("predictions_a", "what the one found", ANY_DETECTIONS),
         Property::value(
             "color_a",
-            "colour of what only the one found",
+            "colour of detections of the first model only",
             Shape::Text,
             &[Kind::Text],
         )
@@ -30,14 +30,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("predictions_b", "what the other found", ANY_DETECTIONS),
         Property::value(
             "color_b",
-            "colour of what only the other found",
+            "colour of detections of the second model only",
             Shape::Text,
             &[Kind::Text],
         )
         .or(Or::Text("RED")),
         Property::value(
             "background_color",
-            "colour of what neither found",
+            "colour of what neither detected",
             Shape::Text,
             &[Kind::Text],
         )

@@ -1,4 +1,4 @@
-//! Makes shapes in pictures larger or smaller.
+//! Morphological operations on pictures.
 
 use watchkeeper_vision::imaging::filter::MAX_KERNEL;
 use watchkeeper_vision::imaging::morphology::{self, Kernel};
@@ -13,14 +13,14 @@ use crate::workflow::language::kinds::Kind;
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
 const KERNEL_SIZE: Property = Property::value(
     "kernel_size",
-    "by how many pixels",
+    "size of the kernel in pixels",
     INTEGER,
     &[Kind::Integer],
 )
 .or(Or::Int(5));
 const OPERATION: Property = Property::value(
     "operation",
-    "what to do",
+    "the operation",
     Shape::Choice(&[
         "Erosion",
         "Dilation",
@@ -35,7 +35,7 @@ const OPERATION: Property = Property::value(
 .or(Or::Text("Closing"));
 const OPERATION_V2: Property = Property::value(
     "operation",
-    "what to do",
+    "the operation",
     Shape::Choice(&[
         "Erosion",
         "Dilation",
@@ -54,7 +54,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/morphological_transformation@v1",
         category: "classical_computer_vision",
-        summary: "Makes light shapes in a picture larger or smaller, by its lightness.",
+        summary: "Grows or shrinks bright shapes of a picture, by brightness.",
         role: Role::Other,
         properties: &[IMAGE, KERNEL_SIZE, OPERATION],
         outputs: OUTPUTS,
@@ -64,7 +64,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/morphological_transformation@v2",
         category: "classical_computer_vision",
-        summary: "Makes light shapes in a picture larger or smaller, each colour by itself.",
+        summary: "Grows or shrinks bright shapes of a picture, per colour channel.",
         role: Role::Other,
         properties: &[IMAGE, KERNEL_SIZE, OPERATION_V2],
         outputs: OUTPUTS,
@@ -123,7 +123,7 @@ impl Operation {
             "Gradient" => Self::Gradient,
             "Top Hat" => Self::TopHat,
             "Black Hat" => Self::BlackHat,
-            other => return Err(format!("{other:?} is no operation")),
+            other => return Err(format!("{other:?} is not an operation")),
         })
     }
 

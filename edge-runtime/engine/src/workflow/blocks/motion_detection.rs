@@ -1,4 +1,4 @@
-//! Finds what moves.
+//! Detects motion.
 
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::{BBox, Point, polygon_area};
@@ -20,44 +20,41 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/motion_detection@v1",
     category: "classical_computer_vision",
-    summary: "Finds what moves against a background that it learns, and says when motion \
-        begins.",
+    summary: "Detects motion against a learned background, and when it starts.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
             "minimum_contour_area",
-            "smallest area that counts, in square pixels",
+            "minimum area in square pixels",
             COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(200)),
         Property::value(
             "morphological_kernel_size",
-            "size of the specks that are left out, in pixels",
+            "size of specks to ignore, in pixels",
             COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(3)),
         Property::value(
             "threshold",
-            "how unlike the background something has to be, as a squared number of \
-            standard deviations",
+            "minimum difference from the background, in squared standard deviations",
             COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(16)),
         Property::value(
             "history",
-            "how many frames the background is learned from",
+            "number of frames from which the background is learned",
             COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(30)),
         Property::value(
             "detection_zone",
-            "where motion counts: corners [[x, y], …], or the same as JSON text; \
-            everywhere where it is absent",
+            "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere",
             TEXT_OR_LIST,
             &[Kind::Zone, Kind::ListOfValues],
         )
@@ -65,7 +62,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .not_null(),
         Property::value(
             "suppress_first_detections",
-            "whether nothing counts before the background is learned",
+            "whether to report nothing before the background is learned",
             Shape::Boolean,
             &[Kind::Boolean],
         )
@@ -83,7 +80,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 struct Motion;
 
-/// What is learned of each video.
+/// State of one video.
 #[derive(Default)]
 struct Learned {
     backgrounds: PerVideo<Background>,
@@ -120,26 +117,10 @@ impl Stateful for Motion {
         let kernel = usize::try_from(call.integer(2, 3)?.clamp(1, 255)).unwrap_or(1);
         let mask = morphology::open(&mask, &Kernel::ellipse(kernel));
         let size = image.size();
-        let mut shape = Bitmap::from_fn(size, |x, y| {
+        let shape = Bitmap::from_fn(size, |x, y| {
             mask.data.get(y * mask.width + x).is_some_and(|v| *v > 0)
         });
-        let least = call.number(1, 200.0)?;
-        let large = |outline: &Vec<Point>| outline.len() > 2 && polygon_area(outline) > least;
-        if let Some(zone) = &zone {
-            // Only what is large enough as a whole is cut to the zone.
-            let whole = shape.parts().into_iter().filter(large);
-            let kept = whole
-                .map(|outline| Bitmap::fill(&outline, size))
-                .reduce(|a, b| a.union(&b));
-            shape = kept.map_or_else(
-                || Bitmap::empty(size),
-                |kept| kept.within(&Bitmap::fill(zone, size)),
-            );
-        }
-        let parts = shape.parts().into_iter().rev();
-        let outlines: Vec<Vec<Point>> = parts
-            .filter(|o| zone.is_some() && o.len() > 2 || large(o))
-            .collect();
+        let outlines = outlines(shape, size, zone.as_deref(), call.number(1, 200.0)?);
         let moves = !outlines.is_empty();
         let mut found = Detections::none([0, 0]);
         let mut polygons = Vec::new();
@@ -170,13 +151,37 @@ impl Stateful for Motion {
     }
 }
 
-/// The corners of the zone, where there is one.
+/// Returns the outlines of moving areas of at least `min_area`, clipped to the zone.
+fn outlines(
+    mut shape: Bitmap,
+    size: [u32; 2],
+    zone: Option<&[Point]>,
+    min_area: f64,
+) -> Vec<Vec<Point>> {
+    let large = |outline: &Vec<Point>| outline.len() > 2 && polygon_area(outline) > min_area;
+    if let Some(zone) = zone {
+        // The area is that before clipping to the zone.
+        let whole = shape.parts().into_iter().filter(large);
+        let kept = whole
+            .map(|outline| Bitmap::fill(&outline, size))
+            .reduce(|a, b| a.union(&b));
+        shape = kept.map_or_else(
+            || Bitmap::empty(size),
+            |kept| kept.within(&Bitmap::fill(zone, size)),
+        );
+    }
+    let parts = shape.parts().into_iter().rev();
+    let parts = parts.filter(|o| zone.is_some() && o.len() > 2 || large(o));
+    parts.collect()
+}
+
+/// The corners of the zone, if there is one.
 fn zone(value: &Value) -> Result<Option<Vec<Point>>, String> {
     let read;
     let value = match value {
         Value::Text(text) => {
             let json: serde_json::Value = serde_json::from_str(text)
-                .map_err(|e| format!("detection_zone is no JSON: {e}"))?;
+                .map_err(|e| format!("detection_zone is not JSON: {e}"))?;
             read = Value::from(json);
             &read
         }

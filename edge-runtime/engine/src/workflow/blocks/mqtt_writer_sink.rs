@@ -1,4 +1,4 @@
-//! Publishes messages at MQTT brokers.
+//! Publishes messages to MQTT brokers.
 
 use watchkeeper_contract::effect::{Effect, MqttMessage, MqttQos};
 
@@ -11,7 +11,7 @@ use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Sent, sealed};
 use crate::workflow::language::kinds::Kind;
 
-/// The port at which brokers speak TLS.
+/// Port on which brokers speak TLS.
 const TLS_PORT: u16 = 8883;
 
 const PORT: Shape = Shape::Integer(1, u16::MAX as i64);
@@ -19,7 +19,7 @@ const PORT: Shape = Shape::Integer(1, u16::MAX as i64);
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_enterprise/mqtt_writer_sink@v1",
     category: "sink",
-    summary: "Publishes a text at an MQTT broker, such as that of a building or a machine.",
+    summary: "Publishes a text to an MQTT broker, such as that of a building or a machine.",
     role: Role::Sink,
     properties: &[
         Property::value(
@@ -38,51 +38,49 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value("message", "what it says", Shape::Text, &[Kind::Text]),
         Property::value(
             "qos",
-            "0: done when it was sent; 1 and 2: done when the broker acknowledged it, and tried again until then",
+            "0: sent once; 1 and 2: retried until the broker acknowledges it",
             Shape::Integer(0, 2),
             &[Kind::Integer],
         )
         .or(Or::Int(0)),
         Property::value(
             "retain",
-            "whether the broker keeps it for those who subscribe later",
+            "whether the broker retains it for later subscribers",
             Shape::Boolean,
             &[Kind::Boolean],
         )
         .or(Or::Bool(false)),
         Property::value(
             "timeout",
-            "seconds that the broker has to answer; as the step waits for nothing, it \
-            has 5 at least, 15 where it is to acknowledge, and twice as long after each \
-            answer that did not come",
+            "timeout of the broker in seconds; at least 5, or 15 with acknowledgement, doubled after each failure",
             POSITIVE,
             &[Kind::Float],
         )
         .or(Or::Float(0.5)),
         Property::value(
             "username",
-            "user of the broker",
+            "user name at the broker",
             Shape::Text,
             &[Kind::Text],
         )
         .or(Or::Null),
-        // Beyond the peer's: a password need not stand in a definition.
+        // An extension of the peer's block: a password may be a secret.
         Property::value(
             "password",
-            "password of that user, which may be a secret; over a connection without tls \
-            whoever is on the way reads it, which a warning says",
+            "password of that user, or a secret; without tls it is sent unencrypted, which is \
+            a warning",
             Shape::Text,
             &[Kind::Text, Kind::Secret],
         )
         .or(Or::Null),
         Property::value(
             "fail_fast",
-            "whether the step fails where the message is not taken over, instead of saying so in its outputs",
+            "whether the step fails if the message is not queued, instead of reporting it in its outputs",
             Shape::Boolean,
             &[Kind::Boolean],
         )
         .or(Or::Bool(false)),
-        // Beyond the peer's, which speaks no TLS.
+        // An extension of the peer's block, which has no TLS.
         Property::value(
             "tls",
             "whether the connection is TLS; null: at port 8883",
@@ -118,7 +116,7 @@ impl Stateful for Publish {
     }
 }
 
-/// The message that the properties make.
+/// Makes the message from the properties.
 fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
     let port = call.integer(1, 0)?;
     let port = u16::try_from(port).ok().filter(|port| *port > 0);
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_handed_over_with_its_password_as_a_name() {
+    fn message_is_queued_with_its_password_as_a_name() {
         let step =
             step(&json!({"qos": 1, "retain": true, "username": "gate", "password": "$inputs.key"}));
         let mut bench = Bench::new(step, &[("text", Kind::Text), ("key", Kind::Secret)]);
@@ -201,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_goes_by_the_port_unless_the_step_says_it() {
+    fn tls_defaults_by_the_port() {
         for (more, tls) in [
             (json!({"port": 8883}), true),
             (json!({"port": 8883, "tls": false}), false),
@@ -217,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_broker_takes_is_said_in_the_outputs_or_fails_where_that_is_asked_for() {
+    fn refused_message_is_output_or_fails_the_step() {
         for (more, part) in [
             (json!({"topic": "yard/#"}), "topic"),
             (json!({"password": "x"}), "username"),

@@ -1,4 +1,4 @@
-//! Finds objects in pictures with a model that the program around the workflow runs.
+//! Detects objects with a model of the host.
 
 use watchkeeper_vision::detections::Detections;
 
@@ -13,20 +13,20 @@ use crate::workflow::values::value::Value;
 
 pub(super) const MODEL: Property = Property::value(
     "model_id",
-    "which model: a name from the zoo, or one of the platform's",
+    "model: a name from the zoo, or one of the platform's",
     Shape::Text,
     &[Kind::RoboflowModelId],
 );
 pub(super) const CONFIDENCE: Property = Property::value(
     "confidence",
-    "lowest score to report",
+    "minimum score",
     SHARE,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.4));
 pub(super) const CUSTOM_CONFIDENCE: Property = Property::value(
     "custom_confidence",
-    "lowest score to report, in mode custom",
+    "minimum score, in mode custom",
     SHARE,
     &[Kind::FloatZeroToOne],
 )
@@ -34,15 +34,15 @@ pub(super) const CUSTOM_CONFIDENCE: Property = Property::value(
 .nullable();
 pub(super) const MODE: Property = Property::value(
     "confidence_mode",
-    "whose lowest score to use: the model's own (best, default) or custom_confidence",
+    "which minimum score to use: the model's own (best, default) or custom_confidence",
     Shape::Choice(&["best", "default", "custom"]),
     &[Kind::Text],
 )
 .or(Or::Text("best"));
-/// Keeps the place of [`MODE`] in versions that have none and have properties behind it.
+/// Takes the index of [`MODE`] in versions without it that have properties behind it.
 pub(super) const NO_MODE: Property = Property::literal(
     "confidence_mode",
-    "kept for compatibility: the lowest score is `confidence`",
+    "kept for compatibility: the minimum score is `confidence`",
     Shape::Any,
 )
 .or(Or::Null);
@@ -55,14 +55,14 @@ const CLASSES: Property = Property::value(
 .or(Or::Null);
 const IOU: Property = Property::value(
     "iou_threshold",
-    "overlap above which the weaker of two boxes goes",
+    "overlap above which the weaker of two boxes is dropped",
     SHARE,
     &[Kind::FloatZeroToOne],
 )
 .or(Or::Float(0.3));
-const MOST: Property = Property::value(
+const MAX_DETECTIONS: Property = Property::value(
     "max_detections",
-    "at most this many boxes",
+    "maximum number of boxes",
     COUNT,
     &[Kind::Integer],
 )
@@ -76,7 +76,7 @@ pub(super) const AGNOSTIC: Property = Property::value(
 .or(Or::Bool(false));
 const CANDIDATES: Property = Property::value(
     "max_candidates",
-    "at most this many boxes before suppression; kept for compatibility",
+    "maximum number of boxes before suppression; kept for compatibility",
     COUNT,
     &[Kind::Integer],
 )
@@ -106,7 +106,7 @@ const fn version(
     Manifest {
         name,
         category: "model",
-        summary: "Finds objects in pictures: a box, a class and a score for each.",
+        summary: "Detects objects in pictures: a box, a class and a score for each.",
         role: Role::Detector(Task::Boxes),
         properties,
         outputs,
@@ -117,8 +117,8 @@ const fn version(
     }
 }
 
-/// What every step that finds objects can be told, in the order in which [`Model`] reads it, and
-/// behind it what is its own. `N` is the number of both; a wrong one does not compile.
+/// Common properties of detection steps, in the order in which [`Model`] reads them, followed by
+/// the step's own. `N` is the total number; a wrong one does not compile.
 pub(super) const fn properties<const N: usize>(
     confidence: Property,
     agnostic: Property,
@@ -130,7 +130,7 @@ pub(super) const fn properties<const N: usize>(
         confidence,
         CLASSES,
         IOU,
-        MOST,
+        MAX_DETECTIONS,
         agnostic,
         CANDIDATES,
         NO_LEARNING,
@@ -155,7 +155,7 @@ pub(super) const fn outputs_v1(predictions: Output) -> [Output; 2] {
     [Output::new("inference_id", &[Kind::Text]), predictions]
 }
 
-/// Outputs of the versions since.
+/// Outputs of later versions.
 pub(super) const fn outputs_v2(predictions: Output) -> [Output; 3] {
     [
         Output::new("inference_id", &[Kind::InferenceId]),
@@ -167,7 +167,7 @@ pub(super) const fn outputs_v2(predictions: Output) -> [Output; 3] {
 const PROPERTIES_V1: &[Property] = &properties::<10>(CONFIDENCE, AGNOSTIC.nullable(), &[]);
 const PROPERTIES_V3: &[Property] =
     &properties::<11>(CUSTOM_CONFIDENCE, AGNOSTIC.nullable(), &[MODE]);
-/// Position of [`MODE`], which only version 3 has.
+/// Index of [`MODE`], which only version 3 has.
 const MODE_INDEX: usize = 10;
 const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
 const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
@@ -190,18 +190,17 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
 ];
 
-/// A step that asks a model for objects; the first eleven properties are those of [`BLOCKS`], in
-/// their order.
+/// A detection step; its first eleven properties are those of [`BLOCKS`], in their order.
 pub(super) struct Model {
     task: Task,
-    /// Position of a property with the lowest score of a keypoint, where there is one.
+    /// Index of the property with the minimum score of keypoints.
     keypoint_confidence: Option<usize>,
-    /// Position of [`MODE`], where there is one.
+    /// Index of [`MODE`].
     mode: usize,
 }
 
 impl Model {
-    /// A step for a task.
+    /// Creates a step for a task.
     pub(super) fn of(task: Task) -> Self {
         Self {
             task,
@@ -210,7 +209,7 @@ impl Model {
         }
     }
 
-    /// The same, leaving keypoints out whose score is below that of the property at `index`.
+    /// Drops keypoints with a score below that of the property at `index`.
     pub(super) fn with_keypoint_confidence(mut self, index: usize) -> Self {
         self.keypoint_confidence = Some(index);
         self
@@ -272,7 +271,7 @@ fn class_filter(value: &Value) -> Result<Option<Vec<String>>, String> {
         .ok_or_else(|| "class_filter has to be a list of class names".to_owned())
 }
 
-/// Keeps what was asked for, whatever the back end made of the request.
+/// Applies the filters of the request again, for back ends that ignore them.
 pub(super) fn limit(found: &mut Detections, request: &DetectRequest<'_>, knows_classes: bool) {
     if let Some(least) = request.confidence {
         found.boxes.retain(|d| d.confidence >= least);
@@ -287,7 +286,7 @@ pub(super) fn limit(found: &mut Detections, request: &DetectRequest<'_>, knows_c
     }
 }
 
-/// Leaves out keypoints with a score below `least`.
+/// Drops keypoints with a score below `least`.
 fn keep_keypoints(found: &mut Detections, least: f64) {
     for d in &mut found.boxes {
         if let Some(extra) = d.extra.as_deref_mut()

@@ -1,4 +1,4 @@
-//! Reads what is written in pictures, by a model that the program around the workflow runs.
+//! Reads text in pictures.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const LANGUAGES: &[&str] = &[
 ];
 const BASE: Manifest = Manifest {
     category: "model",
-    summary: "Reads what is written in a picture.",
+    summary: "Reads the text in a picture.",
     role: Role::Asker(Task::Writing),
     outputs: &[
         Output::new("result", &[Kind::Text]),
@@ -48,15 +48,11 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/easy_ocr@v1",
         properties: &[
             IMAGES,
-            Property::literal(
-                "language",
-                "the language it is written in",
-                Shape::Choice(LANGUAGES),
-            )
-            .or(Or::Text("English")),
+            Property::literal("language", "language of the text", Shape::Choice(LANGUAGES))
+                .or(Or::Text("English")),
             Property::literal(
                 "quantize",
-                "kept for compatibility: a model is as precise as its file",
+                "kept for compatibility: the precision is that of the model file",
                 Shape::Boolean,
             )
             .or(Or::Bool(false)),
@@ -71,7 +67,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             IMAGES,
             Property::literal(
                 "text_detection",
-                "size of the model that finds lines",
+                "size of the model that detects lines",
                 Shape::Choice(SIZES),
             )
             .or(Or::Text("small")),
@@ -106,13 +102,14 @@ struct Read {
 }
 
 impl Read {
-    /// A step that asks the model which `named` makes of its properties; all of them are literals.
+    /// Creates a step with the model that `named` derives from its properties, which are all
+    /// literals.
     fn of(
         named: fn(Known<'_>) -> Option<String>,
         literals: &Map<String, Json>,
     ) -> Result<Box<dyn Instance>, String> {
         let literal = |property: &str| literals.get(property)?.as_str().map(str::to_owned);
-        let model_id = named(&literal).ok_or("the step does not say which model to ask")?;
+        let model_id = named(&literal).ok_or("the step names no model")?;
         Ok(Box::new(Self { model_id }))
     }
 }
@@ -147,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_and_its_parts_come_with_the_picture_they_are_in() {
+    fn text_and_parts_refer_to_their_picture() {
         let out = read(json!({"type": "OCRModel", "images": "$inputs.image"}));
         assert_eq!(out["result"], "read by doctr");
         assert_eq!(
@@ -159,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reader_is_asked_by_the_name_of_its_settings() {
+    fn model_id_follows_the_settings() {
         let latin = json!({"type": "EasyOCR", "images": "$inputs.image", "language": "Latin"});
         assert_eq!(read(latin)["result"], "read by easy_ocr/Latin");
         let tiny = json!({"type": "roboflow_core/pp_ocr@v1", "images": "$inputs.image", "text_recognition": "tiny"});

@@ -23,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::literal(
             "overlap_type",
-            "whether the centre has to lie in the other box, or any part of it",
+            "whether the centre must lie in the other box, or any part of it",
             Shape::Choice(&["Center Overlap", "Any Overlap"]),
         )
         .or(Or::Text("Center Overlap")),
@@ -50,7 +50,7 @@ impl Block for Overlap {
             .iter()
             .enumerate()
             .partition(|(_, d)| &*d.class == class);
-        // The peer lists the boxes in the order of its set, and so does this.
+        // The peer's order, that of its set.
         let mut kept = Union::default();
         for (_, d) in inner {
             if others.is_empty() {
@@ -67,7 +67,7 @@ impl Block for Overlap {
     }
 }
 
-/// Whether a box overlaps another one: with its centre, or with any part of it.
+/// Returns whether a box overlaps another one: with its centre, or with any part of it.
 fn overlaps(b: &BBox, other: &BBox, by_center: bool) -> bool {
     if by_center {
         let c = other.center();

@@ -1,4 +1,4 @@
-//! Tells which detections lie on which others, and by how much.
+//! Measures which detections cover which others.
 
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
@@ -14,7 +14,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap_analysis@v1",
     category: "fusion",
-    summary: "Tells which detections lie on which others, and what share of each is covered.",
+    summary: "Measures which detections cover which others, and the covered share.",
     role: Role::Other,
     properties: &[
         Property::data(
@@ -29,7 +29,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "min_overlap",
-            "smallest share that is told",
+            "minimum covered share to report",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
@@ -78,7 +78,7 @@ impl Block for Analysis {
     }
 }
 
-/// The outline of a mask, else the corners of the box.
+/// The outline of the mask, or the corners of the box.
 fn outline(d: &Detection) -> Vec<Point> {
     let mask = d.mask().and_then(|m| m.polygon()).filter(|p| p.len() >= 3);
     let b = &d.bbox;

@@ -1,4 +1,4 @@
-//! Measures how far tracked objects stray from a path.
+//! Measures how far tracked objects deviate from a path.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::workflow::language::kinds::Kind;
 
 const TRIGGERING_ANCHOR: Property = Property::value(
     "triggering_anchor",
-    "the point of the box that goes the way",
+    "point of the box that follows the path",
     ANCHORS,
     &[Kind::Text],
 )
@@ -33,7 +33,7 @@ const REFERENCE_PATH: Property = Property::value(
 const V1: Manifest = Manifest {
     name: "roboflow_core/path_deviation_analytics@v1",
     category: "analytics",
-    summary: "Measures how far the way of each tracked object is from a path, by the discrete Fréchet distance.",
+    summary: "Measures how far each tracked object deviates from a path, by the discrete Fréchet distance.",
     role: Role::Other,
     properties: &[METADATA, TRACKED, TRIGGERING_ANCHOR, REFERENCE_PATH],
     outputs: &[Output::new("path_deviation_detections", BOXES)],
@@ -54,7 +54,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-/// Most tracks remembered for one video.
+/// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 16_384;
 
 struct Deviation;
@@ -65,14 +65,14 @@ struct Ways {
     tracks: Recent<Way>,
 }
 
-/// How far a way so far is from each beginning of the path: the last row of the table by which
-/// Eiter and Mannila ("Computing discrete Fréchet distance", 1994) compute the distance. A row
-/// follows from the one before, so that no way has to be kept.
+/// Distance of a track so far from each prefix of the path: the last row of the table of Eiter and
+/// Mannila, "Computing discrete Fréchet distance", 1994. A row follows from the one before, so
+/// positions need not be kept.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Way(Vec<f64>);
 
 impl Way {
-    /// Goes on to a point; the distance from the whole path.
+    /// Adds a position and returns the distance from the whole path.
     fn go(&mut self, to: Point, path: &[Point]) -> f64 {
         let first = self.0.is_empty();
         self.0.resize(path.len(), 0.0);
@@ -140,7 +140,7 @@ mod tests {
     use super::super::super::tests::bench::{Bench, boxes, picture};
     use super::{Kind, Point, Way};
 
-    /// The distance of a whole way from a path, by its definition.
+    /// The distance by its definition.
     fn by_definition(way: &[Point], path: &[Point]) -> f64 {
         let mut table = vec![vec![0.0_f64; path.len()]; way.len()];
         for (i, p) in way.iter().enumerate() {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walker_is_as_far_from_the_path_as_the_peer_says() {
+    fn deviation_of_a_walker_matches_the_peer() {
         let step = json!({
             "type": "roboflow_core/path_deviation_analytics@v2", "image": "$inputs.image", "detections": "$inputs.boxes",
             "triggering_anchor": "BOTTOM_CENTER", "reference_path": [[10, 10], [50, 20], [90, 60]]
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_row_is_enough_to_know_the_distance(
+        fn one_row_of_the_table_gives_the_distance(
             way in proptest::collection::vec((0.0..100.0_f64, 0.0..100.0_f64), 1..12),
             path in proptest::collection::vec((0.0..100.0_f64, 0.0..100.0_f64), 1..8),
         ) {

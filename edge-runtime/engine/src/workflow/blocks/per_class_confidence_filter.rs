@@ -1,4 +1,4 @@
-//! Keeps detections whose score is high enough for their class.
+//! Filters detections by a minimum score per class.
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
@@ -10,19 +10,19 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/per_class_confidence_filter@v1",
     category: "transformation",
-    summary: "Keeps detections whose score is high enough for their class.",
+    summary: "Keeps detections with the minimum score of their class.",
     role: Role::Other,
     properties: &[
         Property::data("predictions", "the detections", DETECTIONS),
         Property::value(
             "class_thresholds",
-            "lowest score of each class",
+            "minimum score of each class",
             Shape::Dict,
             &[Kind::Dictionary],
         ),
         Property::value(
             "default_threshold",
-            "lowest score of all other classes",
+            "minimum score of all other classes",
             NUMBER,
             &[Kind::FloatZeroToOne],
         )
@@ -48,10 +48,10 @@ impl Block for Filter {
             Some(Value::Text(text)) => text
                 .trim()
                 .parse()
-                .map_err(|_| format!("{text:?} is no threshold")),
+                .map_err(|_| format!("{text:?} is not a threshold")),
             Some(value) => value
                 .as_f64()
-                .ok_or_else(|| format!("the threshold of {class} is no number")),
+                .ok_or_else(|| format!("the threshold of {class} is not a number")),
         };
         let mut kept = Vec::new();
         for (i, d) in all.boxes.iter().enumerate() {

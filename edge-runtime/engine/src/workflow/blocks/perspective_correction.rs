@@ -1,4 +1,4 @@
-//! Looks at a part of pictures from straight above.
+//! Transforms pictures to a view from straight above.
 
 use std::sync::Arc;
 
@@ -19,21 +19,19 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/perspective_correction@v1",
     category: "transformation",
-    summary: "Turns a part of the picture with four corners, such as a floor, into a \
-        rectangle, with the detections on it.",
+    summary: "Transforms a part of the picture with four corners, such as a floor, and the detections on it, to a rectangle.",
     role: Role::Other,
     properties: &[
         Property::data(
             "predictions",
-            "the detections to turn along",
+            "the detections to transform too",
             &[Kind::ObjectDetection, Kind::InstanceSegmentation],
         )
         .or(Or::Null),
         Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"]),
         Property::value(
             "perspective_polygons",
-            "the four corners [[x, y], …], or several such polygons of which the largest \
-            counts",
+            "the four corners [[x, y], …], or several such polygons of which the largest is used",
             Shape::List,
             &[Kind::ListOfValues],
         ),
@@ -53,15 +51,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(1000)),
         Property::value(
             "extend_perspective_polygon_by_detections_anchor",
-            "a point of the box: the part is made larger until it holds that of every \
-            detection; ALL for all corners",
+            "a point of the box: the part is extended to hold that of every detection; ALL for all corners",
             Shape::Text,
             &[Kind::Text],
         )
         .or(Or::Text("")),
         Property::value(
             "warp_image",
-            "whether the picture is turned too",
+            "whether to transform the picture too",
             Shape::Boolean,
             &[Kind::Boolean],
         )
@@ -86,13 +83,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Longest side of a rectangle, in pixels.
+/// Maximum side of a rectangle in pixels.
 const MAX_SIDE: i64 = 16_384;
 
 struct Correct;
 
 impl Stateful for Correct {
-    /// The way that was found first, which stays unless it depends on detections.
+    /// The first transformation, kept unless it depends on detections.
     type State = Option<(Perspective, [f64; 2])>;
 
     fn run(&self, first: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
@@ -150,7 +147,7 @@ impl Stateful for Correct {
     }
 }
 
-/// The largest polygon with four corners, of one or of lists of them.
+/// The largest four-cornered polygon of one, or of lists of them.
 fn largest(value: &Value) -> Result<[Point; 4], String> {
     fn collect(value: &Value, out: &mut Vec<[Point; 4]>) {
         match value.as_points().as_deref() {
@@ -173,7 +170,7 @@ fn largest(value: &Value) -> Result<[Point; 4], String> {
     })
 }
 
-/// The corners clockwise, beginning with that which is left below.
+/// The corners clockwise, starting at the lower left.
 fn turned(mut corners: [Point; 4]) -> [Point; 4] {
     let b = around(&corners);
     let c = b.center();
@@ -203,7 +200,7 @@ fn turned(mut corners: [Point; 4]) -> [Point; 4] {
     best
 }
 
-/// The way from the corners to a rectangle of this size, and by how much it was made larger for the
+/// The transformation of the corners to a rectangle of this size, and the extension for the
 /// detections.
 fn way(
     corners: [Point; 4],
@@ -245,19 +242,19 @@ fn way(
         .ok_or_else(|| "three corners of the perspective polygon are on a line".to_owned())
 }
 
-/// A part of the picture that grows.
+/// A part of the picture that is extended.
 struct Part {
-    /// Left below, left above, right above, right below.
+    /// Lower left, upper left, upper right, lower right.
     corners: [Point; 4],
-    /// Pixels by which it grew, across and down.
+    /// Extension in pixels, horizontal and vertical.
     extended: [f64; 2],
 }
 
 impl Part {
-    /// Grows until it holds a point of every detection.
+    /// Extends it to hold a point of every detection.
     fn hold(&mut self, all: &Detections, anchor: &str) -> Result<(), String> {
-        // Each side, by the places of its corners clockwise, with the corners of a box that lie
-        // farthest on that side.
+        // Each side by its corners clockwise, with the corners of a box that are outermost on that
+        // side.
         let sides = [
             (0, 1, [Anchor::BottomLeft, Anchor::TopLeft]),
             (2, 3, [Anchor::BottomRight, Anchor::TopRight]),
@@ -268,7 +265,9 @@ impl Part {
             "ALL" => None,
             name => Some(
                 serde_json::from_value(serde_json::Value::from(name)).map_err(|_| {
-                    format!("{name:?} is no point of a box; use ALL, BOTTOM_CENTER and so on")
+                    format!(
+                        "{name:?} is not a point of a box; use one such as ALL or BOTTOM_CENTER"
+                    )
                 })?,
             ),
         };
@@ -284,8 +283,8 @@ impl Part {
         Ok(())
     }
 
-    /// Moves a side out so far that a point beyond it lies on it; by how many pixels its second
-    /// corner moved, or the first where the side is left or above.
+    /// Moves a side out to a point beyond it; returns the movement in pixels of its second corner,
+    /// or of the first for the left and upper side.
     fn push(&mut self, from: usize, to: usize, p: Point) -> Result<f64, String> {
         let (a, b) = (self.corners[from], self.corners[to]);
         let beyond = (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x) <= 0.0;
@@ -315,7 +314,7 @@ impl Part {
     }
 }
 
-/// Whether a point lies in a polygon, or on its edge.
+/// Returns whether a point is in a polygon or on its edge.
 fn inside(corners: &[Point; 4], p: Point) -> bool {
     let next = corners.iter().cycle().skip(1);
     let sides = corners
@@ -326,7 +325,7 @@ fn inside(corners: &[Point; 4], p: Point) -> bool {
     sides.iter().all(|s| *s >= 0.0) || sides.iter().all(|s| *s <= 0.0)
 }
 
-/// Where two lines meet, each through two points.
+/// Intersection of two lines, each given by two points.
 fn crossing([a, b]: [Point; 2], [c, d]: [Point; 2]) -> Option<Point> {
     let determinant = (b.x - a.x) * (d.y - c.y) - (b.y - a.y) * (d.x - c.x);
     let t = ((c.x - a.x) * (d.y - c.y) - (c.y - a.y) * (d.x - c.x)) / determinant;
@@ -334,7 +333,7 @@ fn crossing([a, b]: [Point; 2], [c, d]: [Point; 2]) -> Option<Point> {
         .then(|| Point::new(a.x + t * (b.x - a.x), a.y + t * (b.y - a.y)))
 }
 
-/// The detections as they are seen there, in whole pixels.
+/// Transforms the detections, in whole pixels.
 fn corrected(all: &Detections, way: &Perspective, size: [u32; 2]) -> Detections {
     let whole = |p: Point| Point::new(p.x.round_ties_even(), p.y.round_ties_even());
     let box_of = |points: &[Point]| {

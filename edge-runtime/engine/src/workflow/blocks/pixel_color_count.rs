@@ -13,7 +13,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixel_color_count@v1",
     category: "classical_computer_vision",
-    summary: "Counts the pixels that have a colour, or one very like it.",
+    summary: "Counts the pixels of a colour, within a tolerance.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "tolerance",
-            "by how much red, green and blue may differ",
+            "tolerance of red, green and blue",
             INTEGER,
             &[Kind::Integer],
         )
@@ -56,7 +56,7 @@ impl Block for Count {
     }
 }
 
-/// A colour, also in the notation `(r, g, b)`.
+/// Parses a colour, also as `(r, g, b)`.
 fn color(value: &Value) -> Result<Color, String> {
     let inner = value
         .as_str()

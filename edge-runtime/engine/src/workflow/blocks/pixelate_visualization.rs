@@ -1,4 +1,4 @@
-//! Makes what detections show coarse.
+//! Pixelates detections.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixelate_visualization@v1",
-    summary: "Draws the box of each detection in coarse squares, such as faces or number plates.",
+    summary: "Pixelates the box of each detection, such as faces or number plates.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,

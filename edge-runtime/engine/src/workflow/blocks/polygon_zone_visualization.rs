@@ -22,7 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .or(Or::Text("#5bb573")),
         Property::value(
             "opacity",
-            "how opaque its inside is",
+            "opacity of the fill",
             SHARE,
             &[Kind::FloatZeroToOne],
         )

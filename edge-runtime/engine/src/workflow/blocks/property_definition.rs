@@ -1,4 +1,4 @@
-//! Makes one value of another by a chain of operations.
+//! Computes a value from another one by a chain of operations.
 
 use super::super::uql::{Chain, OPERATIONS, apply_alone};
 use crate::workflow::block_api::block::{Block, Call};
@@ -8,7 +8,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/property_definition@v1",
     category: "formatter",
-    summary: "Makes a value of another: how many detections, which classes, the size of the picture.",
+    summary: "Computes a value from another one, such as the number of detections, their classes, or the size of a picture.",
     role: Role::Other,
     properties: &[
         Property::data("data", "the value to begin with", &[Kind::Any]),

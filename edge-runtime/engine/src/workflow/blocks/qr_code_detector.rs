@@ -8,7 +8,7 @@ use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/qr_code_detector@v1",
-    "Finds QR codes in pictures and reads them.",
+    "Finds and reads QR codes in pictures.",
     &[Output::new("predictions", &[Kind::QrCode])],
     |_| Ok(reading("qr_code", codes::qr_codes)),
 )];
@@ -23,7 +23,7 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn a_code_that_was_generated_is_read_where_it_stands() {
+    fn generated_code_is_read_at_its_position() {
         let step = json!({"type": "QRCodeGenerator", "text": "$inputs.text", "border": 2});
         let mut maker = Bench::new(step, &[("text", Kind::Text)]);
         maker.feed(&[("text", Value::from("gate 7"))]).unwrap();
@@ -36,7 +36,7 @@ mod tests {
         assert_eq!(found.as_array().unwrap().len(), 1, "{out}");
         assert_eq!(found[0]["data"], json!("gate 7"));
         assert_eq!(found[0]["class"], json!("qr_code"));
-        // 21 modules of 10 pixels within two modules of border.
+        // 21 modules of 10 pixels within a border of two modules.
         let near = |key: &str, wanted: f64| (found[0][key].as_f64().unwrap() - wanted).abs() < 5.0;
         assert!(
             near("x", 125.0) && near("y", 125.0) && near("width", 210.0),

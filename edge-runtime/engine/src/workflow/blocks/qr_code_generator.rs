@@ -1,4 +1,4 @@
-//! Makes QR codes.
+//! Generates QR codes.
 
 use watchkeeper_vision::draw::Color;
 use watchkeeper_vision::imaging::codes::{Spare, qr_code};
@@ -11,7 +11,7 @@ use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 
-/// How much may be lost, as the language names it.
+/// Levels of error correction, as named in the language.
 const SPARE: [(&str, Spare); 4] = [
     (
         "Low (~7% word recovery / highest data capacity)",
@@ -28,7 +28,7 @@ const SPARE: [(&str, Spare); 4] = [
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/qr_code_generator@v1",
     category: "transformation",
-    summary: "Makes the QR code of a text as a picture.",
+    summary: "Generates the QR code of a text as a picture.",
     role: Role::Other,
     properties: &[
         Property::value("text", "what the code says", Shape::Text, &[Kind::Text]),
@@ -50,7 +50,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .or(Or::Text("WHITE")),
         Property::literal(
             "error_correct",
-            "how much of the code may be lost before it can't be read",
+            "level of error correction",
             Shape::Choice(&[SPARE[0].0, SPARE[1].0, SPARE[2].0, SPARE[3].0]),
         )
         .or(Or::Text(SPARE[1].0)),
@@ -64,9 +64,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Pixels of a module along a side, and most modules around a code.
+/// Pixels per module, and maximum width of the border in modules.
 const MODULE: usize = 10;
-const MOST_BORDER: i64 = 100;
+const MAX_BORDER: i64 = 100;
 
 fn spare(setup: &Setup<'_>) -> Spare {
     let named = setup.literals.get("error_correct").and_then(|v| v.as_str());
@@ -82,9 +82,9 @@ impl Block for Make {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let text = call.text(0)?;
         let border = call.integer(1, 4)?;
-        if !(0..=MOST_BORDER).contains(&border) {
+        if !(0..=MAX_BORDER).contains(&border) {
             return Err(format!(
-                "border is {border} and has to be from 0 to {MOST_BORDER}"
+                "border is {border} and has to be from 0 to {MAX_BORDER}"
             ));
         }
         let border = usize::try_from(border).unwrap_or(0);
@@ -140,17 +140,17 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_ten_pixels_wide_and_the_border_has_the_colour_asked_for() {
+    fn module_has_ten_pixels_and_border_has_its_colour() {
         assert_eq!(made(&json!({})), Ok((290, [255; 3])));
         let blue = json!({"border": 1, "back_color": "#0000ff"});
         assert_eq!(made(&blue), Ok((230, [0, 0, 255])));
-        // The code itself begins with a dark corner.
+        // The code begins with a dark corner.
         let bare = json!({"border": 0, "fill_color": "#102030"});
         assert_eq!(made(&bare), Ok((210, [16, 32, 48])));
     }
 
     #[test]
-    fn a_code_that_may_lose_more_is_larger() {
+    fn more_error_correction_makes_a_larger_code() {
         let long = "x".repeat(60);
         let side = |spare: &str| {
             made(&json!({"text": long, "error_correct": spare})).map(|(side, _)| side)
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_border_or_a_colour_that_makes_no_sense_is_refused() {
+    fn invalid_border_or_colour_is_refused() {
         assert!(made(&json!({"border": -1})).is_err());
         assert!(made(&json!({"border": 101})).is_err());
         assert!(made(&json!({"fill_color": "no colour"})).is_err());

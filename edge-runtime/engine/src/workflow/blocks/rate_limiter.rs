@@ -1,4 +1,4 @@
-//! Lets steps go on at most so often.
+//! Limits how often steps run.
 
 use super::video_of;
 use crate::workflow::block_api::block::Call;
@@ -9,12 +9,12 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/rate_limiter@v1",
     category: "flow_control",
-    summary: "Lets steps go on at most once in so many seconds.",
+    summary: "Runs the next steps at most once per interval.",
     role: Role::Flow,
     properties: &[
         Property::literal(
             "cooldown_seconds",
-            "least time between two passes",
+            "minimum time between two runs",
             Shape::Number(0.0, f64::INFINITY),
         )
         .or(Or::Float(1.0)),
@@ -22,7 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal("next_steps", "the steps that go on", Shape::Steps),
         Property::value(
             "video_reference_image",
-            "the frame whose time in its video counts, instead of the clock",
+            "the frame whose video time is used instead of the clock",
             Shape::Selector,
             &[Kind::Image],
         )
@@ -34,11 +34,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// One for the step, whatever the video, as the peer has it.
+/// One limit per step, whatever the video, as in the peer.
 struct Limiter;
 
 impl Stateful for Limiter {
-    /// When it let steps go on last, in seconds.
+    /// Time of the last run, in seconds.
     type State = Option<f64>;
 
     fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
@@ -48,18 +48,17 @@ impl Stateful for Limiter {
         } else {
             video_of(call.arg(3))?.time_s()
         };
-        // A clock that went back starts the cooldown anew rather than blocking until it has caught
-        // up.
+        // A clock that went back restarts the cool-down instead of blocking until it has caught up.
         if last.is_none_or(|last| since(last, time) >= cooldown || time < last) {
             *last = Some(time);
-            call.go_on(0);
+            call.take_branch(0);
         }
         Ok(())
     }
 }
 
-/// Seconds between two times, each to the microsecond as the peer has it: the ninth frame of thirty
-/// a second comes 0.3 s after the one that passed, whatever is left over behind the point.
+/// Seconds between two times, each rounded to the microsecond as in the peer: the ninth frame at 30
+/// frames per second comes exactly 0.3 s later.
 fn since(last: f64, time: f64) -> f64 {
     let micros = |seconds: f64| (seconds * 1e6).round_ties_even();
     (micros(time) - micros(last)) / 1e6

@@ -1,11 +1,11 @@
-//! Says what happens in a video, from when to when, by a model that the program around the workflow
-//! runs and that looks at runs of frames.
+//! Recognises actions in a video with a model that looks at runs of frames.
 //!
-//! A run covers as many seconds as the model has learned from, in source time: at each of its
-//! moments the frame that was there then. So a camera that gives fewer frames than the model wants
-//! has some of them twice, as it is in training, and none is judged before a run is covered.
-//! Invariant: what is kept of a video is its timeline, of bounded length, and small copies of the
-//! frames of one run; of few videos at a time.
+//! A run covers the model's duration in source time; at each of its moments it has the frame that
+//! was current then. A slow camera thus repeats frames, as in training, and nothing is recognised
+//! before a run is covered.
+//!
+//! - State of a video: its timeline, of bounded length, and small copies of the frames of one run;
+//!   for few videos at a time.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -26,19 +26,18 @@ use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, RgbPixels};
 use crate::workflow::values::value::Value;
 
-/// Most actions of a video that are remembered; of more, those that ended first are forgotten.
-const MOST_ACTIONS: usize = 5000;
-/// Most videos of which frames are kept; of more, the one that was not seen for longest is
+/// Maximum actions per video; beyond it, those that ended first are evicted.
+const MAX_ACTIONS: usize = 5000;
+/// Maximum videos with frames; beyond it, the one unseen for longest is evicted.
 /// forgotten.
-const MOST_VIDEOS: usize = 8;
-/// Part of the time between two frames of a run by which a frame may come early: cameras are not
-/// that even.
+const MAX_VIDEOS: usize = 8;
+/// Share of the frame interval by which a frame may come early: the rate of cameras varies.
 const EARLY: f64 = 0.1;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/roboflow_action_recognition_model@v1",
     category: "model",
-    summary: "Says what happens in a video: actions, each from one frame to another.",
+    summary: "Recognises actions in a video, each from one frame to another.",
     role: Role::Asker(Task::Actions),
     properties: &[
         IMAGES,
@@ -52,14 +51,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         MODEL,
         Property::value(
             "confidence",
-            "lowest score of what happens; best and default are the model's own, as is none",
+            "minimum score of an action; best, default and null mean the model's own",
             Shape::OneOf(&[SHARE, Shape::Choice(&["best", "default"])]),
             &[Kind::Float, Kind::Text],
         )
         .or(Or::Null),
         Property::value(
             "stride_seconds",
-            "seconds between two looks; without it, as many as a run of frames takes",
+            "seconds between two runs; by default the duration of a run",
             NUMBER,
             &[Kind::Float],
         )
@@ -85,53 +84,51 @@ fn check_stride(stride: f64) -> Result<f64, String> {
     if stride > 0.0 && stride.is_finite() {
         Ok(stride)
     } else {
-        Err(format!(
-            "stride_seconds is {stride} and has to be a number of seconds over 0"
-        ))
+        Err(format!("stride_seconds is {stride} and has to be above 0"))
     }
 }
 
 struct Watch;
 
-/// A frame that may be part of a run.
+/// A frame that may become part of a run.
 #[derive(Debug, Clone)]
 struct Sample {
-    /// Source time, in seconds.
+    /// Source time in seconds.
     at: f64,
     number: u64,
     pixels: Arc<RgbPixels>,
 }
 
-/// Something that happened.
+/// A recognised action.
 #[derive(Debug, Clone, PartialEq)]
 struct Action {
     class: Arc<str>,
     class_id: i64,
-    /// Numbers of the first and of the last frame.
+    /// Numbers of the first and last frame.
     frames: [u64; 2],
-    /// Their source times, in seconds.
+    /// Their source times in seconds.
     times: [f64; 2],
 }
 
-/// What is known of one video.
+/// State of one video.
 #[derive(Debug, Default)]
 struct Video {
-    /// When it was seen last, by the count of all frames.
+    /// Count of all frames when it was last seen.
     turn: u64,
     last_number: u64,
-    /// What was asked for: another filter, stride or model begins anew.
+    /// The settings: another filter, stride or model resets the video.
     asked: Option<(String, Vec<String>, f64)>,
     samples: VecDeque<Sample>,
-    /// When the next frame is to be kept.
+    /// Time at which to keep the next frame.
     next_sample: Option<f64>,
-    /// When the model was asked last, or when the video began.
+    /// Time of the last run, or of the start of the video.
     last_look: Option<f64>,
     actions: Vec<Action>,
-    /// The actions as they are put out, made anew where they change.
+    /// The timeline as an output value, rebuilt when it changes.
     timeline: Value,
 }
 
-/// What is known of all videos of a step.
+/// State of all videos of a step.
 #[derive(Debug, Default)]
 struct Videos {
     turns: u64,
@@ -141,7 +138,7 @@ struct Videos {
 impl Videos {
     fn of(&mut self, name: &Arc<str>) -> &mut Video {
         self.turns += 1;
-        if !self.by_name.contains_key(name) && self.by_name.len() >= MOST_VIDEOS {
+        if !self.by_name.contains_key(name) && self.by_name.len() >= MAX_VIDEOS {
             let oldest = self.by_name.iter().min_by_key(|(_, video)| video.turn);
             if let Some(oldest) = oldest.map(|(name, _)| Arc::clone(name)) {
                 self.by_name.remove(&oldest);
@@ -200,7 +197,7 @@ impl Stateful for Watch {
                     let happens = happening(scores, &classes, least, wanted.several);
                     video.note(&run, happens, &wanted);
                 }
-                // The video goes on, and the next run is judged again.
+                // The video continues; the next run is recognised again.
                 Err(why) => error = why,
             }
         }
@@ -214,7 +211,7 @@ impl Stateful for Watch {
     }
 }
 
-/// The classes that are asked for; none where all are.
+/// The classes of the filter; `None` for all.
 fn filter(value: &Value) -> Result<Vec<String>, String> {
     let wrong = || "class_filter has to be a list of names of classes".to_owned();
     match value {
@@ -227,8 +224,8 @@ fn filter(value: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// What happens, of the classes that are asked for: each that is likely enough, or the likeliest of
-/// all where one thing happens at a time.
+/// The recognised classes: all above the minimum score, or the best one if the model allows only
+/// one at a time.
 fn happening(
     mut scores: Vec<ClassScore>,
     classes: &[String],
@@ -249,7 +246,7 @@ fn happening(
 }
 
 impl Video {
-    /// Keeps a frame where one is due, and forgets those that no run needs any more.
+    /// Keeps a frame if one is due, and drops those that no run needs any more.
     fn take(&mut self, image: &ImageValue, now: f64, wanted: &RunWanted) {
         let step = 1.0 / wanted.fps;
         let due = self.next_sample.unwrap_or(now);
@@ -260,10 +257,11 @@ impl Video {
                 number: image.meta.frame_number,
                 pixels: small(&image.pixels.rgb(), wanted.longest),
             });
-            // On an even grid, so that rounding to frames adds up to nothing; anew behind a gap.
+            // On an even grid, so that rounding to frames does not accumulate; restarted after a
+            // gap.
             self.next_sample = Some((due + step).max(now + EARLY * step));
         }
-        // The one before the run begins is what was there when it began.
+        // The frame before the run was current at its start.
         let begins = now - wanted.frames as f64 * step;
         while self.samples.len() > wanted.frames + 1
             || self
@@ -279,8 +277,8 @@ impl Video {
         self.last_look.is_some_and(|last| now >= last + stride)
     }
 
-    /// The frames of the run that ends now: at each of its moments the newest one. None where there
-    /// was no frame at its first moment, or the frames stopped for longer than a run takes.
+    /// The frames of the run that ends now: the newest one at each of its moments. `None` if there
+    /// was no frame at its first moment, or after a gap longer than a run.
     fn covering(&self, now: f64, wanted: &RunWanted) -> Option<Vec<Sample>> {
         let step = 1.0 / wanted.fps;
         let window = wanted.frames as f64 * step;
@@ -297,12 +295,12 @@ impl Video {
             .collect()
     }
 
-    /// Notes what happens in a run.
+    /// Adds the actions of a run.
     fn note(&mut self, run: &[Sample], happens: Vec<ClassScore>, wanted: &RunWanted) {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return;
         };
-        // No frame of a run lies between two that are no farther apart than this.
+        // No frame of a run lies between two that are closer than this.
         let apart = 1.5 / wanted.fps;
         for score in happens {
             let mut action = Action {
@@ -322,9 +320,9 @@ impl Video {
             });
             self.actions.push(action);
         }
-        if self.actions.len() > MOST_ACTIONS {
+        if self.actions.len() > MAX_ACTIONS {
             self.actions.sort_by_key(|a| a.frames[1]);
-            self.actions.drain(..self.actions.len() - MOST_ACTIONS);
+            self.actions.drain(..self.actions.len() - MAX_ACTIONS);
         }
         self.actions
             .sort_by_key(|a| (a.frames[0], a.class_id, a.frames[1]));
@@ -333,7 +331,7 @@ impl Video {
 }
 
 impl Action {
-    /// From the beginning of the earlier one to the end of the later one.
+    /// From the start of the earlier to the end of the later one.
     fn with(&self, other: &Self) -> Self {
         let [start, end] = self.times;
         Self {
@@ -358,8 +356,7 @@ impl Action {
     }
 }
 
-/// A copy of a picture whose longest side is no longer than this; the picture itself where it is
-/// small already.
+/// Scales a picture down to this longest side; a small one is shared.
 fn small(rgb: &Arc<RgbPixels>, longest: u32) -> Arc<RgbPixels> {
     if rgb.width.max(rgb.height) <= longest {
         return Arc::clone(rgb);
@@ -371,7 +368,7 @@ fn small(rgb: &Arc<RgbPixels>, longest: u32) -> Arc<RgbPixels> {
             height: small.height(),
             data: small.into_raw(),
         }),
-        // It has fewer samples than its size says; whoever looks at it says so.
+        // It has fewer samples than its size; readers of it report that.
         Err(_) => Arc::clone(rgb),
     }
 }
@@ -384,7 +381,7 @@ mod tests {
     use super::super::super::tests::bench::{Bench, picture};
     use super::Kind;
 
-    /// The bench's model looks at four frames a second, four at once, of a video with thirty.
+    /// The bench's model uses four frames per second, four at once, of a video with 30.
     fn bench(more: &Json) -> Bench {
         let mut step = json!({"type": "roboflow_core/roboflow_action_recognition_model@v1", "images": "$inputs.image",
             "model_id": "mine"});
@@ -394,7 +391,7 @@ mod tests {
         Bench::new(step, &[("image", Kind::Image)])
     }
 
-    /// What is said of these frames at last, each as grey as `grey` says.
+    /// The last result for frames of these grey values.
     fn watch(
         bench: &mut Bench,
         frames: impl Iterator<Item = u64>,
@@ -419,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_happens_before_a_run_is_covered_and_runs_of_one_class_are_one_action() {
+    fn action_needs_a_full_run_and_equal_runs_merge() {
         let mut bench = bench(&json!({}));
         let early = watch(&mut bench, 1..=25, |_| 255);
         assert_eq!(
@@ -433,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn another_class_is_another_action_and_a_filter_leaves_classes_out() {
+    fn other_class_is_another_action_and_filter_drops_classes() {
         let grey = |number: u64| if number <= 62 { 255 } else { 40 };
         let out = watch(&mut bench(&json!({})), 1..=130, grey);
         let classes: Vec<String> = actions(&out).into_iter().map(|a| a.0).collect();
@@ -448,15 +445,15 @@ mod tests {
     }
 
     #[test]
-    fn a_camera_with_fewer_frames_than_the_model_wants_is_judged_too() {
-        // Two frames a second.
+    fn slow_camera_repeats_frames() {
+        // Two frames per second.
         let out = watch(&mut bench(&json!({})), (1..=200).step_by(15), |_| 255);
         let all = actions(&out);
         assert!(all.len() == 1 && all[0].2 >= 150, "{all:?}");
     }
 
     #[test]
-    fn a_run_that_nobody_can_judge_is_told_and_the_video_goes_on() {
+    fn failed_run_is_reported_and_the_video_continues() {
         let mut bench = bench(&json!({"stride_seconds": 0.5}));
         let mut told = Vec::new();
         for number in 1..=60 {
@@ -473,16 +470,16 @@ mod tests {
     }
 
     #[test]
-    fn a_video_that_begins_anew_forgets_what_happened_and_a_picture_alone_has_no_action() {
+    fn restarted_video_drops_actions_and_a_still_has_none() {
         let mut bench = bench(&json!({}));
         assert_eq!(actions(&watch(&mut bench, 1..=70, |_| 255)).len(), 1);
         assert_eq!(actions(&watch(&mut bench, 1..=1, |_| 255)), vec![]);
     }
 
     #[test]
-    fn a_stride_that_is_none_is_refused() {
+    fn stride_of_zero_is_refused() {
         let step = json!({"type": "roboflow_core/roboflow_action_recognition_model@v1", "images": "$inputs.image",
             "model_id": "mine", "stride_seconds": 0.0});
-        assert!(Bench::refusal(step).contains("over 0"));
+        assert!(Bench::refusal(step).contains("above 0"));
     }
 }

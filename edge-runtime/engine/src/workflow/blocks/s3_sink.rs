@@ -1,4 +1,4 @@
-//! Writes text into objects of a store that speaks S3.
+//! Writes text to an S3-compatible store.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Effect, S3Write};
@@ -13,7 +13,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/s3_sink@v1",
     category: "sink",
-    summary: "Writes text, such as a table or JSON, into objects of a store that speaks S3.",
+    summary: "Writes text, such as a table or JSON, to objects of an S3-compatible store.",
     role: Role::Sink,
     properties: &[
         sink::CONTENT,
@@ -27,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "s3_prefix",
-            "what the keys of objects begin with",
+            "prefix of object keys",
             Shape::Text,
             &[Kind::Text],
         )
@@ -61,17 +61,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most bytes of one object that grows: as everything of it is sent with each content, a new one is
-/// begun then.
-const MOST_BYTES: usize = 4 << 20;
+/// Maximum bytes of a growing object; it is sent whole with each content, so a new one is started
+/// then.
+const MAX_BYTES: usize = 4 << 20;
 
 struct Save;
 
-/// The object that was begun last.
+/// The current object.
 #[derive(Default, Serialize, Deserialize)]
 struct Begun {
     log: Log,
-    /// Everything that is in it.
+    /// Its whole content.
     whole: String,
 }
 
@@ -89,10 +89,10 @@ impl Begun {
     fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
         let keys = [7, 8];
         if keys.iter().any(|i| call.arg(*i).is_null()) {
-            return Err("aws_access_key_id and aws_secret_access_key have to be given".to_owned());
+            return Err("aws_access_key_id and aws_secret_access_key are required".to_owned());
         }
         let one_object = call.text(2)? == "append_log";
-        let most = if self.whole.len() > MOST_BYTES {
+        let most = if self.whole.len() > MAX_BYTES {
             0
         } else {
             call.integer(6, 1024)?
@@ -138,7 +138,7 @@ mod tests {
     use super::{Effect, Kind};
 
     #[test]
-    fn an_object_that_grows_is_sent_as_a_whole() {
+    fn growing_object_is_sent_whole() {
         let step = json!({
             "type": "roboflow_core/s3_sink@v1", "content": "$inputs.text", "output_mode": "append_log",
             "bucket_name": "b", "s3_prefix": "logs/", "aws_access_key_id": "id", "aws_secret_access_key": "key"

@@ -1,5 +1,4 @@
-//! Says which pixels belong to what boxes point at, by a model that the program around the workflow
-//! runs.
+//! Segments objects in given boxes.
 
 use std::sync::Arc;
 
@@ -17,38 +16,37 @@ use crate::workflow::block_api::manifest::{
 use crate::workflow::language::kinds::Kind;
 
 const VERSIONS: &[&str] = &["hiera_large", "hiera_small", "hiera_tiny", "hiera_b_plus"];
-/// Most pixels of all masks of a picture: a mask has one byte for each pixel of the picture, and
-/// the masks of a picture are made together.
-const MOST_PIXELS: u64 = 64 << 20;
-/// Most parts of masks that one picture is told with.
-const MOST_PARTS: usize = 4096;
-/// The class of what a picture shows where no box points at it.
+/// Maximum pixels of all masks of a picture, which are held together: one byte per pixel and mask.
+const MAX_PIXELS: u64 = 64 << 20;
+/// Maximum mask parts per picture.
+const MAX_PARTS: usize = 4096;
+/// Class of the mask if no boxes are given.
 const FOREGROUND: &str = "foreground";
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/segment_anything@v1",
     category: "model",
-    summary: "Makes masks of what boxes point at, or of what a picture shows.",
+    summary: "Segments the objects in boxes, or the main object of a picture.",
     role: Role::Asker(Task::Prompted),
     properties: &[
         IMAGES,
         Property::data(
             "boxes",
-            "what to make masks of; without any, of what the picture shows",
+            "the objects to segment; by default the main object of the picture",
             DETECTIONS,
         )
         .or(Or::Null),
         version(VERSIONS, "hiera_tiny"),
         Property::value(
             "threshold",
-            "how well a mask has to fit, as the model believes",
+            "minimum quality of a mask, as estimated by the model",
             NUMBER,
             &[Kind::Float],
         )
         .or(Or::Float(0.0)),
         Property::value(
             "multimask_output",
-            "whether a box may mean a part of what it shows: the best of several masks is taken then",
+            "whether a box may mean a part of the object; the best of several masks is used then",
             Shape::Boolean,
             &[Kind::Boolean],
         )
@@ -78,12 +76,10 @@ impl Block for Segment {
         let boxes: Vec<BBox> = prompts.iter().map(|d| d.bbox).collect();
         let [width, height] = image.size();
         let each = (u64::from(width) * u64::from(height)).max(1);
-        let most = (MOST_PIXELS / each).max(1);
+        let most = (MAX_PIXELS / each).max(1);
         if boxes.len() as u64 > most {
             return Err(format!(
-                "{} boxes are more than the {most} of which masks are made in a picture of \
-                {width}x{height}: filter the boxes, or make the picture smaller, before \
-                this step",
+                "{} boxes are more than the {most} masks possible for a picture of {width}x{height}; filter the boxes, or reduce the picture, before this step",
                 boxes.len()
             ));
         }
@@ -102,15 +98,15 @@ impl Block for Segment {
                 Some(prompt) => (prompt.class_id, Arc::clone(&prompt.class)),
                 None => (0, Arc::from(FOREGROUND)),
             };
-            // Each part of a mask is an object of its own, the lowest first, as with the peer.
+            // Each part of a mask is an object, the lowest first, as in the peer.
             for outline in said.mask.parts().into_iter().rev() {
                 if outline.len() < 3 {
                     continue;
                 }
                 let bbox = around(&outline);
-                if found.boxes.len() == MOST_PARTS {
+                if found.boxes.len() == MAX_PARTS {
                     return Err(format!(
-                        "the masks have more than {MOST_PARTS} parts: this is no model for such a picture"
+                        "the masks have more than {MAX_PARTS} parts; the model does not fit such a picture"
                     ));
                 }
                 let score = said.confidence.clamp(0.0, 1.0);
@@ -133,7 +129,7 @@ mod tests {
     use super::super::super::tests::bench::{Bench, boxes, picture};
     use super::Kind;
 
-    /// What is found in a picture of 40x20, with what stands in the step besides.
+    /// Results for a picture of 40x20, with further properties.
     fn found(prompts: &[Json], more: &Json) -> Vec<Json> {
         let mut step =
             json!({"type": "roboflow_core/segment_anything@v1", "images": "$inputs.image"});
@@ -152,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn more_masks_than_memory_has_room_for_are_refused_with_what_to_do() {
+    fn too_many_masks_are_refused_with_the_remedy() {
         let step = json!({"type": "roboflow_core/segment_anything@v1", "images": "$inputs.image", "boxes": "$inputs.boxes"});
         let inputs = [("image", Kind::Image), ("boxes", Kind::ObjectDetection)];
         let size = [4096, 4096];
@@ -165,11 +161,11 @@ mod tests {
             ("boxes", boxes(size, &prompts)),
         ];
         let why = bench.feed(&given).unwrap_err();
-        assert!(why.contains("the 4 of which"), "{why}");
+        assert!(why.contains("the 4 masks possible"), "{why}");
     }
 
     #[test]
-    fn each_part_of_the_mask_of_a_box_is_an_object_of_the_class_of_the_box() {
+    fn each_mask_part_is_an_object_of_the_box_s_class() {
         let dog = json!({"x": 20.0, "y": 10.0, "width": 20.0, "height": 10.0, "class": "dog", "class_id": 7});
         let all = found(
             std::slice::from_ref(&dog),
@@ -190,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mask_that_fits_too_badly_is_left_out() {
+    fn mask_below_the_quality_is_dropped() {
         let small = json!({"x": 5.0, "y": 5.0, "width": 10.0, "height": 10.0});
         let large = json!({"x": 20.0, "y": 10.0, "width": 32.0, "height": 10.0, "class": "van"});
         let step = json!({"boxes": "$inputs.boxes", "threshold": 0.5, "multimask_output": false});
@@ -199,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_box_the_mask_is_of_what_the_picture_shows() {
+    fn without_boxes_the_main_object_is_segmented() {
         for more in [json!({}), json!({"boxes": "$inputs.boxes"})] {
             let all = found(&[], &more);
             assert!(

@@ -1,5 +1,4 @@
-//! Says what each pixel of a picture belongs to, by a model that the program around the workflow
-//! runs.
+//! Segments pictures semantically.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::workflow::values::json::{RLE, detection_id};
 
 const BASE: Manifest = Manifest {
     category: "model",
-    summary: "Says what each pixel of a picture belongs to: one mask for each class that is there.",
+    summary: "Classifies each pixel of a picture: one mask per class found.",
     role: Role::Asker(Task::Segments),
     outputs: &[
         Output::new("inference_id", &[Kind::InferenceId]),
@@ -85,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn each_class_that_is_there_is_a_mask_in_run_lengths() {
+    fn each_class_found_is_a_run_length_mask() {
         let out = segmented("v1", &json!({}));
         let found = &out["predictions"]["predictions"][0];
         assert_eq!(found["class"], "left of roads");
@@ -94,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn only_a_custom_threshold_is_asked_for() {
+    fn only_a_custom_threshold_is_requested() {
         let confidence = |more: Json| {
             let out = segmented("v2", &more);
             out["predictions"]["predictions"][0]["confidence"].clone()
         };
-        // The bench's model says with which threshold it was asked.
+        // The bench's model returns the requested threshold.
         assert_eq!(confidence(json!({})), 0.0);
         let custom = json!({"confidence_mode": "custom", "custom_confidence": 0.75});
         assert_eq!(confidence(custom), 0.75);

@@ -1,4 +1,4 @@
-//! Finds points of a picture that are found again in another one.
+//! Finds SIFT keypoints.
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
@@ -8,7 +8,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/sift@v1",
     category: "classical_computer_vision",
-    summary: "Finds points that are found again where a picture is larger, turned or lit in another way (SIFT).",
+    summary: "Finds keypoints that are stable under scale, rotation and lighting (SIFT).",
     role: Role::Other,
     properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
     outputs: &[

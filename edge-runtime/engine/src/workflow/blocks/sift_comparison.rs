@@ -1,4 +1,4 @@
-//! Says whether two pictures show the same thing, by points that are found in both.
+//! Compares two pictures by SIFT keypoints.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::workflow::values::value::{Array, Value};
 
 const ENOUGH: Property = Property::value(
     "good_matches_threshold",
-    "how many points have to be found in both",
+    "minimum number of matches",
     Shape::at_least(1),
     &[Kind::Integer],
 )
 .or(Or::Int(50));
 const RATIO: (&str, &str) = (
     "ratio_threshold",
-    "a point counts where its nearest one is nearer than this share of the way to the next nearest",
+    "ratio test: a match counts if its distance is below this share of the second nearest",
 );
 const COUNT: Output = Output::new("good_matches_count", &[Kind::Integer]);
 const MATCH: Output = Output::new("images_match", &[Kind::Boolean]);
@@ -40,7 +40,7 @@ const fn version(
     Manifest {
         name,
         category: "classical_computer_vision",
-        summary: "Says whether two pictures show the same thing, by points that are found in both (SIFT).",
+        summary: "Compares two pictures by matching keypoints (SIFT).",
         role: Role::Other,
         properties,
         outputs,
@@ -55,7 +55,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         &[
             Property::data(
                 "descriptor_1",
-                "points of the one picture",
+                "keypoints of the first picture",
                 &[Kind::NumpyArray],
             ),
             Property::data("descriptor_2", "points of the other", &[Kind::NumpyArray]),
@@ -69,12 +69,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
         &[
             Property::data(
                 "input_1",
-                "the one picture, or its points",
+                "the first picture, or its keypoints",
                 &[Kind::Image, Kind::NumpyArray],
             ),
             Property::data(
                 "input_2",
-                "the other picture, or its points",
+                "the second picture, or its keypoints",
                 &[Kind::Image, Kind::NumpyArray],
             ),
             ENOUGH,
@@ -88,7 +88,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             .or(Or::Text("FlannBasedMatcher")),
             Property::value(
                 "visualize",
-                "whether points and matches are drawn",
+                "whether to draw keypoints and matches",
                 Shape::Boolean,
                 &[Kind::Boolean],
             )
@@ -108,14 +108,14 @@ pub(super) const BLOCKS: &[Manifest] = &[
     ),
 ];
 
-/// Most pairs of points that are compared.
-const MOST_PAIRS: usize = 25_000_000;
+/// Maximum pairs of keypoints to compare.
+const MAX_PAIRS: usize = 25_000_000;
 /// Width of a drawn match in pixels.
 const LINE: f64 = 1.0;
 
 struct Compare;
 
-/// One of the two: a picture with its points, or numbers that stand for the points of one.
+/// One side of the comparison: a picture with its keypoints, or descriptors.
 struct Side<'a> {
     seen: Option<(&'a Arc<ImageValue>, Found)>,
     descriptors: Value,
@@ -142,7 +142,6 @@ impl<'a> Side<'a> {
         })
     }
 
-    /// A row of numbers for each point.
     fn rows(&self) -> Vec<&[f32]> {
         let Value::Array(array) = &self.descriptors else {
             return Vec::new();
@@ -160,9 +159,9 @@ impl Block for Compare {
         let enough = call.integer(2, 50)?;
         let ratio = call.number(3, 0.7)?;
         let [ours, theirs] = [sides[0].rows(), sides[1].rows()];
-        if ours.len().saturating_mul(theirs.len()) > MOST_PAIRS {
+        if ours.len().saturating_mul(theirs.len()) > MAX_PAIRS {
             return Err(format!(
-                "{} and {} points are too many to compare; make the pictures smaller with image_preprocessing",
+                "{} and {} keypoints are too many to compare; make the pictures smaller with image_preprocessing",
                 ours.len(),
                 theirs.len()
             ));
@@ -199,7 +198,7 @@ impl Block for Compare {
     }
 }
 
-/// The two pictures beside each other, with a line from each point to the one it was found as.
+/// Both pictures side by side, with a line for each match.
 fn beside(left: &ImageValue, right: &Arc<ImageValue>, lines: Vec<(Point, Point)>) -> ImageValue {
     let ([width, height], [more, other]) = (left.size(), right.size());
     let size = [width.saturating_add(more), height.max(other)];
@@ -229,7 +228,7 @@ mod tests {
     use super::super::super::tests::bench::{Bench, picture};
     use super::Kind;
 
-    /// Blobs of several sizes, moved by so much.
+    /// Blobs of several sizes, shifted.
     fn blobs(dx: f64, dy: f64) -> Value {
         let spots = [
             (20.0, 24.0, 4.0),
@@ -259,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_has_moved_is_the_same_and_an_empty_one_is_not() {
+    fn moved_picture_matches_and_empty_one_does_not() {
         let moved = compared(&json!({}), blobs(7.0, -5.0));
         assert_eq!(moved["images_match"], json!(true), "{moved}");
         let empty = compared(&json!({}), picture(1, [90, 90], |_, _| [90; 3]));
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn matches_are_drawn_on_both_pictures_beside_each_other_where_that_is_wanted() {
+    fn matches_are_drawn_on_both_pictures_if_requested() {
         let drawn = compared(&json!({"visualize": true}), blobs(7.0, -5.0));
         assert_eq!(drawn["visualization_matches"]["width"], json!(180));
         assert_eq!(drawn["visualization_1"]["width"], json!(90));

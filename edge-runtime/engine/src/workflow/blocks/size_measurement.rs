@@ -1,4 +1,4 @@
-//! Measures objects by one of known size.
+//! Measures objects by a reference of known size.
 
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Point, polygon_area};
@@ -12,7 +12,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/size_measurement@v1",
     category: "transformation",
-    summary: "Measures width and height of objects by an object, or four corners, of known size.",
+    summary: "Measures width and height of objects by a reference object, or four corners, of known size.",
     role: Role::Other,
     properties: &[
         Property::data(
@@ -22,7 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "reference_predictions",
-            "detections of which the surest is the object of known size, or its corners",
+            "detections whose best one is the reference object, or its corners",
             Shape::List,
             &[
                 Kind::InstanceSegmentation,
@@ -32,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "reference_dimensions",
-            "its width and height, as a list or as text such as \"5.0,4.0\"",
+            "width and height of the reference, as a list or as text such as \"5.0,4.0\"",
             Shape::OneOf(&[Shape::Text, Shape::ListOf(&NUMBER, 0, usize::MAX)]),
             &[Kind::Text, Kind::ListOfValues],
         ),
@@ -56,19 +56,19 @@ fn dimensions(value: &Value) -> Result<[f64; 2], String> {
     }
 }
 
-/// Width and height of an outline: the sides of the smallest turned rectangle around it, the
+/// Width and height of an outline: the sides of the smallest rotated rectangle around it, the
 /// flatter one first.
 fn aligned(outline: &[Point]) -> Option<[f64; 2]> {
     if polygon_area(outline) <= 0.0 {
         return None;
     }
     let r = min_area_rect(outline)?;
-    // How far from flat a side is that goes this way.
+    // Angle between a side and the horizontal.
     let slant = |degrees: f64| {
         let turn = degrees.rem_euclid(180.0);
         turn.min(180.0 - turn)
     };
-    // Rounding must not decide for a side of a rectangle that stands on its corner.
+    // Rounding must not decide for a rectangle at 45 degrees.
     if slant(r.angle + 90.0) + 1e-6 < slant(r.angle) {
         Some([r.height, r.width])
     } else {

@@ -16,12 +16,12 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/slack_notification@v1",
     category: "sink",
-    summary: "Posts a message with files in a Slack channel.",
+    summary: "Posts a message with files to a Slack channel.",
     role: Role::Sink,
     properties: &[
         Property::value(
             "slack_token",
-            "token of the application that posts it",
+            "token of the Slack application",
             Shape::Text,
             &[Kind::Text, Kind::Secret],
         ),
@@ -87,7 +87,7 @@ mod tests {
     use super::{Effect, Kind};
 
     #[test]
-    fn a_message_is_filled_and_the_token_stays_a_name() {
+    fn message_is_filled_and_the_token_stays_a_name() {
         let step = json!({
             "type": "roboflow_core/slack_notification@v1", "slack_token": "$inputs.token", "channel": "yard",
             "message": "{{ $parameters.n }} here", "message_parameters": {"n": 3}, "cooldown_session_key": "a"

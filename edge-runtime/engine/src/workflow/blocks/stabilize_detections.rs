@@ -1,4 +1,4 @@
-//! Steadies the boxes of tracked objects.
+//! Stabilises the boxes of tracked objects.
 
 use std::collections::VecDeque;
 
@@ -19,14 +19,14 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stabilize_detections@v1",
     category: "transformation",
-    summary: "Steadies the boxes of tracked objects, and carries lost ones on for some frames at the speed they had.",
+    summary: "Stabilises the boxes of tracked objects, and extrapolates lost ones for some frames.",
     role: Role::Other,
     properties: &[
         FRAME,
         TRACKED,
         Property::value(
             "smoothing_window_size",
-            "frames over which a speed is smoothed, and for which a lost object is carried on",
+            "frames over which the speed is smoothed, and for which a lost object is extrapolated",
             INTEGER,
             &[Kind::Integer],
         )
@@ -34,7 +34,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .nullable(),
         Property::value(
             "bbox_smoothing_coefficient",
-            "how much of a box is the newest one, 0 to 1",
+            "weight of the newest box, 0 to 1",
             NUMBER,
             &[Kind::FloatZeroToOne],
         )
@@ -46,32 +46,31 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most tracks remembered for one video.
+/// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 16_384;
 
 struct Stabilize;
 
 #[derive(Default, Serialize, Deserialize)]
 struct Objects {
-    /// In the order in which the tracks came.
+    /// In the order of the tracks.
     last: Vec<Detection>,
     speeds: Vec<(TrackId, Speed)>,
 }
 
-/// The speed of an object in pixels a frame, by a Kalman filter on the mean of the latest ones
-/// (Welch and Bishop, "An introduction to the Kalman filter"). Both directions have the same
-/// uncertainty, so that it is one number.
+/// Speed of an object in pixels per frame: a Kalman filter on the mean of the latest ones (Welch
+/// and Bishop, "An introduction to the Kalman filter"). Both directions have the same uncertainty,
+/// so it is one number.
 #[derive(Serialize, Deserialize)]
 struct Speed {
     velocity: Point,
     uncertainty: f64,
-    /// Newest first.
     latest: VecDeque<Point>,
 }
 
-/// How much a speed changes by itself from frame to frame, as a variance.
+/// Variance of the change of a speed per frame.
 const PROCESS_NOISE: f64 = 0.001;
-/// How much a measured speed is off, as a variance.
+/// Variance of a measured speed.
 const MEASUREMENT_NOISE: f64 = 0.01;
 
 impl Speed {
@@ -114,7 +113,7 @@ impl Stateful for Stabilize {
     }
 }
 
-/// The new box mixed with the one before.
+/// Mixes the new box with the one before.
 fn mixed(before: &BBox, now: &BBox, alpha: f64) -> BBox {
     let mix = |before: f64, now: f64| alpha * now + (1.0 - alpha) * before;
     BBox::new(
@@ -175,7 +174,7 @@ impl Objects {
         out
     }
 
-    /// Takes the speeds of the objects that were there before; their tracks.
+    /// Measures the speed of known objects and returns their tracks.
     fn measure(&mut self, all: &Detections, window: usize) -> Vec<TrackId> {
         let mut measured = Vec::new();
         for d in &all.boxes {
@@ -183,7 +182,7 @@ impl Objects {
             let Some(before) = self.before(track).map(|d| d.bbox) else {
                 continue;
             };
-            // By the right lower corners, as the peer takes it.
+            // By the lower right corners, as in the peer.
             let corner = |b: &BBox| Point::new(b.x1 + b.width().abs(), b.y1 + b.height().abs());
             let (from, to) = (corner(&before), corner(&d.bbox));
             let velocity = Point::new(to.x - from.x, to.y - from.y);

@@ -1,4 +1,4 @@
-//! Cuts a fixed part out of pictures, given in pixels or in shares of the picture.
+//! Crops a fixed part of pictures, given in pixels or in shares.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/absolute_static_crop@v1",
         category: "transformation",
-        summary: "Cuts a fixed part out of pictures, given in pixels.",
+        summary: "Crops a fixed part of pictures, given in pixels.",
         role: Role::Other,
         properties: &[
             IMAGES,
@@ -40,7 +40,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/relative_statoic_crop@v1",
         category: "transformation",
-        summary: "Cuts a fixed part out of pictures, given in shares of their width and height.",
+        summary: "Crops a fixed part of pictures, given in shares of their width and height.",
         role: Role::Other,
         properties: &[
             IMAGES,
@@ -61,7 +61,7 @@ struct Cut {
 }
 
 impl Stateful for Cut {
-    /// How many parts were cut, for their names.
+    /// Number of crops so far, for their names.
     type State = u64;
 
     fn run(&self, cuts: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
@@ -69,7 +69,7 @@ impl Stateful for Cut {
         let [width, height] = image.size().map(f64::from);
         let number = |i: usize, of: f64| -> Result<f64, String> {
             let given = call.number(i, 0.0)?;
-            // Shares are rounded to whole pixels, halves to the even one.
+            // Shares are rounded to whole pixels, halves to even.
             Ok(if self.in_shares {
                 (given * of).round_ties_even()
             } else {
@@ -95,7 +95,7 @@ impl Stateful for Cut {
             "absolute_static_crop"
         };
         let id = format!("{block}.{cuts}");
-        // A part with nothing of the picture in it is missing, as in the peer.
+        // A part entirely outside of the picture is missing, as in the peer.
         if let Some(crop) = image.crop(start, end, Arc::from(id)) {
             call.put(0, crop);
         }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_in_pixels_is_cut_around_its_centre() {
+    fn crop_in_pixels_is_around_its_centre() {
         let crop = cut("AbsoluteStaticCrop", [20.0, 20.0, 10.0, 8.0]);
         assert_eq!((&crop["width"], &crop["height"]), (&json!(10), &json!(8)));
         assert_eq!(
@@ -133,14 +133,14 @@ mod tests {
     }
 
     #[test]
-    fn a_part_in_shares_is_cut_around_its_centre() {
+    fn crop_in_shares_is_around_its_centre() {
         let crop = cut("RelativeStaticCrop", [0.5, 0.5, 0.5, 0.5]);
         assert_eq!((&crop["width"], &crop["height"]), (&json!(32), &json!(24)));
         assert_eq!(crop["parent_origin"]["offset_x"], 16);
     }
 
     #[test]
-    fn a_part_beyond_the_edge_is_cut_off_and_one_outside_is_missing() {
+    fn crop_is_limited_to_the_picture_or_missing_outside() {
         let crop = cut("AbsoluteStaticCrop", [60.0, 20.0, 20.0, 8.0]);
         assert_eq!(crop["width"], 14);
         assert_eq!(

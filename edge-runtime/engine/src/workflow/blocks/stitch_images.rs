@@ -1,4 +1,4 @@
-//! Joins two pictures that overlap.
+//! Stitches two overlapping pictures.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::workflow::values::image::{ImageValue, Pixels, VideoMeta, lazy};
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stitch_images@v1",
     category: "transformation",
-    summary: "Joins two pictures that overlap into one; gives nothing where they show nothing in common.",
+    summary: "Stitches two overlapping pictures into one; null if they have nothing in common.",
     role: Role::Other,
     properties: &[
         Property::data("image1", "the one picture", &[Kind::Image]),
         Property::data("image2", "the other picture", &[Kind::Image]),
         Property::value(
             "max_allowed_reprojection_error",
-            "how many pixels points of both pictures may lie apart",
+            "maximum distance in pixels between matching keypoints",
             NUMBER,
             &[Kind::FloatZeroToOne],
         )
@@ -35,7 +35,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .nullable(),
         Property::value(
             "count_of_best_matches_per_query_descriptor",
-            "how many points of the other picture are looked at for one of this, 2 or more",
+            "number of candidate matches per keypoint, 2 or more",
             INTEGER,
             &[Kind::Integer],
         )
@@ -47,9 +47,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most pixels of the picture that comes out.
-const MOST_PIXELS: f64 = 16e6;
-/// A point counts where its nearest one is nearer than this share of the way to the next nearest.
+/// Maximum pixels of the result.
+const MAX_PIXELS: f64 = 16e6;
+/// Ratio test: a match counts if its distance is below this share of the second nearest.
 const RATIO: f64 = 0.75;
 
 struct Stitch;
@@ -66,7 +66,7 @@ impl Block for Stitch {
             );
         }
         let found = [sift_points::of(one)?, sift_points::of(other)?];
-        // With one point to look at there is no next nearest one.
+        // A single candidate has no second nearest.
         let enough = looked_at.unsigned_abs() > 1;
         let Some(pixels) = enough
             .then(|| joined([one, other], &found, within))
@@ -81,13 +81,8 @@ impl Block for Stitch {
     }
 }
 
-/// Both pictures in one, which is made when someone looks; `None` where no way from the one to the
-/// other is found.
-fn joined(
-    images: [&Arc<ImageValue>; 2],
-    found: &[Found; 2],
-    within: f64,
-) -> Option<Arc<dyn Pixels>> {
+/// Returns the matching keypoints of both pictures.
+fn matching_points(found: &[Found; 2]) -> Vec<(Point, Point)> {
     let rows = found.each_ref().map(|found| {
         let row = |(_, d): &(_, sift::Descriptor)| d.map(f32::from);
         found.iter().map(row).collect::<Vec<[f32; 128]>>()
@@ -95,9 +90,18 @@ fn joined(
     let place = |found: &Found, i: usize| found.get(i).map(|(k, _)| k.point());
     let pair = |[i, j]: [usize; 2]| Some((place(&found[0], i)?, place(&found[1], j)?));
     let matches = sift::good_matches(&rows[0], &rows[1], RATIO);
-    let mut pairs: Vec<(Point, Point)> = matches.into_iter().filter_map(pair).collect();
+    matches.into_iter().filter_map(pair).collect()
+}
+
+/// Combines both pictures on demand; `None` if no transformation is found.
+fn joined(
+    images: [&Arc<ImageValue>; 2],
+    found: &[Found; 2],
+    within: f64,
+) -> Option<Arc<dyn Pixels>> {
+    let mut pairs = matching_points(found);
     let middle = |found: &Found| average(found.iter().map(|(k, _)| k.point().x));
-    // The one whose points lie further to the right stays as it is.
+    // The picture whose keypoints lie further to the right stays unchanged.
     let [moving, still] = if middle(&found[0]) < middle(&found[1]) {
         images
     } else {
@@ -121,7 +125,7 @@ fn joined(
     let (left, top) = (least(|p| p.x), least(|p| p.y));
     let (right, bottom) = (most(|p| p.x).max(w1), most(|p| p.y).max(h1));
     let [width, height] = [right - left, bottom - top];
-    if !(width >= 1.0 && height >= 1.0 && width * height <= MOST_PIXELS) {
+    if !(width >= 1.0 && height >= 1.0 && width * height <= MAX_PIXELS) {
         return None;
     }
     let shift = [(-left).max(0.0), (-top).max(0.0)];
@@ -157,7 +161,7 @@ mod tests {
     use super::super::super::{RgbPixels, Value};
     use super::{Arc, Kind, average};
 
-    /// A window of a wall with blobs all over it, from so far right.
+    /// A window of a wall with blobs, shifted to the right.
     fn wall(from: u32) -> Value {
         window(from, 120)
     }
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wider_one_shows_what_both_windows_show() {
+    fn stitched_picture_shows_both_windows() {
         let mut bench = bench(&json!({}));
         bench.feed(&[("a", wall(0)), ("b", wall(50))]).unwrap();
         let joined = pixels(bench.value("stitched_image"));
@@ -212,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn two_windows_of_a_wall_become_a_wider_one() {
+    fn two_windows_of_a_wall_are_stitched() {
         let out = stitched(&json!({}), wall(50)).unwrap();
         let size = ["width", "height"].map(|side| out["stitched_image"][side].as_i64().unwrap());
         assert!(
@@ -222,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_with_nothing_in_common_give_nothing() {
+    fn pictures_with_nothing_in_common_give_null() {
         let flat = picture(1, [120, 90], |_, _| [90; 3]);
         assert_eq!(
             stitched(&json!({}), flat).unwrap()["stitched_image"],

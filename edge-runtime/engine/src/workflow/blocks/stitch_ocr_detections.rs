@@ -1,4 +1,4 @@
-//! Puts the letters of a text recogniser together to lines.
+//! Joins detected letters to lines of text.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const PREDICTIONS: Property = Property::data(
 );
 const READING_DIRECTION: Property = Property::literal(
     "reading_direction",
-    "which way the text goes; auto goes by the shape of the letters",
+    "reading direction; auto depends on the shape of the letters",
     Shape::Choice(&[
         "left_to_right",
         "right_to_left",
@@ -30,33 +30,33 @@ const READING_DIRECTION: Property = Property::literal(
 );
 const TOLERANCE: Property = Property::value(
     "tolerance",
-    "pixels by which letters of one line may be apart across it",
+    "tolerance in pixels across a line",
     COUNT,
     &[Kind::Integer],
 )
 .or(Or::Int(10));
 const DELIMITER: Property = Property::value(
     "delimiter",
-    "what stands between two letters",
+    "text between two letters",
     Shape::Text,
     &[Kind::Text],
 )
 .or(Or::Text(""));
 const STITCHING_ALGORITHM: Property = Property::literal(
     "stitching_algorithm",
-    "how lines are made: by rows of equal height, by the gaps between letters, or letter by letter",
+    "how lines are formed: by rows of equal height, by the gaps between letters, or letter by letter",
     Shape::Choice(&["tolerance", "otsu", "collimate"]),
 );
 const OTSU_THRESHOLD_MULTIPLIER: Property = Property::value(
     "otsu_threshold_multiplier",
-    "how much larger than the limit between small and large gaps a gap between words is",
+    "factor of the gap threshold that separates words",
     NUMBER,
     &[Kind::Float],
 )
 .or(Or::Float(1.0));
 const COLLIMATE_TOLERANCE: Property = Property::value(
     "collimate_tolerance",
-    "pixels by which a letter may be beside the one before",
+    "maximum distance in pixels from the letter before",
     INTEGER,
     &[Kind::Integer],
 )
@@ -66,7 +66,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/stitch_ocr_detections@v1",
         category: "transformation",
-        summary: "Puts letters or words together to text, line by line.",
+        summary: "Joins letters or words to text, line by line.",
         role: Role::Other,
         properties: &[PREDICTIONS, READING_DIRECTION, TOLERANCE, DELIMITER],
         outputs: OUTPUTS,
@@ -77,7 +77,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/stitch_ocr_detections@v2",
         category: "transformation",
-        summary: "Puts letters or words together to text, line by line; words are told apart by the gaps between letters where asked.",
+        summary: "Joins letters or words to text, line by line; optionally separates words by the gaps between letters.",
         role: Role::Other,
         properties: &[
             STITCHING_ALGORITHM,
@@ -99,7 +99,7 @@ struct Stitch {
     second: bool,
 }
 
-/// Which way text goes: along an axis, forwards or backwards.
+/// Reading direction: along an axis, forwards or backwards.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     vertical: bool,
@@ -125,13 +125,13 @@ impl Way {
         }
     }
 
-    /// What stands between two lines.
+    /// Separator of two lines.
     const fn line_break(self) -> &'static str {
         if self.vertical { " " } else { "\n" }
     }
 }
 
-/// A letter as it lies along the text and across it.
+/// A letter with its extent along and across the text.
 #[derive(Debug, Clone)]
 struct Letter {
     text: Arc<str>,
@@ -199,7 +199,7 @@ impl Block for Stitch {
     }
 }
 
-/// Sorts by a number, downwards where text goes backwards; equal ones stay in order.
+/// Sorts by a number, descending for backward text; equal ones keep their order.
 fn sort(list: &mut [Letter], backwards: bool, by: impl Fn(&Letter) -> f64) {
     list.sort_by(|a, b| {
         let order = by(a).total_cmp(&by(b));
@@ -212,7 +212,7 @@ fn join(letters: &[Letter], delimiter: &str) -> String {
     texts.join(delimiter)
 }
 
-/// Lines are letters whose edge lies in the same row of so many pixels.
+/// Groups letters to lines by rows of `tolerance` pixels.
 fn by_rows(letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> String {
     let mut rows: Vec<(f64, Vec<Letter>)> = Vec::new();
     for letter in letters {
@@ -239,7 +239,7 @@ fn by_rows(letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> S
     parts.join(delimiter)
 }
 
-/// Lines by their height, words by the gaps that stand out.
+/// Groups lines by height, and words by large gaps.
 fn by_gaps(mut letters: Vec<Letter>, way: Way, delimiter: &str, multiplier: f64) -> String {
     let mut breadths: Vec<f64> = letters.iter().map(|l| l.breadth).collect();
     breadths.sort_by(f64::total_cmp);
@@ -301,9 +301,8 @@ fn by_gaps(mut letters: Vec<Letter>, way: Way, delimiter: &str, multiplier: f64)
     texts.join(way.line_break())
 }
 
-/// The limit between small and large gaps, in shares of a letter: that which parts them best (Otsu,
-/// "A threshold selection method from gray-level histograms", 1979). None where the large ones are
-/// no gaps between words.
+/// Threshold between small and large gaps, in shares of a letter (Otsu, "A threshold selection
+/// method from gray-level histograms", 1979). `None` if the large ones do not separate words.
 fn limit(gaps: &[f64]) -> Option<f64> {
     if gaps.len() < 2 {
         return None;
@@ -332,11 +331,11 @@ fn limit(gaps: &[f64]) -> Option<f64> {
             (best, spread, means) = (limit, variance, (low, high));
         }
     }
-    // Between words there is a third of a letter at least.
+    // A gap between words is at least a third of a letter.
     (means.1 > 0.3 && (means.1 - means.0).abs() > 0.3).then_some(best)
 }
 
-/// Each letter goes on the line whose last letter it follows.
+/// Appends each letter to the line whose last letter it follows.
 fn letter_by_letter(mut letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> String {
     sort(&mut letters, way.backwards, |l| l.along);
     let follows = |a: &Letter, b: &Letter| {

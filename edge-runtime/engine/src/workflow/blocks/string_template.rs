@@ -13,7 +13,7 @@ use crate::workflow::values::python_format;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/string_template@v1",
     category: "formatter",
-    summary: "Fills a template such as \"{count} in {zone:>8}\" with values, in the notation of Python.",
+    summary: "Fills a template such as \"{count} in {zone:>8}\" with values, as Python's str.format.",
     role: Role::Other,
     properties: &[
         Property::value(
@@ -64,7 +64,7 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn a_template_is_filled_and_a_field_without_data_is_refused() {
+    fn template_is_filled_and_unknown_field_is_refused() {
         let step = |template: &str| {
             json!({
                 "type": "roboflow_core/string_template@v1", "template": template,

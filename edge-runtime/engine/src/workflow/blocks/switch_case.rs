@@ -1,4 +1,4 @@
-//! Lets one of several branches go on by a value.
+//! Selects one of several branches by a value.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -11,7 +11,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/switch_case@v1",
     category: "flow_control",
-    summary: "Lets the step go on whose key is the value, else the default ones.",
+    summary: "Runs the step whose key equals the value, otherwise the default ones.",
     role: Role::Flow,
     properties: &[
         Property::value(
@@ -21,15 +21,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Any],
         ),
         Property::literal("cases", "the step for each key", Shape::StepCases).or(Or::EmptyDict),
-        Property::literal(
-            "case_insensitive",
-            "whether capitals make no difference",
-            Shape::Boolean,
-        )
-        .or(Or::Bool(false)),
+        Property::literal("case_insensitive", "whether to ignore case", Shape::Boolean)
+            .or(Or::Bool(false)),
         Property::literal(
             "default_next_steps",
-            "the steps that go on when no key is the value",
+            "the steps that run when no key equals the value",
             Shape::Steps,
         )
         .or(Or::EmptyList),
@@ -41,7 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 struct Switch;
 
-/// Room for the digits of a whole number.
+/// Buffer for the digits of an integer.
 #[derive(Default)]
 struct Digits {
     bytes: [u8; 20],
@@ -64,8 +60,7 @@ impl Digits {
     }
 }
 
-/// The text by which the language compares a value; texts and whole numbers, by which switches are
-/// set frame after frame, take no memory.
+/// Text of a value for the comparison. Texts and integers, the usual cases, allocate nothing.
 fn text_of<'a>(value: &'a Value, digits: &'a mut Digits) -> Cow<'a, str> {
     match value {
         Value::Text(text) => Cow::Borrowed(text),
@@ -83,7 +78,7 @@ fn same_but_for_capitals(a: &str, b: &str) -> bool {
     if a.is_ascii() && b.is_ascii() {
         a.eq_ignore_ascii_case(b)
     } else {
-        // A letter may be written in another way at the end of a word.
+        // Some letters have another form at the end of a word.
         a.to_lowercase() == b.to_lowercase()
     }
 }
@@ -100,8 +95,8 @@ impl Block for Switch {
                 **key == *text
             }
         });
-        // The branch of the default comes after those of the keys.
-        call.go_on(chosen.unwrap_or(call.cases.len()));
+        // The default branch follows those of the keys.
+        call.take_branch(chosen.unwrap_or(call.cases.len()));
         Ok(())
     }
 }
@@ -111,7 +106,7 @@ mod tests {
     use super::{Digits, Value, same_but_for_capitals, text_of};
 
     #[test]
-    fn a_value_is_compared_by_the_text_that_python_gives_it() {
+    fn value_is_compared_by_its_python_text() {
         for value in [
             Value::Null,
             true.into(),
@@ -133,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn capitals_are_those_of_any_script() {
+    fn case_is_ignored_in_any_script() {
         for (a, b) in [("TRUCK", "truck"), ("Öl", "öL"), ("ΟΔΟΣ", "οδος")] {
             assert!(same_but_for_capitals(a, b), "{a} {b}");
         }

@@ -1,4 +1,4 @@
-//! Finds a small picture in pictures.
+//! Finds a template in pictures.
 
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
@@ -13,7 +13,7 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/template_matching@v1",
     category: "classical_computer_vision",
-    summary: "Finds the places of a picture that look like a template.",
+    summary: "Finds regions of a picture that match a template.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
@@ -21,21 +21,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .alias(&["templates"]),
         Property::value(
             "matching_threshold",
-            "how alike a place has to be, up to 1",
+            "minimum similarity, up to 1",
             NUMBER,
             &[Kind::Float],
         )
         .or(Or::Float(0.8)),
         Property::value(
             "apply_nms",
-            "whether of places over each other one is kept",
+            "whether to drop overlapping matches",
             Shape::Boolean,
             &[Kind::Boolean],
         )
         .or(Or::Bool(true)),
         Property::value(
             "nms_threshold",
-            "overlap above which two places are the same",
+            "overlap above which two matches are the same",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
@@ -49,10 +49,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most multiplications of one picture.
-const MOST_WORK: u64 = 20_000_000_000;
-/// Most places.
-const MOST: usize = 10_000;
+/// Maximum multiplications per picture.
+const MAX_WORK: u64 = 20_000_000_000;
+const MAX_MATCHES: usize = 10_000;
 
 struct Match;
 
@@ -63,11 +62,11 @@ impl Block for Match {
         let (size, small) = (image.size(), template.size());
         if small.contains(&0) || small[0] > size[0] || small[1] > size[1] {
             return Err(format!(
-                "a template of {small:?} pixels is not in a picture of {size:?}"
+                "a template of {small:?} pixels is larger than the picture of {size:?}"
             ));
         }
         let area = |[w, h]: [u32; 2]| u64::from(w) * u64::from(h);
-        if area(size).saturating_mul(area(small)) > MOST_WORK {
+        if area(size).saturating_mul(area(small)) > MAX_WORK {
             return Err(
                 "picture and template are too large; make both smaller with image_preprocessing"
                     .to_owned(),
@@ -80,9 +79,9 @@ impl Block for Match {
         );
         let threshold = call.number(2, 0.8)?;
         let places = alike(&whole, &part, threshold);
-        if places.len() > MOST {
+        if places.len() > MAX_MATCHES {
             return Err(format!(
-                "more than {MOST} places look like the template; raise matching_threshold"
+                "more than {MAX_MATCHES} regions match the template; raise matching_threshold"
             ));
         }
         let [w, h] = small.map(f64::from);
@@ -110,8 +109,8 @@ impl Block for Match {
     }
 }
 
-/// Where a picture correlates with a template by at least so much. Lewis, "Fast normalized
-/// cross-correlation", 1995.
+/// Positions where the normalised cross-correlation with a template is at least the threshold.
+/// Lewis, "Fast normalized cross-correlation", 1995.
 fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
     #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
     let count = part.data.len() as f64;
@@ -134,8 +133,8 @@ fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
             }
             let spread = (squares - sum * sum / count).max(0.0);
             let norm = (spread * energy).sqrt();
-            // A template without any contrast is like everything; such a place is like nothing
-            // else.
+            // A template without contrast matches everything; a region without contrast matches
+            // nothing else.
             let likeness = match norm > 1e-6 {
                 true => product / norm,
                 false if energy > 1e-6 => 0.0,
@@ -150,8 +149,7 @@ fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
     places
 }
 
-/// Boxes that don't overlap by more than so much; of those that do, the last stays. The order is
-/// kept.
+/// Drops boxes that overlap by more than `most`; the last stays. The order is kept.
 fn apart(boxes: &[BBox], most: f64) -> Vec<BBox> {
     let mut kept: Vec<BBox> = Vec::new();
     for b in boxes.iter().rev() {

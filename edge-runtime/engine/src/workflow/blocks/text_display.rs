@@ -1,4 +1,4 @@
-//! Writes text on pictures.
+//! Draws text.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/text_display@v1",
-    summary: "Writes text with values of the workflow on a picture.",
+    summary: "Draws text with values of the workflow on a picture.",
     properties: &[
         drawing::IMAGE,
         Property::literal(
             "text",
-            "what to write; {{ $parameters.name }} stands for a parameter",
+            "the text; {{ $parameters.name }} inserts a parameter",
             Shape::Text,
         ),
         Property::value(
@@ -34,53 +34,53 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::EmptyDict),
         named_operations(
             "text_parameters_operations",
-            "operations to do on parameters first",
+            "operations to apply to parameters first",
         ),
         Property::value(
             "text_color",
-            "colour of the letters",
+            "colour of the text",
             Shape::Text,
             &[Kind::Text],
         )
         .or(Or::Text("WHITE")),
         Property::value(
             "background_color",
-            "colour behind the letters; \"transparent\" for none",
+            "colour behind the text; \"transparent\" for none",
             Shape::Text,
             &[Kind::Text],
         )
         .or(Or::Text("BLACK")),
         Property::value(
             "background_opacity",
-            "how opaque that is, 0 to 1",
+            "opacity of the background, 0 to 1",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(1.0)),
         Property::value(
             "font_scale",
-            "size of the letters",
+            "size of the text",
             Shape::Number(0.1, 10.0),
             &[Kind::Float],
         )
         .or(Or::Float(1.0)),
         Property::value(
             "font_thickness",
-            "kept for compatibility: letters are as bold as the box draws them",
+            "kept for compatibility: the weight of the text is fixed",
             Shape::Integer(1, 10),
             &[Kind::Integer],
         )
         .or(Or::Int(2)),
         Property::value(
             "padding",
-            "pixels around the letters",
+            "pixels around the text",
             Shape::at_least(0),
             &[Kind::Integer],
         )
         .or(Or::Int(10)),
         Property::value(
             "text_align",
-            "where a line stands that is shorter than others",
+            "alignment of shorter lines",
             Shape::Choice(&["left", "center", "right"]),
             &[Kind::Text],
         )
@@ -94,7 +94,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(0)),
         Property::value(
             "position_mode",
-            "whether the place is given in pixels or by a side of the picture",
+            "whether the position is absolute in pixels or relative to a side of the picture",
             Shape::Choice(&["absolute", "relative"]),
             &[Kind::Text],
         )
@@ -127,14 +127,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Text("top_left")),
         Property::value(
             "offset_x",
-            "pixels away from it across",
+            "horizontal distance from it in pixels",
             INTEGER,
             &[Kind::Integer],
         )
         .or(Or::Int(10)),
         Property::value(
             "offset_y",
-            "pixels away from it up or down",
+            "vertical distance from it in pixels",
             INTEGER,
             &[Kind::Integer],
         )
@@ -181,7 +181,7 @@ impl Block for Draw {
             Place::At(call.number(13, 0.0)?, call.number(14, 0.0)?)
         } else {
             let name = call.text(15)?;
-            // Where along the picture the box stands, and which way its offset goes there.
+            // Position of the text box in the free space, and direction of its offset.
             let share = |low: &str, high: &str| {
                 if name.contains(low) {
                     (0.0, 1.0)
@@ -214,11 +214,10 @@ impl Block for Draw {
     }
 }
 
-/// Where the left upper corner of the text is.
+/// Position of the upper left corner of the text.
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// In pixels.
     At(f64, f64),
-    /// At these shares of what the text leaves free, and so many pixels from there.
+    /// Shares of the free space, and offset in pixels.
     Beside([f64; 2], [f64; 2]),
 }

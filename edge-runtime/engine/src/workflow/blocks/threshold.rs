@@ -1,4 +1,4 @@
-//! Tells dark from light.
+//! Binarises pictures.
 
 use watchkeeper_vision::imaging::threshold::{self, Rule};
 use watchkeeper_vision::imaging::{self, Plane};
@@ -12,13 +12,13 @@ use crate::workflow::language::kinds::Kind;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/threshold@v1",
     category: "classical_computer_vision",
-    summary: "Makes a picture of what is darker and what is lighter than a threshold.",
+    summary: "Separates the dark and bright pixels of a picture by a threshold.",
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
             "threshold_type",
-            "how dark and light are told apart, and what becomes of them",
+            "method of the threshold",
             Shape::Choice(&[
                 "binary",
                 "binary_inv",
@@ -34,13 +34,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Text("binary")),
         Property::value(
             "thresh_value",
-            "the threshold, 0 to 255; otsu and the adaptive ones find their own",
+            "the threshold, 0 to 255; otsu and the adaptive methods compute their own",
             INTEGER,
             &[Kind::Integer],
         ),
         Property::value(
             "max_value",
-            "what light becomes, 0 to 255",
+            "value of bright pixels, 0 to 255",
             INTEGER,
             &[Kind::Integer],
         )
@@ -66,7 +66,7 @@ impl Block for Change {
             "tozero" => Some(Rule::ToZero),
             "tozero_inv" => Some(Rule::ToZeroInverse),
             "adaptive_mean" | "adaptive_gaussian" | "otsu" => None,
-            other => return Err(format!("{other:?} is no kind of threshold")),
+            other => return Err(format!("{other:?} is not a threshold_type")),
         };
         let kind = kind.to_owned();
         let changed = image.changed(image.size(), move |pixels| {

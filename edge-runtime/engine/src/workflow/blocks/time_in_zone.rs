@@ -1,4 +1,4 @@
-//! Measures for how long tracked objects have been in a zone.
+//! Measures how long tracked objects stay in a zone.
 
 use std::sync::Arc;
 
@@ -22,21 +22,21 @@ const ZONE: Property = Property::value(
 );
 const ANCHOR: Property = Property::value(
     "triggering_anchor",
-    "the point of the box that has to be in the zone",
+    "the point of the box that must be in the zone",
     ANCHORS,
     &[Kind::Text],
 )
 .or(Or::Text("CENTER"));
 const REMOVE: Property = Property::value(
     "remove_out_of_zone_detections",
-    "whether objects outside are left out of the result",
+    "whether to drop objects outside of the zone from the result",
     Shape::Boolean,
     &[Kind::Boolean],
 )
 .or(Or::Bool(true));
 const RESET: Property = Property::value(
     "reset_out_of_zone_detections",
-    "whether the time begins anew when an object comes back",
+    "whether the time restarts when an object returns",
     Shape::Boolean,
     &[Kind::Boolean],
 )
@@ -51,7 +51,7 @@ const fn version(
     Manifest {
         name,
         category: "analytics",
-        summary: "Measures for how long tracked objects have been in a zone.",
+        summary: "Measures how long tracked objects stay in a zone.",
         role: Role::Zone,
         properties,
         outputs: OUTPUTS,
@@ -80,7 +80,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 struct Timer {
-    /// Position of the property that tells the time; the others follow it.
+    /// Index of the property with the time; the others follow it.
     clock: usize,
 }
 

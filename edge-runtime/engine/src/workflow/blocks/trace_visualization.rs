@@ -1,4 +1,4 @@
-//! Draws where tracked objects have been.
+//! Draws traces of tracked objects.
 
 use watchkeeper_vision::draw::Traces;
 
@@ -13,7 +13,7 @@ use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/trace_visualization@v1",
-    summary: "Draws where tracked objects have been.",
+    summary: "Draws the traces of tracked objects.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,

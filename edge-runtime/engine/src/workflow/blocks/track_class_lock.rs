@@ -1,4 +1,4 @@
-//! Decides once for each track of which class it is.
+//! Fixes the class of each track.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/track_class_lock@v1",
     category: "transformation",
-    summary: "Decides for each track by votes of which class it is, and holds on to that while single frames say otherwise.",
+    summary: "Fixes the class of each track by votes, so that single frames cannot change it.",
     role: Role::Other,
     properties: &[
         FRAME,
@@ -28,42 +28,42 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value("min_votes", "votes that decide", COUNT, &[Kind::Integer]).or(Or::Int(10)),
         Property::value(
             "vote_confidence",
-            "lowest score that counts as a vote",
+            "minimum score of a vote",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
         .or(Or::Float(0.8)),
         Property::value(
             "lead_margin",
-            "votes by which a class has to lead",
+            "lead in votes that fixes a class",
             Shape::at_least(0),
             &[Kind::Integer],
         )
         .or(Or::Int(3)),
         Property::value(
             "switch_after",
-            "votes in a row for another class that change a decision",
+            "votes in a row for another class that change the fixed one",
             COUNT,
             &[Kind::Integer],
         )
         .or(Or::Int(15)),
         Property::value(
             "state_ttl",
-            "frames without a sight after which a track is forgotten",
+            "frames without sighting after which a track is dropped",
             Shape::Integer(1, 1_000_000),
             &[Kind::Integer],
         )
         .or(Or::Int(300)),
         Property::value(
             "reattach_window",
-            "frames within which a new track takes over from a lost one in its place",
+            "frames within which a new track may continue a lost one",
             Shape::at_least(0),
             &[Kind::Integer],
         )
         .or(Or::Int(30)),
         Property::value(
             "reattach_iou",
-            "overlap with the lost track that this takes",
+            "minimum overlap of a new track with the lost one",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
@@ -74,11 +74,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// Most tracks remembered for one video.
+/// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 4096;
-/// Most classes that a track has votes for.
+/// Maximum number of classes per track.
 const MAX_CLASSES: usize = 256;
-/// Longest time that a track is remembered, in frames.
+/// Maximum lifetime of an unseen track in frames.
 const MAX_TTL: i64 = 1_000_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -139,10 +139,10 @@ struct Tracks {
     by_id: BTreeMap<i64, Voting>,
 }
 
-/// What a track has been taken for.
+/// Votes of a track.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Voting {
-    /// In the order in which the classes came.
+    /// In the order of their first vote.
     votes: Vec<Tally>,
     decided: Option<Tally>,
     challenger: Option<Tally>,
@@ -173,7 +173,6 @@ impl Tally {
         self.scores += d.confidence;
     }
 
-    /// Mean score of the votes.
     fn confidence(&self) -> f64 {
         let votes = Value::Int(self.votes.max(1)).as_f64().unwrap_or(1.0);
         (self.scores / votes).min(1.0)
@@ -181,7 +180,7 @@ impl Tally {
 }
 
 impl Voting {
-    /// One more sight of the track.
+    /// Adds a sighting of the track.
     fn hear(&mut self, d: &Detection, settings: &Settings) {
         let counts = d.confidence >= settings.vote_confidence;
         let Some(decided) = &self.decided else {
@@ -194,7 +193,7 @@ impl Voting {
                     self.votes.push(Tally::first(d));
                 }
             }
-            // Of equal ones the first is ahead.
+            // Of equal ones the first leads.
             let best = self.votes.iter().rev().max_by_key(|t| t.votes);
             if let Some(best) = best.filter(|t| t.votes >= settings.min_votes) {
                 let others = self.votes.iter().filter(|t| t.class != best.class);
@@ -263,7 +262,7 @@ impl Stateful for Lock {
 }
 
 impl Tracks {
-    /// Decided tracks that are not here and were seen not long ago, with where they were.
+    /// Decided tracks that are absent and were seen recently, with their position.
     fn lost(&self, here: &[i64], window: i64) -> Vec<(i64, BBox)> {
         let each = self.by_id.iter();
         let is_lost = |id: &i64, v: &Voting| {
@@ -291,7 +290,7 @@ impl Tracks {
     }
 }
 
-/// The place of the lost track that overlaps a box most, and by at least so much.
+/// Index of the lost track that overlaps a box most, by at least `least`.
 fn nearest(lost: &[(i64, BBox)], b: &BBox, least: f64) -> Option<usize> {
     let overlaps = lost.iter().map(|(_, last)| last.iou(b)).enumerate();
     let good = overlaps.filter(|(_, overlap)| *overlap >= least && *overlap > 0.0);

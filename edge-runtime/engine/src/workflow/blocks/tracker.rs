@@ -1,5 +1,4 @@
-//! Follows objects from frame to frame with our own tracker. Takes and gives what `byte_tracker@v3`
-//! does.
+//! Tracks objects with our own tracker; same properties and outputs as `byte_tracker@v3`.
 
 use std::sync::Arc;
 
@@ -17,20 +16,20 @@ use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::blocks::common::sort_family::BUFFER;
 use crate::workflow::language::kinds::Kind;
 
-/// Frames a second that the lost track buffer is counted in.
+/// Frames per second in which the buffer for lost tracks is counted.
 const BUFFER_FPS: f64 = 30.0;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/tracker@v1",
     category: "video",
-    summary: "Gives detections an identity over time: fewer switches than ByteTrack, also with a moving camera.",
+    summary: "Tracks objects over time, with fewer identity switches than ByteTrack, also with a moving camera.",
     role: Role::Tracker,
     properties: &[
         FRAME,
         Property::data("detections", "what to follow", DETECTIONS),
         Property::value(
             "track_activation_threshold",
-            "score from which a box begins a track; scores weigh relative to it",
+            "minimum score of a box that begins a track; scores are weighed relative to it",
             NUMBER,
             &[Kind::FloatZeroToOne],
         )
@@ -134,7 +133,7 @@ mod tests {
         )
     }
 
-    /// One frame with boxes at these places; how many boxes each output has.
+    /// Number of boxes in each output for a frame with boxes at these positions.
     fn frame(bench: &mut Bench, number: u64, xs: &[f64]) -> [usize; 3] {
         let out = feed(bench, number, xs, 0.9);
         let count = |name: &str| out[name]["predictions"].as_array().map_or(0, Vec::len);
@@ -154,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_new_once_and_known_from_then_on() {
+    fn object_is_new_once_and_known_afterwards() {
         let mut bench = bench(&Json::Null);
         assert_eq!(frame(&mut bench, 0, &[100.0]), [1, 1, 0]);
         assert_eq!(frame(&mut bench, 1, &[102.0]), [1, 0, 1]);
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_track_is_reported_after_as_many_more_frames_as_were_asked_for() {
+    fn track_is_reported_after_the_given_frames() {
         for more in 0..4 {
             let mut bench = bench(&json!({"minimum_consecutive_frames": more}));
             frame(&mut bench, 0, &[]);
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_activation_decides_which_box_begins_a_track() {
+    fn activation_decides_which_box_begins_a_track() {
         for (activation, expected) in [(0.5, 0), (0.3, 1)] {
             let mut bench = bench(&json!({"track_activation_threshold": activation}));
             let out = feed(&mut bench, 0, &[100.0], 0.4);
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_track_is_kept_for_the_buffer() {
+    fn lost_track_is_kept_for_the_buffer() {
         for (buffer, expected) in [(30, 1), (5, 0)] {
             let mut bench = bench(&json!({"lost_track_buffer": buffer}));
             frame(&mut bench, 0, &[100.0]);

@@ -1,4 +1,4 @@
-//! Follows objects from frame to frame with BoT-SORT. The camera is taken to stand still.
+//! Tracks objects with BoT-SORT, for a static camera.
 
 use watchkeeper_vision::track::sort::SortKind;
 
@@ -11,12 +11,12 @@ use crate::workflow::blocks::common::sort_family::{
 };
 use crate::workflow::language::kinds::Kind;
 
-/// Frames with a box before a track is reported, unless the step says otherwise.
+/// Default number of frames before a track is reported.
 const PROOF: i64 = 2;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/trackers_botsort@v1",
-    "Gives detections an identity over time (BoT-SORT, for a camera that stands still).",
+    "Tracks objects over time (BoT-SORT, for a static camera).",
     &[
         FRAME,
         BOXES,
@@ -25,31 +25,31 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
         CACHE_SIZE,
         share(
             "minimum_iou_threshold_first_assoc",
-            "least overlap, times score, with which a good box continues a track",
+            "minimum overlap, times score, with which a good box continues a track",
             0.2,
         ),
         share(
             "minimum_iou_threshold_second_assoc",
-            "least overlap with which a poor box continues a track",
+            "minimum overlap with which a weak box continues a track",
             0.5,
         ),
         share(
             "minimum_iou_threshold_unconfirmed_assoc",
-            "least overlap, times score, with which a box proves a track",
+            "minimum overlap, times score, with which a box confirms a track",
             0.3,
         ),
         activation(0.7),
         good(0.6),
         Property::value(
             "instant_first_frame_activation",
-            "whether the tracks of the first frame need no proof",
+            "whether the tracks of the first frame are reported at once",
             Shape::Boolean,
             &[Kind::Boolean],
         )
         .or(Or::Bool(false)),
         Property::value(
             "enable_cmc",
-            "kept for compatibility: a camera is taken to stand still",
+            "kept for compatibility: the camera is assumed to be static",
             Shape::Boolean,
             &[Kind::Boolean],
         )

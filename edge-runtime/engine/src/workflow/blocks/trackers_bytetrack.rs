@@ -1,4 +1,4 @@
-//! Follows objects from frame to frame with ByteTrack on the filter of SORT.
+//! Tracks objects with ByteTrack on the filter of SORT.
 
 use watchkeeper_vision::track::sort::SortKind;
 
@@ -10,12 +10,12 @@ use crate::workflow::blocks::common::sort_family::{
     BOXES, BUFFER, activation, following, good, manifest, overlap, proof,
 };
 
-/// Frames with a box before a track is reported, unless the step says otherwise.
+/// Default number of frames before a track is reported.
 const PROOF: i64 = 2;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/trackers_bytetrack@v1",
-    "Gives detections an identity over time (ByteTrack, with a filter of box sides).",
+    "Tracks objects over time (ByteTrack, with a filter of box sides).",
     &[
         FRAME,
         BOXES,

@@ -1,4 +1,4 @@
-//! Follows objects from frame to frame with OC-SORT.
+//! Tracks objects with OC-SORT.
 
 use watchkeeper_vision::track::sort::SortKind;
 
@@ -11,14 +11,14 @@ use crate::workflow::blocks::common::sort_family::{
 };
 use crate::workflow::language::kinds::Kind;
 
-/// Frames with a box before a track is reported, unless the step says otherwise.
+/// Default number of frames before a track is reported.
 const PROOF: i64 = 3;
-/// Most frames over which a direction is measured: so many places of each track are remembered.
-const LONGEST: u32 = 1000;
+/// Maximum frames over which a direction is measured; that many positions per track are kept.
+const MAX_DIRECTION_FRAMES: u32 = 1000;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/trackers_ocsort@v1",
-    "Gives detections an identity over time, also where they turn (OC-SORT).",
+    "Tracks objects over time, also when they turn (OC-SORT).",
     &[
         FRAME,
         BOXES,
@@ -26,14 +26,10 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
         BUFFER,
         CACHE_SIZE,
         overlap(0.3),
-        share(
-            "high_conf_det_threshold",
-            "score from which on a box is looked at",
-            0.6,
-        ),
+        share("high_conf_det_threshold", "minimum score of a box", 0.6),
         share(
             "direction_consistency_weight",
-            "how much it counts that a box lies in the direction of a track",
+            "weight of the direction of a track",
             0.2,
         ),
         Property::value(
@@ -53,6 +49,6 @@ fn kind(call: &Call<'_>) -> Result<SortKind, String> {
         overlap: call.number(5, 0.3)?,
         good: call.number(6, 0.6)?,
         direction: call.number(7, 0.2)?,
-        span: u32::try_from(call.integer(8, 3)?).map_or(0, |span| span.min(LONGEST)),
+        span: u32::try_from(call.integer(8, 3)?).map_or(0, |span| span.min(MAX_DIRECTION_FRAMES)),
     })
 }

@@ -1,4 +1,4 @@
-//! Follows objects from frame to frame with SORT.
+//! Tracks objects with SORT.
 
 use watchkeeper_vision::track::sort::SortKind;
 
@@ -10,12 +10,12 @@ use crate::workflow::blocks::common::sort_family::{
     BOXES, BUFFER, activation, following, manifest, overlap, proof,
 };
 
-/// Frames with a box before a track is reported, unless the step says otherwise.
+/// Default number of frames before a track is reported.
 const PROOF: i64 = 3;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/trackers_sort@v1",
-    "Gives detections an identity over time (SORT).",
+    "Tracks objects over time (SORT).",
     &[
         FRAME,
         BOXES,

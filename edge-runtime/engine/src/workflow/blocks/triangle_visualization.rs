@@ -21,7 +21,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::COLOR_AXIS,
         Property::value(
             "position",
-            "the point of the box at which it points",
+            "the point of the box that it points at",
             ANCHORS,
             &[Kind::Text],
         )

@@ -1,4 +1,4 @@
-//! Sends text messages.
+//! Sends text messages through Twilio.
 
 use std::collections::BTreeMap;
 
@@ -27,35 +27,30 @@ const TWILIO_AUTH_TOKEN: Property = Property::value(
     Shape::Text,
     &[Kind::Text, Kind::Secret],
 );
-const SENDER_NUMBER: Property = Property::value(
-    "sender_number",
-    "number it is sent from",
-    Shape::Text,
-    &[Kind::Text],
-);
+const SENDER_NUMBER: Property =
+    Property::value("sender_number", "sender number", Shape::Text, &[Kind::Text]);
 const RECEIVER_NUMBER: Property = Property::value(
     "receiver_number",
-    "number it is sent to",
+    "receiver number",
     Shape::Text,
     &[Kind::Text],
 );
 const LENGTH_LIMIT: Property = Property::value(
     "length_limit",
-    "most characters of a message",
+    "maximum characters of a message",
     COUNT,
     &[Kind::Integer],
 )
 .or(Or::Int(160));
 const SMS_PROVIDER: Property = Property::literal(
     "sms_provider",
-    "who sends it: the managed service needs a Roboflow account, so that on this \
-    box it has to be Custom Twilio",
+    "provider; the managed service needs a Roboflow account, so use Custom Twilio here",
     Shape::Choice(&["Roboflow Managed API Key", "Custom Twilio"]),
 )
 .or(Or::Text("Roboflow Managed API Key"));
 const MEDIA_URL: Property = Property::value(
     "media_url",
-    "addresses of pictures that go along",
+    "URLs of pictures to attach",
     TEXT_OR_TEXTS,
     &[Kind::Text, Kind::ListOfValues, Kind::Image],
 )
@@ -67,7 +62,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v1",
         category: "sink",
-        summary: "Sends a text message by Twilio, cut to a length.",
+        summary: "Sends a text message through Twilio, cut to a maximum length.",
         role: Role::Sink,
         properties: &[
             TWILIO_ACCOUNT_SID,
@@ -90,7 +85,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v2",
         category: "sink",
-        summary: "Sends a text message by Twilio, with pictures by their addresses.",
+        summary: "Sends a text message through Twilio, with pictures by URL.",
         role: Role::Sink,
         properties: &[
             SMS_PROVIDER,
@@ -112,8 +107,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-/// Longest message of all, in characters; a longer one than 160 is sent in parts.
-const MOST_TEXT: usize = 1600;
+/// Maximum characters of a message; one longer than 160 is sent in parts.
+const MAX_TEXT: usize = 1600;
 
 fn first(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     Ok(stateful_instance(First {
@@ -186,7 +181,7 @@ impl Sink for Second {
             ));
         }
         let media = texts(call.arg(5), "media_url").map_err(|why| {
-            format!("{why}; Twilio fetches pictures from the web, so that one of this box needs an address there")
+            format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
         });
         let text = template::fill(call.text(2)?, call.arg(3), &self.operations, call.ids)?;
         let sms = Sms {
@@ -194,7 +189,7 @@ impl Sink for Second {
             token: sealed(call.arg(7), "twilio_auth_token")?,
             from: call.text(8)?.to_owned(),
             to: call.text(1)?.to_owned(),
-            text: template::cut(text, MOST_TEXT),
+            text: template::cut(text, MAX_TEXT),
             media: media?,
         };
         rest.begin(call.now);
@@ -224,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_cut_to_its_limit() {
+    fn message_is_cut_to_its_limit() {
         let (out, effects) = sent(&json!({
             "type": "roboflow_core/twilio_sms_notification@v1", "cooldown_session_key": "a", "length_limit": 20
         }));
@@ -236,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_managed_service_is_refused_and_an_own_account_is_used() {
+    fn managed_service_is_refused_and_own_account_is_used() {
         let v2 = "roboflow_core/twilio_sms_notification@v2";
         let (out, effects) = sent(&json!({"type": v2}));
         assert!(effects.is_empty() && out["error_status"] == true);

@@ -1,4 +1,4 @@
-//! Measures how fast tracked objects move.
+//! Measures the speed of tracked objects.
 
 use std::sync::Arc;
 
@@ -17,27 +17,27 @@ use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::language::kinds::Kind;
 
-/// Most tracks remembered for one video.
+/// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 16_384;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/velocity@v1",
     category: "analytics",
-    summary: "Measures how fast tracked objects move, from frame to frame and smoothed.",
+    summary: "Measures the speed of tracked objects, per frame and smoothed.",
     role: Role::Other,
     properties: &[
         FRAME.inputs_only(),
         Property::data("detections", "tracked detections", DETECTIONS),
         Property::value(
             "smoothing_alpha",
-            "how much of the smoothed velocity is the newest one, above 0 to 1",
+            "weight of the newest velocity in the smoothed one, above 0 to 1",
             NUMBER,
             &[Kind::Float],
         )
         .or(Or::Float(0.5)),
         Property::value(
             "pixels_per_meter",
-            "how many pixels a metre has; 1 for velocities in pixels a second",
+            "pixels per metre; 1 for velocities in pixels per second",
             NUMBER,
             &[Kind::Float],
         )
@@ -51,12 +51,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 struct Velocity;
 
-/// Where a track was last, and how fast.
+/// Last position and speed of a track.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Last {
     at: Point,
     time_s: f64,
-    /// In pixels a second.
+    /// In pixels per second.
     smoothed: Point,
 }
 
@@ -116,7 +116,7 @@ impl Stateful for Velocity {
     }
 }
 
-/// Pixels a second since the last time; nothing for a new track, or where time stood still or went
+/// Pixels per second since the last time; zero for a new track, or if time stood still or went
 /// back.
 fn velocity(last: Option<Last>, at: Point, time_s: f64) -> Point {
     match last {
@@ -159,10 +159,10 @@ mod tests {
     }
 
     #[test]
-    fn speed_is_distance_by_time_and_smoothing_follows() {
+    fn speed_is_distance_by_time_and_is_smoothed() {
         let mut bench = bench(0.5, 2.0);
         assert!(near(&frame(&mut bench, 1, 10.0)["speed"], 0.0));
-        // 3 pixels in a thirtieth of a second are 90 pixels a second, which are 45 metres.
+        // 3 pixels in a thirtieth of a second are 90 pixels per second, which are 45 metres.
         let second = frame(&mut bench, 2, 13.0);
         assert!(near(&second["speed"], 45.0));
         assert!(near(&second["velocity"][0], 45.0));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_stands_still_makes_no_speed() {
+    fn time_that_stands_still_gives_speed_zero() {
         let mut bench = bench(1.0, 1.0);
         frame(&mut bench, 5, 10.0);
         assert!(near(&frame(&mut bench, 5, 50.0)["speed"], 0.0));

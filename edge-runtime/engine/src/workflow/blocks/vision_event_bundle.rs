@@ -1,8 +1,7 @@
-//! Writes events into files on the box, each with its pictures, to be carried to Roboflow's event
-//! service by somebody else.
+//! Writes events as files with pictures, for Roboflow's event service.
 //!
-//! A file is a `tar` archive compressed by `gzip`: `payload.json`, which says what happened, and
-//! the pictures below `images/`.
+//! A file is a `tar` archive compressed with `gzip`: `payload.json` describes the event, and the
+//! pictures are below `images/`. Something else uploads the files.
 
 use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
@@ -19,9 +18,9 @@ use crate::workflow::values::codec;
 use crate::workflow::values::json::detection_id;
 use crate::workflow::values::value::Value;
 
-/// Largest event, in bytes before it is packed: what the service takes.
-const MOST_BYTES: usize = 25 << 20;
-/// Qualities of the pictures, as with the peer.
+/// Maximum bytes of an event before compression, as the service accepts.
+const MAX_BYTES: usize = 25 << 20;
+/// Quality of the pictures, as in the peer.
 const OUTPUT_QUALITY: u8 = 85;
 const INPUT_QUALITY: u8 = 95;
 
@@ -39,12 +38,12 @@ const PREDICTIONS: &[Kind] = &[
     Kind::Classification,
 ];
 
-/// A text of an event of some types.
+/// A text property of some event types.
 const fn text(name: &'static str, about: &'static str) -> Property {
     Property::value(name, about, Shape::Text, &[Kind::Text]).or(Or::Null)
 }
 
-/// One of some words of an event of some types.
+/// A choice property of some event types.
 const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Property {
     Property::value(name, about, Shape::Choice(words), &[Kind::Text]).or(Or::Null)
 }
@@ -52,31 +51,31 @@ const fn word(name: &'static str, about: &'static str, words: &'static [&'static
 const PROPERTIES: &[Property] = &[
     Property::value(
         "target_directory",
-        "folder of the files, in a place where the box lets workflows write",
+        "folder of the files, within the folder configured for workflows",
         Shape::Text,
         &[Kind::Text],
     ),
     text(
         "file_name",
-        "name of the file, without its ending; without one it is made of the moment and the id of the event",
+        "name of the file without extension; by default time and id of the event",
     ),
     Property::data("input_image", "the picture as it came", &[Kind::Image]).or(Or::Null),
     Property::data("output_image", "the picture to show", &[Kind::Image]).or(Or::Null),
     Property::data(
         "predictions",
-        "what was found in the picture as it came",
+        "detections in the original picture",
         PREDICTIONS,
     )
     .or(Or::Null),
     Property::value(
         "event_type",
-        "which type of event it is",
+        "type of the event",
         Shape::Choice(EVENT_TYPES),
         &[Kind::Text],
     ),
     Property::value(
         "solution",
-        "id of the use case, where it is to stand in the file",
+        "id of the use case, if the file should contain it",
         Shape::Text,
         &[Kind::RoboflowSolution, Kind::Text],
     )
@@ -84,13 +83,13 @@ const PROPERTIES: &[Property] = &[
     text("external_id", "id of the event in another system"),
     word(
         "qc_result",
-        "of a quality_check: how it went",
+        "of a quality_check: the result",
         &["pass", "fail"],
     ),
     text("location", "of an inventory_count: where"),
     Property::value(
         "item_count",
-        "of an inventory_count: how many",
+        "of an inventory_count: the count",
         INTEGER,
         &[Kind::Integer],
     )
@@ -99,23 +98,23 @@ const PROPERTIES: &[Property] = &[
     text("alert_type", "of a safety_alert: which one"),
     word(
         "severity",
-        "of a safety_alert: how grave it is",
+        "of a safety_alert: the severity",
         &["low", "medium", "high"],
     ),
     text("alert_description", "of a safety_alert: what happened"),
     text("custom_value", "of a custom event: its value"),
     text(
         "related_event_id",
-        "of operator_feedback: the event that it is about",
+        "of operator_feedback: the related event",
     ),
     word(
         "feedback",
-        "of operator_feedback: what the operator says",
+        "of operator_feedback: the text",
         &["correct", "incorrect", "inconclusive"],
     ),
     Property::value(
         "custom_metadata",
-        "anything else, by name",
+        "further data, by name",
         Shape::Dict,
         &[Kind::Any],
     )
@@ -125,14 +124,14 @@ const PROPERTIES: &[Property] = &[
     DISABLE_SINK,
     Property::value(
         "cooldown_seconds",
-        "seconds to rest between two events",
+        "minimum seconds between two events",
         Shape::Number(0.0, f64::INFINITY),
         &[Kind::Integer, Kind::Float],
     )
     .or(Or::Int(1)),
 ];
 
-/// What an event of each type says: the name in the file, and the property.
+/// Data of each event type: name in the file, and property.
 const DATA: &[(&str, &[(&str, &str)])] = &[
     (
         "quality_check",
@@ -172,7 +171,7 @@ const DATA: &[(&str, &[(&str, &str)])] = &[
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/vision_event_bundle@v1",
     category: "sink",
-    summary: "Writes an event with its pictures into a file on the box, packed as Roboflow's event service takes it.",
+    summary: "Writes an event with its pictures to a file on this machine, in the format of Roboflow's event service.",
     role: Role::Sink,
     properties: PROPERTIES,
     outputs: &[
@@ -188,7 +187,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 struct Pack;
 
-/// An event that is ready to be written.
+/// An event ready to be written.
 struct Event {
     id: String,
     bundle: FileBundle,
@@ -226,7 +225,7 @@ impl Stateful for Pack {
     }
 }
 
-/// Where a property of this name stands.
+/// Index of the property of this name.
 fn property(name: &str) -> usize {
     let all = PROPERTIES.iter();
     all.into_iter()
@@ -234,7 +233,7 @@ fn property(name: &str) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// The text of a property that may have none.
+/// Text of an optional property.
 fn optional<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a str>, String> {
     let index = property(name);
     if call.arg(index).is_null() {
@@ -246,35 +245,10 @@ fn optional<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a str>, String> 
 
 fn event(call: &Call<'_>) -> Result<Event, String> {
     let now = call.host.wall_clock();
-    let now = now.ok_or("an event carries its moment, and nothing here knows the time of day")?;
+    let now = now.ok_or("an event needs the time of day, which is unknown")?;
     let id = detection_id(&call.new_id());
     let event_type = call.text(property("event_type"))?;
-    let mut members = Vec::new();
-    let mut image = Map::new();
-    for (name, key, quality) in [
-        ("output_image", "file", OUTPUT_QUALITY),
-        ("input_image", "inputFile", INPUT_QUALITY),
-    ] {
-        let index = property(name);
-        if call.arg(index).is_null() {
-            continue;
-        }
-        let path = format!("images/{}.jpg", detection_id(&call.new_id()));
-        let picture = call.image(index)?;
-        members.push(Attachment {
-            bytes: codec::jpeg(&picture.pixels.rgb(), quality)?,
-            name: path.clone(),
-        });
-        image.insert(key.to_owned(), path.into());
-    }
-    if !image.is_empty() {
-        image.insert("label".to_owned(), "workflow".into());
-        image.extend(annotations(call.arg(property("predictions")))?);
-    }
-    let images: Vec<Json> = (!image.is_empty())
-        .then_some(Json::Object(image))
-        .into_iter()
-        .collect();
+    let (images, mut members) = pictures(call)?;
     let mut payload = json!({
         "bundleFormatVersion": 1,
         "eventId": id,
@@ -306,9 +280,9 @@ fn event(call: &Call<'_>) -> Result<Event, String> {
         },
     );
     let bytes: usize = members.iter().map(|m| m.bytes.len()).sum();
-    if bytes > MOST_BYTES {
+    if bytes > MAX_BYTES {
         return Err(format!(
-            "the event has {bytes} bytes and may have {MOST_BYTES}; give it smaller pictures"
+            "the event has {bytes} bytes, more than {MAX_BYTES}; use smaller pictures"
         ));
     }
     let name = match optional(call, "file_name")? {
@@ -325,7 +299,35 @@ fn event(call: &Call<'_>) -> Result<Event, String> {
     })
 }
 
-/// What an event of this type says; nothing of one that is not known.
+/// The pictures of an event: their entry in the payload, and the files.
+fn pictures(call: &Call<'_>) -> Result<(Vec<Json>, Vec<Attachment>), String> {
+    let mut members = Vec::new();
+    let mut image = Map::new();
+    for (name, key, quality) in [
+        ("output_image", "file", OUTPUT_QUALITY),
+        ("input_image", "inputFile", INPUT_QUALITY),
+    ] {
+        let index = property(name);
+        if call.arg(index).is_null() {
+            continue;
+        }
+        let path = format!("images/{}.jpg", detection_id(&call.new_id()));
+        let picture = call.image(index)?;
+        members.push(Attachment {
+            bytes: codec::jpeg(&picture.pixels.rgb(), quality)?,
+            name: path.clone(),
+        });
+        image.insert(key.to_owned(), path.into());
+    }
+    if image.is_empty() {
+        return Ok((Vec::new(), members));
+    }
+    image.insert("label".to_owned(), "workflow".into());
+    image.extend(annotations(call.arg(property("predictions")))?);
+    Ok((vec![Json::Object(image)], members))
+}
+
+/// Data of an event of this type; empty for an unknown type.
 fn data(call: &Call<'_>, event_type: &str) -> Map<String, Json> {
     let of_type = DATA.iter().find(|(name, _)| *name == event_type);
     let pairs = of_type.map_or(&[][..], |(_, pairs)| pairs).iter();
@@ -336,7 +338,7 @@ fn data(call: &Call<'_>, event_type: &str) -> Map<String, Json> {
     given.collect()
 }
 
-/// What was found, as the service writes it; nothing where nothing was.
+/// Detections in the service's format; empty without any.
 fn annotations(predictions: &Value) -> Result<Map<String, Json>, String> {
     let mut lists = Map::new();
     match predictions {
@@ -383,8 +385,7 @@ fn of_detections(all: &Detections, lists: &mut Map<String, Json>) {
     }
 }
 
-/// The classes of a classification with one label or with several: those that it decided for, else
-/// all that it tells.
+/// Classes of a single-label or multi-label classification: the predicted ones, otherwise all.
 fn classifications(prediction: &Json) -> Vec<Json> {
     let row = |class: &str, details: &Json| {
         let confidence = details.get("confidence").unwrap_or(details);
@@ -422,7 +423,7 @@ mod tests {
     use super::super::super::tests::bench::{Bench, boxes, picture};
     use super::*;
 
-    /// A bench for a step with these properties besides, whose effects are written below `events`.
+    /// A bench for a step with these further properties, whose effects are written below `events`.
     fn bench(more: &Json) -> Bench {
         let mut step =
             json!({"type": "roboflow_core/vision_event_bundle@v1", "target_directory": "events"});
@@ -450,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_a_file_with_what_happened_and_its_pictures() {
+    fn event_is_a_file_with_payload_and_pictures() {
         let mut bench = bench(&json!({
             "event_type": "safety_alert", "severity": "high", "alert_type": "no_helmet", "qc_result": "pass",
             "input_image": "$inputs.image", "output_image": "$inputs.image", "predictions": "$inputs.boxes",
@@ -469,7 +470,7 @@ mod tests {
         assert_eq!(out["bundle_path"], format!("events/{}", bundle.name));
         assert_eq!(payload["eventId"], id);
         assert_eq!(payload["timestamp"], "2024-05-06T07:08:09.5Z");
-        // What belongs to another type is left out.
+        // Data of another type is dropped.
         assert_eq!(
             payload["eventData"],
             json!({"severity": "high", "alertType": "no_helmet"})
@@ -484,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sink_rests_between_two_events_and_may_be_switched_off() {
+    fn sink_keeps_its_cool_down_and_its_switch() {
         let mut often = bench(&json!({"event_type": "custom", "cooldown_seconds": 0.5}));
         feed(&mut often);
         assert_eq!(feed(&mut often)["throttling_status"], true);
@@ -498,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_be_named_and_where_nothing_writes_files_the_step_says_so() {
+    fn file_name_is_used_and_refusal_is_reported() {
         let named = json!({"event_type": "quality_check", "qc_result": "fail", "file_name": "shift-7.tar.gz"});
         let mut bench_named = bench(&named);
         feed(&mut bench_named);
@@ -513,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_points_and_classes_have_lists_of_their_own() {
+    fn masks_points_and_classes_have_their_own_lists() {
         let rows = |prediction: Json| classifications(&prediction);
         let several = rows(
             json!({"predictions": {"a": {"confidence": 0.9}, "b": {"confidence": 0.2}}, "predicted_classes": ["a"]}),

@@ -1,4 +1,4 @@
-//! Reads classes out of what a language model said about a picture.
+//! Parses classes from the answer of a vision-language model.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -12,14 +12,14 @@ use crate::workflow::values::value::Value;
 
 const CLASSES: Property = Property::value(
     "classes",
-    "the classes it may name, in the order of their ids",
+    "the possible classes, in the order of their ids",
     Shape::Texts(0),
     &[Kind::ListOfValues],
 );
 const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_classifier@v1",
     category: "formatter",
-    summary: "Reads one class or several, with scores, out of the JSON that a language model wrote about a picture.",
+    summary: "Parses one or several classes with scores from the JSON answer of a vision-language model.",
     role: Role::Other,
     properties: &[llm_json::IMAGE, llm_json::VLM_OUTPUT, CLASSES],
     outputs: &[
@@ -73,7 +73,7 @@ impl Block for Read {
 
 type Entries = Vec<(&'static str, Value)>;
 
-/// A dictionary as it is; a list of classes as one with several labels.
+/// Returns a dictionary as it is; a list of classes as a multi-label answer.
 fn coerced(said: Json) -> Option<Map<String, Json>> {
     let items = match said {
         Json::Object(map) => return Some(map),
@@ -94,7 +94,7 @@ fn coerced(said: Json) -> Option<Map<String, Json>> {
     )]))
 }
 
-/// The name of a class, where there is one.
+/// Name of a class, if there is one.
 fn label(json: &Json) -> Option<String> {
     match json {
         Json::Null => None,
@@ -112,7 +112,7 @@ fn row(class: &str, class_id: usize, confidence: f64) -> [(&'static str, Value);
     ]
 }
 
-/// A result with one label: the class that was named, and no score for any other.
+/// A single-label result: the named class, and score 0 for the others.
 fn one(said: &Map<String, Json>, classes: &[String]) -> Option<Entries> {
     let top = label(said.get("class_name")?)?;
     let confidence = llm_json::confidence(said.get("confidence")?)?;
@@ -129,7 +129,7 @@ fn one(said: &Map<String, Json>, classes: &[String]) -> Option<Entries> {
     ])
 }
 
-/// Each class once, with the place where it stands last.
+/// Each class once, with its last index.
 fn unique(classes: &[String]) -> impl Iterator<Item = (&str, usize)> {
     let first = |i: usize, class: &String| classes.iter().position(|c| c == class) == Some(i);
     let last = |class: &String| classes.iter().rposition(|c| c == class).unwrap_or(0);
@@ -138,8 +138,7 @@ fn unique(classes: &[String]) -> impl Iterator<Item = (&str, usize)> {
         .map(move |(_, class)| (class.as_str(), last(class)))
 }
 
-/// A result with several labels: the best score of each class that was named, nothing for the
-/// others.
+/// A multi-label result: the best score of each named class, 0 for the others.
 fn several(said: &Json, classes: &[String]) -> Option<Entries> {
     let mut named: Vec<(String, f64)> = Vec::new();
     for entry in said.as_array()? {
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn one_class_is_read_and_a_stranger_has_no_id() {
+    fn one_class_is_parsed_and_an_unknown_one_has_no_id() {
         let out = read(r#"{"class_name": "cow", "confidence": "1.5"}"#);
         let predictions = &out["predictions"];
         assert_eq!(
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_an_error_and_no_prediction() {
+    fn invalid_answer_is_an_error_without_prediction() {
         for said in [
             "dunno",
             "[]",

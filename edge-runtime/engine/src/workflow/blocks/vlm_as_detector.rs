@@ -1,4 +1,4 @@
-//! Reads boxes out of what a language model said about a picture.
+//! Parses boxes from the answer of a vision-language model.
 
 use md5::{Digest, Md5};
 use serde_json::Value as Json;
@@ -15,19 +15,19 @@ use crate::workflow::values::value::Value;
 
 const CLASSES: Property = Property::value(
     "classes",
-    "the classes it may name, in the order of their ids; florence-2 needs none",
+    "the possible classes, in the order of their ids; florence-2 needs none",
     Shape::Texts(0),
     &[Kind::ListOfValues],
 )
 .nullable();
 const MODEL_TYPE: Property = Property::literal(
     "model_type",
-    "which model it was, as each counts pixels in its own way",
+    "the model, which defines the notation of boxes",
     Shape::Choice(&["google-gemini", "anthropic-claude", "florence-2"]),
 );
 const TASK_TYPE: Property = Property::literal(
     "task_type",
-    "what the model was asked to do",
+    "the task given to the model",
     Shape::Choice(&[
         "object-detection",
         "ocr-with-text-detection",
@@ -39,7 +39,7 @@ const TASK_TYPE: Property = Property::literal(
 );
 const MODEL_TYPE_V2: Property = Property::literal(
     "model_type",
-    "which model it was, as each counts pixels in its own way",
+    "the model, which defines the notation of boxes",
     Shape::Choice(&[
         "openai",
         "google-gemini",
@@ -55,7 +55,7 @@ const MODEL_TYPE_V2: Property = Property::literal(
 const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_detector@v1",
     category: "formatter",
-    summary: "Reads boxes out of the JSON that a vision-language model wrote about a picture, in the notation of that model.",
+    summary: "Parses boxes from the JSON answer of a vision-language model, in the notation of that model.",
     role: Role::Other,
     properties: &[
         llm_json::IMAGE,
@@ -105,13 +105,11 @@ fn build(setup: &Setup<'_>, first: bool) -> Result<Box<dyn Instance>, String> {
     if model != "florence-2" {
         if task != "object-detection" {
             return Err(format!(
-                "task_type is {task}, and of {model} only object-detection is read"
+                "task_type is {task}, but for {model} only object-detection is supported"
             ));
         }
         if setup.literals.get("classes").is_none_or(Json::is_null) {
-            return Err(format!(
-                "classes has to be a list, as model_type is {model}"
-            ));
+            return Err(format!("classes has to be a list for model_type {model}"));
         }
     }
     Ok(Box::new(Read {
@@ -120,25 +118,24 @@ fn build(setup: &Setup<'_>, first: bool) -> Result<Box<dyn Instance>, String> {
     }))
 }
 
-/// How a model writes boxes.
+/// Notation of boxes of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Notation {
     /// Sides in shares of the picture, or `box_2d` as y, x, y, x in thousandths.
     Gemini,
-    /// `box_2d` in pixels of the picture as it was sent, at most so long on its longer side; sides
-    /// in shares otherwise.
+    /// `box_2d` in pixels of the uploaded picture, otherwise sides in shares.
     Pixels(Upload),
     /// `box_2d` in hundredths.
     Percent,
-    /// `box_2d` or `bbox_2d` in thousandths; entries without one are passed over.
+    /// `box_2d` or `bbox_2d` in thousandths; entries without one are skipped.
     Qwen,
-    /// Sides in thousandths; entries without all of them are passed over.
+    /// Sides in thousandths; incomplete entries are skipped.
     Muse,
-    /// Florence's own: boxes and labels in lists of their own, in pixels.
+    /// Florence's own: separate lists of boxes and labels, in pixels.
     Florence,
 }
 
-/// How a picture is made smaller before it is sent.
+/// How a picture is scaled down for the upload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Upload {
     /// To at most 2048 pixels a side.
@@ -166,7 +163,7 @@ struct Read {
     task: String,
 }
 
-/// A box as it was read: corners in pixels, class, id of the class, score.
+/// A parsed box: corners in pixels, class, id of the class, score.
 struct Found {
     corners: [f64; 4],
     class: String,
@@ -208,18 +205,18 @@ impl Block for Read {
 }
 
 const SIDES: [&str; 4] = ["x_min", "y_min", "x_max", "y_max"];
-/// Names of a list of corners, as Qwen writes one.
+/// Members with a list of corners, as Qwen writes them.
 const BOXES: [&str; 2] = ["box_2d", "bbox_2d"];
 
 impl Read {
-    /// The boxes; none at all where something doesn't fit the notation.
+    /// Parses the boxes; `None` if anything does not fit the notation.
     fn read(&self, said: &Json, size: [u32; 2], classes: &[String]) -> Option<Vec<Found>> {
         if self.notation == Notation::Florence {
             return florence(said, &self.task, classes);
         }
         let entries: Vec<&Json> = match (said, said.get("detections")) {
             (Json::Array(items), _) | (_, Some(Json::Array(items))) => items.iter().collect(),
-            // One box on its own.
+            // A single box.
             (Json::Object(box_of), None) => match self.notation {
                 Notation::Qwen if BOXES.iter().any(|key| box_of.contains_key(*key)) => vec![said],
                 Notation::Muse if SIDES.iter().all(|key| box_of.contains_key(*key)) => vec![said],
@@ -276,7 +273,7 @@ impl Read {
             let at = |i: usize| list.get(i).filter(|_| list.len() == 4);
             numbers([at(0), at(1), at(2), at(3)])
         };
-        // Corners in parts of the whole, cut to it, in pixels.
+        // Corners from parts of the whole to pixels, limited to the picture.
         let scaled = |[x1, y1, x2, y2]: [f64; 4], [w, h]: [f64; 2]| {
             let part = |n: f64, of: f64, pixels: f64| n.clamp(0.0, of) * (pixels / of);
             Corners::At([
@@ -339,7 +336,7 @@ fn numbers(values: [Option<&Json>; 4]) -> Option<[f64; 4]> {
 }
 
 impl Upload {
-    /// Size of the picture as it is sent; it is never made larger.
+    /// Size of the uploaded picture; it is never enlarged.
     fn size(self, size: [u32; 2]) -> [u32; 2] {
         let [width, height] = size;
         if width < height {
@@ -376,7 +373,7 @@ impl Upload {
     }
 }
 
-/// What Florence says: boxes in pixels beside their labels.
+/// Parses Florence's answer: boxes in pixels and their labels.
 fn florence(said: &Json, task: &str, classes: &[String]) -> Option<Vec<Found>> {
     let (boxes, labels) = match task {
         "ocr-with-text-detection" => ("quad_boxes", "labels"),
@@ -426,8 +423,7 @@ fn florence(said: &Json, task: &str, classes: &[String]) -> Option<Vec<Found>> {
     Some(found)
 }
 
-/// A number of four digits for a name, the same on every box: from the first nine digits of its MD5
-/// sum.
+/// A stable number of four digits for a name, from the first nine digits of its MD5 sum.
 fn md5_number(name: &str) -> i64 {
     let digest = Md5::digest(name.as_bytes());
     let head = digest
@@ -465,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn each_model_counts_in_its_own_way() {
+    fn each_model_has_its_own_notation() {
         let wanted = [40.0, 50.0, 40.0, 40.0, 1.0];
         let detection = "object-detection";
         let shares = json!({"detections": [
@@ -517,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_in_another_notation_is_an_error() {
+    fn answer_in_another_notation_is_an_error() {
         let out = read(
             "google-gemini",
             "object-detection",
@@ -530,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_without_a_box_is_no_answer() {
+    fn object_without_a_box_is_an_error() {
         for model in ["qwen", "muse"] {
             let out = read(model, "object-detection", &json!({"label": "dog"}));
             assert_eq!(out["error_status"], true, "{model}");
@@ -538,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn large_pictures_are_counted_as_they_were_sent() {
+    fn large_pictures_use_the_uploaded_size() {
         assert_eq!(Upload::OpenAi.size([4096, 1000]), [2048, 500]);
         assert_eq!(Upload::Claude.size([1280, 720]), [1280, 720]);
         let [width, height] = Upload::Claude.size([3000, 4000]);
@@ -546,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_without_a_list_has_a_number_of_its_own() {
+    fn class_without_a_list_gets_a_stable_number() {
         assert_eq!(md5_number("cat"), 7725);
     }
 }

@@ -20,7 +20,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/webhook_sink@v1",
     category: "sink",
-    summary: "Makes an HTTP request with values of the workflow: as a query, as JSON, as a form or as files.",
+    summary: "Sends an HTTP request with values of the workflow: as query, JSON, form or files.",
     role: Role::Sink,
     properties: &[
         Property::value("url", "address of the request", Shape::Text, &[Kind::Text]),
@@ -31,7 +31,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::value(
             "query_parameters",
-            "pairs of the query",
+            "parameters of the query",
             Shape::Dict,
             &[
                 Kind::Text,
@@ -62,7 +62,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 Kind::FloatZeroToOne,
                 Kind::Boolean,
                 Kind::TopClass,
-                // Beyond the peer's: a token need not stand in a definition.
+                // An extension of the peer's block: a token may be a secret.
                 Kind::Secret,
             ],
         )
@@ -70,7 +70,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::EmptyDict),
         Property::value(
             "json_payload",
-            "what is sent as JSON",
+            "values to send as JSON",
             Shape::Dict,
             &[Kind::Any],
         )
@@ -78,11 +78,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::EmptyDict),
         named_operations(
             "json_payload_operations",
-            "operations to do on what is sent as JSON first",
+            "operations to apply to the JSON values first",
         ),
         Property::value(
             "multi_part_encoded_files",
-            "files to send, by the names of their fields",
+            "files to send, by field name",
             Shape::Dict,
             &[Kind::Any],
         )
@@ -90,7 +90,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::EmptyDict),
         named_operations(
             "multi_part_encoded_files_operations",
-            "operations to do on files first",
+            "operations to apply to files first",
         ),
         Property::value("form_data", "fields of a form", Shape::Dict, &[Kind::Any])
             .entries_only()
@@ -98,7 +98,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         named_operations("form_data_operations", "operations to do on fields first"),
         Property::value(
             "request_timeout",
-            "seconds after which the request has failed",
+            "timeout of the request in seconds",
             INTEGER,
             &[Kind::Integer],
         )
@@ -137,14 +137,14 @@ impl Sink for Webhook {
         let url = call.text(0)?;
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             return Err(format!(
-                "url is {url:?} and has to begin with http:// or https://"
+                "url is {url:?} and has to start with http:// or https://"
             ));
         }
         let method = match call.text(1)? {
             "GET" => HttpMethod::Get,
             "POST" => HttpMethod::Post,
             "PUT" => HttpMethod::Put,
-            other => return Err(format!("{other:?} is no method; use GET, POST or PUT")),
+            other => return Err(format!("{other:?} is not a method; use GET, POST or PUT")),
         };
         let headers = entries(call.arg(3)).map(|(name, value)| {
             let value = match value {
@@ -186,7 +186,7 @@ impl Webhook {
     }
 }
 
-/// The entries of a dictionary; none of anything else.
+/// Entries of a dictionary; empty for anything else.
 fn entries(value: &Value) -> impl Iterator<Item = (&Arc<str>, &Value)> {
     let map = match value {
         Value::Dict(map) => Some(map.iter()),
@@ -195,7 +195,7 @@ fn entries(value: &Value) -> impl Iterator<Item = (&Arc<str>, &Value)> {
     map.into_iter().flatten()
 }
 
-/// The entries of a dictionary as text. A list is one pair for each item, nothing is none.
+/// Entries of a dictionary as text: one pair per item of a list, none for null.
 fn pairs(value: &Value) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     for (name, value) in entries(value) {
@@ -210,7 +210,7 @@ fn pairs(value: &Value) -> Vec<(String, String)> {
     pairs
 }
 
-/// The dictionary after the operations on those of its entries that are there.
+/// Returns the dictionary with the operations applied to its entries.
 fn changed(
     value: &Value,
     operations: &BTreeMap<String, Chain>,
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_is_sent_as_json_with_detections_in_full() {
+    fn payload_is_sent_as_json_with_full_detections() {
         let http = sent(&json!({
             "json_payload": {"boxes": "$inputs.boxes", "many": "$inputs.boxes", "where": "$inputs.text"},
             "json_payload_operations": {"many": [{"type": "SequenceLength"}], "other": []},
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_of_the_web_is_refused() {
+    fn non_http_url_is_refused() {
         let step = json!({"type": "roboflow_core/webhook_sink@v1", "url": "file:///etc/passwd", "method": "GET"});
         let why = Bench::new(step, &[]).feed(&[]).unwrap_err();
         assert!(why.contains("http://"), "{why}");

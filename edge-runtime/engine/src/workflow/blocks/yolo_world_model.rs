@@ -1,5 +1,4 @@
-//! Finds objects that a step describes in words, by a model that the program around the workflow
-//! runs.
+//! Detects objects described in text.
 
 use super::clip::version;
 use super::object_detection_model::limit;
@@ -12,26 +11,26 @@ use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
 const VERSIONS: &[&str] = &["v2-s", "v2-m", "v2-l", "v2-x", "s", "m", "l", "x"];
-/// Most objects that can be described: each makes every picture dearer.
-const MOST_NAMES: usize = 1024;
+/// Maximum number of descriptions: each makes every picture more expensive.
+const MAX_NAMES: usize = 1024;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/yolo_world_model@v1",
     category: "model",
-    summary: "Finds objects that are described in words, without training: a box and a score for each.",
+    summary: "Detects objects described in text, without training: a box and a score for each.",
     role: Role::Detector(Task::Described),
     properties: &[
         IMAGES,
         Property::value(
             "class_names",
-            "what to find, each in a word or a few",
+            "the objects, each described in one or a few words",
             Shape::Texts(0),
             &[Kind::ListOfValues],
         ),
         version(VERSIONS, "v2-s"),
         Property::value(
             "confidence",
-            "lowest score to report; scores of words are low",
+            "minimum score; scores of descriptions are low",
             SHARE,
             &[Kind::FloatZeroToOne],
         )
@@ -45,7 +44,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::BASE
 }];
 
-/// The model of a version.
+/// Model of a version.
 fn named(version: &str) -> String {
     format!("yolo_world/{version}")
 }
@@ -88,9 +87,9 @@ fn names(value: &Value) -> Result<Vec<String>, String> {
     let list = value.as_list();
     let names = list.and_then(|list| list.iter().map(text).collect::<Option<Vec<_>>>());
     match names {
-        Some(names) if (1..=MOST_NAMES).contains(&names.len()) => Ok(names),
+        Some(names) if (1..=MAX_NAMES).contains(&names.len()) => Ok(names),
         _ => Err(format!(
-            "class_names has to be a list of 1 to {MOST_NAMES} names of what is to be found"
+            "class_names has to be a list of 1 to {MAX_NAMES} descriptions"
         )),
     }
 }
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_has_the_words_of_the_step_and_the_scores_it_asks_for() {
+    fn found_objects_have_the_step_s_descriptions() {
         let out = found(&json!(["red helmet"])).unwrap();
         let rows = out["predictions"]["predictions"].as_array().unwrap();
         assert_eq!(rows.len(), 2);
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_describes_nothing_says_what_it_wants() {
+    fn step_without_descriptions_is_refused() {
         for names in [json!([]), json!([""])] {
             assert!(
                 found(&names).unwrap_err().contains("class_names"),

@@ -329,28 +329,7 @@ fn check_outputs(definition: &Definition, names: &Names<'_>, problems: &mut Prob
 /// from an input. This order decides what a step sees of the shared state of others. Within a level
 /// the document's order is kept.
 fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
-    let index: BTreeMap<&str, usize> = steps
-        .iter()
-        .enumerate()
-        .map(|(i, s)| (s.name.as_str(), i))
-        .collect();
-    let mut after: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); steps.len()];
-    for (i, step) in steps.iter().enumerate() {
-        for arg in &step.args {
-            arg.each_ref(&mut |selector| {
-                if let Selector::Output { step, .. } = selector
-                    && let Some(source) = index.get(step.as_str())
-                {
-                    after[*source].insert(i);
-                }
-            });
-        }
-        for target in step.branches().into_iter().flatten() {
-            if let Some(target) = index.get(target) {
-                after[i].insert(*target);
-            }
-        }
-    }
+    let after = successors(&steps);
     let mut waits = vec![0_usize; steps.len()];
     for target in after.iter().flatten() {
         waits[*target] += 1;
@@ -389,4 +368,31 @@ fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
         .into_iter()
         .filter_map(|i| steps.get_mut(i).and_then(Option::take))
         .collect())
+}
+
+/// Returns the steps that depend directly on each step, by data or by a decision.
+fn successors(steps: &[CheckedStep]) -> Vec<BTreeSet<usize>> {
+    let index: BTreeMap<&str, usize> = steps
+        .iter()
+        .enumerate()
+        .map(|(i, s)| (s.name.as_str(), i))
+        .collect();
+    let mut after: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); steps.len()];
+    for (i, step) in steps.iter().enumerate() {
+        for arg in &step.args {
+            arg.each_ref(&mut |selector| {
+                if let Selector::Output { step, .. } = selector
+                    && let Some(source) = index.get(step.as_str())
+                {
+                    after[*source].insert(i);
+                }
+            });
+        }
+        for target in step.branches().into_iter().flatten() {
+            if let Some(target) = index.get(target) {
+                after[i].insert(*target);
+            }
+        }
+    }
+    after
 }

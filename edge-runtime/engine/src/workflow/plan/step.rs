@@ -108,20 +108,7 @@ pub(crate) fn check(
         match arg {
             Ok(arg) => args.push(arg),
             Err(mismatch) => {
-                let whole = json.as_str().unwrap_or_default();
-                let found = mismatch.found.as_deref().unwrap_or(whole);
-                problems.push(
-                    Problem::new(
-                        mismatch.class,
-                        format!(
-                            "{} of step {} {}",
-                            property.name, step.name, mismatch.message
-                        ),
-                    )
-                    .allowed(found, mismatch.allowed)
-                    .step(&*step.name)
-                    .property(property.name),
-                );
+                problems.push(invalid_property(step, property, &json, mismatch));
                 fit = false;
             }
         }
@@ -170,6 +157,25 @@ fn unknown_members<'a>(step: &'a StepDef, manifest: &Manifest) -> impl Iterator<
         .keys()
         .map(String::as_str)
         .filter(|key| *key != "name" && *key != "type" && manifest.property(key).is_none())
+}
+
+/// The error that the value of a property does not match.
+fn invalid_property(
+    step: &StepDef,
+    property: &Property,
+    json: &Json,
+    mismatch: Mismatch,
+) -> Problem {
+    let whole = json.as_str().unwrap_or_default();
+    let found = mismatch.found.as_deref().unwrap_or(whole);
+    let message = format!(
+        "{} of step {} {}",
+        property.name, step.name, mismatch.message
+    );
+    Problem::new(mismatch.class, message)
+        .allowed(found, mismatch.allowed)
+        .step(&*step.name)
+        .property(property.name)
 }
 
 /// The error that a required property is missing, with the member that was probably meant.

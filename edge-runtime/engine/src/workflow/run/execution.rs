@@ -816,38 +816,9 @@ impl Visit<'_> {
     }
 
     fn read(&self, source: &Source, bundles: &mut Bundles) -> Option<Value> {
-        let lenient = self.step.manifest.accepts_empty;
         match source {
             Source::Const(value) => Some(value.clone()),
-            Source::Slot(slot) => {
-                let depth = self.plan.slots.get(*slot)?.depth;
-                let tree = self.memory.slots.get(*slot)?;
-                let index = &self.memory.index;
-                let found = match index.get(..depth) {
-                    // A null scalar is valid; a null element of a batch is missing.
-                    Some(index) => tree
-                        .at(index)
-                        .and_then(Tree::leaf)
-                        .filter(|v| depth == 0 || !v.is_null())
-                        .cloned(),
-                    // Without any element there is nothing to collapse; if all are missing, the
-                    // list is empty.
-                    None => tree
-                        .at(index)
-                        .filter(|part| part.len_at(&[]) > 0)
-                        .map(|part| part.group(lenient)),
-                };
-                // A single value is collapsed as a batch of one.
-                let is_single = depth == 0 && self.step.manifest.depth == Depth::Shallower;
-                let found = match found {
-                    Some(one) if is_single => Some(Value::list(vec![one])),
-                    found => found,
-                };
-                match found {
-                    None if lenient => Some(Value::Null),
-                    found => found,
-                }
-            }
+            Source::Slot(slot) => self.read_slot(*slot),
             Source::List(items, number) => {
                 let mut list = bundles.list(*number);
                 let place = Arc::get_mut(&mut list)?;
@@ -877,6 +848,34 @@ impl Visit<'_> {
         }
     }
 
+    fn read_slot(&self, slot: usize) -> Option<Value> {
+        let lenient = self.step.manifest.accepts_empty;
+        let depth = self.plan.slots.get(slot)?.depth;
+        let tree = self.memory.slots.get(slot)?;
+        let index = &self.memory.index;
+        let found = match index.get(..depth) {
+            // A null scalar is valid; a null element of a batch is missing.
+            Some(index) => tree
+                .at(index)
+                .and_then(Tree::leaf)
+                .filter(|v| depth == 0 || !v.is_null())
+                .cloned(),
+            // Without any element there is nothing to collapse; if all are missing, the list is
+            // empty.
+            None => tree
+                .at(index)
+                .filter(|part| part.len_at(&[]) > 0)
+                .map(|part| part.group(lenient)),
+        };
+        // A single value is collapsed as a batch of one.
+        let is_single = depth == 0 && self.step.manifest.depth == Depth::Shallower;
+        match found {
+            Some(one) if is_single => Some(Value::list(vec![one])),
+            None if lenient => Some(Value::Null),
+            found => found,
+        }
+    }
+
     fn call(&mut self) -> bool {
         self.calls += 1;
         self.left = self.left.saturating_sub(1);
@@ -900,8 +899,8 @@ impl Visit<'_> {
         };
         // A panic must not end other steps. Unwinding is safe because nothing half done is reused:
         // the block is rebuilt; its outputs, flags and spares are dropped; values in slots are
-        // immutable; shared values are set whole; identities only count up. The host starts anew
-        // each frame, and its cached answers belong to their picture.
+        // immutable; shared values are set whole; identities only count up. Each frame
+        // is announced to the host, and its cached answers belong to their picture.
         let block = &mut *self.block;
         let result = if self.now < self.panics.suspended_until {
             Err(self.panics.message.clone())

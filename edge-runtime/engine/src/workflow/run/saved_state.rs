@@ -124,37 +124,8 @@ impl Execution {
     #[must_use]
     pub fn save(&self) -> Saved {
         let mut left_out = Vec::new();
-        let mut steps = Vec::new();
-        let plan = &self.plan;
-        for ((step, block), settings) in plan.steps.iter().zip(&self.blocks).zip(of_steps(plan)) {
-            let Some(memory) = block.memory() else {
-                continue;
-            };
-            match memory.write(MAX_STATE_BYTES) {
-                Ok(state) => steps.push(StepState {
-                    name: Arc::clone(&step.name),
-                    block: step.manifest.name.to_owned(),
-                    form: memory.form(),
-                    settings,
-                    state: ByteBuf::from(state),
-                }),
-                Err(why) => left_out.push(Restart::step(&step.name, why)),
-            }
-        }
-        let mut shared = Vec::new();
-        for ((place, key), value) in self.memory.shared.iter() {
-            match stateful::write(&StoredValue(value.clone()), MAX_STATE_BYTES) {
-                Ok(value) => shared.push(SharedValue {
-                    place: Arc::clone(place),
-                    key: Arc::clone(key),
-                    value: ByteBuf::from(value),
-                }),
-                Err(why) => left_out.push(Restart {
-                    what: format!("value {key} of the {place}"),
-                    why,
-                }),
-            }
-        }
+        let steps = self.step_states(&mut left_out);
+        let shared = self.shared_values(&mut left_out);
         let mut room = MAX_STATE_BYTES - OVERHEAD;
         let head = |s: &StepState| s.name.len() + s.block.len() + s.state.len() + OVERHEAD_PER_PART;
         let (steps, large) = fitting(steps, &mut room, head);
@@ -182,6 +153,45 @@ impl Execution {
             }
         }
         Saved { bytes, left_out }
+    }
+
+    fn step_states(&self, left_out: &mut Vec<Restart>) -> Vec<StepState> {
+        let mut steps = Vec::new();
+        let plan = &self.plan;
+        for ((step, block), settings) in plan.steps.iter().zip(&self.blocks).zip(of_steps(plan)) {
+            let Some(memory) = block.memory() else {
+                continue;
+            };
+            match memory.write(MAX_STATE_BYTES) {
+                Ok(state) => steps.push(StepState {
+                    name: Arc::clone(&step.name),
+                    block: step.manifest.name.to_owned(),
+                    form: memory.form(),
+                    settings,
+                    state: ByteBuf::from(state),
+                }),
+                Err(why) => left_out.push(Restart::step(&step.name, why)),
+            }
+        }
+        steps
+    }
+
+    fn shared_values(&self, left_out: &mut Vec<Restart>) -> Vec<SharedValue> {
+        let mut shared = Vec::new();
+        for ((place, key), value) in self.memory.shared.iter() {
+            match stateful::write(&StoredValue(value.clone()), MAX_STATE_BYTES) {
+                Ok(value) => shared.push(SharedValue {
+                    place: Arc::clone(place),
+                    key: Arc::clone(key),
+                    value: ByteBuf::from(value),
+                }),
+                Err(why) => left_out.push(Restart {
+                    what: format!("value {key} of the {place}"),
+                    why,
+                }),
+            }
+        }
+        shared
     }
 
     /// Restores saved state, before the first frame. Steps without saved state, or with other

@@ -148,17 +148,13 @@ fn apply_operation(operation: &Operation, v: Value, env: &Env<'_>) -> Result<Val
         O::PickDetectionsByParentClass { parent_class } => {
             detections::with_parents(boxes(&v)?, parent_class).into()
         }
-        O::DetectionsToDictionary => {
-            Value::from(Value::Detections(Arc::clone(boxes(&v)?)).to_json())
-        }
+        O::DetectionsToDictionary => to_dictionary(boxes(&v)?),
         O::ConvertDictionaryToJSON => to_json_text(&v)?,
         O::ExtractImageProperty { property_name } => image_property(&v, *property_name)?,
         O::ExtractFrameMetadata { property_name } => frame_property(&v, *property_name)?,
         O::TimestampToISOFormat => iso(&v)?,
         O::RandomNumber { min, max } => Value::Float(env.draw(*min, *max)),
-        O::ConvertImageToJPEG { compression_level } => {
-            Value::Bytes(jpeg(&v, *compression_level)?.into())
-        }
+        O::ConvertImageToJPEG { compression_level } => to_jpeg(&v, *compression_level)?,
         O::ConvertImageToBase64 => Value::from(codec::to_base64(&jpeg(&v, codec::QUALITY)?)),
     })
 }
@@ -269,6 +265,14 @@ fn rename(
         _ => None,
     })?;
     Ok(detections::rename(all, &names, strict, new_ids)?.into())
+}
+
+fn to_dictionary(all: &Arc<Detections>) -> Value {
+    Value::from(Value::Detections(Arc::clone(all)).to_json())
+}
+
+fn to_jpeg(v: &Value, quality: u8) -> Result<Value, String> {
+    Ok(Value::Bytes(jpeg(v, quality)?.into()))
 }
 
 fn to_json_text(v: &Value) -> Result<Value, String> {

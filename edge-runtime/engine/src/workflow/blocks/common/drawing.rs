@@ -442,7 +442,7 @@ mod tests {
     use super::{Color, color};
 
     #[test]
-    fn colours_are_read_in_every_notation() {
+    fn colours_parse_in_every_notation() {
         let green = Ok(Color::new(0x5b, 0xb5, 0x73));
         assert_eq!(color("#5bb573"), green);
         assert_eq!(color("rgb(91, 181, 115)"), green);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_colour_is_refused() {
+    fn invalid_colour_is_refused() {
         for text in [
             "",
             "#12",

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn identities_that_were_saved_are_known_and_forgotten_in_the_same_order() {
+    fn restored_tracks_are_evicted_in_the_same_order() {
         let mut instances = Instances::new(3);
         new_ones(&mut instances, &[5, 2, 9]);
         let bytes = stateful::write(&instances, 1 << 10).unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_is_new_once_until_it_is_forgotten() {
+    fn track_is_new_once_until_it_is_evicted() {
         let mut instances = Instances::new(2);
         assert_eq!(new_ones(&mut instances, &[1, 2]), [1, 2]);
         assert!(new_ones(&mut instances, &[2, 1]).is_empty());

@@ -147,7 +147,7 @@ mod tests {
     use super::{entries_with, payload};
 
     #[test]
-    fn json_is_found_wherever_a_model_puts_it() {
+    fn json_is_found_anywhere_in_an_answer() {
         let wanted = Some(json!({"a": 1}));
         for text in [
             "{\"a\": 1}",
@@ -165,14 +165,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_document_is_none() {
+    fn text_without_document_gives_none() {
         for text in ["", "7", "no idea", "{\"a\": ", "[1, {\"a\"", "```json\n```"] {
             assert_eq!(payload(text), None, "{text}");
         }
     }
 
     #[test]
-    fn entries_are_saved_from_a_list_that_was_cut_off() {
+    fn entries_are_read_from_a_cut_off_list() {
         let cut = "[{\"x\": 1, \"y\": 2}, {\"x\": 3}, {\"x\": 4, \"y\": 5}, {\"x\": 6, \"";
         assert_eq!(
             entries_with(cut, &["x", "y"]),

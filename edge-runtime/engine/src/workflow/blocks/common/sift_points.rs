@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use watchkeeper_vision::draw::{Canvas, palette};
 use watchkeeper_vision::geometry::Point;
-use watchkeeper_vision::imaging::sift::{self, Descriptor, Keypoint, MOST_PIXELS};
+use watchkeeper_vision::imaging::sift::{self, Descriptor, Keypoint, MAX_PIXELS};
 use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::values::image::ImageValue;
@@ -23,9 +23,9 @@ pub(crate) type Found = Vec<(Keypoint, Descriptor)>;
 /// If the picture is too large.
 pub(crate) fn of(image: &ImageValue) -> Result<Found, String> {
     let [width, height] = image.size();
-    if width as usize * height as usize > MOST_PIXELS {
+    if width as usize * height as usize > MAX_PIXELS {
         return Err(format!(
-            "a picture of {width}x{height} has more than {MOST_PIXELS} pixels; make it smaller with image_preprocessing"
+            "a picture of {width}x{height} has more than {MAX_PIXELS} pixels; make it smaller with image_preprocessing"
         ));
     }
     let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));

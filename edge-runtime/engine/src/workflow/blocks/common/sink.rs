@@ -366,7 +366,7 @@ mod tests {
     use super::{Log, Rest};
 
     #[test]
-    fn a_sink_rests_for_its_cooldown() {
+    fn sink_keeps_its_cool_down() {
         let mut rest = Rest::default();
         let at = Duration::from_secs_f64;
         assert!(!rest.applies(at(0.0), 5.0));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_writes_the_head_of_a_table_once_for_each_file() {
+    fn log_writes_the_table_head_once_per_file() {
         let mut log = Log::default();
         let mut next = || {
             let entry = log.next("a,b\n1,2", "csv", true, 2).unwrap();
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_written_by_lines_only_into_one_file() {
+    fn json_is_written_as_lines_only_within_one_file() {
         let mut log = Log::default();
         let entry = log.next("{\n \"a\": 1}", "json", true, 9).unwrap();
         assert_eq!((&*entry.content, entry.extension), ("{\"a\":1}\n", "jsonl"));

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_filled_and_what_fills_them_is_not_looked_at_again() {
+    fn placeholders_are_filled_once() {
         assert_eq!(
             filled("{{ $parameters.names }} of {{$parameters.what}}, {{$parameters.names}}"),
             "2 of {{ $parameters.names }}, 2"
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_parameter_stays() {
+    fn unknown_placeholder_stays() {
         assert_eq!(
             filled("{{ $parameters.x }} {{ names }}"),
             "{{ $parameters.x }} {{ names }}"
