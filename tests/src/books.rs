@@ -9,7 +9,7 @@ use serde_json::Value;
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_llm::budget::Limits;
 use watchkeeper_llm::catalogue::Catalogue;
-use watchkeeper_llm::ledger::{Ledger, Outcome, Report};
+use watchkeeper_llm::ledger::{CallOutcome, Ledger, Report};
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::usage::Usage;
 use watchkeeper_store::{DiskStore, Options};
@@ -42,8 +42,8 @@ pub fn balance(report: &Report, provider: &str, requests: &[Value]) -> anyhow::R
         let prices = catalogue.model(provider, &call.model)?.prices;
         sum += call.cost;
         let is_fair = match call.outcome {
-            Outcome::Answered => call.usage == charged && call.cost == prices.cost(&charged),
-            Outcome::Failed(_) => {
+            CallOutcome::Answered => call.usage == charged && call.cost == prices.cost(&charged),
+            CallOutcome::Failed(_) => {
                 let prompt = Usage {
                     output: 0,
                     thinking: 0,
@@ -51,7 +51,7 @@ pub fn balance(report: &Report, provider: &str, requests: &[Value]) -> anyhow::R
                 };
                 call.cost >= prices.cost(&prompt)
             }
-            Outcome::Open | Outcome::NotMade => false,
+            CallOutcome::Open | CallOutcome::NotMade => false,
         };
         ensure!(is_fair, "booked {call:?}, charged {charged:?}");
     }

@@ -99,8 +99,8 @@ fn open(
         base_url: config.base_url.clone(),
         small: config.model.clone(),
         medium: config.large_model.clone(),
-        silence: config.idle_timeout,
-        patience: config.timeout_factor,
+        idle_timeout: config.idle_timeout,
+        timeout_factor: config.timeout_factor,
         ..Settings::new(&config.provider)
     };
     let parts = Parts {

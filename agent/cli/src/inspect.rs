@@ -10,7 +10,7 @@ use std::path::Path;
 
 use watchkeeper_config::address::Address;
 use watchkeeper_config::{
-    Config, ConfigError, Findings, SkippedSections, Origin, SecretSource, SinksConfig, redact,
+    Config, ConfigError, Findings, Origin, SecretSource, SinksConfig, SkippedSections, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;

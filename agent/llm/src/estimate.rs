@@ -1,18 +1,18 @@
-//! How many tokens a request will take, before it is sent.
+//! Estimates the tokens of a request before it is sent.
 //!
-//! An estimate that is meant to lie above the truth: text by the model's bytes per token, pictures by the rule that the server
-//! scales and counts by, and a fixed part for what the provider adds. Base64 of pictures does not count as text.
+//! - The estimate lies above the truth: text by the model's bytes per token, pictures by the
+//!   server's own rule, plus a fixed part for what the provider adds. Base64 does not count as text.
 
 use crate::catalogue::{ImageTier, Model};
 use crate::conversation::{AssistantPart, AssistantTurn, Conversation, Turn, UserPart};
 use crate::picture::size;
 
-/// Tokens that a provider's own text about tools takes, at most (Claude: up to 589).
+/// Maximum tokens of a provider's own text about tools (Claude: up to 589).
 const TOOLS: u64 = 600;
-/// Tokens of the frame around a turn or a block.
+/// Tokens around a turn or a block.
 const FRAME: u64 = 8;
 
-/// Tokens of the prompt that `model` would see.
+/// Estimates the tokens of the prompt for `model`.
 #[must_use]
 pub fn prompt(conversation: &Conversation, model: &Model) -> u64 {
     let text = |bytes: usize| text_tokens(bytes, model);
@@ -53,10 +53,10 @@ fn turn_tokens(turn: &Turn, model: &Model) -> u64 {
 }
 
 fn assistant_bytes(turn: &AssistantTurn) -> usize {
-    let exact: usize = turn
-        .exact
+    let raw: usize = turn
+        .raw
         .iter()
-        .flat_map(|exact| &exact.items)
+        .flat_map(|raw| &raw.items)
         .map(|item| item.text().len())
         .sum();
     let plain: usize = turn
@@ -67,7 +67,7 @@ fn assistant_bytes(turn: &AssistantTurn) -> usize {
             AssistantPart::Call(call) => call.name.len() + call.arguments.text().len(),
         })
         .sum();
-    exact.max(plain)
+    raw.max(plain)
 }
 
 fn part_tokens(part: &UserPart, model: &Model) -> u64 {
@@ -80,10 +80,10 @@ fn part_tokens(part: &UserPart, model: &Model) -> u64 {
     }
 }
 
-/// Tokens of so many bytes of text, rounded up.
+/// Estimates the tokens of so many bytes of text, rounded up.
 #[must_use]
 pub fn text_tokens(bytes: usize, model: &Model) -> u64 {
-    // A catalogue holds no model with fewer than half a byte a token.
+    // The catalogue rejects fewer than half a byte a token.
     let tokens = (bytes as f64 / model.bytes_per_token.max(0.5)).ceil();
     #[expect(
         clippy::cast_possible_truncation,
@@ -101,7 +101,7 @@ mod tests {
     use crate::conversation::{MediaType, Picture};
 
     #[test]
-    fn a_picture_counts_by_its_size_and_not_by_its_bytes() {
+    fn picture_counts_by_its_size_not_its_bytes() {
         let catalogue = Catalogue::built_in().expect("built in");
         let model = catalogue
             .model("claude", "claude-haiku-5-5")
@@ -114,7 +114,8 @@ mod tests {
                 height: 504,
                 bytes: vec![0; bytes].into(),
             };
-            talk.say(vec![UserPart::Picture(picture)]).expect("say");
+            talk.push_user(vec![UserPart::Picture(picture)])
+                .expect("user");
             prompt(&talk, &model)
         };
         assert_eq!(with(10), with(500_000));

@@ -1,7 +1,7 @@
-//! The key to a provider: where it is read, and that it is never shown.
+//! The key of a provider: where it is read, and that it is never shown.
 //!
-//! Invariant: the key leaves this type only as the value of one header that is marked as secret. `Debug` shows nothing of it, and text that a
-//! server sends back goes through [`Key::scrub`] before anybody sees it.
+//! - The key leaves this type only as the value of one header, marked sensitive.
+//! - `Debug` shows nothing of it; texts of a server pass [`Key::scrub`] before anyone sees them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,14 @@ use std::path::{Path, PathBuf};
 use reqwest::header::HeaderValue;
 use secrecy::{ExposeSecret, SecretString};
 
-/// Variable by which systemd names the folder of a service's credentials (systemd.exec(5)).
+/// Variable in which systemd names the folder of a service's credentials (systemd.exec(5)).
 pub const CREDENTIALS_VARIABLE: &str = "CREDENTIALS_DIRECTORY";
 
-/// Longest key, in bytes; longer ones are no keys but files that were named by mistake.
+/// Maximum bytes of a key; a longer text is a file that was named by mistake.
 const MAX_BYTES: u64 = 4_096;
-/// Shortest part of a key that is hidden in what a server says. Some servers repeat a key's end.
+/// Minimum part of a key that [`Key::scrub`] removes: some servers repeat a key's start or end.
 const PART: usize = 12;
 
-/// A key.
 #[derive(Clone)]
 pub struct Key(SecretString);
 
@@ -30,75 +29,62 @@ impl fmt::Debug for Key {
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// Nowhere.
     #[error(
         "there is no key for the model provider {provider}; put it into the credential {credential} \
          (`systemd-creds encrypt`, `LoadCredential={credential}:FILE`) or name a file with it in `llm.key_file`"
     )]
     None {
-        /// The provider.
         provider: String,
-        /// The credential that would be read.
         credential: String,
     },
-    /// It can't be read.
     #[error("the key can't be read from {}: {source}; make it a file that this user may read", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
         source: std::io::Error,
     },
-    /// It is none.
-    #[error("the key from {from} is not one: {why}; it must be one line of visible ASCII")]
-    NoKey {
-        /// Where it came from.
-        from: String,
-        /// What is wrong, without the key.
-        why: &'static str,
-    },
+    #[error("the key from {from} is invalid: {why}; it must be one line of visible ASCII")]
+    Invalid { from: String, why: &'static str },
 }
 
-/// Where a key may be. The first that is there counts: the text, the file, the credential.
+/// Where a key may be. The first that exists is used: text, file, credential.
 #[derive(Debug, Clone, Default)]
 pub struct KeySource {
-    /// The key itself, as the configuration has it.
+    /// The key itself, from the configuration.
     pub text: Option<SecretString>,
-    /// A file with the key.
     pub file: Option<PathBuf>,
     /// Folder of the service's credentials, as [`CREDENTIALS_VARIABLE`] names it.
     pub credentials: Option<PathBuf>,
 }
 
 impl Key {
-    /// Checks a key that came `from` somewhere. White space around it is no part of it.
+    /// Checks a key that was read `from` somewhere; white space around it is removed.
     ///
     /// # Errors
-    /// When it can't be one.
+    /// When the text can't be a key.
     pub fn new(text: &str, from: &str) -> Result<Self, KeyError> {
-        let no_key = |why| KeyError::NoKey {
+        let invalid = |why| KeyError::Invalid {
             from: from.to_owned(),
             why,
         };
         let text = text.trim();
         if text.is_empty() {
-            return Err(no_key("it is empty"));
+            return Err(invalid("it is empty"));
         }
         if text.len() as u64 > MAX_BYTES {
-            return Err(no_key("it is too long"));
+            return Err(invalid("it is too long"));
         }
         if !text.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(no_key(
+            return Err(invalid(
                 "it holds a space, a line break or a character that is not ASCII",
             ));
         }
         Ok(Self(text.to_owned().into()))
     }
 
-    /// Reads the key of `provider`. Its credential is called `watchkeeper-PROVIDER-key`.
+    /// Reads the key of `provider`, whose credential is named `watchkeeper-PROVIDER-key`.
     ///
     /// # Errors
-    /// When there is none, it can't be read or it is none.
+    /// When there is no key, or it is unreadable or invalid.
     pub fn load(provider: &str, source: &KeySource) -> Result<Self, KeyError> {
         if let Some(text) = &source.text {
             return Self::new(text.expose_secret(), "the configuration");
@@ -133,7 +119,7 @@ impl Key {
         Self::new(&text, &path.display().to_string())
     }
 
-    /// The value of a header with the key behind `prefix`.
+    /// Returns a header value: `prefix` and the key.
     pub(crate) fn header(&self, prefix: &str) -> HeaderValue {
         let text = format!("{prefix}{}", self.0.expose_secret());
         // Visible ASCII by construction.
@@ -142,12 +128,12 @@ impl Key {
         value
     }
 
-    /// `text` with the key, and longer parts of it, hidden.
+    /// Returns `text` without the key and without longer parts of it.
     #[must_use]
     pub fn scrub(&self, text: &str) -> String {
         let key = self.0.expose_secret();
         let mut out = text.replace(key, "***");
-        // A server that shows the beginning or the end shows enough of it.
+        // The start or the end of a key is secret too.
         for part in [key.get(..PART), key.get(key.len().saturating_sub(PART)..)] {
             if let Some(part) = part.filter(|part| part.len() == PART) {
                 out = out.replace(part, "***");
@@ -162,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_never_shown() {
+    fn key_is_never_shown() {
         let key = Key::new("sk-ant-0123456789abcdef", "a test").expect("key");
         assert_eq!(
             format!("{key:?} {:?}", key.header("Bearer ")),
@@ -173,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn text_goes_before_file_and_file_before_credential_and_none_says_where_to_put_one() {
+    fn key_is_taken_from_text_then_file_then_credential() {
         let dir = tempfile::tempdir().expect("dir");
         let file = dir.path().join("key");
         std::fs::write(&file, "from-file\n").expect("write");
@@ -201,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_without_being_shown() {
+    fn invalid_key_is_rejected_without_being_shown() {
         for wrong in ["", " \n", "two words", "schlüssel", &"x".repeat(5_000)] {
             let said = Key::new(wrong, "the file")
                 .expect_err("refused")

@@ -1,4 +1,4 @@
-//! Money as whole nanodollars, so that sums are exact and the price of a single token is a whole number.
+//! Money in whole nanodollars: sums are exact, and a token's price is a whole number.
 
 use std::fmt;
 use std::iter::Sum;
@@ -6,10 +6,9 @@ use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
-/// Nanodollars in a dollar.
 const DOLLAR: u64 = 1_000_000_000;
 
-/// An amount in billionths of a US dollar. Sums saturate; they never wrap.
+/// An amount in billionths of a US dollar. Sums saturate.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -17,10 +16,9 @@ const DOLLAR: u64 = 1_000_000_000;
 pub struct Money(pub u64);
 
 impl Money {
-    /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// From dollars, as a person writes a limit; `None` for what is no amount (negative, not finite, over ten million).
+    /// Converts dollars; `None` for a number that is negative, not finite or over ten million.
     #[must_use]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         let is_amount = dollars.is_finite() && (0.0..=1e7).contains(&dollars);
@@ -33,19 +31,18 @@ impl Money {
         is_amount.then(|| Self((dollars * DOLLAR as f64).round() as u64))
     }
 
-    /// In dollars, for display and metrics.
+    /// Returns dollars, for display and metrics.
     #[must_use]
     pub fn dollars(self) -> f64 {
         self.0 as f64 / DOLLAR as f64
     }
 
-    /// `n` times this.
     #[must_use]
     pub const fn times(self, n: u64) -> Self {
         Self(self.0.saturating_mul(n))
     }
 
-    /// This less `other`, at least nothing.
+    /// Subtracts `other`, down to zero.
     #[must_use]
     pub const fn less(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -72,7 +69,7 @@ impl Sum for Money {
 }
 
 impl fmt::Display for Money {
-    /// Cents where it is dollars, four digits below a dollar, more below a cent: `$12.50`, `$0.0120`, `$0.000500`.
+    /// Two decimals from a dollar, four below, six below a cent: `$12.50`, `$0.0120`, `$0.000500`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = match self.0 {
             0 => 2,
@@ -89,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_amounts_are_not_shown_as_nothing() {
+    fn small_amounts_are_not_shown_as_zero() {
         assert_eq!(Money(500_000).to_string(), "$0.000500");
         assert_eq!(Money(12_000_000).to_string(), "$0.0120");
         assert_eq!(Money(12_500_000_000).to_string(), "$12.50");
@@ -97,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_amount_is_none() {
+    fn invalid_dollars_are_none() {
         assert_eq!(Money::from_dollars(0.25), Some(Money(250_000_000)));
         for wrong in [-1.0, f64::NAN, f64::INFINITY, 1e8] {
             assert_eq!(Money::from_dollars(wrong), None, "{wrong}");

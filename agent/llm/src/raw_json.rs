@@ -1,7 +1,7 @@
-//! JSON that is kept as it was written.
+//! JSON that keeps its exact text.
 //!
-//! Invariant: the text is valid JSON and never re-formatted. Providers sign what a model said and cache by its bytes; a
-//! number that came as `1.0` and went back as `1` would be another conversation.
+//! - The text is valid JSON and never re-formatted. Providers sign what a model said and cache by
+//!   its bytes; a number that came as `1.0` and went back as `1` would be another conversation.
 
 use std::fmt;
 
@@ -9,61 +9,60 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// A JSON value with its exact text. In our own records it stands as a string, so that no serialiser can touch it; on the wire
-/// ([`RawJson::as_raw`]) it stands as it is.
+/// A JSON value with its exact text. Our own records hold it as a string, out of reach of any
+/// serializer; on the wire ([`RawJson::as_raw`]) it is embedded unchanged.
 #[derive(Clone)]
 pub struct RawJson(Box<RawValue>);
 
 impl RawJson {
-    /// Checks and keeps `text`.
+    /// Takes `text`.
     ///
     /// # Errors
-    /// When it is no JSON.
+    /// When it is not JSON.
     pub fn new(text: String) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text).map(Self)
     }
 
-    /// Keeps a value in serde_json's own form.
+    /// Serializes a value by serde_json.
     #[must_use]
     pub fn of(value: &serde_json::Value) -> Self {
-        // A `Value` prints as JSON without fail.
+        // Serializing a `Value` can't fail.
         Self(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
 
-    /// Keeps what was parsed raw.
+    /// Takes a raw value.
     #[must_use]
     pub fn raw(value: &RawValue) -> Self {
         Self(value.to_owned())
     }
 
-    /// The text.
     #[must_use]
     pub fn text(&self) -> &str {
         self.0.get()
     }
 
-    /// For a serialiser of the wire.
+    /// Returns the value for a serializer of the wire.
     #[must_use]
     pub fn as_raw(&self) -> &RawValue {
         &self.0
     }
 
-    /// Reads it as `T`.
+    /// Parses it as `T`.
     ///
     /// # Errors
-    /// When it is another shape.
+    /// When it has another shape.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
     }
 
-    /// Whether it is an object.
     #[must_use]
     pub fn is_object(&self) -> bool {
         self.text().trim_start().starts_with('{')
     }
 }
 
-/// What may be the JSON object in an answer: a model that can't be held to a schema may write something around it.
+/// Returns the text from the first `{` to the last `}`: a model without a guaranteed schema may
+/// write something around the object.
 #[must_use]
 pub fn object_in(answer: &str) -> Option<&str> {
     answer.get(answer.find('{')?..=answer.rfind('}')?)
@@ -100,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_spaces_and_the_order_of_members_stay_through_our_own_records() {
+    fn record_keeps_numbers_spaces_and_member_order() {
         let text = r#"{ "b":1.0, "a":[1e2,12345678901234567890123] }"#;
         let kept = RawJson::new(text.to_owned()).expect("json");
         let stored = serde_json::to_string(&kept).expect("store");
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_among_other_words_and_none_where_there_is_none() {
+    fn object_is_found_among_other_text() {
         assert_eq!(object_in("```json\n{\"a\": {}}\n```"), Some("{\"a\": {}}"));
         for none in ["", "yes", "{", "} {"] {
             assert_eq!(object_in(none), None, "{none}");
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn invalid_json_is_rejected() {
         assert!(RawJson::new("{\"camera\": \"do".to_owned()).is_err());
     }
 }

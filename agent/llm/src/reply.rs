@@ -1,61 +1,57 @@
-//! What a model answered, as it was, and whether it may be used.
+//! A model's answer, and whether it may be used.
 
 use serde::{Deserialize, Serialize};
 
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::conversation::{AssistantPart, AssistantTurn, ToolCall};
-use crate::fault::{Fault, FaultKind};
 use crate::usage::Usage;
 
 /// Why a model stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
-    /// It was done. There may be nothing in the answer.
+pub enum StopReason {
+    /// The answer is complete; it may be empty.
     End,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its calls.
     ToolUse,
-    /// The limit of output came first.
+    /// The limit of output tokens was reached.
     MaxOutput,
     /// The model's context is full.
     ContextFull,
-    /// It wrote a text at which it was told to stop.
+    /// The model wrote this stop sequence.
     StopSequence(String),
-    /// It refused; nothing of the answer is to be used.
+    /// The model refused; the answer must not be used.
     Refusal {
-        /// The provider's word for the reason.
+        /// The provider's category of the refusal.
         category: Option<String>,
-        /// The provider's sentence.
+        /// The provider's explanation.
         explanation: Option<String>,
     },
-    /// The provider paused a long turn of its own tools: send the conversation again as it is.
+    /// The provider paused a long turn of its own tools: send the conversation again unchanged.
     Pause,
-    /// A reason that this version does not know; taken for a truncated answer.
+    /// A reason unknown to this version; treated as a truncated answer.
     Other(String),
 }
 
-/// One answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     /// The provider's id of the message.
     pub id: String,
-    /// The model that answered, in the provider's words.
+    /// Name of the model that answered, as the provider reports it.
     pub model: String,
-    /// What it said.
     pub turn: AssistantTurn,
-    /// Why it stopped.
-    pub stop: Stop,
-    /// What it consumed.
+    pub stop: StopReason,
     pub usage: Usage,
 }
 
 impl Reply {
-    /// The calls that are to be run: those of an answer that stopped for them, else none.
+    /// Returns the calls to run; none unless the model stopped for them.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
-        let waits = matches!(self.stop, Stop::ToolUse);
+        let waits = matches!(self.stop, StopReason::ToolUse);
         self.turn.calls().filter(move |_| waits)
     }
 
-    /// The text of the answer, without thinking.
+    /// Returns the text of the answer, without thinking.
     #[must_use]
     pub fn text(&self) -> String {
         let texts = self.turn.parts.iter().filter_map(|part| match part {
@@ -65,39 +61,43 @@ impl Reply {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    /// The reply if it may be used: a refusal has nothing to use, an answer that was cut off within a call would be
-    /// half a command, and one that was cut off before its first word is none.
+    /// Returns the reply if it may be used.
     ///
     /// # Errors
-    /// [`FaultKind::Refused`], [`FaultKind::TruncatedCall`] or [`FaultKind::ContextFull`].
-    pub fn usable(self) -> Result<Self, Fault> {
+    /// - [`AttemptErrorKind::Refused`];
+    /// - [`AttemptErrorKind::TruncatedCall`]: cut off within a call or before the first word;
+    /// - [`AttemptErrorKind::ContextFull`].
+    pub fn usable(self) -> Result<Self, AttemptError> {
         let has_call = self.turn.calls().next().is_some();
-        // Some providers leave a call that was cut off out; others cut off while they think.
+        // Some providers omit a call that was cut off; others cut off while the model thinks.
         let says_nothing = self.text().is_empty();
         match &self.stop {
-            Stop::Refusal {
+            StopReason::Refusal {
                 category,
                 explanation,
             } => {
                 let said = [category, explanation];
                 let said: Vec<&str> = said.into_iter().flatten().map(String::as_str).collect();
-                Err(Fault::new(FaultKind::Refused, said.join(": ")))
+                Err(AttemptError::new(
+                    AttemptErrorKind::Refused,
+                    said.join(": "),
+                ))
             }
-            Stop::ContextFull => Err(Fault::new(FaultKind::ContextFull, "")),
-            Stop::MaxOutput if has_call || says_nothing => Err(Fault::new(
-                FaultKind::TruncatedCall,
+            StopReason::ContextFull => Err(AttemptError::new(AttemptErrorKind::ContextFull, "")),
+            StopReason::MaxOutput if has_call || says_nothing => Err(AttemptError::new(
+                AttemptErrorKind::TruncatedCall,
                 format!("after {} tokens of output", self.usage.output),
             )),
-            Stop::Other(reason) if has_call => Err(Fault::new(
-                FaultKind::TruncatedCall,
+            StopReason::Other(reason) if has_call => Err(AttemptError::new(
+                AttemptErrorKind::TruncatedCall,
                 format!("stop reason {reason:?}"),
             )),
-            Stop::End
-            | Stop::ToolUse
-            | Stop::MaxOutput
-            | Stop::StopSequence(_)
-            | Stop::Pause
-            | Stop::Other(_) => Ok(self),
+            StopReason::End
+            | StopReason::ToolUse
+            | StopReason::MaxOutput
+            | StopReason::StopSequence(_)
+            | StopReason::Pause
+            | StopReason::Other(_) => Ok(self),
         }
     }
 }

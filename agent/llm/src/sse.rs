@@ -1,23 +1,23 @@
-//! Server-sent events out of bytes that come in any pieces.
+//! Parser of server-sent events (WHATWG HTML, "Server-sent events", 9.2.6). Sans-IO.
 //!
-//! Source: WHATWG HTML, "Server-sent events", 9.2.6. Sans-IO and bounded: a line and an event have a largest size, and the cost is linear
-//! in the bytes. (`eventsource-stream`, which reads our own runtime's stream, is neither, and panics on a byte order mark.)
-//!
-//! Invariant: the events do not depend on how the bytes were cut. An event that the stream ends within is not given.
+//! - The events do not depend on how the bytes were split; an incomplete event is not given.
+//! - A line and an event have a maximum size, and the cost is linear in the bytes.
+//!   (`eventsource-stream`, which reads the runtime's own stream, has neither, and panics on a byte
+//!   order mark.)
 
-/// Largest event, in bytes. A piece of an answer has a few hundred; a whole answer in one event a few hundred thousand.
+/// Maximum bytes of an event. A piece of an answer has a few hundred, a whole answer in one event a
+/// few hundred thousand.
 const MAX_EVENT: usize = 4 << 20;
 
-/// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SseEvent {
-    /// Its name; empty when it has none.
+    /// Name; may be empty.
     pub(crate) name: String,
-    /// Its data; lines joined by a line feed.
+    /// Data lines, joined by a line feed.
     pub(crate) data: String,
 }
 
-/// Why a stream can't be read on.
+/// Why a stream is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SseError {
     #[error("a line of the stream is not UTF-8")]
@@ -26,20 +26,19 @@ pub(crate) enum SseError {
     TooLarge,
 }
 
-/// Takes bytes, gives events.
 #[derive(Debug, Default)]
 pub(crate) struct SseParser {
     line: Vec<u8>,
     event: SseEvent,
     has_data: bool,
-    /// The last byte was a carriage return: a line feed after it belongs to it.
+    /// The last byte was a carriage return; a line feed after it belongs to it.
     after_cr: bool,
-    /// A line has been read: no byte order mark can come any more.
-    begun: bool,
+    /// A line was read: no byte order mark can follow.
+    has_started: bool,
 }
 
 impl SseParser {
-    /// Adds bytes, and to `events` those that are complete with them. When it fails, the events before that are there.
+    /// Takes bytes and adds the completed events to `events`, also those before an error.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
@@ -67,7 +66,7 @@ impl SseParser {
     fn end_line(&mut self) -> Result<Option<SseEvent>, SseError> {
         let line = std::mem::take(&mut self.line);
         let mut line = std::str::from_utf8(&line).map_err(|_| SseError::Utf8)?;
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.has_started, true) {
             line = line.strip_prefix('\u{feff}').unwrap_or(line);
         }
         if line.is_empty() {
@@ -86,7 +85,7 @@ impl SseParser {
                 self.has_data = true;
                 self.event.data.push_str(value);
             }
-            // Comments have an empty field; `id` and `retry` mean nothing to a stream that is not resumed.
+            // Comments have an empty field; `id` and `retry` concern streams that are resumed.
             _ => {}
         }
         Ok(None)
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn names_data_comments_and_all_three_line_ends_are_read() {
+    fn names_data_comments_and_all_line_ends_are_read() {
         let text = "\u{feff}event: a\ndata: 1\ndata:2\n\n: note\r\ndata: x\r\n\r\nevent: empty\rdata\r\rretry: 5\n\nevent: none\n\n";
         assert_eq!(
             read(&[text.as_bytes()]),
@@ -125,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_the_stream_ends_within_is_not_given() {
+    fn incomplete_event_is_not_given() {
         assert_eq!(read(&[b"data: half\n"]), []);
     }
 
     #[test]
-    fn an_endless_line_is_refused() {
+    fn endless_line_is_rejected() {
         let mut parser = SseParser::default();
         let piece = vec![b'x'; 1 << 20];
         let mut events = Vec::new();
@@ -140,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_do_not_depend_on_how_the_bytes_were_cut(
+        fn events_do_not_depend_on_how_bytes_were_split(
             lines in prop::collection::vec("(data: |event: |: |id:|)[a-zäß€ :]{0,6}(\n|\r\n|\r|\n\n)", 0..20),
             cuts in prop::collection::vec(1_usize..9, 1..50),
         ) {

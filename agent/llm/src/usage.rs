@@ -1,6 +1,6 @@
-//! What a call consumed, in tokens, the same words for every provider.
+//! Tokens that a call consumed, in one form for every provider.
 //!
-//! Invariant: the four kinds of tokens do not overlap; thinking is part of the output.
+//! - The four kinds of input do not overlap; thinking is part of the output.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Input that was neither read from a cache nor written to one.
+    /// Input outside any cache.
     pub input: u64,
     /// Input read from the provider's cache.
     pub cache_read: u64,
-    /// Input written to a cache that is kept for minutes.
+    /// Input written to a cache kept for minutes.
     pub cache_write: u64,
-    /// Input written to a cache that is kept for an hour.
+    /// Input written to a cache kept for an hour.
     pub cache_write_long: u64,
     /// Output, thinking included.
     pub output: u64,
-    /// Output that was thinking, where the provider says so.
+    /// Output that was thinking, where the provider reports it.
     pub thinking: u64,
 }
 
 impl Usage {
-    /// Tokens of the whole prompt.
+    /// Returns the tokens of the whole prompt.
     #[must_use]
     pub const fn prompt(&self) -> u64 {
         self.input
@@ -32,19 +32,19 @@ impl Usage {
             .saturating_add(self.cache_write_long)
     }
 
-    /// Prompt and output.
+    /// Returns the tokens of prompt and output.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.prompt().saturating_add(self.output)
     }
 
-    /// Whether nothing is known to have been consumed.
+    /// Returns whether no consumption is known.
     #[must_use]
     pub const fn is_nothing(&self) -> bool {
         self.total() == 0
     }
 
-    /// The sum with another.
+    /// Adds another usage.
     #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         Self {

@@ -106,10 +106,10 @@ impl Asker {
         look: &Look,
     ) -> Result<Option<Added>, String> {
         let talk = talk::talk(found, look)?;
-        let mut job = client.begin(JobSpec {
+        let mut job = client.start_job(JobSpec {
             name: format!("heartbeat/{}", ulid::Ulid::new()),
             tier: Tier::Small,
-            detail: Detail::Glance,
+            detail: Detail::Low,
             time: TIME,
         });
         let reply = job.ask(&talk, &talk::ask(), &mut |_| {}).await;

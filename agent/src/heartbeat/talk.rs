@@ -8,11 +8,11 @@
 
 use serde::Deserialize;
 use serde_json::json;
-use watchkeeper_llm::ask::OutputSchema;
+use watchkeeper_llm::call_options::OutputSchema;
 use watchkeeper_llm::conversation::{AssistantPart, ConversationError, ToolCall, ToolResult};
 use watchkeeper_llm::raw_json::{RawJson, object_in};
 use watchkeeper_llm::tool::Tool;
-use watchkeeper_llm::{Ask, Conversation};
+use watchkeeper_llm::{CallOptions, Conversation};
 
 use super::finding::Finding;
 use super::look::{CameraState, Look};
@@ -77,9 +77,9 @@ pub fn talk(found: &[Finding], look: &Look) -> Result<Conversation, String> {
     };
     let build = || {
         let mut talk = Conversation::new(vec![SYSTEM.to_owned()], vec![tool])?;
-        talk.say(vec![QUESTION.into()])?;
-        talk.pretend(vec![AssistantPart::Call(call)])?;
-        talk.answer(vec![result])?;
+        talk.push_user(vec![QUESTION.into()])?;
+        talk.push_assistant(vec![AssistantPart::Call(call)])?;
+        talk.push_results(vec![result])?;
         Ok(talk)
     };
     build().map_err(|e: ConversationError| e.to_string())
@@ -87,7 +87,7 @@ pub fn talk(found: &[Finding], look: &Look) -> Result<Conversation, String> {
 
 /// How it is asked.
 #[must_use]
-pub fn ask() -> Ask {
+pub fn ask() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["words"],
         "properties": {"words": {"type": "string"}},
@@ -96,7 +96,7 @@ pub fn ask() -> Ask {
         name: "added".to_owned(),
         schema: RawJson::of(&schema),
     };
-    Ask::new(MAX_OUTPUT).schema(schema).whole()
+    CallOptions::new(MAX_OUTPUT).schema(schema).whole()
 }
 
 /// Reads what the model added, on one line; none where it had nothing to add.

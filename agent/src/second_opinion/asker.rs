@@ -78,8 +78,8 @@ impl Asker {
         .await?;
         let blueprint = self.blueprint().await?;
         let first = match blueprint.model {
-            Size::Small => Detail::Glance,
-            Size::Large => Detail::Work,
+            Size::Small => Detail::Low,
+            Size::Large => Detail::Medium,
         };
         let first = self.job(&client, case, blueprint.model.tier(), first);
         let Look { said, model, cost } = self.look(first, case, &file, &blueprint).await;
@@ -89,7 +89,7 @@ impl Asker {
             model,
             cost,
         };
-        let larger = self.job(&client, case, Tier::Medium, Detail::Work);
+        let larger = self.job(&client, case, Tier::Medium, Detail::Medium);
         // Where money is to be saved, or only one model is configured, there is no larger one.
         let is_all = blueprint.steps < 2 || first.cost >= blueprint.cost;
         if !first.opinion.is_doubtful() || larger.model().id == first.model || is_all {
@@ -126,7 +126,7 @@ impl Asker {
     }
 
     fn job(&self, client: &Client, case: &Case, tier: Tier, detail: Detail) -> Job {
-        client.begin(JobSpec {
+        client.start_job(JobSpec {
             name: format!("{}/{}", blueprint::Job::Triage.name(), case.event.id),
             tier,
             detail,
@@ -161,8 +161,8 @@ impl Asker {
         let talk = talk::talk(case, prepared.picture, own(by))?;
         let mut again = Vec::new();
         let mut shown = |progress: Progress<'_>| {
-            if let Progress::Again { fault, .. } = progress {
-                again.push(fault.to_string());
+            if let Progress::Retry { error, .. } = progress {
+                again.push(error.to_string());
             }
         };
         let reply = job.ask(&talk, &verdict::ask(), &mut shown).await;

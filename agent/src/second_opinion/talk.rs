@@ -66,9 +66,9 @@ pub fn talk(case: &Case, picture: Picture, own: Option<String>) -> Result<Conver
     let build = || {
         let system = std::iter::once(SYSTEM.to_owned()).chain(own).collect();
         let mut talk = Conversation::new(system, vec![tool])?;
-        talk.say(vec![QUESTION.into()])?;
-        talk.pretend(vec![AssistantPart::Call(call)])?;
-        talk.answer(vec![result])?;
+        talk.push_user(vec![QUESTION.into()])?;
+        talk.push_assistant(vec![AssistantPart::Call(call)])?;
+        talk.push_results(vec![result])?;
         Ok(talk)
     };
     build().map_err(|e: watchkeeper_llm::conversation::ConversationError| e.to_string())

@@ -4,8 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use watchkeeper_llm::Ask;
-use watchkeeper_llm::ask::{Effort, OutputSchema, ToolChoice};
+use watchkeeper_llm::CallOptions;
+use watchkeeper_llm::call_options::{Effort, OutputSchema, ToolChoice};
 use watchkeeper_llm::raw_json::{RawJson, object_in};
 
 /// Most tokens of an answer, what the model thinks included.
@@ -68,7 +68,7 @@ struct Written {
 
 /// How it is asked.
 #[must_use]
-pub fn ask() -> Ask {
+pub fn ask() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false,
         "required": ["verdict", "confidence", "seen", "text_seen", "injection_suspected"],
@@ -84,7 +84,7 @@ pub fn ask() -> Ask {
         name: "verdict".to_owned(),
         schema: RawJson::of(&schema),
     };
-    Ask::new(MAX_OUTPUT)
+    CallOptions::new(MAX_OUTPUT)
         .schema(schema)
         .effort(Effort::Low)
         .choice(ToolChoice::Never)

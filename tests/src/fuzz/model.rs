@@ -5,10 +5,10 @@
 
 use watchkeeper_agent::second_opinion::verdict;
 use watchkeeper_assistant::proposal::reword;
-use watchkeeper_llm::Reply;
+use watchkeeper_llm::attempt_error::{AttemptError, AttemptErrorKind};
 use watchkeeper_llm::catalogue::Catalogue;
-use watchkeeper_llm::fault::{Fault, FaultKind};
-use watchkeeper_llm::wire::{Decoder, Head, Protocol};
+use watchkeeper_llm::wire::{Decoder, ResponseHead};
+use watchkeeper_llm::{Protocol, Reply};
 
 pub(super) fn model(input: &[u8]) {
     let (choice, body) = input
@@ -24,7 +24,7 @@ pub(super) fn model(input: &[u8]) {
         at_once,
         streamed(protocol, body, usize::from(choice / 3) + 1)
     );
-    for reply in [at_once, protocol.decode(body).map_err(|fault| fault.kind)] {
+    for reply in [at_once, protocol.decode(body).map_err(|error| error.kind)] {
         let usable = reply.ok().and_then(|reply| reply.usable().ok());
         for call in usable.iter().flat_map(Reply::calls) {
             let object = call
@@ -33,11 +33,11 @@ pub(super) fn model(input: &[u8]) {
             assert!(object.is_ok(), "{:?}", call.arguments);
         }
     }
-    let head = Head {
+    let head = ResponseHead {
         status: 400 + u16::from(choice),
-        ..Head::default()
+        ..ResponseHead::default()
     };
-    one_line(&protocol.fault(&head, body));
+    one_line(&protocol.read_error(&head, body));
     let text = String::from_utf8_lossy(body);
     file(&text);
     answers(&text);
@@ -59,16 +59,16 @@ fn answers(text: &str) {
     }
 }
 
-fn streamed(protocol: Protocol, body: &[u8], cut: usize) -> Result<Reply, FaultKind> {
+fn streamed(protocol: Protocol, body: &[u8], cut: usize) -> Result<Reply, AttemptErrorKind> {
     let mut decoder = Decoder::new(protocol);
     for piece in body.chunks(cut) {
-        decoder.feed(piece).map_err(|fault| fault.kind)?;
+        decoder.feed(piece).map_err(|error| error.kind)?;
     }
-    decoder.finish().map_err(|fault| fault.kind)
+    decoder.finish().map_err(|error| error.kind)
 }
 
-fn one_line(fault: &Fault) {
-    let line = fault.to_string();
+fn one_line(error: &AttemptError) {
+    let line = error.to_string();
     assert!(
         line.len() < 1_000 && !line.contains(char::is_control),
         "{line}"

@@ -158,10 +158,7 @@ fn a_step_that_fails_on_every_frame_is_an_event_that_ends_when_its_pipeline_is_r
     assert_eq!(new[0]["severity"], "warning");
     assert_eq!(new[0]["id"], end[0]["id"]);
     let text = new[0]["body"]["message"].as_str().unwrap_or_default();
-    assert!(
-        text.starts_with("step number keeps failing: "),
-        "{text}"
-    );
+    assert!(text.starts_with("step number keeps failing: "), "{text}");
     // Nothing else of the pipeline suffered.
     wait_up_to(LONG, "frames of the next one", || {
         (frames(&bench, "gate") > 0).then_some(())

@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
-use watchkeeper_llm::ledger::{CallRecord, Outcome, Report, Totals};
+use watchkeeper_llm::ledger::{CallOutcome, CallRecord, Report, Totals};
 
 use crate::wording::counted;
 
@@ -163,7 +163,7 @@ fn of_books(report: &Report) -> Cost {
             job: call.job.clone(),
             model: call.model.clone(),
             outcome: match &call.outcome {
-                Outcome::Failed(kind) => named(kind),
+                CallOutcome::Failed(kind) => named(kind),
                 other => named(other),
             },
             tokens: call.usage.total(),

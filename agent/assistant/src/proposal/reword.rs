@@ -7,10 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use watchkeeper_llm::ask::OutputSchema;
+use watchkeeper_llm::call_options::OutputSchema;
 use watchkeeper_llm::conversation::ConversationError;
 use watchkeeper_llm::raw_json::{RawJson, object_in};
-use watchkeeper_llm::{Ask, Conversation};
+use watchkeeper_llm::{CallOptions, Conversation};
 use watchkeeper_plain::{MAX_CHARS, Scene};
 
 /// Most names of one kind that the model is told.
@@ -124,7 +124,7 @@ pub fn talk(text: &str, scene: &Scene, jobs: &[Choice]) -> Result<Conversation, 
         "jobs": jobs,
     });
     let mut talk = Conversation::new(vec![SYSTEM.to_owned()], Vec::new())?;
-    talk.say(vec![said.to_string().as_str().into()])?;
+    talk.push_user(vec![said.to_string().as_str().into()])?;
     Ok(talk)
 }
 
@@ -138,7 +138,7 @@ fn called(id: &str, name: &str) -> String {
 
 /// How it is asked.
 #[must_use]
-pub fn ask() -> Ask {
+pub fn ask() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["language", "request", "left_out", "job"],
         "properties": {
@@ -152,7 +152,7 @@ pub fn ask() -> Ask {
         name: "rewording".to_owned(),
         schema: RawJson::of(&schema),
     };
-    Ask::new(MAX_OUTPUT).schema(schema).whole()
+    CallOptions::new(MAX_OUTPUT).schema(schema).whole()
 }
 
 /// Reads what the model answered.

@@ -53,10 +53,10 @@ pub async fn reword(
     jobs: &[Choice],
 ) -> Result<Said, Unsaid> {
     let talk = reword::talk(text, scene, jobs)?;
-    let mut job = client.begin(JobSpec {
+    let mut job = client.start_job(JobSpec {
         name: "reword".to_owned(),
         tier: Tier::Small,
-        detail: Detail::Glance,
+        detail: Detail::Low,
         time: TIME,
     });
     let reply = job.ask(&talk, &reword::ask(), &mut |_| {}).await?;

@@ -168,10 +168,10 @@ impl Working<'_> {
             "turn": ahead.turn.head().id, "blueprint": blueprint.name, "job": blueprint.job, "chosen_by": by,
             "sentence": format!("{} works on it (job {})", blueprint.name, blueprint.job.name()),
         }));
-        let mut job = self.client.begin(JobSpec {
+        let mut job = self.client.start_job(JobSpec {
             name: format!("{}/{}", blueprint.name, ahead.turn.head().id),
             tier: blueprint.model.tier(),
-            detail: Detail::Work,
+            detail: Detail::Medium,
             time: TIME,
         });
         let hands = Hands {

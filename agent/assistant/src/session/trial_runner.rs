@@ -61,7 +61,7 @@ impl<'t> Trying<'t> {
             client,
             preferred: None,
             sees: None,
-            detail: Detail::Work,
+            detail: Detail::Medium,
             memory: None,
             pictures: home.map(|folder| folder.join(PICTURES)),
             attached: Vec::new(),

@@ -8,11 +8,11 @@ use std::sync::Mutex;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use watchkeeper_llm::ask::ToolChoice;
+use watchkeeper_llm::attempt_error::AttemptErrorKind;
+use watchkeeper_llm::call_options::ToolChoice;
 use watchkeeper_llm::client::LlmError;
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall, ToolResult, UserPart};
-use watchkeeper_llm::fault::FaultKind;
-use watchkeeper_llm::{Ask, Job};
+use watchkeeper_llm::{CallOptions, Job};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::context_window::{self, Room};
@@ -62,17 +62,17 @@ impl Stopped {
     #[must_use]
     pub fn goes_on_later(&self) -> bool {
         match self {
-            Self::Model(LlmError::Failed { fault, .. }) => !matches!(
-                fault.kind,
-                FaultKind::Refused
-                    | FaultKind::ContextFull
-                    | FaultKind::BadRequest
-                    | FaultKind::TooLarge
+            Self::Model(LlmError::Failed { error, .. }) => !matches!(
+                error.kind,
+                AttemptErrorKind::Refused
+                    | AttemptErrorKind::ContextFull
+                    | AttemptErrorKind::BadRequest
+                    | AttemptErrorKind::TooLarge
             ),
             Self::Model(LlmError::Encode(_)) | Self::Ahead(_) => false,
             Self::Model(
                 LlmError::Budget(_)
-                | LlmError::Resting { .. }
+                | LlmError::BreakerOpen { .. }
                 | LlmError::Deadline { .. }
                 | LlmError::Ledger(_),
             ) => true,
@@ -126,7 +126,7 @@ impl Driver<'_> {
         last: bool,
         seen: &mut (dyn FnMut(Seen<'_>) + Send),
     ) -> Result<(), Stopped> {
-        let (prompt, most) = (job.prompt(ahead.turn.talk()), job.room(MAX_OUTPUT));
+        let (prompt, most) = (job.prompt(ahead.turn.talk()), job.max_prompt(MAX_OUTPUT));
         // The first question is never too long for its own sake: where it has no room, the sentence about the budget says so.
         let room = match ahead.turn.spent().asks {
             0 => Room::Enough,
@@ -148,7 +148,7 @@ impl Driver<'_> {
             return Ok(ahead.note(Record::Ended { end })?);
         }
         seen(Seen::Asking);
-        let mut ask = Ask::new(MAX_OUTPUT);
+        let mut ask = CallOptions::new(MAX_OUTPUT);
         if last || room == Room::ForAnAnswer {
             ask = ask.choice(ToolChoice::Never);
         }
@@ -156,10 +156,10 @@ impl Driver<'_> {
         let again = Mutex::new(Vec::new());
         let reply = job
             .ask(ahead.turn.talk(), &ask, &mut |progress| {
-                if let watchkeeper_llm::client::Progress::Again { fault, .. } = progress
+                if let watchkeeper_llm::client::Progress::Retry { error, .. } = progress
                     && let Ok(mut again) = again.lock()
                 {
-                    again.push(fault.to_string());
+                    again.push(error.to_string());
                 }
             })
             .await;
@@ -178,8 +178,11 @@ impl Driver<'_> {
                     json!({"turn": ahead.turn.head().id, "sentence": error.to_string(), "usd": cost.dollars()})
                 });
                 // Longer by the provider's count than by ours: the same end as by ours.
-                if let LlmError::Failed { fault, .. } = &error
-                    && matches!(fault.kind, FaultKind::ContextFull | FaultKind::TooLarge)
+                if let LlmError::Failed { error, .. } = &error
+                    && matches!(
+                        error.kind,
+                        AttemptErrorKind::ContextFull | AttemptErrorKind::TooLarge
+                    )
                     && ahead.turn.spent().asks > 0
                 {
                     let end = Box::new(ahead.turn.full(prompt, most));

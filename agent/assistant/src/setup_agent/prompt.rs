@@ -116,8 +116,8 @@ pub fn talk(request: &str, brief: &Brief) -> Result<Conversation, String> {
     };
     let build = || {
         let mut talk = Conversation::new(brief.system.clone(), told)?;
-        talk.say(vec![request.into()])?;
-        talk.pretend(vec![AssistantPart::Call(call)])?;
+        talk.push_user(vec![request.into()])?;
+        talk.push_assistant(vec![AssistantPart::Call(call)])?;
         Ok(talk)
     };
     build().map_err(|e: watchkeeper_llm::conversation::ConversationError| e.to_string())

@@ -21,7 +21,7 @@ use watchkeeper_llm::conversation::{
 };
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::usage::Usage;
-use watchkeeper_llm::{Reply, Stop};
+use watchkeeper_llm::{Reply, StopReason};
 
 use super::facts::{Fact, Facts};
 use super::tool::Registered;
@@ -98,7 +98,7 @@ pub enum Record {
         /// What.
         turn: Box<AssistantTurn>,
         /// Why it stopped.
-        stop: Stop,
+        stop: StopReason,
         /// The model, in the provider's words.
         model: String,
         /// What it consumed.
@@ -194,7 +194,7 @@ pub struct Turn {
     model: String,
     said: String,
     /// Why the last answer stopped, where nothing of it is open.
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     end: Option<End>,
 }
 
@@ -311,7 +311,7 @@ impl Turn {
                 if self.open.iter().all(|open| open.result.is_some()) {
                     let open = std::mem::take(&mut self.open);
                     let results = open.into_iter().filter_map(|open| open.result);
-                    self.talk.answer(results.collect())?;
+                    self.talk.push_results(results.collect())?;
                 }
                 Ok(())
             }
@@ -325,7 +325,7 @@ impl Turn {
     fn said(
         &mut self,
         turn: AssistantTurn,
-        stop: Stop,
+        stop: StopReason,
         model: String,
         usage: Usage,
         cost: Money,
@@ -341,14 +341,14 @@ impl Turn {
             stop: stop.clone(),
             usage,
         };
-        self.talk.hear(&reply)?;
-        let runs = matches!(stop, Stop::ToolUse);
+        self.talk.push_reply(&reply)?;
+        let runs = matches!(stop, StopReason::ToolUse);
         if runs {
             self.open = calls.into_iter().map(Open::new).collect();
         } else if !calls.is_empty() {
             let why = "not run: the answer did not stop for it";
             let results = calls.iter().map(|call| refusal(call, why));
-            self.talk.answer(results.collect())?;
+            self.talk.push_results(results.collect())?;
         }
         self.said = reply.text();
         self.stop = (!runs).then_some(stop);
@@ -377,7 +377,7 @@ impl Turn {
         let most = self.head.steps.clamp(1, MAX_ASKS);
         let may_ask = self.spent.asks < most && !self.is_spent();
         match &self.stop {
-            Some(Stop::Pause) | None if may_ask => Next::Ask {
+            Some(StopReason::Pause) | None if may_ask => Next::Ask {
                 last: self.spent.asks + 1 == most,
             },
             Some(_) | None => Next::End(self.conclusion()),
@@ -577,14 +577,14 @@ pub(crate) mod testing {
             })
         });
         let stop = if calls.is_empty() {
-            Stop::End
+            StopReason::End
         } else {
-            Stop::ToolUse
+            StopReason::ToolUse
         };
         Record::Said {
             turn: Box::new(AssistantTurn {
                 parts: text.into_iter().chain(called).collect(),
-                exact: None,
+                raw: None,
             }),
             stop,
             model: "m".to_owned(),
@@ -722,7 +722,7 @@ mod tests {
         };
         let cut = Record::Said {
             turn: said,
-            stop: Stop::MaxOutput,
+            stop: StopReason::MaxOutput,
             model,
             usage,
             cost,

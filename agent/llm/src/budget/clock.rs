@@ -1,36 +1,35 @@
 //! The clock of the budget: wall time that never goes back.
 //!
-//! Invariant: its time does not fall, so that setting the clock of the box back begins no new day. It grows with the monotonic clock when the
-//! wall clock lags behind, so no day lasts for ever. The one exception is a clock that was wrong and is put right by a time source: then
-//! the time is put right too, and what was spent is taken along ([`Moved::Corrected`]).
-//!
-//! What it can't know: a clock that somebody puts forward looks like time that has passed. The limit of the month holds all the same.
+//! - Its time does not fall: setting the box's clock back starts no new day.
+//! - It grows with the monotonic clock when the wall clock lags behind: no day lasts for ever.
+//! - Exception: when a time source corrects a wrong clock, the time is corrected too, and what was
+//!   spent moves along ([`Moved::Corrected`]).
+//! - A clock that is set forward looks like time that passed; the month's limit still holds.
 
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-/// A vouched-for clock that lies further back than this is believed.
+/// A synchronised clock that lies further back than this corrects the time.
 const CORRECTION: Duration = Duration::from_secs(24 * 3600);
 
-/// How the time came to be.
+/// How the time changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moved {
-    /// Time passed, or none did: a new day is a new day.
+    /// Time passed: a new date is a new day.
     Passed,
-    /// A time that was wrong was put right: the day goes on under its new date.
+    /// A wrong time was corrected: the day continues under its new date.
     Corrected,
 }
 
-/// Time of the budget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BudgetClock {
     /// Milliseconds since 1970.
     at_ms: i64,
-    /// Whether a plausible wall clock was ever seen.
+    /// Whether a dated wall clock was ever seen.
     is_dated: bool,
-    /// When `at_ms` was true; not after a restart.
+    /// Instant at which `at_ms` was true; unknown after a restart.
     #[serde(skip)]
     seen: Option<Instant>,
 }
@@ -42,7 +41,7 @@ impl Default for BudgetClock {
 }
 
 impl BudgetClock {
-    /// A clock that stood at `at_ms`.
+    /// Returns a clock that stands at `at_ms`.
     #[must_use]
     pub const fn from_ms(at_ms: i64, is_dated: bool) -> Self {
         Self {
@@ -52,13 +51,13 @@ impl BudgetClock {
         }
     }
 
-    /// The time, in milliseconds since 1970.
+    /// Returns milliseconds since 1970.
     #[must_use]
     pub const fn ms(&self) -> i64 {
         self.at_ms
     }
 
-    /// Goes on to the instant `now`, at which the wall clock says `wall`.
+    /// Advances to the instant `now`, at which the wall clock reads `wall`.
     pub fn advance(&mut self, now: Instant, wall: Wall) -> Moved {
         let since = self.seen.map(|seen| now.saturating_duration_since(seen));
         let passed = self.at_ms.saturating_add(since.map_or(0, millis));
@@ -90,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    /// 2026-11-22T00:00:00Z
+    // 2026-11-22T00:00:00Z
     const START: i64 = 1_795_305_600_000;
     const HOUR: i64 = 3_600_000;
 
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_goes_on_where_it_was_at_its_true_pace() {
+    fn clock_set_back_continues_at_the_monotonic_pace() {
         let start = Instant::now();
         let mut clock = BudgetClock::default();
         clock.advance(start, wall(START, TimeQuality::Estimated));
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_future_is_corrected_by_a_vouched_clock_only_and_what_was_spent_goes_along() {
+    fn wrong_future_is_corrected_by_a_synced_clock_only() {
         let start = Instant::now();
         let mut clock = BudgetClock::default();
         clock.advance(start, wall(START + 10_000 * HOUR, TimeQuality::Estimated));
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cold_boot_in_1970_is_no_date_and_its_end_no_new_day() {
+    fn cold_boot_in_1970_starts_no_new_day_when_it_ends() {
         let start = Instant::now();
         let mut clock = BudgetClock::default();
         assert_eq!(
@@ -140,7 +139,7 @@ mod tests {
         );
         let found = wall(START, TimeQuality::Synced);
         assert_eq!(clock.advance(at(start, HOUR), found), Moved::Corrected);
-        // After a restart without a clock the stored time stands, and passes.
+        // After a restart without a wall clock the stored time advances.
         let mut restored = BudgetClock::from_ms(clock.ms(), true);
         restored.advance(start, wall(5, TimeQuality::Unsynced));
         restored.advance(at(start, HOUR), wall(6, TimeQuality::Unsynced));
@@ -149,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn without_a_time_source_it_never_goes_back(
+        fn clock_never_goes_back_without_a_time_source(
             steps in prop::collection::vec((0_i64..10 * HOUR, -100 * HOUR..100 * HOUR, any::<bool>()), 1..50),
         ) {
             let start = Instant::now();

@@ -1,22 +1,20 @@
-//! The limits, and the two answers to a call that would break one.
+//! Limits, and the refusal of a call that would exceed one.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::money::Money;
 
-/// What may be spent. Days and months are those of UTC.
+/// What may be spent. Days and months are in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Attempts within sixty minutes.
+    /// Maximum attempts within sixty minutes.
     pub calls_per_hour: u32,
-    /// Tokens of one call, prompt and most output together.
+    /// Maximum tokens of one call, prompt and output together.
     pub tokens_per_call: u64,
-    /// Money a day.
     pub day: Money,
-    /// Money a month.
     pub month: Money,
-    /// Share of the money of a day or month from which on smaller models and pictures are used, in percent.
+    /// Percentage of a day's or month's budget above which smaller models and pictures are used.
     pub soft_percent: u8,
 }
 
@@ -33,14 +31,14 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Money of `limit` from which on it is saved.
+    /// Returns the soft limit of `limit`.
     pub(crate) const fn soft(&self, limit: Money) -> Money {
         let percent = if self.soft_percent > 100 {
             100
         } else {
             self.soft_percent
         };
-        // Divided first: amounts near the largest must not overflow.
+        // Divides first, so that no amount overflows.
         Money(limit.0 / 100 * percent as u64 + limit.0 % 100 * percent as u64 / 100)
     }
 }
@@ -48,18 +46,14 @@ impl Limits {
 /// Whether money is to be saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Economy {
-    /// There is enough.
     Full,
-    /// The soft limit is passed: smaller models, smaller pictures.
+    /// Above the soft limit: smaller models, smaller pictures.
     Reduced,
 }
 
-/// A span for which money is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
-    /// A day.
     Day,
-    /// A month.
     Month,
 }
 
@@ -72,42 +66,35 @@ impl fmt::Display for Period {
     }
 }
 
-/// A call that is not made.
+/// Why the budget refuses a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Too many within the hour.
     #[error(
-        "{limit} calls to the model were made within the hour, which is the limit; wait {} min or raise `calls_per_hour` (the box goes on watching)",
+        "the limit of {limit} LLM calls an hour is reached; wait {} min or raise `calls_per_hour` of [llm] (pipelines keep running)",
         free_in.as_secs().div_ceil(60)
     )]
     Calls {
-        /// The limit.
         limit: u32,
-        /// Until the oldest no longer counts.
+        /// Time until the oldest call no longer counts.
         free_in: Duration,
     },
-    /// Too large.
     #[error(
-        "the call would take up to {needed} tokens and {limit} are allowed; begin a new conversation, send smaller pictures or raise `tokens_per_call`"
+        "the call would take up to {needed} tokens and {limit} are allowed; start a new conversation, send smaller pictures or raise `tokens_per_call` of [llm]"
     )]
     Tokens {
-        /// Of the prompt, and of the output at most.
+        /// Tokens of the prompt, and maximum tokens of the output.
         needed: u64,
-        /// The limit.
         limit: u64,
     },
-    /// Too dear.
     #[error(
-        "the {period}'s budget for the model is used up ({spent} of {limit}, and the call may cost {needed}); wait for the next {period} or raise `{period}_usd` (the box goes on watching)"
+        "the {period}'s LLM budget is used up ({spent} of {limit}, and the call may cost {needed}); wait for the next {period} or raise `{period}_usd` of [llm] (pipelines keep running)"
     )]
     Money {
-        /// Whose money.
         period: Period,
-        /// Spent, with what is reserved.
+        /// Spent and reserved.
         spent: Money,
-        /// The limit.
         limit: Money,
-        /// What the call may cost at most.
+        /// Highest cost of the call.
         needed: Money,
     },
 }
@@ -117,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_soft_limit_is_its_share_for_every_amount() {
+    fn soft_limit_is_exact_for_every_amount() {
         let limits = Limits::default();
         assert_eq!(limits.soft(Money(1_000)), Money(800));
         assert_eq!(limits.soft(Money(99)), Money(79));

@@ -1,4 +1,4 @@
-//! How much may be spent: limits, what a refused call says, and the clock by which days and months are told apart.
+//! The budget: limits, refusals, and the clock that tells days and months apart.
 
 mod clock;
 mod limits;

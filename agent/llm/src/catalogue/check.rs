@@ -1,4 +1,4 @@
-//! From what is written in a model file to what can be relied on. Each error is the field and one phrase.
+//! Checks a model file. Each error is the field and one phrase.
 
 use url::Url;
 
@@ -6,9 +6,10 @@ use super::raw;
 use super::{Model, Prices, Provider, Rate};
 use crate::money::Money;
 
-pub(super) type Wrong = (&'static str, String);
+/// A field, and what is wrong with it.
+pub(super) type FieldError = (&'static str, String);
 
-pub(super) fn checked_provider(name: &str, read: raw::Provider) -> Result<Provider, Wrong> {
+pub(super) fn checked_provider(name: &str, read: raw::Provider) -> Result<Provider, FieldError> {
     let base_url = base_url(&read.base_url).map_err(|why| ("base_url", why))?;
     if read.max_request_bytes < 1 << 20 {
         return Err(("max_request_bytes", "must be at least 1048576".to_owned()));
@@ -25,12 +26,13 @@ pub(super) fn checked_provider(name: &str, read: raw::Provider) -> Result<Provid
     })
 }
 
-/// Reads the address of a provider. A path in it stays in front of the protocol's own.
+/// Parses the address of a provider. A path in it is kept before the protocol's own.
 ///
 /// # Errors
-/// One phrase. The address itself is not repeated, for somebody may have put a credential into it.
+/// One phrase, without the address: it may hold a credential.
 pub fn base_url(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|e| format!("is no address ({e}); write https://HOST"))?;
+    let url =
+        Url::parse(text).map_err(|e| format!("is not an address ({e}); write https://HOST"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err("must begin with https:// or http:// and name a host".to_owned());
     }
@@ -46,7 +48,7 @@ pub fn base_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-pub(super) fn checked_model(read: raw::Model) -> Result<Model, Wrong> {
+pub(super) fn checked_model(read: raw::Model) -> Result<Model, FieldError> {
     if read.id.is_empty() {
         return Err(("id", "must not be empty".to_owned()));
     }
@@ -79,7 +81,7 @@ pub(super) fn checked_model(read: raw::Model) -> Result<Model, Wrong> {
 
 fn rate(read: &raw::Rate) -> Result<Rate, String> {
     let input = nano(read.input)?;
-    // A provider that says nothing about its cache charges the usual price for it.
+    // Without prices for its cache a provider charges the price of input.
     let or_input = |price: Option<f64>| price.map_or(Ok(input), nano);
     Ok(Rate {
         prompt_to: read.prompt_to,
@@ -91,7 +93,7 @@ fn rate(read: &raw::Rate) -> Result<Rate, String> {
     })
 }
 
-/// Dollars a million tokens to nanodollars a token.
+/// Converts dollars a million tokens to nanodollars a token.
 fn nano(dollars: f64) -> Result<Money, String> {
     let nano = dollars * 1000.0;
     let is_whole = (nano - nano.round()).abs() < 1e-6;

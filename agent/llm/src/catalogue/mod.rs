@@ -1,7 +1,8 @@
-//! What is known about models: ids, limits, prices and abilities, from a data file.
+//! Catalogue of models: ids, limits, prices and capabilities, from a data file.
 //!
-//! Owns the form of that file, the one that is built in, and how a file of the user adds to it. Invariant: no id, price or limit of a model
-//! stands in code; what a model can't do is known before it is asked.
+//! Owns the format of that file, the built-in one, and how a user's file adds to it.
+//! - No id, price or limit of a model stands in code.
+//! - What a model can't do is known before it is asked.
 
 mod check;
 mod model;
@@ -16,22 +17,21 @@ pub use price::{Prices, Rate};
 
 use check::{checked_model, checked_provider};
 
-/// The file that is built in.
+/// The built-in model file.
 const BUILT_IN: &str = include_str!("models.toml");
-/// Form of the file that this version reads.
+/// Format of the file that this version reads.
 const FORMAT: u32 = 1;
-/// Stands for every model that a provider has.
+/// Id of the entry for any model of a provider.
 const ANY: &str = "*";
 
-/// What is wrong with a model file, in one sentence with the place.
+/// A rejected model file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("model file {file}: {place}: {problem}")]
 pub struct CatalogueError {
-    /// The file.
     pub file: String,
-    /// Path of the value in it.
+    /// Path of the value, or its line.
     pub place: String,
-    /// What is wrong and what is allowed.
+    /// What is wrong, and what is allowed.
     pub problem: String,
 }
 
@@ -40,16 +40,15 @@ pub struct CatalogueError {
 #[error(
     "{what} {name:?} is not in the model file; use one of {known}, or add it to a model file of your own (llm.models_file)"
 )]
-pub struct Unknown {
+pub struct UnknownEntry {
     /// `provider` or `model`.
     pub what: &'static str,
-    /// What was asked for.
     pub name: String,
-    /// What there is.
+    /// The known names.
     pub known: String,
 }
 
-/// Everything that is known.
+/// Providers and models, by name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catalogue {
     providers: BTreeMap<String, Provider>,
@@ -57,7 +56,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// What is built in.
+    /// Returns the built-in catalogue.
     ///
     /// # Errors
     /// Never in a build that passed its tests.
@@ -70,11 +69,11 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// Adds the text of a model file called `file`; its entries take the place of those with the same names. Adds nothing when
-    /// something in it is wrong.
+    /// Adds the text of the model file `file`: its entries replace those of the same names. A wrong
+    /// file changes nothing.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place.
+    /// The first problem, with its place.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), CatalogueError> {
         let wrong = |place: String, problem: String| CatalogueError {
             file: file.to_owned(),
@@ -101,7 +100,7 @@ impl Catalogue {
             let model = checked_model(model)
                 .map_err(|(field, why)| wrong(format!("models[{at}].{field}"), why))?;
             if !next.providers.contains_key(&model.provider) {
-                let why = format!("{:?} is no provider of the file", model.provider);
+                let why = format!("{:?} is not a provider of the file", model.provider);
                 return Err(wrong(format!("models[{at}].provider"), why));
             }
             let key = (model.provider.clone(), model.id.clone());
@@ -118,12 +117,12 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The provider called `name`.
+    /// Returns the provider `name`.
     ///
     /// # Errors
-    /// When there is none; the error lists those there are.
-    pub fn provider(&self, name: &str) -> Result<&Provider, Unknown> {
-        self.providers.get(name).ok_or_else(|| Unknown {
+    /// When there is none; the error lists the known ones.
+    pub fn provider(&self, name: &str) -> Result<&Provider, UnknownEntry> {
+        self.providers.get(name).ok_or_else(|| UnknownEntry {
             what: "provider",
             name: name.to_owned(),
             known: self
@@ -135,11 +134,12 @@ impl Catalogue {
         })
     }
 
-    /// The model `id` of `provider`. Where the provider takes any, one that is not listed has the figures of `*`.
+    /// Returns the model `id` of `provider`; an unlisted one has the figures of `*`, where the
+    /// provider has such an entry.
     ///
     /// # Errors
-    /// When there is none; the error lists those there are.
-    pub fn model(&self, provider: &str, id: &str) -> Result<Model, Unknown> {
+    /// When there is none; the error lists the known ones.
+    pub fn model(&self, provider: &str, id: &str) -> Result<Model, UnknownEntry> {
         let find = |id: &str| self.models.get(&(provider.to_owned(), id.to_owned()));
         if let Some(model) = find(id).or_else(|| find(ANY)) {
             return Ok(Model {
@@ -148,7 +148,7 @@ impl Catalogue {
             });
         }
         let own = self.models.keys().filter(|(name, _)| name == provider);
-        Err(Unknown {
+        Err(UnknownEntry {
             what: "model",
             name: id.to_owned(),
             known: own
@@ -159,7 +159,7 @@ impl Catalogue {
     }
 }
 
-/// The line in which something begins.
+/// Returns the line in which `span` starts.
 fn line_of(text: &str, span: Option<std::ops::Range<usize>>) -> String {
     let before = span.and_then(|span| text.get(..span.start));
     match before {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_by_the_small_model_costs_a_twentieth_of_a_cent() {
+    fn verdict_of_the_small_model_costs_a_twentieth_of_a_cent() {
         let model = built_in()
             .model("claude", "claude-haiku-5-5")
             .expect("model");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_prompt_has_the_price_of_long_prompts() {
+    fn long_prompt_has_the_price_of_long_prompts() {
         let model = built_in()
             .model("claude", "claude-haiku-5-5")
             .expect("model");
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_ones_own_takes_any_model_and_others_list_theirs() {
+    fn local_provider_accepts_any_model_and_others_list_theirs() {
         let catalogue = built_in();
         let own = catalogue.model("local", "my-model:7b").expect("any");
         assert_eq!(own.id, "my-model:7b");
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_user_replaces_an_entry_whole_and_a_wrong_one_changes_nothing() {
+    fn user_file_replaces_whole_entries_and_a_wrong_one_changes_nothing() {
         let mut catalogue = built_in();
         let text = r#"
             format = 1
@@ -265,7 +265,7 @@ mod tests {
             (
                 "provider = \"claude\"",
                 "provider = \"other\"",
-                "models[0].provider: \"other\" is no provider",
+                "models[0].provider: \"other\" is not a provider",
             ),
             (
                 "format = 1",
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_with_a_credential_is_refused_and_not_repeated() {
+    fn address_with_a_credential_is_rejected_and_not_repeated() {
         let refused = base_url("https://me:secret@models.example").expect_err("refused");
         assert!(!refused.contains("secret"), "{refused}");
         for wrong in ["ftp://models.example", "models.example", "https://a/?key=1"] {

@@ -1,4 +1,4 @@
-//! Providers and models as the rest of the crate sees them: checked.
+//! Providers and models, checked.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use serde::Deserialize;
 use url::Url;
 
 use super::Prices;
-use crate::wire::Protocol;
+use crate::protocol::Protocol;
 
-/// Something a model or its server can do.
+/// Capability of a model or its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Capability {
@@ -18,9 +18,9 @@ pub enum Capability {
     StrictTools,
     /// Guarantees that the answer is JSON of a schema.
     StructuredOutput,
-    /// Can be told how hard to think.
+    /// Accepts a reasoning effort.
     Effort,
-    /// Takes pictures in tool results.
+    /// Accepts pictures in tool results.
     ImagesInResults,
     /// Can be told not to call several tools at once.
     ParallelChoice,
@@ -40,28 +40,27 @@ pub enum ImageTier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThinkingStyle {
-    /// Nothing.
     None,
     /// The model decides how much.
     Adaptive,
-    /// A number of tokens is set aside.
+    /// A number of tokens is reserved for it.
     Budget,
 }
 
-/// How good, and how dear, a model is to be.
+/// Quality and price class of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
     /// Verdicts and triage.
     Small,
-    /// Setting a watch.
+    /// Set-up of a pipeline.
     Medium,
-    /// What the medium one can't do.
+    /// Tasks beyond the medium model.
     Large,
 }
 
 impl Tier {
-    /// The next one down; the small one stays.
+    /// Returns the next lower tier; the small one stays.
     #[must_use]
     pub const fn below(self) -> Self {
         match self {
@@ -71,27 +70,22 @@ impl Tier {
     }
 }
 
-/// Who serves models.
+/// Server of models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
-    /// Its name in the file.
+    /// Name in the model file.
     pub name: String,
-    /// How it is spoken to.
     pub protocol: Protocol,
-    /// Where it is.
     pub base_url: Url,
-    /// Whether it wants a key.
     pub needs_key: bool,
-    /// Largest request it takes, in bytes.
     pub max_request_bytes: usize,
-    /// Ids of its models for each tier.
     pub(super) small: String,
     pub(super) medium: String,
     pub(super) large: String,
 }
 
 impl Provider {
-    /// Id of its model for `tier`.
+    /// Returns the id of its model for `tier`.
     #[must_use]
     pub fn model_id(&self, tier: Tier) -> &str {
         match tier {
@@ -102,34 +96,31 @@ impl Provider {
     }
 }
 
-/// One model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// As the provider calls it.
+    /// The provider's id.
     pub id: String,
     /// Name of its provider.
     pub provider: String,
-    /// Tokens of prompt and output together.
+    /// Maximum tokens of prompt and output together.
     pub context: u64,
-    /// Most tokens of output.
+    /// Maximum tokens of output.
     pub max_output: u32,
-    /// Bytes of text that make one token, for estimates.
+    /// Bytes of text a token, for estimates.
     pub bytes_per_token: f64,
-    /// How pictures are scaled; absent: it sees none.
+    /// How the server scales pictures; absent: it takes none.
     pub image_tier: Option<ImageTier>,
-    /// Most pictures in one request.
+    /// Maximum pictures of one request.
     pub max_images: u32,
-    /// Shortest prefix that is cached, in tokens; absent: breakpoints are not for it.
+    /// Minimum tokens of a cached prefix; absent: no cache breakpoints.
     pub cache_min: Option<u64>,
     /// What a request says about thinking.
     pub thinking: ThinkingStyle,
-    /// What it costs.
     pub prices: Prices,
     pub(super) capabilities: BTreeSet<Capability>,
 }
 
 impl Model {
-    /// Whether it can do this.
     #[must_use]
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)

@@ -1,33 +1,30 @@
-//! What tokens cost.
-//!
-//! Invariant: prices are whole nanodollars a token, so that a cost is exact.
+//! Prices of tokens, in whole nanodollars, so that costs are exact.
 
 use crate::money::Money;
 use crate::usage::Usage;
 
-/// Prices for prompts up to a size, in nanodollars a token (which is a thousandth of dollars a million).
+/// Prices of a token for prompts up to a size (a nanodollar a token is a thousandth of a dollar a
+/// million).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// Longest prompt it is for, in tokens; absent: any.
+    /// Maximum tokens of the prompt; absent: any.
     pub prompt_to: Option<u64>,
-    /// Input.
     pub input: Money,
     /// Output, thinking included.
     pub output: Money,
-    /// Input read from the cache.
     pub cache_read: Money,
-    /// Input written to the cache for minutes.
+    /// Input written to a cache kept for minutes.
     pub cache_write: Money,
-    /// Input written to the cache for an hour.
+    /// Input written to a cache kept for an hour.
     pub cache_write_long: Money,
 }
 
-/// The rates of a model, by rising size of prompt; the last is for any.
+/// Rates of a model by rising size of the prompt; the last is for any size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prices(Vec<Rate>);
 
 impl Prices {
-    /// Rates by rising `prompt_to`, of which only the last is open.
+    /// Takes rates by rising `prompt_to`; the last has none.
     ///
     /// # Errors
     /// One phrase.
@@ -47,7 +44,7 @@ impl Prices {
         rates.find(|rate| rate.prompt_to.is_none_or(|to| prompt <= to))
     }
 
-    /// What `usage` costs.
+    /// Returns the cost of `usage`.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Money {
         self.rate(usage.prompt()).map_or(Money::ZERO, |rate| {
@@ -59,7 +56,7 @@ impl Prices {
         })
     }
 
-    /// The most that a call can cost: all of the prompt at the dearest price that input may have, all of the output.
+    /// Returns the highest cost of a call: all input at its highest price, and all output.
     #[must_use]
     pub fn worst(&self, prompt: u64, output: u64) -> Money {
         self.rate(prompt).map_or(Money::ZERO, |rate| {

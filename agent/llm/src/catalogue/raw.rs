@@ -1,19 +1,22 @@
-//! The model file as it is written.
+//! Serde form of the model file.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::{Capability, ImageTier, ThinkingStyle};
-use crate::wire::Protocol;
+use crate::protocol::Protocol;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     pub(super) format: u32,
-    /// Day on which the figures were looked up; for people.
+    /// Day of the figures, for readers of the file.
     #[serde(default)]
-    #[expect(dead_code, reason = "read by people; named so that it is not refused")]
+    #[expect(
+        dead_code,
+        reason = "for readers; named so that `deny_unknown_fields` accepts it"
+    )]
     pub(super) as_of: Option<String>,
     #[serde(default)]
     pub(super) providers: BTreeMap<String, Provider>,

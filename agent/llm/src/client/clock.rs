@@ -1,4 +1,4 @@
-//! Time and chance, as arguments of the shell.
+//! Time and randomness, as arguments of the shell.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -7,23 +7,22 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use watchkeeper_contract::time::Wall;
 
-/// What the shell knows about time, and its dice.
+/// Clocks and randomness of the shell.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The monotonic clock.
+    /// Returns the monotonic time.
     fn now(&self) -> Instant;
-    /// The wall clock with what it is worth.
+    /// Returns the wall clock with its quality.
     fn wall(&self) -> Wall;
-    /// Ends after `pause`.
+    /// Completes after `pause`.
     fn sleep(&self, pause: Duration) -> BoxFuture<'_, ()>;
-    /// Uniform in 0..1.
+    /// Returns a number, uniform in 0..1.
     fn random(&self) -> f64;
 }
 
-/// The clocks of this machine. The wall clock comes from the caller, who knows what it is worth.
+/// The clocks of this machine. The caller provides the wall clock, with its quality.
 pub struct SystemClock(Box<dyn Fn() -> Wall + Send + Sync>);
 
 impl SystemClock {
-    /// With this wall clock.
     pub fn new(wall: impl Fn() -> Wall + Send + Sync + 'static) -> Self {
         Self(Box::new(wall))
     }

@@ -1,54 +1,44 @@
 //! One job: a few calls for one purpose, with one model and one deadline.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Client, LlmError};
-use crate::ask::Ask;
+use super::error::LlmError;
+use super::progress::{Progress, Shown};
+use super::shared::Shared;
+use super::transport::{Attempt, Spent};
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::budget::Economy;
+use crate::call_options::CallOptions;
 use crate::catalogue::{Model, ThinkingStyle, Tier};
-use crate::client::transport::{Attempt, Spent};
 use crate::conversation::Conversation;
 use crate::estimate;
-use crate::fault::{Fault, FaultKind};
-use crate::ledger::{Entry, Outcome, Ticket};
+use crate::ledger::{CallOutcome, Entry, Ticket};
 use crate::money::Money;
 use crate::picture::Detail;
-use crate::policy::{Next, Retry};
+use crate::policy::{Retry, RetryDecision};
 use crate::reply::Reply;
 use crate::usage::Usage;
-use crate::wire::Piece;
 
-/// What a job is.
+/// Maximum time of a job.
+const MAX_JOB: Duration = Duration::from_secs(24 * 3600);
+
+/// What a job asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobSpec {
-    /// Its name in the ledger, such as `verdict/01J…`.
+    /// Name in the ledger, such as `verdict/01J…`.
     pub name: String,
-    /// How good a model it wants.
     pub tier: Tier,
-    /// How much of a picture it wants.
+    /// Detail of pictures.
     pub detail: Detail,
-    /// Time it has.
+    /// Time for all of its calls.
     pub time: Duration,
 }
 
-/// Something to show while a job runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress<'p> {
-    /// A piece of an answer.
-    Piece(&'p Piece),
-    /// The attempt failed and what was shown of it is void; another begins after the pause.
-    Again {
-        /// What went wrong.
-        fault: &'p Fault,
-        /// How long it waits.
-        pause: Duration,
-    },
-}
-
-/// A job that runs. Its model stays the same to its end: thoughts and caches are a model's own.
+/// A running job. It keeps its model to the end: thoughts and caches belong to one model.
 #[derive(Debug)]
 pub struct Job {
-    client: Client,
+    shared: Arc<Shared>,
     spec: JobSpec,
     model: Model,
     detail: Detail,
@@ -60,17 +50,16 @@ pub struct Job {
 
 impl Job {
     pub(super) fn new(
-        client: Client,
+        shared: Arc<Shared>,
         spec: JobSpec,
         model: Model,
         detail: Detail,
         economy: Economy,
         now: Instant,
     ) -> Self {
-        // A job without an end has one in a day.
-        let time = spec.time.min(Duration::from_secs(24 * 3600));
+        let time = spec.time.min(MAX_JOB);
         Self {
-            client,
+            shared,
             spec,
             model,
             detail,
@@ -81,144 +70,167 @@ impl Job {
         }
     }
 
-    /// The model it got.
+    /// Returns the model that the job got.
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// How much of a picture it is to send.
+    /// Returns the detail of the pictures that it should send.
     #[must_use]
     pub fn detail(&self) -> Detail {
         self.detail
     }
 
-    /// Whether it got less than it asked for, because money is to be saved.
+    /// Returns whether the job got less than it asked for, to save money.
     #[must_use]
     pub fn economy(&self) -> Economy {
         self.economy
     }
 
-    /// What it consumed and cost so far.
+    /// Returns what it has consumed and cost so far.
     #[must_use]
     pub fn spent(&self) -> (Usage, Money) {
         (self.usage, self.cost)
     }
 
-    /// Tokens of the prompt that it would see, by the estimate that its budget goes by.
+    /// Estimates the tokens of the prompt, as the budget counts them.
     #[must_use]
     pub fn prompt(&self, conversation: &Conversation) -> u64 {
         estimate::prompt(conversation, &self.model)
     }
 
-    /// Most tokens that a prompt may have where the answer may have `output`: what the model takes, and what one call may have.
+    /// Returns the maximum tokens of a prompt whose answer may have `output`: bounded by the model
+    /// and by the budget of one call.
     #[must_use]
-    pub fn room(&self, output: u32) -> u64 {
+    pub fn max_prompt(&self, output: u32) -> u64 {
         let output = u64::from(output.min(self.model.max_output));
-        let allowed = self.client.0.ledger.limits().tokens_per_call;
+        let allowed = self.shared.ledger.limits().tokens_per_call;
         self.model.context.min(allowed).saturating_sub(output)
     }
 
-    /// Asks the model to go on with `conversation`. Failed attempts are made again as the policy says; `shown` sees what comes.
+    /// Asks the model for the next turn of `conversation`, with retries; `shown` gets the progress.
     ///
     /// # Errors
-    /// When there is no answer that may be used. Nothing was added to the conversation, so it can be asked again later.
+    /// When there is no usable answer. The conversation is unchanged, so it can be sent again.
     pub async fn ask(
         &mut self,
         conversation: &Conversation,
-        ask: &Ask,
-        shown: &mut (dyn FnMut(Progress<'_>) + Send),
+        options: &CallOptions,
+        shown: Shown<'_>,
     ) -> Result<Reply, LlmError> {
-        let inner = self.client.0.clone();
-        let mut ask = ask.clone();
-        ask.max_output = ask.max_output.min(self.model.max_output);
+        let mut options = options.clone();
+        options.max_output = options.max_output.min(self.model.max_output);
         let prompt = estimate::prompt(conversation, &self.model);
-        let mut retry = Retry::new(inner.retry, self.deadline);
+        let mut retry = Retry::new(self.shared.retry, self.deadline);
         let mut last = None;
         loop {
-            let now = inner.clock.now();
-            if now >= self.deadline {
-                return Err(self.too_late(last));
+            if self.shared.clock.now() >= self.deadline {
+                return Err(self.timed_out(last));
             }
             if prompt > self.model.context {
-                let fault = Fault::new(FaultKind::ContextFull, "");
-                return Err(LlmError::Failed { fault, attempts: 0 });
+                let error = AttemptError::new(AttemptErrorKind::ContextFull, "");
+                return Err(LlmError::Failed { error, attempts: 0 });
             }
-            let call =
-                inner
-                    .provider
-                    .protocol
-                    .encode(&inner.provider, &self.model, conversation, &ask)?;
-            inner.breaker.lock().admit(now, &self.model.id)?;
-            let output = u64::from(ask.max_output);
-            let worst = self.model.prices.worst(prompt, output);
-            let entry = Entry {
+            let error = match self.attempt(conversation, &options, prompt, shown).await? {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            self.prepare_retry(&mut retry, &error, &mut options, shown)
+                .await?;
+            last = Some(error);
+        }
+    }
+
+    /// Makes one attempt: breaker, reservation, request, settlement.
+    async fn attempt(
+        &mut self,
+        conversation: &Conversation,
+        options: &CallOptions,
+        prompt: u64,
+        shown: Shown<'_>,
+    ) -> Result<Result<Reply, AttemptError>, LlmError> {
+        let shared = self.shared.clone();
+        let provider = &shared.provider;
+        let call = provider
+            .protocol
+            .encode(provider, &self.model, conversation, options)?;
+        let now = shared.clock.now();
+        shared.breaker.lock().admit(now, &self.model.id)?;
+        let output = u64::from(options.max_output);
+        let worst = self.model.prices.worst(prompt, output);
+        let ticket = self
+            .reserve(Entry {
                 job: self.spec.name.clone(),
                 model: self.model.id.clone(),
                 tokens: prompt.saturating_add(output),
                 worst,
-            };
-            let ticket = self.reserve(entry).await?;
-            let remaining = self.deadline.saturating_duration_since(inner.clock.now());
-            let attempt = inner
-                .transport
-                .attempt(call, &ask, remaining, inner.clock.wall(), shown)
-                .await;
-            let attempt = attempt.judged();
-            let (usage, cost) = self.cost(&attempt, prompt, worst);
-            let outcome = match &attempt.result {
-                Ok(_) => Outcome::Answered,
-                Err(fault) => Outcome::Failed(fault.kind),
-            };
-            self.settle(ticket, outcome, usage, cost).await?;
-            let now = inner.clock.now();
-            let fault = match attempt.result {
-                Ok(reply) => {
-                    inner.breaker.lock().worked(&self.model.id);
-                    return Ok(reply);
-                }
-                Err(fault) => fault,
-            };
-            inner.breaker.lock().failed(now, &self.model.id, fault.kind);
-            let next = retry.failed_at(now, &fault, inner.clock.random());
-            tracing::warn!(job = %self.spec.name, model = %self.model.id, attempt = retry.failed(), %fault, ?next, "call to the model failed");
-            match next {
-                Next::GiveUp => {
-                    let attempts = retry.failed();
-                    return Err(LlmError::Failed { fault, attempts });
-                }
-                Next::TooLate => return Err(self.too_late(Some(fault))),
-                Next::Larger => {
-                    let larger = ask.max_output.saturating_mul(2).min(self.model.max_output);
-                    if larger == ask.max_output {
-                        let attempts = retry.failed();
-                        return Err(LlmError::Failed { fault, attempts });
-                    }
-                    ask.max_output = larger;
-                    let pause = Duration::ZERO;
-                    shown(Progress::Again {
-                        fault: &fault,
-                        pause,
-                    });
-                }
-                Next::After(pause) => {
-                    shown(Progress::Again {
-                        fault: &fault,
-                        pause,
-                    });
-                    inner.clock.sleep(pause).await;
-                }
-            }
-            last = Some(fault);
+            })
+            .await?;
+        let remaining = self.deadline.saturating_duration_since(shared.clock.now());
+        let attempt = shared
+            .transport
+            .attempt(call, options, remaining, shared.clock.wall(), shown)
+            .await
+            .judged();
+        let (usage, cost) = self.cost(&attempt, prompt, worst);
+        let outcome = match &attempt.result {
+            Ok(_) => CallOutcome::Answered,
+            Err(error) => CallOutcome::Failed(error.kind),
+        };
+        self.settle(ticket, outcome, usage, cost).await?;
+        let now = shared.clock.now();
+        let mut breaker = shared.breaker.lock();
+        match &attempt.result {
+            Ok(_) => breaker.record_success(&self.model.id),
+            Err(error) => breaker.record_failure(now, &self.model.id, error.kind),
         }
+        Ok(attempt.result)
     }
 
-    fn too_late(&self, last: Option<Fault>) -> LlmError {
+    /// Waits for the next attempt, or returns why there is none.
+    async fn prepare_retry(
+        &self,
+        retry: &mut Retry,
+        error: &AttemptError,
+        options: &mut CallOptions,
+        shown: Shown<'_>,
+    ) -> Result<(), LlmError> {
+        let clock = &self.shared.clock;
+        let next = retry.record_failure(clock.now(), error, clock.random());
+        let attempts = retry.failed();
+        tracing::warn!(job = %self.spec.name, model = %self.model.id, attempt = attempts, %error, ?next, "call to the model failed");
+        let failed = || LlmError::Failed {
+            error: error.clone(),
+            attempts,
+        };
+        match next {
+            RetryDecision::GiveUp => return Err(failed()),
+            RetryDecision::TooLate => return Err(self.timed_out(Some(error.clone()))),
+            RetryDecision::Larger => {
+                let larger = options.max_output.saturating_mul(2);
+                let larger = larger.min(self.model.max_output);
+                if larger == options.max_output {
+                    return Err(failed());
+                }
+                options.max_output = larger;
+                let pause = Duration::ZERO;
+                shown(Progress::Retry { error, pause });
+            }
+            RetryDecision::After(pause) => {
+                shown(Progress::Retry { error, pause });
+                clock.sleep(pause).await;
+            }
+        }
+        Ok(())
+    }
+
+    fn timed_out(&self, last: Option<AttemptError>) -> LlmError {
         let after = self.spec.time;
         LlmError::Deadline { after, last }
     }
 
-    /// What an attempt consumed and cost, the larger figure where it is not known.
+    /// Returns what an attempt consumed and cost; the larger figure where it is unknown.
     fn cost(&self, attempt: &Attempt, prompt: u64, worst: Money) -> (Usage, Money) {
         let known = |usage: Usage| (usage, self.model.prices.cost(&usage));
         match attempt.spent {
@@ -226,7 +238,7 @@ impl Job {
             Spent::Known(usage) => known(usage),
             Spent::Partly { usage, bytes } => {
                 let output = usage.output.max(estimate::text_tokens(bytes, &self.model));
-                // Before the first word of the server the prompt is all that is known to be there.
+                // Before the server's first event only the prompt is known.
                 let input = if usage.prompt() == 0 {
                     prompt
                 } else {
@@ -237,7 +249,8 @@ impl Job {
                     output,
                     ..usage
                 });
-                // What a model thinks is paid for and need not be shown: of an answer that broke off nobody knows how much of it there was.
+                // Thinking is billed and need not be shown: how much of it a broken answer had is
+                // unknown.
                 match self.model.thinking {
                     ThinkingStyle::None => (usage, cost),
                     ThinkingStyle::Adaptive | ThinkingStyle::Budget => (usage, cost.max(worst)),
@@ -247,34 +260,34 @@ impl Job {
         }
     }
 
-    /// Books an attempt, on a thread that may block: the store syncs.
+    /// Reserves an attempt in the ledger, on a thread that may block: the store syncs.
     async fn reserve(&self, entry: Entry) -> Result<Ticket, LlmError> {
-        let inner = self.client.0.clone();
-        let (now, wall) = (inner.clock.now(), inner.clock.wall());
-        Ok(blocking(move || inner.ledger.reserve(now, wall, &entry)).await?)
+        let shared = self.shared.clone();
+        let (now, wall) = (shared.clock.now(), shared.clock.wall());
+        Ok(blocking(move || shared.ledger.reserve(now, wall, &entry)).await?)
     }
 
     async fn settle(
         &mut self,
         ticket: Ticket,
-        outcome: Outcome,
+        outcome: CallOutcome,
         usage: Usage,
         cost: Money,
     ) -> Result<(), LlmError> {
         self.usage = self.usage.plus(&usage);
         self.cost += cost;
-        let ledger = self.client.0.ledger.clone();
+        let ledger = self.shared.ledger.clone();
         Ok(blocking(move || ledger.settle(ticket, outcome, usage, cost)).await?)
     }
 }
 
-/// Runs what may block on a thread for that. A panic in it is a panic here.
+/// Runs blocking work on a thread for that. A panic in it is resumed here.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(stopped) => match stopped.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime is being shut down, and this future with it.
+            // The runtime shuts down, and this future with it.
             Err(_) => std::future::pending().await,
         },
     }

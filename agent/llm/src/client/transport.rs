@@ -1,7 +1,8 @@
 //! One attempt over HTTP.
 //!
-//! Invariants: redirects are not followed, for they would carry the key elsewhere; an answer has a largest size and a longest silence; what a server or the
-//! system said reaches nobody before the key was taken out of it.
+//! - Redirects are not followed: they would carry the key elsewhere.
+//! - An answer has a maximum size and an idle timeout.
+//! - The key is removed from every message of a server or the system.
 
 use std::time::Duration;
 
@@ -9,63 +10,64 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Response, redirect};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
+use watchkeeper_contract::host::is_this_machine;
 use watchkeeper_contract::time::Wall;
 
 use super::error::SetupError;
-use super::is_loopback;
-use super::job::Progress;
-use crate::ask::Ask;
+use super::progress::{Progress, Shown};
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
+use crate::call_options::CallOptions;
 use crate::catalogue::Provider;
-use crate::fault::{Fault, FaultKind};
 use crate::key::Key;
+use crate::protocol::Protocol;
 use crate::reply::Reply;
 use crate::usage::Usage;
-use crate::wire::{Decoder, Head, HttpCall, Protocol};
+use crate::wire::{Decoder, HttpCall, ResponseHead};
 
-/// Largest answer that comes as a whole, in bytes.
-const MAX_WHOLE: usize = 8 << 20;
-/// Most of a refusal that is read, in bytes.
+/// Maximum bytes of an answer that is not streamed.
+const MAX_BODY: usize = 8 << 20;
+/// Maximum bytes of a refusal that are read.
 const MAX_REFUSAL: usize = 64 << 10;
-/// Longest wait for the rest of a refusal.
-const REFUSAL_SILENCE: Duration = Duration::from_secs(5);
+/// Maximum wait for the rest of a refusal.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The connection to a provider.
+/// HTTP client of one provider.
 #[derive(Debug)]
 pub(super) struct Transport {
     http: reqwest::Client,
     protocol: Protocol,
     base_url: Url,
     key: Option<Key>,
-    silence: Duration,
+    idle_timeout: Duration,
 }
 
 /// What an attempt consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spent {
-    /// It was refused or never arrived.
+    /// It was refused, or never arrived.
     Nothing,
-    /// The provider said so.
+    /// The provider reported it.
     Known(Usage),
-    /// It broke: this much was said, and this many bytes had come.
+    /// It broke: the usage reported and the bytes received until then.
     Partly { usage: Usage, bytes: usize },
-    /// The provider may have answered in full, to nobody.
+    /// The provider may have answered in full, unread.
     Unknown,
 }
 
-/// What came of an attempt.
+/// Result of an attempt.
 #[derive(Debug)]
 pub(super) struct Attempt {
-    pub(super) result: Result<Reply, Fault>,
+    pub(super) result: Result<Reply, AttemptError>,
     pub(super) spent: Spent,
 }
 
 impl Attempt {
-    const fn failed(fault: Fault, spent: Spent) -> Self {
-        let result = Err(fault);
+    const fn failed(error: AttemptError, spent: Spent) -> Self {
+        let result = Err(error);
         Self { result, spent }
     }
 
-    /// With a reply that may not be used as the fault that it is.
+    /// Turns a reply that may not be used into an error.
     pub(super) fn judged(self) -> Self {
         Self {
             result: self.result.and_then(Reply::usable),
@@ -74,22 +76,22 @@ impl Attempt {
     }
 }
 
-/// Where the words of an attempt go, and how long they may take.
-struct Line<'l> {
+/// Deadline of an attempt, and the receiver of its progress.
+struct Context<'c> {
     deadline: Instant,
-    shown: &'l mut (dyn FnMut(Progress<'_>) + Send),
+    shown: Shown<'c>,
 }
 
 impl Transport {
     pub(super) fn new(
         provider: &Provider,
         key: Option<Key>,
-        connect: Duration,
-        silence: Duration,
+        connect_timeout: Duration,
+        idle_timeout: Duration,
     ) -> Result<Self, SetupError> {
         let mut http = reqwest::Client::builder()
             .redirect(redirect::Policy::none())
-            .connect_timeout(connect)
+            .connect_timeout(connect_timeout)
             .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
         if is_loopback(&provider.base_url) {
             http = http.no_proxy();
@@ -99,7 +101,7 @@ impl Transport {
             protocol: provider.protocol,
             base_url: provider.base_url.clone(),
             key,
-            silence,
+            idle_timeout,
         })
     }
 
@@ -107,24 +109,31 @@ impl Transport {
     pub(super) async fn attempt(
         &self,
         call: HttpCall,
-        ask: &Ask,
+        options: &CallOptions,
         remaining: Duration,
         wall: Wall,
-        shown: &mut (dyn FnMut(Progress<'_>) + Send),
+        shown: Shown<'_>,
     ) -> Attempt {
-        let line = Line {
+        let context = Context {
             deadline: Instant::now() + remaining,
             shown,
         };
-        let mut attempt = self.send(call, ask.stream, wall, line).await;
-        if let (Err(fault), Some(key)) = (&mut attempt.result, &self.key) {
-            fault.said = key.scrub(&fault.said);
+        let mut attempt = self.send(call, options.stream, wall, context).await;
+        if let (Err(error), Some(key)) = (&mut attempt.result, &self.key) {
+            error.message = key.scrub(&error.message);
         }
         attempt
     }
 
-    async fn send(&self, call: HttpCall, stream: bool, wall: Wall, line: Line<'_>) -> Attempt {
-        // If nothing comes back: a streamed answer stops being made when nobody reads it, a whole one does not.
+    async fn send(
+        &self,
+        call: HttpCall,
+        stream: bool,
+        wall: Wall,
+        context: Context<'_>,
+    ) -> Attempt {
+        // If nothing comes back: the provider stops a streamed answer that is not read, but not a
+        // whole one.
         let lost = if stream {
             let usage = Usage::default();
             Spent::Partly { usage, bytes: 0 }
@@ -134,46 +143,54 @@ impl Transport {
         let request = match self.request(call) {
             Ok(request) => request,
             Err(why) => {
-                let fault = Fault::new(FaultKind::NotFound, why);
-                return Attempt::failed(fault, Spent::Nothing);
+                let error = AttemptError::new(AttemptErrorKind::NotFound, why);
+                return Attempt::failed(error, Spent::Nothing);
             }
         };
-        // A whole answer begins when it is complete: only the deadline bounds that.
+        // A whole answer is sent when it is complete: only the deadline bounds that.
         let until = if stream {
-            self.until(&line)
+            self.next_timeout(&context)
         } else {
-            line.deadline
+            context.deadline
         };
         let response = match timeout_at(until, self.http.execute(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() || error.is_timeout() => {
-                let fault = Fault::new(FaultKind::Unreachable, root_cause(&error));
-                return Attempt::failed(fault, Spent::Nothing);
+                let error = AttemptError::new(AttemptErrorKind::Unreachable, root_cause(&error));
+                return Attempt::failed(error, Spent::Nothing);
             }
             Ok(Err(error)) => {
-                return Attempt::failed(Fault::new(FaultKind::Broken, root_cause(&error)), lost);
+                return Attempt::failed(
+                    AttemptError::new(AttemptErrorKind::Broken, root_cause(&error)),
+                    lost,
+                );
             }
-            Err(_) => return Attempt::failed(Fault::new(FaultKind::Silent, ""), lost),
+            Err(_) => {
+                return Attempt::failed(AttemptError::new(AttemptErrorKind::Silent, ""), lost);
+            }
         };
         let headers = response.headers();
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let head = Head::read(response.status().as_u16(), header, wall.unix_ms);
+        let head = ResponseHead::read(response.status().as_u16(), header, wall.unix_ms);
         if !head.is_success() {
             let body = refusal(response).await;
-            return Attempt::failed(self.protocol.fault(&head, &body), Spent::Nothing);
+            return Attempt::failed(self.protocol.read_error(&head, &body), Spent::Nothing);
         }
         let is_stream = header("content-type").is_some_and(|t| t.starts_with("text/event-stream"));
         let mut attempt = match (stream, is_stream) {
-            (true, true) => self.streamed(response, line).await,
+            (true, true) => self.read_stream(response, context).await,
             (true, false) => {
                 let said = header("content-type").unwrap_or("no type");
-                let fault = Fault::new(FaultKind::Malformed, format!("{said} instead of events"));
-                Attempt::failed(fault, Spent::Unknown)
+                let error = AttemptError::new(
+                    AttemptErrorKind::Malformed,
+                    format!("{said} instead of events"),
+                );
+                Attempt::failed(error, Spent::Unknown)
             }
-            (false, _) => self.whole(response, line).await,
+            (false, _) => self.read_whole(response, context).await,
         };
-        if let Err(fault) = &mut attempt.result {
-            fault.request_id = fault.request_id.take().or(head.request_id);
+        if let Err(error) = &mut attempt.result {
+            error.request_id = error.request_id.take().or(head.request_id);
         }
         attempt
     }
@@ -192,64 +209,70 @@ impl Transport {
         request.body(call.body).build().map_err(|e| root_cause(&e))
     }
 
-    fn until(&self, line: &Line<'_>) -> Instant {
-        line.deadline.min(Instant::now() + self.silence)
+    fn next_timeout(&self, context: &Context<'_>) -> Instant {
+        context.deadline.min(Instant::now() + self.idle_timeout)
     }
 
-    async fn streamed(&self, mut response: Response, line: Line<'_>) -> Attempt {
+    async fn read_stream(&self, mut response: Response, context: Context<'_>) -> Attempt {
         let mut decoder = Decoder::new(self.protocol);
         let mut bytes = 0;
-        let fault = loop {
-            let chunk = match timeout_at(self.until(&line), response.chunk()).await {
+        let error = loop {
+            let chunk = match timeout_at(self.next_timeout(&context), response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => {
                     let usage = decoder.usage();
                     let result = decoder.finish();
                     let spent = match &result {
                         Ok(reply) => Spent::Known(reply.usage),
-                        // The stream may have been cut by somebody between.
-                        Err(fault) if fault.kind == FaultKind::Broken => {
+                        // A proxy may have cut the stream.
+                        Err(error) if error.kind == AttemptErrorKind::Broken => {
                             Spent::Partly { usage, bytes }
                         }
                         Err(_) => Spent::Known(usage),
                     };
                     return Attempt { result, spent };
                 }
-                Ok(Err(error)) => break Fault::new(FaultKind::Broken, root_cause(&error)),
-                Err(_) => break Fault::new(FaultKind::Silent, ""),
+                Ok(Err(error)) => {
+                    break AttemptError::new(AttemptErrorKind::Broken, root_cause(&error));
+                }
+                Err(_) => break AttemptError::new(AttemptErrorKind::Silent, ""),
             };
             bytes += chunk.len();
             match decoder.feed(&chunk) {
                 Ok(pieces) => {
                     for piece in &pieces {
-                        (line.shown)(Progress::Piece(piece));
+                        (context.shown)(Progress::Piece(piece));
                     }
                 }
-                Err(fault) => break fault,
+                Err(error) => break error,
             }
         };
         let usage = decoder.usage();
-        Attempt::failed(fault, Spent::Partly { usage, bytes })
+        Attempt::failed(error, Spent::Partly { usage, bytes })
     }
 
-    async fn whole(&self, mut response: Response, line: Line<'_>) -> Attempt {
+    async fn read_whole(&self, mut response: Response, context: Context<'_>) -> Attempt {
         let mut body = Vec::new();
         loop {
-            match timeout_at(self.until(&line), response.chunk()).await {
+            match timeout_at(self.next_timeout(&context), response.chunk()).await {
                 Ok(Ok(Some(chunk))) => {
-                    if body.len() + chunk.len() > MAX_WHOLE {
-                        let fault = Fault::new(FaultKind::AnswerTooLarge, "over 8 MiB");
-                        return Attempt::failed(fault, Spent::Unknown);
+                    if body.len() + chunk.len() > MAX_BODY {
+                        let error =
+                            AttemptError::new(AttemptErrorKind::AnswerTooLarge, "over 8 MiB");
+                        return Attempt::failed(error, Spent::Unknown);
                     }
                     body.extend_from_slice(&chunk);
                 }
                 Ok(Ok(None)) => break,
                 Ok(Err(error)) => {
-                    let fault = Fault::new(FaultKind::Broken, root_cause(&error));
-                    return Attempt::failed(fault, Spent::Unknown);
+                    let error = AttemptError::new(AttemptErrorKind::Broken, root_cause(&error));
+                    return Attempt::failed(error, Spent::Unknown);
                 }
                 Err(_) => {
-                    return Attempt::failed(Fault::new(FaultKind::Silent, ""), Spent::Unknown);
+                    return Attempt::failed(
+                        AttemptError::new(AttemptErrorKind::Silent, ""),
+                        Spent::Unknown,
+                    );
                 }
             }
         }
@@ -262,10 +285,10 @@ impl Transport {
     }
 }
 
-/// As much of a refusal's body as comes soon.
+/// Reads as much of a refusal's body as arrives within [`REFUSAL_TIMEOUT`].
 async fn refusal(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
-    let until = Instant::now() + REFUSAL_SILENCE;
+    let until = Instant::now() + REFUSAL_TIMEOUT;
     while let Ok(Ok(Some(chunk))) = timeout_at(until, response.chunk()).await {
         body.extend_from_slice(&chunk);
         if body.len() >= MAX_REFUSAL {
@@ -276,7 +299,8 @@ async fn refusal(mut response: Response) -> Vec<u8> {
     body
 }
 
-/// The cause at the bottom of an error: what the system said. The layers above it repeat the address.
+/// Returns the innermost source of an error: the system's message. The layers above repeat the
+/// address.
 #[must_use]
 pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
@@ -284,4 +308,9 @@ pub fn root_cause(error: &dyn std::error::Error) -> String {
         cause = next;
     }
     cause.to_string()
+}
+
+/// Returns whether an address is this machine.
+pub(super) fn is_loopback(url: &Url) -> bool {
+    url.host_str().is_some_and(is_this_machine)
 }

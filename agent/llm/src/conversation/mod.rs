@@ -1,84 +1,49 @@
-//! A conversation in words that belong to no provider.
+//! A conversation with a model, independent of any provider.
 //!
-//! Invariants, kept by the only ways to change one ([`Conversation::say`], [`Conversation::answer`], [`Conversation::hear`]):
-//! - it grows at its end and nowhere else: signatures of thinking cover everything before them, and caches go by the prefix;
-//! - it begins with a user's turn, and what a model says follows one;
-//! - every call of a model's turn is answered in the very next turn, once, before anything else is said.
+//! Kept by its only mutators ([`Conversation::push_user`], [`Conversation::push_results`],
+//! [`Conversation::push_reply`], [`Conversation::push_assistant`]):
+//! - It grows at its end only: signatures of thinking cover everything before them, and providers
+//!   cache by prefix.
+//! - It starts with a user's turn, and a model's turn follows one.
+//! - The turn after a model's calls answers each of them exactly once.
 
 mod part;
 mod stored_bytes;
+mod turn;
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-pub use part::{AssistantPart, Exact, MediaType, Picture, ToolCall, ToolResult, UserPart};
+pub use part::{AssistantPart, MediaType, Picture, RawTurn, ToolCall, ToolResult, UserPart};
+pub use turn::{AssistantTurn, Turn};
 
 use crate::reply::Reply;
 use crate::tool::Tool;
 
-/// One turn.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Turn {
-    /// A person or the harness says something.
-    User(Vec<UserPart>),
-    /// The harness gives what came of the calls of the turn before.
-    Results(Vec<ToolResult>),
-    /// The model.
-    Assistant(AssistantTurn),
-}
-
-/// A turn of the model, or one that the harness made in its place.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct AssistantTurn {
-    /// What was said.
-    pub parts: Vec<AssistantPart>,
-    /// How the provider wrote it; absent for a turn that the harness made.
-    pub exact: Option<Exact>,
-}
-
-impl AssistantTurn {
-    /// The calls in it.
-    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
-        self.parts.iter().filter_map(|part| match part {
-            AssistantPart::Call(call) => Some(call),
-            AssistantPart::Thinking(_) | AssistantPart::Text(_) => None,
-        })
-    }
-}
-
-/// A change that would make a conversation that no provider takes.
+/// A change after which no provider would accept the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConversationError {
-    /// Two tools of one name.
     #[error("the tool {0} is given twice; names must differ")]
     SameTool(String),
-    /// Somebody speaks while calls are open.
+    /// A user's turn while calls are open.
     #[error("the calls {0} wait for their results; answer them first")]
     OpenCalls(String),
-    /// Results that do not fit.
     #[error(
         "results for {given} do not answer the open calls {open}; give one for each, and no other"
     )]
-    WrongResults {
-        /// Ids that were given.
-        given: String,
-        /// Ids that are open.
-        open: String,
-    },
-    /// The model speaks out of turn.
+    WrongResults { given: String, open: String },
     #[error("a model's turn must follow a user's; say something first")]
     OutOfTurn,
-    /// Nothing is said.
+    /// A turn without parts.
     #[error("an empty turn can't be sent; give at least one part")]
     Empty,
     /// Two calls of one id in one turn.
-    #[error("the call {0} is there twice")]
+    #[error("the call id {0} occurs twice in one turn")]
     SameCall(String),
 }
 
-/// A conversation: what the model is told about itself, its tools, and the turns.
+/// A conversation: system prompt, tools and turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored")]
 pub struct Conversation {
@@ -88,7 +53,8 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// One without turns. `system` and `tools` can't be changed later; what changes (the time, what runs) belongs into a turn.
+    /// Returns a conversation without turns. `system` and `tools` are final: what changes, such as
+    /// the time, belongs into a turn.
     ///
     /// # Errors
     /// When two tools have one name.
@@ -105,25 +71,23 @@ impl Conversation {
         })
     }
 
-    /// The blocks of the system prompt.
+    /// Returns the blocks of the system prompt.
     #[must_use]
     pub fn system(&self) -> &[String] {
         &self.system
     }
 
-    /// The tools.
     #[must_use]
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// The turns.
     #[must_use]
     pub fn turns(&self) -> &[Turn] {
         &self.turns
     }
 
-    /// The calls that wait for results.
+    /// Returns the calls that wait for results.
     #[must_use]
     pub fn open_calls(&self) -> Vec<&ToolCall> {
         match self.turns.last() {
@@ -132,11 +96,11 @@ impl Conversation {
         }
     }
 
-    /// Adds what a person says.
+    /// Adds a user's turn.
     ///
     /// # Errors
-    /// While calls are open, and when nothing is said.
-    pub fn say(&mut self, parts: Vec<UserPart>) -> Result<(), ConversationError> {
+    /// While calls are open, and when `parts` is empty.
+    pub fn push_user(&mut self, parts: Vec<UserPart>) -> Result<(), ConversationError> {
         if parts.is_empty() {
             return Err(ConversationError::Empty);
         }
@@ -151,8 +115,8 @@ impl Conversation {
     /// Adds the results of all open calls, in any order.
     ///
     /// # Errors
-    /// When they are not one for each open call.
-    pub fn answer(&mut self, results: Vec<ToolResult>) -> Result<(), ConversationError> {
+    /// When `results` does not hold exactly one for each open call.
+    pub fn push_results(&mut self, results: Vec<ToolResult>) -> Result<(), ConversationError> {
         let open = self.open_calls();
         let is_same_number = open.len() == results.len() && !results.is_empty();
         let waiting: BTreeSet<&str> = open.iter().map(|call| call.id.as_str()).collect();
@@ -168,31 +132,35 @@ impl Conversation {
         Ok(())
     }
 
-    /// Adds what a model answered. An answer with nothing in it adds nothing: no provider takes it back.
+    /// Adds a model's answer. An empty answer adds nothing: no provider accepts it back.
     ///
     /// # Errors
     /// When it is not the model's turn.
-    pub fn hear(&mut self, reply: &Reply) -> Result<(), ConversationError> {
+    pub fn push_reply(&mut self, reply: &Reply) -> Result<(), ConversationError> {
         if reply.turn.parts.is_empty()
-            && reply.turn.exact.as_ref().is_none_or(|e| e.items.is_empty())
+            && reply
+                .turn
+                .raw
+                .as_ref()
+                .is_none_or(|raw| raw.items.is_empty())
         {
             return Ok(());
         }
-        self.push_assistant(reply.turn.clone())
+        self.append(reply.turn.clone())
     }
 
-    /// Adds a turn that the harness makes in the model's place, such as a call whose result carries what a camera saw.
+    /// Adds a turn in the model's place, such as a call whose result carries a camera's picture.
     ///
     /// # Errors
-    /// When it is not the model's turn, or nothing is said.
-    pub fn pretend(&mut self, parts: Vec<AssistantPart>) -> Result<(), ConversationError> {
+    /// When it is not the model's turn, or `parts` is empty.
+    pub fn push_assistant(&mut self, parts: Vec<AssistantPart>) -> Result<(), ConversationError> {
         if parts.is_empty() {
             return Err(ConversationError::Empty);
         }
-        self.push_assistant(AssistantTurn { parts, exact: None })
+        self.append(AssistantTurn { parts, raw: None })
     }
 
-    fn push_assistant(&mut self, turn: AssistantTurn) -> Result<(), ConversationError> {
+    fn append(&mut self, turn: AssistantTurn) -> Result<(), ConversationError> {
         if !matches!(self.turns.last(), Some(Turn::User(_) | Turn::Results(_))) {
             return Err(ConversationError::OutOfTurn);
         }
@@ -224,14 +192,14 @@ struct Stored {
 impl TryFrom<Stored> for Conversation {
     type Error = ConversationError;
 
-    /// Goes the same ways as a live one, so that a damaged record can't become one that no provider takes.
+    /// Replays the turns, so a damaged record can't become one that no provider accepts.
     fn try_from(stored: Stored) -> Result<Self, ConversationError> {
         let mut conversation = Self::new(stored.system, stored.tools)?;
         for turn in stored.turns {
             match turn {
-                Turn::Assistant(turn) => conversation.push_assistant(turn)?,
-                Turn::User(parts) => conversation.say(parts)?,
-                Turn::Results(results) => conversation.answer(results)?,
+                Turn::Assistant(turn) => conversation.append(turn)?,
+                Turn::User(parts) => conversation.push_user(parts)?,
+                Turn::Results(results) => conversation.push_results(results)?,
             }
         }
         Ok(conversation)
@@ -261,15 +229,18 @@ mod tests {
 
     fn with_open_calls() -> Conversation {
         let mut talk = Conversation::new(vec!["You watch.".to_owned()], Vec::new()).expect("new");
-        talk.say(vec!["look".into()]).expect("say");
-        talk.pretend(vec![call("a"), call("b")]).expect("pretend");
+        talk.push_user(vec!["look".into()]).expect("user");
+        talk.push_assistant(vec![call("a"), call("b")])
+            .expect("assistant");
         talk
     }
 
     #[test]
-    fn nobody_speaks_before_every_open_call_has_its_result_and_no_other_is_taken() {
+    fn open_calls_must_be_answered_exactly_before_the_next_turn() {
         let mut talk = with_open_calls();
-        let refused = talk.say(vec!["hello?".into()]).expect_err("open calls");
+        let refused = talk
+            .push_user(vec!["hello?".into()])
+            .expect_err("open calls");
         assert_eq!(
             refused.to_string(),
             "the calls a, b wait for their results; answer them first"
@@ -282,40 +253,42 @@ mod tests {
             vec!["a", "b", "b"],
         ] {
             let results = wrong.iter().map(|id| result(id)).collect();
-            assert!(talk.answer(results).is_err(), "{wrong:?}");
+            assert!(talk.push_results(results).is_err(), "{wrong:?}");
         }
-        talk.answer(vec![result("b"), result("a")]).expect("answer");
+        talk.push_results(vec![result("b"), result("a")])
+            .expect("results");
         assert!(talk.open_calls().is_empty());
     }
 
     #[test]
-    fn a_model_does_not_speak_first_nor_twice() {
+    fn model_turn_needs_a_user_turn_before_it() {
         let mut talk = Conversation::new(Vec::new(), Vec::new()).expect("new");
         assert_eq!(
-            talk.pretend(vec![AssistantPart::Text("hi".to_owned())]),
+            talk.push_assistant(vec![AssistantPart::Text("hi".to_owned())]),
             Err(ConversationError::OutOfTurn)
         );
-        talk.say(vec!["hi".into()]).expect("say");
-        talk.pretend(vec![AssistantPart::Text("hi".to_owned())])
+        talk.push_user(vec!["hi".into()]).expect("user");
+        talk.push_assistant(vec![AssistantPart::Text("hi".to_owned())])
             .expect("its turn");
         assert_eq!(
-            talk.pretend(vec![AssistantPart::Text("hi".to_owned())]),
+            talk.push_assistant(vec![AssistantPart::Text("hi".to_owned())]),
             Err(ConversationError::OutOfTurn)
         );
     }
 
     #[test]
-    fn a_stored_conversation_comes_back_and_a_damaged_one_is_refused() {
+    fn stored_conversation_is_restored_and_a_damaged_one_rejected() {
         let mut talk = with_open_calls();
         let open = serde_json::to_value(&talk).expect("store");
-        talk.answer(vec![result("b"), result("a")]).expect("answer");
+        talk.push_results(vec![result("b"), result("a")])
+            .expect("results");
         let stored = serde_json::to_value(&talk).expect("store");
         let back: Conversation = serde_json::from_value(stored.clone()).expect("restore");
         assert_eq!(back, talk);
         let mut damaged = stored;
         damaged["turns"][2]["results"][0]["call"] = "c".into();
         assert!(serde_json::from_value::<Conversation>(damaged).is_err());
-        // One that ended within a step goes on there.
+        // Open calls survive the restart.
         let back: Conversation = serde_json::from_value(open).expect("restore");
         assert_eq!(back.open_calls().len(), 2);
     }

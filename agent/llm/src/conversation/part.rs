@@ -1,24 +1,21 @@
-//! What turns are made of.
+//! Parts of turns.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::stored_bytes;
+use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
-use crate::wire::Protocol;
 
-/// Format of a picture that every provider takes.
+/// Format of a picture that every provider accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MediaType {
-    /// `image/jpeg`.
     Jpeg,
-    /// `image/png`.
     Png,
 }
 
 impl MediaType {
-    /// The MIME type.
     #[must_use]
     pub const fn mime(self) -> &'static str {
         match self {
@@ -28,27 +25,21 @@ impl MediaType {
     }
 }
 
-/// An encoded picture and the size it has. [`crate::picture::prepare`] makes one that no server scales.
+/// An encoded picture. [`crate::picture::prepare`] makes one that no server scales.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Picture {
-    /// Its format.
     pub media: MediaType,
-    /// Width in pixels.
     pub width: u32,
-    /// Height in pixels.
     pub height: u32,
-    /// The encoded file.
     #[serde(with = "stored_bytes")]
     pub bytes: Bytes,
 }
 
-/// What a person, or the harness for one, says.
+/// Part of a turn of the user, or of the program for one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UserPart {
-    /// Text.
     Text(String),
-    /// A picture.
     Picture(Picture),
 }
 
@@ -58,45 +49,41 @@ impl From<&str> for UserPart {
     }
 }
 
-/// What came of one tool call.
+/// Result of one tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// The call it answers.
+    /// Id of the call.
     pub call: String,
     /// Text and pictures, in the order in which the model sees them.
     pub parts: Vec<UserPart>,
-    /// Whether the tool failed; the text then says why and what would work.
+    /// Whether the tool failed; the text then says why, and what would work.
     pub is_error: bool,
 }
 
-/// What a model says.
+/// Part of a model's turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AssistantPart {
-    /// What it thought, as far as the provider shows it; may be empty.
+    /// Thinking, as far as the provider shows it; may be empty.
     Thinking(String),
-    /// Text.
     Text(String),
-    /// A call of a tool.
     Call(ToolCall),
 }
 
-/// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Names the call within the conversation.
+    /// Id of the call, unique in the conversation.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// A JSON object. Whether it follows the tool's schema is the caller's to check.
+    /// A JSON object. The caller checks it against the tool's schema.
     pub arguments: RawJson,
 }
 
-/// What a model said, as its provider wrote it: blocks, items or parts, whatever its wire has.
+/// A model's turn as its provider sent it: blocks, items or parts of its wire format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exact {
-    /// Whose words they are.
+pub struct RawTurn {
     pub protocol: Protocol,
-    /// The items, each as it came.
+    /// Each item with its exact bytes.
     pub items: Vec<RawJson>,
 }

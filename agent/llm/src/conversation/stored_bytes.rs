@@ -1,4 +1,4 @@
-//! Bytes as base64 in our own records.
+//! Serde form of bytes in our own records: base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,10 +1,10 @@
-//! What was spent: for each call, job, day and month; it survives a restart.
+//! The ledger: what each call, job, day and month cost. It survives a restart.
 //!
-//! Invariants:
-//! - before a call is made, the most it can cost is booked and on stable storage ([`Ledger::reserve`]); what it did cost takes its place before anybody
-//!   sees the answer ([`Ledger::settle`]). A crash between the two leaves the larger figure;
-//! - money that was booked in a day or month never exceeds its limit;
-//! - what is remembered is bounded; damage of a record loses that record and resets no budget.
+//! - [`Ledger::reserve`] writes the highest cost of a call to stable storage before it is made;
+//!   [`Ledger::settle`] replaces it before the answer is returned. A crash between the two leaves
+//!   the larger figure.
+//! - Money that is reserved or spent in a day or month never exceeds its limit.
+//! - The ledger is bounded. Damage of a record loses that record and resets no budget.
 
 mod on_disk;
 mod state;
@@ -17,25 +17,23 @@ use parking_lot::Mutex;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{Store, StoreError};
 
-pub use state::{CallRecord, Entry, Outcome, Report, Ticket, Totals};
+pub use state::{CallOutcome, CallRecord, Entry, Report, Ticket, Totals};
 
 use crate::budget::{Economy, Limits, Refusal};
 use crate::money::Money;
 use crate::usage::Usage;
 use state::State;
 
-/// Why a call is not booked.
+/// Why a ledger entry was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// The budget does not allow it.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// It can't be written down.
-    #[error("the ledger of model calls can't be written, so none is made: {0}")]
+    #[error("the ledger of LLM calls can't be written, so none is made: {0}")]
     Store(#[from] StoreError),
 }
 
-/// The ledger on a store. Calls block for a sync of the store.
+/// The ledger on a store. [`Ledger::reserve`] and [`Ledger::settle`] block for a sync.
 #[derive(Debug)]
 pub struct Ledger {
     store: Arc<dyn Store>,
@@ -43,45 +41,45 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Reads the ledger back from the store in `folder`.
+    /// Reads the ledger from the store in `folder`.
     ///
     /// # Errors
-    /// When the store can't be read or holds what a newer version wrote.
+    /// When the store can't be read, or holds a newer version's records.
     pub fn open(store: Arc<dyn Store>, folder: &Path, limits: Limits) -> Result<Self, StoreError> {
         let state = on_disk::restore(store.as_ref(), folder, limits)?;
         let state = Mutex::new(state);
         Ok(Self { store, state })
     }
 
-    /// What may be spent.
+    /// Returns the limits.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.state.lock().limits()
     }
 
-    /// Books a call that is about to be made. The ticket is to be settled; one that never is, is counted in full.
+    /// Reserves the highest cost of a call. A ticket that is never settled counts in full.
     ///
     /// # Errors
-    /// When the budget does not allow it, or it can't be written.
+    /// When the budget does not allow the call, or the store can't be written.
     pub fn reserve(&self, now: Instant, wall: Wall, entry: &Entry) -> Result<Ticket, LedgerError> {
         let mut state = self.state.lock();
         let (ticket, change) = state.reserve(now, wall, entry)?;
-        // Written under the lock, so that a later figure is never overwritten by an earlier one.
+        // Under the lock, so that an earlier figure never overwrites a later one.
         if let Err(error) = self.store.commit(on_disk::batch(&state, &change)) {
-            state.settle(ticket, Outcome::NotMade, Usage::default(), Money::ZERO);
+            state.settle(ticket, CallOutcome::NotMade, Usage::default(), Money::ZERO);
             return Err(error.into());
         }
         Ok(ticket)
     }
 
-    /// Books what a call did cost. It is on stable storage on return.
+    /// Settles a call at its true cost, on stable storage on return.
     ///
     /// # Errors
-    /// When it can't be written; then the larger figure stands on the disk.
+    /// When the store can't be written; then the larger figure stays on disk.
     pub fn settle(
         &self,
         ticket: Ticket,
-        outcome: Outcome,
+        outcome: CallOutcome,
         usage: Usage,
         cost: Money,
     ) -> Result<(), LedgerError> {
@@ -91,13 +89,13 @@ impl Ledger {
         Ok(())
     }
 
-    /// Whether money is to be saved at `now`.
+    /// Returns whether money is to be saved at `now`.
     #[must_use]
     pub fn economy(&self, now: Instant, wall: Wall) -> Economy {
         self.state.lock().economy(now, wall)
     }
 
-    /// What was spent, for people and telemetry.
+    /// Returns what was spent.
     #[must_use]
     pub fn report(&self, now: Instant, wall: Wall) -> Report {
         self.state.lock().report(now, wall)

@@ -1,8 +1,11 @@
-//! The stored form of the books.
+//! Records of the ledger on disk.
 //!
-//! Keyspaces: `llm_head` (one record: clock, attempts of the hour, what counts against the limits), `llm_calls`, `llm_days`, `llm_months` (keys are numbers) and
-//! `llm_jobs` (key: the job's name). A value is one version byte and JSON. A record that makes no sense is passed over; without its head the ledger takes what counts
-//! against the limits from the sums of the newest day and month, so damage gives no money back. A newer version's record is refused.
+//! - Keyspaces: `llm_head` (one record: clock, attempts of the hour, what counts against the
+//!   limits), `llm_calls`, `llm_days`, `llm_months` (keys are numbers) and `llm_jobs` (key: the
+//!   job's name). A value is one version byte and JSON.
+//! - An unreadable record is skipped. Without the head, the sums of the newest day and month count
+//!   against the limits, so damage gives no money back.
+//! - A newer version's record is refused.
 
 use std::path::Path;
 
@@ -10,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use watchkeeper_store::{Batch, Keyspace, NewerFormat, Store, StoreError, log_key, log_seq, pages};
 
-use super::state::{CallRecord, Change, Head, JobTotals, Running, State, Totals};
+use super::state::{CallRecord, Change, CurrentPeriod, Head, JobTotals, State, Totals};
 use crate::budget::{BudgetClock, Limits};
 
 const HEAD: Keyspace = Keyspace::new("llm_head");
@@ -29,7 +32,7 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
     out
 }
 
-/// The batch that makes `change` of `state` true.
+/// Returns the batch that writes `change` of `state`.
 pub(super) fn batch(state: &State, change: &Change) -> Batch {
     let mut batch = Batch::new().put(HEAD, HEAD_KEY, &encode(&state.head));
     if let Some(call) = state.calls.get(&change.call) {
@@ -44,22 +47,22 @@ pub(super) fn batch(state: &State, change: &Change) -> Batch {
     if let Some(month) = state.months.get(&change.month) {
         batch = batch.put(MONTHS, &log_key(change.month), &encode(month));
     }
-    for seq in &change.forgotten_calls {
+    for seq in &change.evicted_calls {
         batch = batch.delete(CALLS, &log_key(*seq));
     }
-    for job in &change.forgotten_jobs {
+    for job in &change.evicted_jobs {
         batch = batch.delete(JOBS, job.as_bytes());
     }
-    for day in &change.forgotten_days {
+    for day in &change.evicted_days {
         batch = batch.delete(DAYS, &log_key(*day));
     }
-    for month in &change.forgotten_months {
+    for month in &change.evicted_months {
         batch = batch.delete(MONTHS, &log_key(*month));
     }
     batch
 }
 
-/// Reads the books back from the store in `folder`; writes nothing.
+/// Reads the ledger from the store in `folder`; writes nothing.
 pub(super) fn restore(
     store: &dyn Store,
     folder: &Path,
@@ -88,29 +91,31 @@ pub(super) fn restore(
     let mut head = None;
     each(store, folder, HEAD, |_, found: Head| head = Some(found))?;
     state.head = head.unwrap_or_else(|| head_of(&state));
-    // A number is never given twice, whatever was lost.
+    // A number is never used twice, even after damage.
     let last = state.calls.last_key_value().map_or(0, |(seq, _)| seq + 1);
     state.head.next = state.head.next.max(last);
     Ok(state)
 }
 
-/// A head made of the rest: of an empty ledger that of a new one.
+/// Rebuilds the head from the other records; of an empty ledger, a new head.
 fn head_of(state: &State) -> Head {
     let newest = state.calls.values().map(|call| call.at_ms).max();
-    let running = |date: Option<(&u64, &Totals)>| {
-        date.map_or_else(Running::default, |(date, totals)| Running {
+    let period = |date: Option<(&u64, &Totals)>| {
+        date.map_or_else(CurrentPeriod::default, |(date, totals)| CurrentPeriod {
             date: *date,
             spent: totals.cost,
-            ..Running::default()
+            ..CurrentPeriod::default()
         })
     };
     if newest.is_some() {
-        tracing::warn!("the head of the ledger is gone; what was spent is taken from its sums");
+        tracing::warn!(
+            "the head record of the LLM ledger is missing; what was spent is taken from its sums"
+        );
     }
     Head {
         clock: BudgetClock::from_ms(newest.unwrap_or(0), newest.is_some()),
-        day: running(state.days.last_key_value()),
-        month: running(state.months.last_key_value()),
+        day: period(state.days.last_key_value()),
+        month: period(state.months.last_key_value()),
         ..Head::default()
     }
 }
@@ -134,7 +139,7 @@ fn each<T: DeserializeOwned>(
                 Some(Ok(value)) => take(&entry.key, value),
                 Some(Err(_)) | None => {
                     let keyspace = keyspace.name();
-                    tracing::warn!(keyspace, key = ?entry.key, "record of the ledger can't be read and is passed over");
+                    tracing::warn!(keyspace, key = ?entry.key, "a record of the LLM ledger can't be read and is skipped");
                 }
             }
         }
@@ -146,13 +151,12 @@ fn each<T: DeserializeOwned>(
 pub(super) mod testing {
     use super::*;
 
-    /// Damages the head.
     pub(in crate::ledger) fn damage_head(store: &dyn Store) {
         let batch = Batch::new().put(HEAD, HEAD_KEY, &[VERSION, b'{']);
         store.commit(batch).expect("commit");
     }
 
-    /// Writes a head as a newer version would.
+    /// Writes the head of a newer version.
     pub(in crate::ledger) fn newer_head(store: &dyn Store) {
         let batch = Batch::new().put(HEAD, HEAD_KEY, &[VERSION + 1, b'{']);
         store.commit(batch).expect("commit");

@@ -1,4 +1,4 @@
-//! The books, without a store and without a clock.
+//! State of the ledger: pure, without a store and without a clock.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::time::Wall;
 
+use crate::attempt_error::AttemptErrorKind;
 use crate::budget::{BudgetClock, Economy, Limits, Moved, Period, Refusal};
-use crate::fault::FaultKind;
 use crate::money::Money;
 use crate::usage::Usage;
 
-/// Calls that are remembered one by one.
+/// Maximum calls that are kept one by one.
 pub(super) const MAX_CALLS: usize = 500;
-/// Jobs that are remembered.
+/// Maximum jobs that are kept.
 pub(super) const MAX_JOBS: usize = 500;
-/// Days that are remembered.
+/// Maximum days that are kept.
 pub(super) const MAX_DAYS: usize = 400;
-/// Months that are remembered.
+/// Maximum months that are kept.
 pub(super) const MAX_MONTHS: usize = 60;
-/// Longest name of a job, in bytes; it is a key of the store.
+/// Maximum bytes of a job's name, which is a key of the store.
 const MAX_JOB: usize = 120;
 
 const MINUTE_MS: i64 = 60_000;
@@ -28,91 +28,80 @@ const DAY_MS: i64 = 86_400_000;
 /// Sums over calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Attempts.
     pub calls: u64,
-    /// Tokens.
     pub usage: Usage,
-    /// Money; calls that are not settled count with the most they can cost.
+    /// Money; calls that are not settled count at their highest cost.
     pub cost: Money,
 }
 
-/// A call that is about to be made.
+/// A call to reserve.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The job it is for.
     pub job: String,
-    /// The model.
     pub model: String,
-    /// Tokens of the prompt, estimated, and the most of the output.
+    /// Estimated tokens of the prompt, and maximum tokens of the output.
     pub tokens: u64,
-    /// The most it can cost.
+    /// Highest cost of the call.
     pub worst: Money,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Not known (yet): counted in full.
+pub enum CallOutcome {
+    /// Unknown, perhaps still: counted in full.
     Open,
-    /// Answered.
     Answered,
-    /// Failed.
-    Failed(FaultKind),
-    /// Never sent.
+    Failed(AttemptErrorKind),
     NotMade,
 }
 
-/// One call in the books.
+/// One call in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// When, in milliseconds since 1970, by the clock of the budget.
+    /// Milliseconds since 1970, by the clock of the budget.
     pub at_ms: i64,
-    /// The job it was for.
     pub job: String,
-    /// The model.
     pub model: String,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What it consumed.
+    pub outcome: CallOutcome,
     pub usage: Usage,
-    /// What it cost.
     pub cost: Money,
 }
 
-/// A call that was booked and is not settled.
+/// A call that is reserved and not settled.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "a call that is not settled is counted in full"]
+#[must_use = "a call that is not settled counts in full"]
 pub struct Ticket {
     seq: u64,
     job: String,
     worst: Money,
     day: u64,
     month: u64,
-    /// Which day and month of the budget it was booked in; dates may be corrected.
+    /// Epochs of the day and month of the reservation; dates may be corrected.
     epochs: (u64, u64),
 }
 
 /// Sums of a job.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct JobTotals {
-    /// Its newest call.
+    /// Sequence number of its newest call.
     pub(super) last: u64,
     pub(super) totals: Totals,
 }
 
-/// What counts against a limit now. Apart from the sums of a date, because a date may be corrected and what was spent may not vanish.
+/// What counts against a limit now. Kept apart from the sums of a date: a date may be corrected,
+/// and what was spent must not vanish.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Running {
+pub(super) struct CurrentPeriod {
     pub(super) date: u64,
     pub(super) spent: Money,
     #[serde(skip)]
     pub(super) epoch: u64,
 }
 
-impl Running {
-    /// Goes over to `date`, unless it is the same.
-    fn turn(&mut self, date: u64, moved: Moved) {
+impl CurrentPeriod {
+    /// Changes to `date`; only time that passed starts a new period.
+    fn set_date(&mut self, date: u64, moved: Moved) {
         if date != self.date {
             self.date = date;
             if moved == Moved::Passed {
@@ -123,18 +112,17 @@ impl Running {
     }
 }
 
-/// What is written as one record beside the sums.
+/// The head record, written beside the sums.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) clock: BudgetClock,
     /// Attempts by minute since 1970.
     pub(super) minutes: BTreeMap<i64, u32>,
-    pub(super) day: Running,
-    pub(super) month: Running,
+    pub(super) day: CurrentPeriod,
+    pub(super) month: CurrentPeriod,
     pub(super) next: u64,
 }
 
-/// The books.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) limits: Limits,
@@ -145,35 +133,33 @@ pub(super) struct State {
     pub(super) months: BTreeMap<u64, Totals>,
 }
 
-/// Which records a change touched, and which are forgotten.
+/// Records that a change touched, and those to delete.
 #[derive(Debug, Default)]
 pub(super) struct Change {
     pub(super) call: u64,
     pub(super) job: String,
     pub(super) day: u64,
     pub(super) month: u64,
-    pub(super) forgotten_calls: Vec<u64>,
-    pub(super) forgotten_jobs: Vec<String>,
-    pub(super) forgotten_days: Vec<u64>,
-    pub(super) forgotten_months: Vec<u64>,
+    pub(super) evicted_calls: Vec<u64>,
+    pub(super) evicted_jobs: Vec<String>,
+    pub(super) evicted_days: Vec<u64>,
+    pub(super) evicted_months: Vec<u64>,
 }
 
-/// What was spent, for people and telemetry.
+/// What was spent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Attempts within the last sixty minutes.
     pub calls_in_hour: u32,
-    /// Spent of the day's money.
+    /// Spent of the day's budget.
     pub day: Money,
-    /// Spent of the month's money.
+    /// Spent of the month's budget.
     pub month: Money,
-    /// The limits.
     pub limits: Limits,
-    /// Sums of the days that are remembered, by days since 1970.
+    /// Sums by days since 1970.
     pub days: BTreeMap<u64, Totals>,
-    /// Sums of the months that are remembered, by months since 1970.
+    /// Sums by months since 1970.
     pub months: BTreeMap<u64, Totals>,
-    /// Sums of the jobs that are remembered.
+    /// Sums by job.
     pub jobs: BTreeMap<String, Totals>,
     /// The newest calls, oldest first.
     pub calls: Vec<CallRecord>,
@@ -189,15 +175,15 @@ impl State {
         let moved = self.head.clock.advance(now, wall);
         let ms = self.head.clock.ms();
         if moved == Moved::Corrected {
-            // The hour behind us keeps its distance.
+            // The past hour keeps its distance to the corrected clock.
             let shift = ms.div_euclid(MINUTE_MS) - before.div_euclid(MINUTE_MS);
             let minutes = std::mem::take(&mut self.head.minutes);
             self.head.minutes = minutes.into_iter().map(|(m, n)| (m + shift, n)).collect();
         }
         let from = ms.div_euclid(MINUTE_MS) - 60;
         self.head.minutes.retain(|minute, _| *minute >= from);
-        self.head.day.turn(day(ms), moved);
-        self.head.month.turn(month(ms), moved);
+        self.head.day.set_date(day(ms), moved);
+        self.head.month.set_date(month(ms), moved);
     }
 
     pub(super) fn economy(&mut self, now: Instant, wall: Wall) -> Economy {
@@ -229,7 +215,7 @@ impl State {
             (Period::Month, self.head.month.spent, self.limits.month),
         ] {
             let needed = entry.worst;
-            // What costs nothing is never too dear.
+            // A free call always fits.
             if needed > Money::ZERO && spent + needed > limit {
                 return Err(Refusal::Money {
                     period,
@@ -270,7 +256,7 @@ impl State {
             at_ms: ms,
             job: ticket.job.clone(),
             model: entry.model.chars().take(100).collect(),
-            outcome: Outcome::Open,
+            outcome: CallOutcome::Open,
             usage: Usage::default(),
             cost: entry.worst,
         };
@@ -286,29 +272,29 @@ impl State {
         self.head.day.spent += entry.worst;
         self.head.month.spent += entry.worst;
         let mut change = changed(&ticket);
-        self.forget(&mut change);
+        self.evict(&mut change);
         Ok((ticket, change))
     }
 
     pub(super) fn settle(
         &mut self,
         ticket: Ticket,
-        outcome: Outcome,
+        outcome: CallOutcome,
         usage: Usage,
         cost: Money,
     ) -> Change {
-        let put_right = |spent: Money| spent.less(ticket.worst) + cost;
+        let corrected = |spent: Money| spent.less(ticket.worst) + cost;
         if self.head.day.epoch == ticket.epochs.0 {
-            self.head.day.spent = put_right(self.head.day.spent);
+            self.head.day.spent = corrected(self.head.day.spent);
         }
         if self.head.month.epoch == ticket.epochs.1 {
-            self.head.month.spent = put_right(self.head.month.spent);
+            self.head.month.spent = corrected(self.head.month.spent);
         }
         let job = self.jobs.get_mut(&ticket.job).map(|job| &mut job.totals);
         let days = self.days.get_mut(&ticket.day);
         let months = self.months.get_mut(&ticket.month);
         for totals in [job, days, months].into_iter().flatten() {
-            totals.cost = put_right(totals.cost);
+            totals.cost = corrected(totals.cost);
             totals.usage = totals.usage.plus(&usage);
         }
         if let Some(record) = self.calls.get_mut(&ticket.seq) {
@@ -319,21 +305,21 @@ impl State {
         changed(&ticket)
     }
 
-    /// Keeps the books within their bounds.
-    fn forget(&mut self, change: &mut Change) {
+    /// Evicts the oldest records above the bounds.
+    fn evict(&mut self, change: &mut Change) {
         while self.calls.len() > MAX_CALLS {
             change
-                .forgotten_calls
+                .evicted_calls
                 .extend(self.calls.pop_first().map(|(seq, _)| seq));
         }
         while self.days.len() > MAX_DAYS {
             change
-                .forgotten_days
+                .evicted_days
                 .extend(self.days.pop_first().map(|(day, _)| day));
         }
         while self.months.len() > MAX_MONTHS {
             change
-                .forgotten_months
+                .evicted_months
                 .extend(self.months.pop_first().map(|(month, _)| month));
         }
         while self.jobs.len() > MAX_JOBS {
@@ -342,7 +328,7 @@ impl State {
                 break;
             };
             self.jobs.remove(&name);
-            change.forgotten_jobs.push(name);
+            change.evicted_jobs.push(name);
         }
     }
 
@@ -387,12 +373,12 @@ fn cut(name: &str) -> String {
     }
 }
 
-/// Days since 1970.
+/// Returns days since 1970.
 pub(super) fn day(ms: i64) -> u64 {
     ms.max(0).unsigned_abs() / DAY_MS.unsigned_abs()
 }
 
-/// Months since January 1970, in UTC.
+/// Returns months since January 1970, in UTC.
 pub(super) fn month(ms: i64) -> u64 {
     let Ok(time) = jiff::Timestamp::from_millisecond(ms.max(0)) else {
         return u64::MAX;

@@ -1,3 +1,5 @@
+//! Tests of the ledger on a store that fails on demand.
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -6,8 +8,8 @@ use watchkeeper_store::{FaultyStore, MemoryStore};
 
 use super::on_disk::testing::{damage_head, newer_head};
 use super::*;
+use crate::attempt_error::AttemptErrorKind;
 use crate::budget::Period;
-use crate::fault::FaultKind;
 
 /// 2026-11-22T12:00:00Z
 const NOON: i64 = 1_795_348_800_000;
@@ -45,7 +47,7 @@ fn used(output: u64) -> Usage {
     }
 }
 
-/// A store, a ledger on it and a clock that the test moves.
+/// A ledger on a store, and a clock that the test moves.
 struct Bench {
     store: Arc<FaultyStore<MemoryStore>>,
     ledger: Ledger,
@@ -81,7 +83,9 @@ impl Bench {
 
     fn spend(&self, cost: Money) {
         let ticket = self.reserve(cost).expect("reserve");
-        let settled = self.ledger.settle(ticket, Outcome::Answered, used(7), cost);
+        let settled = self
+            .ledger
+            .settle(ticket, CallOutcome::Answered, used(7), cost);
         settled.expect("settle");
     }
 
@@ -99,7 +103,7 @@ fn refusal(result: Result<Ticket, LedgerError>) -> Refusal {
 }
 
 #[test]
-fn what_was_spent_is_there_after_a_restart_by_call_job_day_and_month() {
+fn spent_sums_survive_a_restart() {
     let mut bench = Bench::new(limits());
     bench.spend(CENT);
     bench.spend(CENT.times(2));
@@ -121,12 +125,12 @@ fn what_was_spent_is_there_after_a_restart_by_call_job_day_and_month() {
 }
 
 #[test]
-fn a_call_that_a_crash_left_open_is_counted_in_full() {
+fn call_left_open_by_a_crash_counts_in_full() {
     let mut bench = Bench::new(limits());
     let _lost = bench.reserve(CENT.times(6)).expect("reserve");
     bench.restart(limits());
     assert_eq!(bench.report().day, CENT.times(6));
-    assert_eq!(bench.report().calls[0].outcome, Outcome::Open);
+    assert_eq!(bench.report().calls[0].outcome, CallOutcome::Open);
     assert!(matches!(
         refusal(bench.reserve(CENT.times(5))),
         Refusal::Money { .. }
@@ -134,7 +138,7 @@ fn a_call_that_a_crash_left_open_is_counted_in_full() {
 }
 
 #[test]
-fn what_is_reserved_counts_until_the_truth_takes_its_place() {
+fn reservation_counts_until_it_is_settled() {
     let bench = Bench::new(limits());
     let first = bench.reserve(CENT.times(9)).expect("reserve");
     let refused = refusal(bench.reserve(CENT.times(2)));
@@ -147,7 +151,7 @@ fn what_is_reserved_counts_until_the_truth_takes_its_place() {
             needed: CENT.times(2),
         }
     );
-    let failed = Outcome::Failed(FaultKind::Overloaded);
+    let failed = CallOutcome::Failed(AttemptErrorKind::Overloaded);
     let settled = bench
         .ledger
         .settle(first, failed, Usage::default(), Money::ZERO);
@@ -156,7 +160,7 @@ fn what_is_reserved_counts_until_the_truth_takes_its_place() {
 }
 
 #[test]
-fn the_hour_slides_and_a_large_call_is_refused() {
+fn hourly_limit_slides_and_a_large_call_is_refused() {
     let mut bench = Bench::new(limits());
     for _ in 0..3 {
         bench.spend(Money::ZERO);
@@ -185,7 +189,7 @@ fn the_hour_slides_and_a_large_call_is_refused() {
 }
 
 #[test]
-fn a_new_day_has_new_money_until_the_month_has_none() {
+fn day_budget_renews_until_the_month_is_spent() {
     let mut bench = Bench::new(limits());
     for day in 0..2 {
         bench.at_ms = NOON + day * 24 * HOUR;
@@ -211,7 +215,7 @@ fn a_new_day_has_new_money_until_the_month_has_none() {
 }
 
 #[test]
-fn from_the_soft_limit_on_money_is_saved() {
+fn economy_is_reduced_above_the_soft_limit() {
     let bench = Bench::new(limits());
     let economy = || {
         let (now, wall) = bench.now();
@@ -224,7 +228,7 @@ fn from_the_soft_limit_on_money_is_saved() {
 }
 
 #[test]
-fn a_clock_set_back_gives_no_money_back_not_even_over_a_restart() {
+fn clock_set_back_restores_no_budget_even_after_a_restart() {
     let mut bench = Bench::new(limits());
     bench.spend(CENT.times(10));
     for days_back in [1, 40, 20_000] {
@@ -245,7 +249,7 @@ fn a_clock_set_back_gives_no_money_back_not_even_over_a_restart() {
 }
 
 #[test]
-fn a_date_that_is_put_right_takes_what_was_spent_along() {
+fn corrected_date_keeps_what_was_spent() {
     let mut bench = Bench::new(limits());
     bench.at_ms = NOON + 5_000 * 24 * HOUR;
     bench.spend(CENT.times(10));
@@ -264,7 +268,7 @@ fn a_date_that_is_put_right_takes_what_was_spent_along() {
 }
 
 #[test]
-fn a_call_that_can_t_be_written_down_is_not_made() {
+fn failed_write_refuses_the_call() {
     let bench = Bench::new(limits());
     bench.store.syncs.blow_at(1);
     assert!(matches!(bench.reserve(CENT), Err(LedgerError::Store(_))));
@@ -273,7 +277,7 @@ fn a_call_that_can_t_be_written_down_is_not_made() {
 }
 
 #[test]
-fn a_damaged_head_resets_no_budget_and_a_newer_one_is_refused() {
+fn damaged_head_resets_no_budget_and_a_newer_one_is_refused() {
     let mut bench = Bench::new(limits());
     bench.spend(CENT.times(10));
     damage_head(bench.store.as_ref());
@@ -292,7 +296,7 @@ fn a_damaged_head_resets_no_budget_and_a_newer_one_is_refused() {
 }
 
 #[test]
-fn the_books_stay_within_their_bounds_on_the_disk_too() {
+fn ledger_stays_bounded_on_disk() {
     let mut bench = Bench::new(Limits {
         calls_per_hour: u32::MAX,
         ..limits()
@@ -317,7 +321,7 @@ fn the_books_stay_within_their_bounds_on_the_disk_too() {
 
 proptest! {
     #[test]
-    fn no_order_of_calls_restarts_and_clocks_spends_more_than_a_day_s_money_within_a_day(
+    fn day_limit_holds_for_any_order_of_calls_restarts_and_clocks(
         steps in prop::collection::vec((0_u64..6, 0_u64..100, -72_i64..0, any::<bool>()), 1..60),
     ) {
         let limits = Limits { calls_per_hour: u32::MAX, month: Money(u64::MAX), ..limits() };
@@ -331,7 +335,7 @@ proptest! {
             let back = wall(NOON + hours * HOUR);
             if let Ok(ticket) = bench.ledger.reserve(now, back, &entry(worst)) {
                 let cost = Money(worst.0 / 100 * share);
-                bench.ledger.settle(ticket, Outcome::Answered, used(1), cost).expect("settle");
+                bench.ledger.settle(ticket, CallOutcome::Answered, used(1), cost).expect("settle");
                 spent += cost;
             }
             if restarts {

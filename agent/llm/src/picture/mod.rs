@@ -1,6 +1,6 @@
-//! Pictures in the size that a model sees unscaled.
+//! Pictures in a size that the server does not scale.
 
 mod prepare;
 pub mod size;
 
-pub use prepare::{Detail, PictureError, Prepared, prepare};
+pub use prepare::{Detail, PictureError, PreparedPicture, prepare};

@@ -1,7 +1,8 @@
-//! Decodes a picture, scales it to a size that the server leaves alone, and encodes it.
+//! Decodes a picture, scales it to a size that the server leaves unscaled, and encodes it.
 //!
-//! Invariant: coordinates in the prepared picture and in the original are the same but for [`Prepared::scale`]; nothing is cropped or padded.
-//! A picture that fits already is passed on with its very bytes.
+//! - Nothing is cropped or padded: coordinates differ from the original's by
+//!   [`PreparedPicture::scale`] alone.
+//! - A picture that fits keeps its exact bytes.
 
 use std::io::Cursor;
 
@@ -15,66 +16,69 @@ use super::size::{MAX_SIDE, unscaled, with_long_edge};
 use crate::catalogue::ImageTier;
 use crate::conversation::{MediaType, Picture};
 
-/// Quality of the JPEG that is sent: text in the picture stays readable, and tokens do not depend on it.
+/// JPEG quality: text in the picture stays readable, and tokens do not depend on it.
 const QUALITY: u8 = 85;
-/// Most memory that decoding may take: 8000 × 8000 pixels of four bytes.
+/// Maximum memory of decoding: 8000 × 8000 pixels of four bytes.
 const MAX_DECODED: u64 = 256 << 20;
 
-/// How much of a picture is wanted.
+/// Resolution of pictures for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// Enough for a verdict: long edge up to 896 px (576 tokens at 16:9).
-    Glance,
+    Low,
     /// Enough to place lines and zones: long edge up to 1456 px (1560 tokens at 16:9).
-    Work,
-    /// As much as the model takes.
+    Medium,
+    /// The most that the model takes unscaled.
     Full,
 }
 
 impl Detail {
     const fn max_edge(self) -> u32 {
         match self {
-            Self::Glance => 896,
-            Self::Work => 1_456,
+            Self::Low => 896,
+            Self::Medium => 1_456,
             Self::Full => MAX_SIDE,
         }
     }
 
-    /// The next one down, for when money is short.
+    /// Returns the next lower detail; the lowest stays.
     #[must_use]
     pub const fn below(self) -> Self {
         match self {
-            Self::Glance | Self::Work => Self::Glance,
-            Self::Full => Self::Work,
+            Self::Low | Self::Medium => Self::Low,
+            Self::Full => Self::Medium,
         }
     }
 }
 
-/// A picture ready to be sent.
+/// A picture ready to send.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Prepared {
-    /// The picture.
+pub struct PreparedPicture {
     pub picture: Picture,
-    /// Pixels of the original for one of the prepared picture: what a model's coordinates are multiplied with, across and down.
+    /// Factors from a model's coordinates to the original's, across and down.
     pub scale: (f64, f64),
 }
 
-/// A picture that can't be prepared.
+/// Why a picture can't be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
-    /// It is none that is known, or damaged.
+    /// The file is damaged, or of another format.
     #[error("the picture can't be read ({0}); give a JPEG or PNG file")]
     Unreadable(String),
-    /// It can't be scaled or written; a fault of this program.
-    #[error("the picture could not be made ready ({0})")]
+    /// Scaling or encoding failed: a fault of this program.
+    #[error("the picture could not be scaled ({0})")]
     Internal(String),
 }
 
-/// Makes `file`, a JPEG or PNG, ready for a model whose server scales by `tier`.
+/// Prepares `file`, a JPEG or PNG, for a model whose server scales by `tier`.
 ///
 /// # Errors
-/// When the file is no sound JPEG or PNG of at most 8000 pixels a side.
-pub fn prepare(file: &Bytes, tier: ImageTier, detail: Detail) -> Result<Prepared, PictureError> {
+/// When the file is not a sound JPEG or PNG of at most 8000 pixels a side.
+pub fn prepare(
+    file: &Bytes,
+    tier: ImageTier,
+    detail: Detail,
+) -> Result<PreparedPicture, PictureError> {
     let unreadable = |e: &dyn std::fmt::Display| PictureError::Unreadable(e.to_string());
     let mut reader = ImageReader::new(Cursor::new(file))
         .with_guessed_format()
@@ -102,7 +106,7 @@ pub fn prepare(file: &Bytes, tier: ImageTier, detail: Detail) -> Result<Prepared
         let small = scaled(decoded.into_rgb8(), to_width, to_height)?;
         (MediaType::Jpeg, jpeg(&small)?)
     };
-    Ok(Prepared {
+    Ok(PreparedPicture {
         picture: Picture {
             media,
             width: to_width,
@@ -146,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// Black, with a white square of `side` pixels at a place.
+    /// A black picture with a white square of `side` pixels.
     fn scene(width: u32, height: u32, at: (u32, u32), side: u32) -> Bytes {
         let mut picture = RgbImage::new(width, height);
         for y in at.1..at.1 + side {
@@ -157,7 +161,7 @@ mod tests {
         jpeg(&picture).expect("encode")
     }
 
-    /// Centre of what is bright.
+    /// The centre of the bright pixels.
     fn bright(file: &[u8]) -> (f64, f64) {
         let picture: DynamicImage = image::load_from_memory(file).expect("decode");
         let (mut n, mut sum) = (0.0, (0.0, 0.0));
@@ -171,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_points_at_lies_in_the_original_where_the_scale_says() {
+    fn scale_maps_coordinates_to_the_original() {
         let file = scene(1920, 1080, (1500, 300), 120);
-        for (detail, size) in [(Detail::Glance, (896, 504)), (Detail::Full, (1456, 819))] {
+        for (detail, size) in [(Detail::Low, (896, 504)), (Detail::Full, (1456, 819))] {
             let made = prepare(&file, ImageTier::Standard, detail).expect("prepare");
             assert_eq!((made.picture.width, made.picture.height), size);
             let seen = bright(&made.picture.bytes);
@@ -186,15 +190,15 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_fits_keeps_its_bytes() {
+    fn picture_that_fits_keeps_its_bytes() {
         let file = scene(640, 480, (0, 0), 10);
-        let made = prepare(&file, ImageTier::Standard, Detail::Glance).expect("prepare");
+        let made = prepare(&file, ImageTier::Standard, Detail::Low).expect("prepare");
         assert_eq!(made.picture.bytes, file);
         assert_eq!(made.scale, (1.0, 1.0));
     }
 
     #[test]
-    fn what_is_no_picture_is_refused_with_what_would_do() {
+    fn file_that_is_not_a_picture_is_rejected_with_the_remedy() {
         for wrong in [&b"GIF89a...."[..], b"", b"\xff\xd8\xff\xe0 and no more"] {
             let refused = prepare(
                 &Bytes::copy_from_slice(wrong),

@@ -1,15 +1,16 @@
 //! How a server scales a picture, and what it then costs.
 //!
-//! Sizes are chosen so that the server does not scale: a model answers in pixels of the picture that it saw, so boxes of an unscaled
-//! picture are true. Rule (Claude's vision documentation): a token for each 28 × 28 pixels begun; the largest size of the same shape whose
-//! sides, rounded up to multiples of 28, meet the tier's edge and token limits.
+//! - Sizes are chosen so that the server does not scale: a model answers in pixels of the picture
+//!   that it saw, so its boxes need no correction.
+//! - Rule (Claude's vision documentation): a token for each 28 × 28 pixels begun; the largest size
+//!   of the same shape whose sides, rounded up to multiples of 28, meet the tier's limits.
 
 use crate::catalogue::ImageTier;
 
-/// Side of the square that is one token.
+/// Side in pixels of the square that is one token.
 const PATCH: u32 = 28;
 
-/// Largest side that any provider takes at all.
+/// Maximum side in pixels that any provider accepts.
 pub const MAX_SIDE: u32 = 8_000;
 
 impl ImageTier {
@@ -28,7 +29,7 @@ impl ImageTier {
     }
 }
 
-/// Tokens of a picture of this size that is not scaled.
+/// Returns the tokens of an unscaled picture.
 const fn patches(width: u32, height: u32) -> u64 {
     width.div_ceil(PATCH) as u64 * height.div_ceil(PATCH) as u64
 }
@@ -38,14 +39,15 @@ const fn fits(tier: ImageTier, width: u32, height: u32) -> bool {
     long.div_ceil(PATCH) * PATCH <= tier.max_edge() && patches(width, height) <= tier.max_tokens()
 }
 
-/// Tokens that a picture of this size costs, after any scaling by the server.
+/// Returns the tokens of a picture, after any scaling by the server.
 #[must_use]
 pub fn tokens(tier: ImageTier, width: u32, height: u32) -> u64 {
     let (width, height) = unscaled(tier, width, height);
     patches(width, height)
 }
 
-/// The largest size with the shape of `width` × `height` that the server leaves as it is; never larger than that.
+/// Returns the largest size of the same shape that the server does not scale, at most the given
+/// one.
 #[must_use]
 pub fn unscaled(tier: ImageTier, width: u32, height: u32) -> (u32, u32) {
     let (width, height) = (width.max(1), height.max(1));
@@ -53,7 +55,7 @@ pub fn unscaled(tier: ImageTier, width: u32, height: u32) -> (u32, u32) {
         return (width, height);
     }
     let long = width.max(height);
-    // The size grows with its long edge, so the largest that fits is found by halving.
+    // The size grows with its long edge: bisection finds the largest that fits.
     let (mut good, mut bad) = (1, long);
     while bad - good > 1 {
         let middle = good + (bad - good) / 2;
@@ -67,7 +69,8 @@ pub fn unscaled(tier: ImageTier, width: u32, height: u32) -> (u32, u32) {
     with_long_edge(width, height, good)
 }
 
-/// The size of the same shape whose long edge is `long`; the short one is rounded half to even, at least 1.
+/// Returns the size of the same shape whose long edge is `long`; the short edge is rounded half to
+/// even, at least 1.
 pub(super) fn with_long_edge(width: u32, height: u32, long: u32) -> (u32, u32) {
     let scaled = |short: u32, of: u32| {
         let exact = f64::from(short) * f64::from(long) / f64::from(of);
@@ -93,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn published_sizes_cost_what_is_published() {
+    fn published_sizes_cost_the_published_tokens() {
         use ImageTier::{High, Standard};
         for (tier, width, height, cost) in [
             (Standard, 200, 200, 64),
@@ -124,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_given_is_never_scaled_again_and_keeps_its_shape(width in 1_u32..9000, height in 1_u32..9000) {
+        fn unscaled_size_is_stable_and_keeps_its_shape(width in 1_u32..9000, height in 1_u32..9000) {
             for tier in [ImageTier::Standard, ImageTier::High] {
                 let (w, h) = unscaled(tier, width, height);
                 prop_assert!(w <= width && h <= height);

@@ -1,124 +1,119 @@
-//! Leaves a provider alone that fails all the time.
+//! Circuit breaker: suspends a provider that keeps failing.
 //!
-//! Invariant: after [`BreakerRules::failures`] failures in a row nothing is sent for [`BreakerRules::rest`], then one call that finds out; a provider that refuses
-//! the key or the account is left alone for [`BreakerRules::refusal_rest`], and so is a model that does not exist. A box is thus never blocked for ever
-//! by what a person mended at the provider.
+//! - After [`BreakerRules::failures`] failures in a row nothing is sent for
+//!   [`BreakerRules::pause`]; then one call probes the provider.
+//! - A provider that refuses the key or the account is suspended for
+//!   [`BreakerRules::refusal_pause`], and so is a model that does not exist.
+//! - No suspension is final: the operator may fix the cause at the provider.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::fault::{Blame, FaultKind};
+use crate::attempt_error::{AttemptErrorKind, Blame};
 
-/// Most models about which something is remembered.
+/// Maximum models with a suspension of their own.
 const MAX_MODELS: usize = 64;
 
-/// The numbers of the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerRules {
-    /// Failures in a row after which the provider is left alone.
+    /// Failures in a row after which the provider is suspended.
     pub failures: u32,
-    /// For how long.
-    pub rest: Duration,
-    /// For how long when it refuses.
-    pub refusal_rest: Duration,
+    pub pause: Duration,
+    /// Pause after a refusal that only the operator can resolve.
+    pub refusal_pause: Duration,
 }
 
 impl Default for BreakerRules {
     fn default() -> Self {
         Self {
             failures: 5,
-            rest: Duration::from_secs(300),
-            refusal_rest: Duration::from_secs(3_600),
+            pause: Duration::from_secs(300),
+            refusal_pause: Duration::from_secs(3_600),
         }
     }
 }
 
-/// The provider is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resting {
-    /// Why.
-    pub because: FaultKind,
-    /// For how much longer.
+pub struct BreakerOpen {
+    pub because: AttemptErrorKind,
     pub remaining: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rest {
+struct BreakerPause {
     until: Instant,
-    because: FaultKind,
+    because: AttemptErrorKind,
 }
 
-/// What is known about one provider's health.
+/// Circuit breaker of one provider.
 #[derive(Debug, Clone)]
 pub struct Breaker {
     rules: BreakerRules,
     failures: u32,
-    rest: Option<Rest>,
-    models: BTreeMap<String, Rest>,
+    pause: Option<BreakerPause>,
+    models: BTreeMap<String, BreakerPause>,
 }
 
 impl Breaker {
-    /// Nothing known yet.
     #[must_use]
     pub const fn new(rules: BreakerRules) -> Self {
         Self {
             rules,
             failures: 0,
-            rest: None,
+            pause: None,
             models: BTreeMap::new(),
         }
     }
 
-    /// Whether a call to `model` may be made at `now`. When a rest is over, this lets one call through and begins another rest, which
-    /// that call's success ends: so a call that is never reported blocks nothing.
+    /// Admits a call to `model` at `now`. After a pause it admits one call and starts another
+    /// pause, which that call's success ends: a call that is never reported blocks nothing.
     ///
     /// # Errors
-    /// While the provider is left alone.
-    pub fn admit(&mut self, now: Instant, model: &str) -> Result<(), Resting> {
-        let rest = self.rules.rest;
-        for slot in [self.rest.as_mut(), self.models.get_mut(model)]
+    /// While the provider or the model is suspended.
+    pub fn admit(&mut self, now: Instant, model: &str) -> Result<(), BreakerOpen> {
+        let pause = self.rules.pause;
+        for slot in [self.pause.as_mut(), self.models.get_mut(model)]
             .into_iter()
             .flatten()
         {
             let remaining = slot.until.saturating_duration_since(now);
             if !remaining.is_zero() {
                 let because = slot.because;
-                return Err(Resting { because, remaining });
+                return Err(BreakerOpen { because, remaining });
             }
-            slot.until = now + rest;
+            slot.until = now + pause;
         }
         Ok(())
     }
 
-    /// Whether the provider, or one of its models, is left alone at `now`; the longest rest.
+    /// Returns the longest suspension of the provider or one of its models at `now`.
     #[must_use]
-    pub fn resting(&self, now: Instant) -> Option<Resting> {
-        let rests = self.rest.iter().chain(self.models.values());
-        let resting = rests.map(|rest| Resting {
-            because: rest.because,
-            remaining: rest.until.saturating_duration_since(now),
+    pub fn open_at(&self, now: Instant) -> Option<BreakerOpen> {
+        let pauses = self.pause.iter().chain(self.models.values());
+        let open = pauses.map(|pause| BreakerOpen {
+            because: pause.because,
+            remaining: pause.until.saturating_duration_since(now),
         });
-        resting
-            .filter(|resting| !resting.remaining.is_zero())
-            .max_by_key(|resting| resting.remaining)
+        open.filter(|open| !open.remaining.is_zero())
+            .max_by_key(|open| open.remaining)
     }
 
-    /// Takes in that an attempt was answered, usable or not.
-    pub fn worked(&mut self, model: &str) {
+    /// Records that an attempt was answered, usable or not.
+    pub fn record_success(&mut self, model: &str) {
         self.failures = 0;
-        self.rest = None;
+        self.pause = None;
         self.models.remove(model);
     }
 
-    /// Takes in that an attempt failed at `now`.
-    pub fn failed(&mut self, now: Instant, model: &str, because: FaultKind) {
-        let refused = Rest {
-            until: now + self.rules.refusal_rest,
+    /// Records that an attempt failed at `now`.
+    pub fn record_failure(&mut self, now: Instant, model: &str, because: AttemptErrorKind) {
+        let refused = BreakerPause {
+            until: now + self.rules.refusal_pause,
             because,
         };
         match because.blame() {
-            Blame::None => self.worked(model),
-            Blame::RefusesAll => self.rest = Some(refused),
+            Blame::None => self.record_success(model),
+            Blame::RefusesAll => self.pause = Some(refused),
             Blame::RefusesModel => {
                 if self.models.len() >= MAX_MODELS {
                     self.models.clear();
@@ -128,8 +123,8 @@ impl Breaker {
             Blame::Fails => {
                 self.failures = self.failures.saturating_add(1);
                 if self.failures >= self.rules.failures {
-                    let until = now + self.rules.rest;
-                    self.rest = Some(Rest { until, because });
+                    let until = now + self.rules.pause;
+                    self.pause = Some(BreakerPause { until, because });
                 }
             }
         }
@@ -147,58 +142,58 @@ mod tests {
     }
 
     #[test]
-    fn after_five_failures_it_rests_five_minutes_then_one_call_finds_out() {
+    fn five_failures_suspend_five_minutes_then_one_call_probes() {
         let start = Instant::now();
         let mut breaker = Breaker::new(BreakerRules::default());
         for _ in 0..4 {
-            breaker.failed(start, MODEL, FaultKind::Server);
+            breaker.record_failure(start, MODEL, AttemptErrorKind::Server);
         }
         assert_eq!(breaker.admit(start, MODEL), Ok(()));
-        breaker.failed(start, MODEL, FaultKind::Unreachable);
-        let resting = Resting {
-            because: FaultKind::Unreachable,
+        breaker.record_failure(start, MODEL, AttemptErrorKind::Unreachable);
+        let open = BreakerOpen {
+            because: AttemptErrorKind::Unreachable,
             remaining: minutes(5),
         };
-        assert_eq!(breaker.admit(start, MODEL), Err(resting));
+        assert_eq!(breaker.admit(start, MODEL), Err(open));
         let later = start + minutes(5);
         assert_eq!(breaker.admit(later, MODEL), Ok(()));
-        assert!(breaker.admit(later, MODEL).is_err(), "only one finds out");
-        breaker.worked(MODEL);
+        assert!(breaker.admit(later, MODEL).is_err(), "only one probes");
+        breaker.record_success(MODEL);
         assert_eq!(breaker.admit(later, MODEL), Ok(()));
     }
 
     #[test]
-    fn a_call_that_finds_out_and_is_never_heard_of_again_blocks_nothing_for_ever() {
+    fn probe_that_is_never_reported_blocks_for_one_pause_only() {
         let start = Instant::now();
         let mut breaker = Breaker::new(BreakerRules::default());
         for _ in 0..5 {
-            breaker.failed(start, MODEL, FaultKind::Server);
+            breaker.record_failure(start, MODEL, AttemptErrorKind::Server);
         }
         assert_eq!(breaker.admit(start + minutes(5), MODEL), Ok(()));
         assert_eq!(breaker.admit(start + minutes(10), MODEL), Ok(()));
     }
 
     #[test]
-    fn a_wrong_key_stops_every_model_for_an_hour_and_a_missing_model_only_itself() {
+    fn wrong_key_suspends_every_model_and_a_missing_model_only_itself() {
         let start = Instant::now();
         let mut breaker = Breaker::new(BreakerRules::default());
-        breaker.failed(start, MODEL, FaultKind::NotFound);
+        breaker.record_failure(start, MODEL, AttemptErrorKind::NotFound);
         assert!(breaker.admit(start, MODEL).is_err());
         assert_eq!(breaker.admit(start, "other"), Ok(()));
-        breaker.failed(start, "other", FaultKind::WrongKey);
+        breaker.record_failure(start, "other", AttemptErrorKind::WrongKey);
         assert!(breaker.admit(start + minutes(59), "third").is_err());
         assert_eq!(breaker.admit(start + minutes(60), "third"), Ok(()));
     }
 
     #[test]
-    fn a_refusal_of_the_model_is_no_failure_of_the_provider() {
+    fn refusal_of_the_model_resets_the_provider_s_failures() {
         let start = Instant::now();
         let mut breaker = Breaker::new(BreakerRules::default());
         for _ in 0..4 {
-            breaker.failed(start, MODEL, FaultKind::Server);
+            breaker.record_failure(start, MODEL, AttemptErrorKind::Server);
         }
-        breaker.failed(start, MODEL, FaultKind::Refused);
-        breaker.failed(start, MODEL, FaultKind::Server);
+        breaker.record_failure(start, MODEL, AttemptErrorKind::Refused);
+        breaker.record_failure(start, MODEL, AttemptErrorKind::Server);
         assert_eq!(breaker.admit(start, MODEL), Ok(()));
     }
 }

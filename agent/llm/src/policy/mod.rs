@@ -1,7 +1,7 @@
-//! When a call is tried again, and when a provider is left alone. Sans-IO: time and randomness are arguments.
+//! When a call is retried, and when a provider is suspended. Sans-IO.
 
 mod breaker;
 mod retry;
 
-pub use breaker::{Breaker, BreakerRules, Resting};
-pub use retry::{Next, Retry, RetryRules};
+pub use breaker::{Breaker, BreakerOpen, BreakerRules};
+pub use retry::{Retry, RetryDecision, RetryRules};

@@ -1,23 +1,23 @@
-//! Whether and when a failed call is made again.
+//! Whether and when a failed call is retried.
 //!
-//! Invariant: a call is made at most [`RetryRules::attempts`] times, never after its deadline, and never sooner than the server asked for.
-//! The back-off doubles up to a ceiling with full jitter (M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015); an overloaded
-//! provider gets at least half of it.
+//! - A call has at most [`RetryRules::attempts`] attempts, none after its deadline and none sooner
+//!   than the server asks for.
+//! - The back-off doubles up to a ceiling with full jitter (M. Brooker, "Exponential Backoff And
+//!   Jitter", AWS Architecture Blog, 2015); an overloaded provider gets at least half of it.
 
 use std::time::{Duration, Instant};
 
-use crate::fault::{Again, Fault, FaultKind};
+use crate::attempt_error::{AttemptError, AttemptErrorKind, RetryAdvice};
 
-/// The numbers of the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryRules {
-    /// Most attempts of one call, the first included.
+    /// Maximum attempts of one call, the first included.
     pub attempts: u32,
     /// First step of the back-off.
     pub first: Duration,
-    /// Longest step of the back-off.
+    /// Maximum step of the back-off.
     pub ceiling: Duration,
-    /// Longest pause a server may ask for; if it asks for more the call is given up.
+    /// Maximum pause that a server may ask for; the call is given up if it asks for more.
     pub max_pause: Duration,
 }
 
@@ -32,16 +32,16 @@ impl Default for RetryRules {
     }
 }
 
-/// What is to be done after a failed attempt.
+/// What follows a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    /// The same request, after this long.
+pub enum RetryDecision {
+    /// The same request, after this pause.
     After(Duration),
-    /// A request with room for more output, at once.
+    /// A request with a higher limit of output, at once.
     Larger,
-    /// Nothing: it will not get better.
+    /// No attempt: it would fail again.
     GiveUp,
-    /// Nothing: the next attempt would begin after the deadline.
+    /// No attempt: it would start after the deadline.
     TooLate,
 }
 
@@ -55,7 +55,6 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// None made yet.
     #[must_use]
     pub const fn new(rules: RetryRules, deadline: Instant) -> Self {
         Self {
@@ -66,43 +65,52 @@ impl Retry {
         }
     }
 
-    /// Attempts that failed.
+    /// Returns the number of failed attempts.
     #[must_use]
     pub const fn failed(&self) -> u32 {
         self.failed
     }
 
-    /// Takes in that an attempt failed at `now`; `random` is uniform in 0..1.
-    pub fn failed_at(&mut self, now: Instant, fault: &Fault, random: f64) -> Next {
+    /// Records that an attempt failed at `now`; `random` is uniform in 0..1.
+    pub fn record_failure(
+        &mut self,
+        now: Instant,
+        error: &AttemptError,
+        random: f64,
+    ) -> RetryDecision {
         self.failed = self.failed.saturating_add(1);
         let may = self.failed < self.rules.attempts;
-        match fault.again() {
-            _ if !may => Next::GiveUp,
-            Again::Never => Next::GiveUp,
-            Again::Once | Again::Larger if std::mem::replace(&mut self.once_used, true) => {
-                Next::GiveUp
+        match error.retry_advice() {
+            _ if !may => RetryDecision::GiveUp,
+            RetryAdvice::Never => RetryDecision::GiveUp,
+            RetryAdvice::Once | RetryAdvice::Larger
+                if std::mem::replace(&mut self.once_used, true) =>
+            {
+                RetryDecision::GiveUp
             }
-            Again::Larger => self.in_time(now, Duration::ZERO, Next::Larger),
-            Again::Once => self.in_time(now, Duration::ZERO, Next::After(Duration::ZERO)),
-            Again::Later => {
-                let Some(pause) = self.pause(fault, random) else {
-                    return Next::GiveUp;
+            RetryAdvice::Larger => self.in_time(now, Duration::ZERO, RetryDecision::Larger),
+            RetryAdvice::Once => {
+                self.in_time(now, Duration::ZERO, RetryDecision::After(Duration::ZERO))
+            }
+            RetryAdvice::Later => {
+                let Some(pause) = self.pause(error, random) else {
+                    return RetryDecision::GiveUp;
                 };
-                self.in_time(now, pause, Next::After(pause))
+                self.in_time(now, pause, RetryDecision::After(pause))
             }
         }
     }
 
-    fn in_time(&self, now: Instant, pause: Duration, next: Next) -> Next {
+    fn in_time(&self, now: Instant, pause: Duration, next: RetryDecision) -> RetryDecision {
         let begins = now.checked_add(pause);
         if begins.is_some_and(|begins| begins < self.deadline) {
             next
         } else {
-            Next::TooLate
+            RetryDecision::TooLate
         }
     }
 
-    fn pause(&self, fault: &Fault, random: f64) -> Option<Duration> {
+    fn pause(&self, error: &AttemptError, random: f64) -> Option<Duration> {
         let factor = 1_u32.checked_shl(self.failed - 1).unwrap_or(u32::MAX);
         let step = self
             .rules
@@ -110,13 +118,15 @@ impl Retry {
             .saturating_mul(factor)
             .min(self.rules.ceiling);
         let random = random.clamp(0.0, 1.0);
-        let own = match fault.kind {
-            FaultKind::Overloaded | FaultKind::RateLimited => step / 2 + step.mul_f64(random / 2.0),
+        let own = match error.kind {
+            AttemptErrorKind::Overloaded | AttemptErrorKind::RateLimited => {
+                step / 2 + step.mul_f64(random / 2.0)
+            }
             _ => step.mul_f64(random),
         };
-        match fault.retry_after {
+        match error.retry_after {
             Some(asked) if asked > self.rules.max_pause => None,
-            // A little later than asked for, so that a fleet does not come back at once.
+            // A little later than asked for, so that a fleet does not return at once.
             Some(asked) => Some(asked.saturating_add(self.rules.first.mul_f64(random))),
             None => Some(own),
         }
@@ -129,10 +139,10 @@ mod tests {
 
     use super::*;
 
-    fn fault(kind: FaultKind, retry_after: Option<u64>) -> Fault {
-        Fault {
+    fn error(kind: AttemptErrorKind, retry_after: Option<u64>) -> AttemptError {
+        AttemptError {
             retry_after: retry_after.map(Duration::from_secs),
-            ..Fault::new(kind, "")
+            ..AttemptError::new(kind, "")
         }
     }
 
@@ -141,63 +151,66 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_get_better_is_not_tried_again() {
+    fn permanent_error_is_not_retried() {
         let now = Instant::now();
         for kind in [
-            FaultKind::WrongKey,
-            FaultKind::Refused,
-            FaultKind::BadRequest,
+            AttemptErrorKind::WrongKey,
+            AttemptErrorKind::Refused,
+            AttemptErrorKind::BadRequest,
         ] {
             assert_eq!(
-                retry(now).failed_at(now, &fault(kind, None), 0.5),
-                Next::GiveUp
+                retry(now).record_failure(now, &error(kind, None), 0.5),
+                RetryDecision::GiveUp
             );
         }
     }
 
     #[test]
-    fn the_server_s_word_goes_before_the_kind() {
+    fn server_advice_overrides_the_kind() {
         let now = Instant::now();
-        let mut said = fault(FaultKind::Server, None);
-        said.server_says_again = Some(false);
-        assert_eq!(retry(now).failed_at(now, &said, 0.5), Next::GiveUp);
+        let mut error = error(AttemptErrorKind::Server, None);
+        error.should_retry = Some(false);
+        assert_eq!(
+            retry(now).record_failure(now, &error, 0.5),
+            RetryDecision::GiveUp
+        );
     }
 
     #[test]
-    fn a_pause_longer_than_is_allowed_or_than_there_is_time_ends_the_call() {
+    fn too_long_a_pause_ends_the_call() {
         let now = Instant::now();
         let mut long = retry(now);
         assert_eq!(
-            long.failed_at(now, &fault(FaultKind::RateLimited, Some(301)), 0.0),
-            Next::GiveUp
+            long.record_failure(now, &error(AttemptErrorKind::RateLimited, Some(301)), 0.0),
+            RetryDecision::GiveUp
         );
         let mut short = Retry::new(RetryRules::default(), now + Duration::from_secs(5));
         assert_eq!(
-            short.failed_at(now, &fault(FaultKind::RateLimited, Some(5)), 0.0),
-            Next::TooLate
+            short.record_failure(now, &error(AttemptErrorKind::RateLimited, Some(5)), 0.0),
+            RetryDecision::TooLate
         );
     }
 
     #[test]
-    fn a_truncated_call_gets_more_room_once() {
+    fn truncated_call_gets_more_output_once() {
         let now = Instant::now();
         let mut retry = retry(now);
-        let cut = fault(FaultKind::TruncatedCall, None);
-        assert_eq!(retry.failed_at(now, &cut, 0.5), Next::Larger);
-        assert_eq!(retry.failed_at(now, &cut, 0.5), Next::GiveUp);
+        let cut = error(AttemptErrorKind::TruncatedCall, None);
+        assert_eq!(retry.record_failure(now, &cut, 0.5), RetryDecision::Larger);
+        assert_eq!(retry.record_failure(now, &cut, 0.5), RetryDecision::GiveUp);
     }
 
     proptest! {
         #[test]
-        fn attempts_are_bounded_pauses_are_in_bounds_and_never_shorter_than_asked_for(
+        fn attempts_and_pauses_stay_within_their_bounds(
             asked in prop::option::of(0_u64..400), random in 0.0..1.0_f64,
         ) {
             let now = Instant::now();
             let rules = RetryRules::default();
             let mut retry = retry(now);
-            let fault = fault(FaultKind::Overloaded, asked);
+            let error = error(AttemptErrorKind::Overloaded, asked);
             let mut made = 1;
-            while let Next::After(pause) = retry.failed_at(now, &fault, random) {
+            while let RetryDecision::After(pause) = retry.record_failure(now, &error, random) {
                 made += 1;
                 match asked {
                     Some(asked) => prop_assert!(pause >= Duration::from_secs(asked)),

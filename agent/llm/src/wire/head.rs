@@ -1,31 +1,30 @@
-//! What the status line and headers of an answer say, apart from its body.
+//! Status and headers of an answer.
 
 use std::time::Duration;
 
-/// Longest pause that is believed; what is longer is cut to it.
+/// Maximum pause that a server may ask for; a longer one is cut to it.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Status and headers of an answer.
+/// Status and the headers that matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Head {
-    /// HTTP status.
+pub struct ResponseHead {
     pub status: u16,
-    /// How long the server wants to be left alone.
+    /// Shortest pause before the next request.
     pub retry_after: Option<Duration>,
-    /// Whether the server wants the request again.
-    pub says_again: Option<bool>,
-    /// The server's id of the request.
+    /// The server's advice on sending the request again (`x-should-retry`).
+    pub should_retry: Option<bool>,
     pub request_id: Option<String>,
 }
 
-impl Head {
-    /// Reads the headers that matter; `header` gives one by its name in lower case, `now_ms` is the wall clock in milliseconds since 1970.
+impl ResponseHead {
+    /// Reads the headers. `header` returns one by its name in lower case; `now_ms` is the wall
+    /// clock in milliseconds since 1970.
     #[must_use]
     pub fn read<'h>(status: u16, header: impl Fn(&str) -> Option<&'h str>, now_ms: i64) -> Self {
         let millis = header("retry-after-ms").and_then(|text| duration(text, 0.001));
         let seconds = header("retry-after")
             .and_then(|text| duration(text, 1.0).or_else(|| until(text, now_ms)));
-        let says_again = match header("x-should-retry") {
+        let should_retry = match header("x-should-retry") {
             Some("true") => Some(true),
             Some("false") => Some(false),
             _ => None,
@@ -34,12 +33,11 @@ impl Head {
         Self {
             status,
             retry_after: millis.or(seconds).map(|d| d.min(MAX_RETRY_AFTER)),
-            says_again,
+            should_retry,
             request_id: id.map(|id| id.chars().filter(char::is_ascii_graphic).take(80).collect()),
         }
     }
 
-    /// Whether the answer is one, and no refusal.
     #[must_use]
     pub const fn is_success(&self) -> bool {
         matches!(self.status, 200..=299)
@@ -51,7 +49,7 @@ fn duration(text: &str, unit: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(number * unit).ok()
 }
 
-/// Time from now to an HTTP date (RFC 9110, 5.6.7).
+/// Returns the time from now to an HTTP date (RFC 9110, 5.6.7).
 fn until(text: &str, now_ms: i64) -> Option<Duration> {
     let then = jiff::fmt::rfc2822::DateTimeParser::new()
         .relaxed_weekday(true)
@@ -68,11 +66,11 @@ mod tests {
     fn pause(name: &'static str, value: &'static str) -> Option<Duration> {
         // 2026-11-22T00:00:00Z
         let now_ms = 1_795_305_600_000;
-        Head::read(429, |asked| (asked == name).then_some(value), now_ms).retry_after
+        ResponseHead::read(429, |asked| (asked == name).then_some(value), now_ms).retry_after
     }
 
     #[test]
-    fn a_pause_is_read_in_seconds_milliseconds_or_as_a_date_and_nonsense_is_none() {
+    fn retry_after_is_read_as_seconds_milliseconds_or_date() {
         assert_eq!(pause("retry-after", "7"), Some(Duration::from_secs(7)));
         assert_eq!(
             pause("retry-after", "0.5"),

@@ -1,37 +1,37 @@
-//! What all refusals have in common: a JSON object whose `error` is in the provider's own words, or something else altogether.
+//! Reads refusals: a JSON object whose `error` follows the provider's format, or anything else.
 //!
-//! Invariant: whatever the body is, a fault is made of it. What the words mean is the business of each protocol ([`Words`]).
+//! - Every body gives an error. Each protocol interprets its own words ([`ProviderError`]).
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::fault::{Fault, FaultKind};
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
 
-/// What a provider says about an error.
-pub(super) trait Words: DeserializeOwned {
-    /// As a fault; of the kind `otherwise` where the words say nothing.
-    fn fault(&self, otherwise: FaultKind) -> Fault;
+/// Error object of a provider.
+pub(super) trait ProviderError: DeserializeOwned {
+    /// Converts it; `fallback` is the kind where the object names none.
+    fn to_attempt_error(&self, fallback: AttemptErrorKind) -> AttemptError;
 }
 
 #[derive(Deserialize)]
-struct Refusal<W> {
-    error: W,
+struct Refusal<E> {
+    error: E,
     #[serde(default)]
     request_id: Option<String>,
 }
 
-/// Reads a refusal. The kind that it names goes before `by_status`.
-pub(super) fn read<W: Words>(by_status: FaultKind, body: &[u8]) -> Fault {
-    match serde_json::from_slice::<Refusal<W>>(body) {
-        Ok(Refusal { error, request_id }) => Fault {
+/// Reads a refusal. The kind that it names overrides `by_status`.
+pub(super) fn read<E: ProviderError>(by_status: AttemptErrorKind, body: &[u8]) -> AttemptError {
+    match serde_json::from_slice::<Refusal<E>>(body) {
+        Ok(Refusal { error, request_id }) => AttemptError {
             request_id,
-            ..error.fault(by_status)
+            ..error.to_attempt_error(by_status)
         },
-        Err(_) => Fault::new(by_status, beginning(body)),
+        Err(_) => AttemptError::new(by_status, beginning(body)),
     }
 }
 
-/// The start of a body that is no such JSON, as text.
+/// Returns the start of a body that is not such JSON, as text.
 fn beginning(body: &[u8]) -> String {
     let start = body.get(..body.len().min(2_048)).unwrap_or_default();
     String::from_utf8_lossy(start).into_owned()

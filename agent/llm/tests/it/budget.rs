@@ -1,4 +1,4 @@
-//! The budget stops calls before they are made, and a ledger that can't be written does too.
+//! The budget, or a ledger that can't be written, stops calls before they are made.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use watchkeeper_llm::budget::{Economy, Limits, Refusal};
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::picture::Detail;
-use watchkeeper_llm::{Ask, LlmError};
+use watchkeeper_llm::{CallOptions, LlmError};
 use watchkeeper_scripted_model::{Fault, Step};
 
 use crate::support::{Bench, ask, limits, setup_talk, verdict_talk};
 
-static ASK: Ask = Ask::new(1_000);
+static ASK: CallOptions = CallOptions::new(1_000);
 
 #[tokio::test]
-async fn what_is_counted_is_what_the_provider_says_at_the_catalogue_s_price() {
+async fn cost_is_reported_usage_at_the_catalogue_s_price() {
     let mut step = Step::text("yes");
     step.reply.output_tokens = Some(600);
     let bench = Bench::new([step]).await;
@@ -28,7 +28,7 @@ async fn what_is_counted_is_what_the_provider_says_at_the_catalogue_s_price() {
 }
 
 #[tokio::test]
-async fn a_day_without_money_makes_no_call_and_the_next_one_does() {
+async fn spent_day_refuses_calls_until_the_next_day() {
     // One call may cost up to $0.01 on the medium model.
     let day = Money(15_000_000);
     let steps = (0..9).map(|_| {
@@ -65,7 +65,7 @@ async fn a_day_without_money_makes_no_call_and_the_next_one_does() {
 }
 
 #[tokio::test]
-async fn the_budget_is_checked_before_every_attempt_not_only_before_the_first() {
+async fn budget_is_checked_before_every_attempt() {
     let limits = Limits {
         calls_per_hour: 2,
         ..limits()
@@ -89,7 +89,7 @@ async fn the_budget_is_checked_before_every_attempt_not_only_before_the_first() 
 }
 
 #[tokio::test]
-async fn a_call_with_too_many_tokens_is_refused_before_it_is_made() {
+async fn call_with_too_many_tokens_is_not_sent() {
     let limits = Limits {
         tokens_per_call: 1_000,
         ..limits()
@@ -100,15 +100,19 @@ async fn a_call_with_too_many_tokens_is_refused_before_it_is_made() {
         matches!(refused, Err(LlmError::Budget(Refusal::Tokens { .. }))),
         "{refused:?}"
     );
-    ask(&mut bench.job(Tier::Small), &verdict_talk(), &Ask::new(500))
-        .await
-        .expect("a small one");
+    ask(
+        &mut bench.job(Tier::Small),
+        &verdict_talk(),
+        &CallOptions::new(500),
+    )
+    .await
+    .expect("a small one");
     assert_eq!(bench.server.requests().len(), 1);
     bench.check();
 }
 
 #[tokio::test]
-async fn from_the_soft_limit_on_a_job_gets_a_smaller_model_and_less_detail() {
+async fn job_above_the_soft_limit_gets_a_smaller_model() {
     let limits = Limits {
         soft_percent: 0,
         ..limits()
@@ -117,7 +121,7 @@ async fn from_the_soft_limit_on_a_job_gets_a_smaller_model_and_less_detail() {
     let mut job = bench.job(Tier::Medium);
     assert_eq!(
         (job.economy(), job.detail()),
-        (Economy::Reduced, Detail::Glance)
+        (Economy::Reduced, Detail::Low)
     );
     ask(&mut job, &verdict_talk(), &ASK).await.expect("answer");
     assert_eq!(
@@ -128,14 +132,14 @@ async fn from_the_soft_limit_on_a_job_gets_a_smaller_model_and_less_detail() {
 }
 
 #[tokio::test]
-async fn a_ledger_that_can_t_be_written_sends_nothing_and_gives_nothing_out() {
+async fn unwritable_ledger_sends_and_returns_nothing() {
     let bench = Bench::new([Step::text("yes"), Step::text("yes")]).await;
     let mut job = bench.job(Tier::Small);
     bench.store.syncs.blow_at(1);
     let result = ask(&mut job, &verdict_talk(), &ASK).await;
     assert!(matches!(result, Err(LlmError::Ledger(_))), "{result:?}");
     assert_eq!(bench.server.requests().len(), 0);
-    // Booked, sent, answered – and then the true cost can't be written.
+    // Reserved, sent, answered; then the true cost can't be written.
     bench.store.syncs.blow_at(2);
     let result = ask(&mut job, &verdict_talk(), &ASK).await;
     assert!(matches!(result, Err(LlmError::Ledger(_))), "{result:?}");
@@ -143,7 +147,7 @@ async fn a_ledger_that_can_t_be_written_sends_nothing_and_gives_nothing_out() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_is_dropped_in_the_middle_is_counted_in_full() {
+async fn dropped_attempt_counts_in_full() {
     let bench = Bench::new([Step::text("yes").with(Fault::Stall)]).await;
     let mut job = bench.job(Tier::Medium);
     let talk = verdict_talk();

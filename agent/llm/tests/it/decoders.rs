@@ -1,20 +1,20 @@
-//! Answers in the words of each provider: what they mean, that it does not depend on how the bytes were cut, and that nothing that comes in does harm.
+//! Decoders of every provider: meaning, independence of how bytes were split, and hostile input.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use watchkeeper_llm::attempt_error::AttemptErrorKind;
 use watchkeeper_llm::conversation::AssistantPart;
-use watchkeeper_llm::fault::FaultKind;
 use watchkeeper_llm::usage::Usage;
-use watchkeeper_llm::wire::{Decoder, Head, Protocol};
-use watchkeeper_llm::{Reply, Stop};
+use watchkeeper_llm::wire::{Decoder, ResponseHead};
+use watchkeeper_llm::{Protocol, Reply, StopReason};
 
 use crate::golden::{STREAMS, read};
 
 #[test]
-fn a_stream_of_each_provider_means_the_same() {
+fn streams_of_all_providers_decode_to_one_meaning() {
     for (protocol, stream) in STREAMS {
         let reply = read(protocol, stream.as_bytes());
-        assert_eq!(reply.stop, Stop::ToolUse, "{protocol:?}");
+        assert_eq!(reply.stop, StopReason::ToolUse, "{protocol:?}");
         assert_eq!(reply.text(), "I will look at both. Süß: 📷", "{protocol:?}");
         let thought = reply.turn.parts.iter().find_map(|part| match part {
             AssistantPart::Thinking(text) => Some(text.as_str()),
@@ -44,7 +44,7 @@ fn a_stream_of_each_provider_means_the_same() {
 }
 
 #[test]
-fn a_number_s_form_is_kept() {
+fn number_keeps_its_exact_text() {
     for (protocol, stream) in STREAMS {
         let reply = read(protocol, stream.as_bytes());
         let call = reply.calls().next().expect("a call");
@@ -56,12 +56,12 @@ fn a_number_s_form_is_kept() {
     }
 }
 
-fn outcome(protocol: Protocol, body: &Value) -> Result<Stop, FaultKind> {
+fn decode_to_stop(protocol: Protocol, body: &Value) -> Result<StopReason, AttemptErrorKind> {
     let reply = protocol.decode(body.to_string().as_bytes());
     reply
         .and_then(Reply::usable)
         .map(|reply| reply.stop)
-        .map_err(|fault| fault.kind)
+        .map_err(|error| error.kind)
 }
 
 fn claude(stop: &str, block: &Value) -> Value {
@@ -69,41 +69,44 @@ fn claude(stop: &str, block: &Value) -> Value {
 }
 
 #[test]
-fn every_reason_of_claude_s_to_stop_has_its_meaning() {
+fn every_stop_reason_of_claude_is_mapped() {
     let text = json!({"type": "text", "text": "x"});
     let call = json!({"type": "tool_use", "id": "t", "name": "n", "input": {}});
     for (stop, block, want) in [
-        ("end_turn", &text, Ok(Stop::End)),
-        ("tool_use", &call, Ok(Stop::ToolUse)),
-        ("max_tokens", &text, Ok(Stop::MaxOutput)),
-        ("max_tokens", &call, Err(FaultKind::TruncatedCall)),
+        ("end_turn", &text, Ok(StopReason::End)),
+        ("tool_use", &call, Ok(StopReason::ToolUse)),
+        ("max_tokens", &text, Ok(StopReason::MaxOutput)),
+        ("max_tokens", &call, Err(AttemptErrorKind::TruncatedCall)),
         (
             "stop_sequence",
             &text,
-            Ok(Stop::StopSequence("###".to_owned())),
+            Ok(StopReason::StopSequence("###".to_owned())),
         ),
-        ("pause_turn", &text, Ok(Stop::Pause)),
-        ("refusal", &text, Err(FaultKind::Refused)),
+        ("pause_turn", &text, Ok(StopReason::Pause)),
+        ("refusal", &text, Err(AttemptErrorKind::Refused)),
         (
             "model_context_window_exceeded",
             &text,
-            Err(FaultKind::ContextFull),
+            Err(AttemptErrorKind::ContextFull),
         ),
-        ("tired", &text, Ok(Stop::Other("tired".to_owned()))),
-        ("tired", &call, Err(FaultKind::TruncatedCall)),
+        ("tired", &text, Ok(StopReason::Other("tired".to_owned()))),
+        ("tired", &call, Err(AttemptErrorKind::TruncatedCall)),
     ] {
         assert_eq!(
-            outcome(Protocol::Claude, &claude(stop, block)),
+            decode_to_stop(Protocol::Claude, &claude(stop, block)),
             want,
             "{stop}"
         );
     }
     let empty = json!({"id": "m", "model": "c", "content": [], "stop_reason": "end_turn"});
-    assert_eq!(outcome(Protocol::Claude, &empty), Ok(Stop::End));
+    assert_eq!(
+        decode_to_stop(Protocol::Claude, &empty),
+        Ok(StopReason::End)
+    );
 }
 
 #[test]
-fn every_reason_of_openai_s_to_stop_has_its_meaning() {
+fn every_stop_reason_of_openai_is_mapped() {
     let text = json!({"type": "message", "content": [{"type": "output_text", "text": "x"}]});
     let refusal = json!({"type": "message", "content": [{"type": "refusal", "refusal": "no"}]});
     let call = |arguments: &str| json!({"type": "function_call", "call_id": "c", "name": "n", "arguments": arguments});
@@ -111,73 +114,82 @@ fn every_reason_of_openai_s_to_stop_has_its_meaning() {
     let cut = json!({"reason": "max_output_tokens"});
     let filtered = json!({"reason": "content_filter"});
     for (body, want) in [
-        (answer("completed", Value::Null, &text), Ok(Stop::End)),
+        (answer("completed", Value::Null, &text), Ok(StopReason::End)),
         (
             answer("completed", Value::Null, &call("{}")),
-            Ok(Stop::ToolUse),
+            Ok(StopReason::ToolUse),
         ),
         (
             answer("completed", Value::Null, &call("{\"a\"")),
-            Err(FaultKind::Malformed),
+            Err(AttemptErrorKind::Malformed),
         ),
         (
             answer("completed", Value::Null, &call("[]")),
-            Err(FaultKind::Malformed),
+            Err(AttemptErrorKind::Malformed),
         ),
         (
             answer("completed", Value::Null, &refusal),
-            Err(FaultKind::Refused),
+            Err(AttemptErrorKind::Refused),
         ),
         (
             answer("incomplete", cut.clone(), &text),
-            Ok(Stop::MaxOutput),
+            Ok(StopReason::MaxOutput),
         ),
         (
             answer("incomplete", cut, &call("{\"a\"")),
-            Err(FaultKind::TruncatedCall),
+            Err(AttemptErrorKind::TruncatedCall),
         ),
         (
             answer("incomplete", filtered, &text),
-            Err(FaultKind::Refused),
+            Err(AttemptErrorKind::Refused),
         ),
-        (answer("failed", Value::Null, &text), Err(FaultKind::Server)),
+        (
+            answer("failed", Value::Null, &text),
+            Err(AttemptErrorKind::Server),
+        ),
     ] {
-        assert_eq!(outcome(Protocol::Openai, &body), want, "{body}");
+        assert_eq!(decode_to_stop(Protocol::Openai, &body), want, "{body}");
     }
 }
 
 #[test]
-fn every_reason_of_gemini_s_to_stop_has_its_meaning() {
+fn every_stop_reason_of_gemini_is_mapped() {
     let text = json!({"text": "x"});
     let call = json!({"functionCall": {"name": "n"}});
     let answer = |reason: &str, part: &Value| json!({"candidates": [{"content": {"parts": [part]}, "finishReason": reason}], "responseId": "r"});
     let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}});
     for (body, want) in [
-        (answer("STOP", &text), Ok(Stop::End)),
-        (answer("STOP", &call), Ok(Stop::ToolUse)),
-        (answer("MAX_TOKENS", &text), Ok(Stop::MaxOutput)),
-        (answer("MAX_TOKENS", &call), Err(FaultKind::TruncatedCall)),
-        (answer("SAFETY", &text), Err(FaultKind::Refused)),
-        (blocked, Err(FaultKind::Refused)),
+        (answer("STOP", &text), Ok(StopReason::End)),
+        (answer("STOP", &call), Ok(StopReason::ToolUse)),
+        (answer("MAX_TOKENS", &text), Ok(StopReason::MaxOutput)),
+        (
+            answer("MAX_TOKENS", &call),
+            Err(AttemptErrorKind::TruncatedCall),
+        ),
+        (answer("SAFETY", &text), Err(AttemptErrorKind::Refused)),
+        (blocked, Err(AttemptErrorKind::Refused)),
         (
             answer("MALFORMED_FUNCTION_CALL", &text),
-            Err(FaultKind::Malformed),
+            Err(AttemptErrorKind::Malformed),
         ),
-        (answer("NEW", &text), Ok(Stop::Other("NEW".to_owned()))),
-        (json!({"candidates": []}), Err(FaultKind::Broken)),
+        (
+            answer("NEW", &text),
+            Ok(StopReason::Other("NEW".to_owned())),
+        ),
+        (json!({"candidates": []}), Err(AttemptErrorKind::Broken)),
     ] {
-        assert_eq!(outcome(Protocol::Gemini, &body), want, "{body}");
+        assert_eq!(decode_to_stop(Protocol::Gemini, &body), want, "{body}");
     }
 }
 
 #[test]
-fn refusals_of_each_provider_are_told_apart() {
+fn refusals_of_every_provider_are_classified() {
     let kind = |protocol: Protocol, status: u16, body: Value| {
-        let head = Head {
+        let head = ResponseHead {
             status,
-            ..Head::default()
+            ..ResponseHead::default()
         };
-        protocol.fault(&head, body.to_string().as_bytes()).kind
+        protocol.read_error(&head, body.to_string().as_bytes()).kind
     };
     let claude =
         |r#type: &str, message: &str| json!({"error": {"type": r#type, "message": message}});
@@ -185,63 +197,75 @@ fn refusals_of_each_provider_are_told_apart() {
         (
             400,
             claude("invalid_request_error", "x"),
-            FaultKind::BadRequest,
+            AttemptErrorKind::BadRequest,
         ),
         (
             400,
             claude("invalid_request_error", "Your credit balance is too low"),
-            FaultKind::Billing,
+            AttemptErrorKind::Billing,
         ),
         (
             400,
             claude("invalid_request_error", "prompt is too long: 300000 tokens"),
-            FaultKind::ContextFull,
+            AttemptErrorKind::ContextFull,
         ),
-        (529, claude("overloaded_error", "x"), FaultKind::Overloaded),
-        (500, claude("brand_new_error", "x"), FaultKind::Server),
+        (
+            529,
+            claude("overloaded_error", "x"),
+            AttemptErrorKind::Overloaded,
+        ),
+        (
+            500,
+            claude("brand_new_error", "x"),
+            AttemptErrorKind::Server,
+        ),
         (
             404,
             json!({"error": "model \"x\" not found, try pulling it first"}),
-            FaultKind::NotFound,
+            AttemptErrorKind::NotFound,
         ),
     ] {
         assert_eq!(kind(Protocol::Claude, status, body), want);
     }
     let openai = |code: &str| json!({"error": {"message": "x", "type": "y", "code": code}});
     for (status, body, want) in [
-        (429, openai("insufficient_quota"), FaultKind::Billing),
-        (429, openai("rate_limit_exceeded"), FaultKind::RateLimited),
+        (429, openai("insufficient_quota"), AttemptErrorKind::Billing),
+        (
+            429,
+            openai("rate_limit_exceeded"),
+            AttemptErrorKind::RateLimited,
+        ),
         (
             400,
             openai("context_length_exceeded"),
-            FaultKind::ContextFull,
+            AttemptErrorKind::ContextFull,
         ),
-        (401, openai("invalid_api_key"), FaultKind::WrongKey),
-        (503, openai("x"), FaultKind::Server),
+        (401, openai("invalid_api_key"), AttemptErrorKind::WrongKey),
+        (503, openai("x"), AttemptErrorKind::Server),
     ] {
         assert_eq!(kind(Protocol::Openai, status, body), want);
     }
     let gemini = |status: &str, details: Value| json!({"error": {"message": "x", "status": status, "details": details}});
     let delay = json!([{"@type": "…RetryInfo", "retryDelay": "34.5s"}]);
-    let fault = Protocol::Gemini.fault(
-        &Head {
+    let fault = Protocol::Gemini.read_error(
+        &ResponseHead {
             status: 429,
-            ..Head::default()
+            ..ResponseHead::default()
         },
         gemini("RESOURCE_EXHAUSTED", delay).to_string().as_bytes(),
     );
     assert_eq!(
         (fault.kind, fault.retry_after.map(|d| d.as_millis())),
-        (FaultKind::RateLimited, Some(34_500))
+        (AttemptErrorKind::RateLimited, Some(34_500))
     );
     let key = json!([{"reason": "API_KEY_INVALID"}]);
     assert_eq!(
         kind(Protocol::Gemini, 400, gemini("INVALID_ARGUMENT", key)),
-        FaultKind::WrongKey
+        AttemptErrorKind::WrongKey
     );
     assert_eq!(
         kind(Protocol::Gemini, 503, gemini("UNAVAILABLE", json!([]))),
-        FaultKind::Overloaded
+        AttemptErrorKind::Overloaded
     );
 }
 
@@ -259,18 +283,18 @@ fn cut_at(bytes: &[u8], cuts: &[usize]) -> Vec<Vec<u8>> {
     pieces
 }
 
-/// Feeds it all; whatever is said about it is said.
-fn fed(protocol: Protocol, pieces: &[Vec<u8>]) -> Result<Reply, FaultKind> {
+/// Feeds all pieces.
+fn fed(protocol: Protocol, pieces: &[Vec<u8>]) -> Result<Reply, AttemptErrorKind> {
     let mut decoder = Decoder::new(protocol);
     for piece in pieces {
-        decoder.feed(piece).map_err(|fault| fault.kind)?;
+        decoder.feed(piece).map_err(|error| error.kind)?;
     }
-    decoder.finish().map_err(|fault| fault.kind)
+    decoder.finish().map_err(|error| error.kind)
 }
 
 proptest! {
     #[test]
-    fn an_answer_does_not_depend_on_how_its_bytes_were_cut(cuts in prop::collection::vec(1_usize..40, 1..20)) {
+    fn answer_does_not_depend_on_how_bytes_were_split(cuts in prop::collection::vec(1_usize..40, 1..20)) {
         for (protocol, stream) in STREAMS {
             let whole = read(protocol, stream.as_bytes());
             prop_assert_eq!(fed(protocol, &cut_at(stream.as_bytes(), &cuts)), Ok(whole));
@@ -278,7 +302,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_that_ends_anywhere_gives_the_answer_or_none(part in 0.0..1.0_f64) {
+    fn truncated_stream_gives_the_whole_answer_or_none(part in 0.0..1.0_f64) {
         for (protocol, stream) in STREAMS {
             let bytes = stream.as_bytes();
             let upto = (bytes.len() as f64 * part) as usize;
@@ -290,7 +314,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_were_changed_do_no_harm(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
+    fn changed_bytes_give_no_invalid_call(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8)) {
         for (protocol, stream) in STREAMS {
             let mut bytes = stream.as_bytes().to_vec();
             for (at, byte) in &changes {
@@ -298,7 +322,7 @@ proptest! {
                 bytes[at] = *byte;
             }
             let reply = fed(protocol, &[bytes]);
-            // A call is an object or it is none.
+            // The arguments of a call are an object.
             for call in reply.iter().flat_map(Reply::calls) {
                 prop_assert!(call.arguments.parse::<serde_json::Map<String, Value>>().is_ok());
             }
@@ -306,7 +330,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_and_any_arguments_come_through_claude_s_stream_as_they_were(
+    fn any_text_and_arguments_pass_claude_s_stream_unchanged(
         text in "\\PC{0,40}", key in "\\PC{0,10}", value in "\\PC{0,40}", step in 1_usize..7,
     ) {
         let input = json!({key: value}).to_string();

@@ -1,19 +1,19 @@
-//! A model that somebody plays through files, asked by the real client: the same conversation as with a script.
+//! A model that is played through files, asked by the real client.
 
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use watchkeeper_llm::Ask;
+use watchkeeper_llm::CallOptions;
 use watchkeeper_llm::catalogue::Tier;
-use watchkeeper_llm::{Conversation, Stop};
+use watchkeeper_llm::{Conversation, StopReason};
 use watchkeeper_scripted_model::{Script, Server, Settings};
 
 use crate::support::{Bench, KEY, ask, results, setup_talk};
 
-static ASK: Ask = Ask::new(4_000);
+static ASK: CallOptions = CallOptions::new(4_000);
 
-/// Whoever plays the model: waits for a request, and puts this answer beside it.
+/// Plays the model: waits for a request and writes this answer beside it.
 async fn answer(folder: &Path, number: u32, reply: &Value) -> Value {
     let request = folder.join(format!("{number:04}.request.json"));
     while !request.exists() {
@@ -26,7 +26,7 @@ async fn answer(folder: &Path, number: u32, reply: &Value) -> Value {
     serde_json::from_slice(&asked).expect("JSON")
 }
 
-async fn play(how: &Ask) {
+async fn play(how: &CallOptions) {
     let folder = tempfile::tempdir().expect("folder");
     let server = Server::with(Settings {
         key: Some(KEY.to_owned()),
@@ -50,9 +50,9 @@ async fn play(how: &Ask) {
         "{asked}"
     );
     assert_eq!(heard.text(), "One moment.");
-    assert_eq!(heard.stop, Stop::ToolUse);
-    talk.hear(&heard).expect("hear");
-    talk.answer(results(&talk, &["the dock is empty".into()]))
+    assert_eq!(heard.stop, StopReason::ToolUse);
+    talk.push_reply(&heard).expect("reply");
+    talk.push_results(results(&talk, &["the dock is empty".into()]))
         .expect("results");
 
     let end = json!({"text": "It is empty."});
@@ -64,22 +64,22 @@ async fn play(how: &Ask) {
     let result = &asked["messages"][2]["parts"][0]["result"];
     assert_eq!(result["id"], said[2]["call"]["id"]);
     assert_eq!(result["parts"][0]["text"], "the dock is empty");
-    assert_eq!(heard.expect("answer").stop, Stop::End);
+    assert_eq!(heard.expect("answer").stop, StopReason::End);
     assert_eq!(bench.server.violations(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn somebody_can_play_the_model_through_files() {
+async fn files_answer_streamed_calls() {
     play(&ASK).await;
 }
 
 #[tokio::test]
-async fn also_where_answers_come_whole() {
+async fn files_answer_whole_calls() {
     play(&ASK.clone().whole()).await;
 }
 
 #[tokio::test]
-async fn what_breaks_the_contract_is_refused_and_never_seen_in_the_folder() {
+async fn refused_request_never_reaches_the_folder() {
     let folder = tempfile::tempdir().expect("folder");
     let server = Server::with(Settings {
         key: Some("another".to_owned()),

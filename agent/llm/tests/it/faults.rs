@@ -1,23 +1,24 @@
-//! Every fault of the real world, in a set-up (streamed, with tools) and in a second opinion (whole, without): the answer comes or a sentence says why not,
-//! no call is given out twice, and every attempt is in the books.
+//! Every fault, in a set-up (streamed, with tools) and in a second opinion (whole, without): the
+//! answer comes or a sentence says why not, no call is returned twice, and every attempt is in the
+//! ledger.
 
 use std::time::Duration;
 
 use serde_json::json;
+use watchkeeper_llm::attempt_error::AttemptErrorKind;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::conversation::AssistantPart;
-use watchkeeper_llm::fault::FaultKind;
 use watchkeeper_llm::policy::RetryRules;
-use watchkeeper_llm::{Ask, LlmError, Reply, Stop};
+use watchkeeper_llm::{CallOptions, LlmError, Reply, StopReason};
 use watchkeeper_scripted_model::{Fault, Step};
 
 use crate::support::{Bench, ask, results, setup_talk, verdict_talk};
 
-static SETUP: Ask = Ask::new(2_000);
+static SETUP: CallOptions = CallOptions::new(2_000);
 
-fn verdict() -> Ask {
-    Ask::new(500).whole()
+fn verdict() -> CallOptions {
+    CallOptions::new(500).whole()
 }
 
 /// The model looks at the dock.
@@ -28,9 +29,9 @@ fn look() -> Step {
     )])
 }
 
-fn failed(result: Result<Reply, LlmError>) -> (FaultKind, u32) {
+fn failed(result: Result<Reply, LlmError>) -> (AttemptErrorKind, u32) {
     match result {
-        Err(LlmError::Failed { fault, attempts }) => (fault.kind, attempts),
+        Err(LlmError::Failed { error, attempts }) => (error.kind, attempts),
         other => panic!("not failed: {other:?}"),
     }
 }
@@ -40,7 +41,8 @@ fn is_called_once(reply: &Reply) {
     assert_eq!(calls, ["get_snapshot"]);
 }
 
-/// A set-up and a second opinion in which `faults` come first: both have their answer in the end, from requests that are the same to the byte.
+/// A set-up and a second opinion that meet `faults` first: both get their answer in the end, from
+/// requests with the same bytes.
 async fn is_overcome(faults: &[Fault]) -> (Bench, Bench) {
     let steps = |last: Step| {
         faults
@@ -58,7 +60,10 @@ async fn is_overcome(faults: &[Fault]) -> (Bench, Bench) {
     let reply = ask(&mut opinion.job(Tier::Small), &verdict_talk(), &verdict())
         .await
         .expect("an answer");
-    assert_eq!((reply.text().as_str(), &reply.stop), ("yes", &Stop::End));
+    assert_eq!(
+        (reply.text().as_str(), &reply.stop),
+        ("yes", &StopReason::End)
+    );
     for bench in [&setup, &opinion] {
         let bodies: Vec<_> = bench
             .server
@@ -75,7 +80,7 @@ async fn is_overcome(faults: &[Fault]) -> (Bench, Bench) {
 }
 
 #[tokio::test]
-async fn a_rate_limit_is_waited_for_as_long_as_the_server_says() {
+async fn rate_limit_waits_as_long_as_the_server_asks() {
     let retry_after = Some("7".to_owned());
     let (setup, opinion) = is_overcome(&[Fault::RateLimited { retry_after }]).await;
     for bench in [setup, opinion] {
@@ -84,7 +89,7 @@ async fn a_rate_limit_is_waited_for_as_long_as_the_server_says() {
 }
 
 #[tokio::test]
-async fn a_rate_limit_without_a_time_is_waited_for_longer_and_longer() {
+async fn rate_limit_without_a_time_backs_off() {
     let limited = Fault::RateLimited { retry_after: None };
     let (setup, _) = is_overcome(&[limited.clone(), limited]).await;
     assert_eq!(
@@ -94,12 +99,12 @@ async fn a_rate_limit_without_a_time_is_waited_for_longer_and_longer() {
 }
 
 #[tokio::test]
-async fn an_overloaded_provider_is_asked_four_times() {
+async fn overloaded_provider_is_asked_four_times() {
     let overloaded = || Fault::Overloaded;
     is_overcome(&[overloaded(), overloaded(), overloaded()]).await;
     let bench = Bench::new((0..4).map(|_| Step::from(overloaded()))).await;
     let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
-    assert_eq!(failed(result), (FaultKind::Overloaded, 4));
+    assert_eq!(failed(result), (AttemptErrorKind::Overloaded, 4));
     assert_eq!(
         bench.client.report().day.0,
         0,
@@ -109,7 +114,7 @@ async fn an_overloaded_provider_is_asked_four_times() {
 }
 
 #[tokio::test]
-async fn after_five_failures_the_provider_is_left_alone_and_the_sixth_call_is_not_made() {
+async fn five_failures_suspend_the_provider() {
     let bench = Bench::new((0..5).map(|_| Step::from(Fault::Overloaded))).await;
     let talk = setup_talk();
     assert!(
@@ -118,8 +123,11 @@ async fn after_five_failures_the_provider_is_left_alone_and_the_sixth_call_is_no
             .is_err()
     );
     let result = ask(&mut bench.job(Tier::Medium), &talk, &SETUP).await;
-    let said = result.expect_err("resting").to_string();
-    assert!(said.contains("left alone for 5 min more"), "{said}");
+    let said = result.expect_err("suspended").to_string();
+    assert!(
+        said.contains("calls to it are suspended for 5 min more"),
+        "{said}"
+    );
     assert_eq!(bench.server.requests().len(), 5);
     bench.clock.pass(Duration::from_secs(300));
     bench.server.add([look()]);
@@ -132,38 +140,38 @@ async fn after_five_failures_the_provider_is_left_alone_and_the_sixth_call_is_no
 }
 
 #[tokio::test]
-async fn a_connection_that_is_reset_after_the_headers_is_made_again() {
+async fn connection_reset_after_the_headers_is_retried() {
     is_overcome(&[Fault::ResetAfterHeaders]).await;
 }
 
 #[tokio::test]
-async fn a_stream_without_its_last_event_is_no_answer() {
+async fn stream_without_its_last_event_is_retried() {
     let bench = Bench::new([look().with(Fault::NoMessageStop), look()]).await;
     let mut again = 0;
     let talk = setup_talk();
     let mut job = bench.job(Tier::Medium);
     let mut shown = |progress: Progress<'_>| {
-        again += usize::from(matches!(progress, Progress::Again { .. }));
+        again += usize::from(matches!(progress, Progress::Retry { .. }));
     };
     let reply = job.ask(&talk, &SETUP, &mut shown).await;
     is_called_once(&reply.expect("a call"));
     assert_eq!(again, 1);
     let report = bench.client.report();
-    // A model that thinks may have thought all that it was allowed to, in front of nobody.
+    // A model that thinks may have used its whole budget of thinking, unread.
     let whole = u64::from(SETUP.max_output) * 10_000;
     assert!(
         report.calls[0].cost.0 > whole,
-        "what broke in the middle is booked at its worst: {:?}",
+        "a broken attempt costs the highest: {:?}",
         report.calls[0].cost
     );
     bench.check();
 }
 
 #[tokio::test]
-async fn a_provider_that_falls_silent_is_given_up() {
+async fn silent_provider_times_out() {
     let stalls = [look().with(Fault::Stall), look().with(Fault::Stall)];
     let bench = Bench::with(crate::support::limits(), stalls, |settings| {
-        settings.silence = Duration::from_millis(100);
+        settings.idle_timeout = Duration::from_millis(100);
         settings.retry = RetryRules {
             attempts: 2,
             ..RetryRules::default()
@@ -171,12 +179,12 @@ async fn a_provider_that_falls_silent_is_given_up() {
     })
     .await;
     let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
-    assert_eq!(failed(result), (FaultKind::Silent, 2));
+    assert_eq!(failed(result), (AttemptErrorKind::Silent, 2));
     bench.check();
 }
 
 #[tokio::test]
-async fn an_error_in_the_middle_of_a_call_s_input_gives_no_call() {
+async fn error_within_a_call_s_input_gives_no_call() {
     let bench = Bench::new([look().with(Fault::ErrorInToolInput), look()]).await;
     let reply = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
     is_called_once(&reply.expect("a call"));
@@ -185,7 +193,7 @@ async fn an_error_in_the_middle_of_a_call_s_input_gives_no_call() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_no_json_are_asked_for_once_more() {
+async fn invalid_arguments_are_asked_for_once_more() {
     let bad = || look().with(Fault::InvalidArguments);
     let bench = Bench::new([bad(), look()]).await;
     is_called_once(
@@ -196,12 +204,12 @@ async fn arguments_that_are_no_json_are_asked_for_once_more() {
     bench.check();
     let bench = Bench::new([bad(), bad()]).await;
     let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
-    assert_eq!(failed(result), (FaultKind::Malformed, 2));
+    assert_eq!(failed(result), (AttemptErrorKind::Malformed, 2));
     bench.check();
 }
 
 #[tokio::test]
-async fn a_refusal_is_not_argued_with_and_nothing_of_it_is_used() {
+async fn refusal_is_final_and_not_used() {
     let category = || "general_harms".to_owned();
     let refused = |step: Step| {
         step.with(Fault::Refusal {
@@ -210,7 +218,7 @@ async fn a_refusal_is_not_argued_with_and_nothing_of_it_is_used() {
     };
     let setup = Bench::new([refused(look())]).await;
     let result = ask(&mut setup.job(Tier::Medium), &setup_talk(), &SETUP).await;
-    assert_eq!(failed(result), (FaultKind::Refused, 1));
+    assert_eq!(failed(result), (AttemptErrorKind::Refused, 1));
     let opinion = Bench::new([refused(Step::text("no"))]).await;
     let result = ask(&mut opinion.job(Tier::Small), &verdict_talk(), &verdict()).await;
     let said = result.expect_err("refused").to_string();
@@ -220,7 +228,7 @@ async fn a_refusal_is_not_argued_with_and_nothing_of_it_is_used() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cut_off_is_not_given_out_and_gets_more_room_once() {
+async fn truncated_call_gets_more_output_once() {
     let cut = || look().with(Fault::TruncatedCall);
     let bench = Bench::new([cut(), look()]).await;
     is_called_once(
@@ -238,12 +246,12 @@ async fn a_call_that_is_cut_off_is_not_given_out_and_gets_more_room_once() {
     bench.check();
     let bench = Bench::new([cut(), cut()]).await;
     let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
-    assert_eq!(failed(result), (FaultKind::TruncatedCall, 2));
+    assert_eq!(failed(result), (AttemptErrorKind::TruncatedCall, 2));
     bench.check();
 }
 
 #[tokio::test]
-async fn a_whole_call_behind_which_the_limit_came_is_not_given_out_either() {
+async fn whole_call_at_the_output_limit_is_not_run() {
     let mut step = look();
     step.reply.stop = Some("max_tokens".to_owned());
     let bench = Bench::new([step, look()]).await;
@@ -256,7 +264,7 @@ async fn a_whole_call_behind_which_the_limit_came_is_not_given_out_either() {
 }
 
 #[tokio::test]
-async fn what_nobody_knows_yet_is_passed_over_and_still_sent_back() {
+async fn unknown_events_are_skipped_and_sent_back() {
     let bench = Bench::new([
         look().thinking("hm").with(Fault::UnknownEvents),
         Step::text("done"),
@@ -268,9 +276,9 @@ async fn what_nobody_knows_yet_is_passed_over_and_still_sent_back() {
     is_called_once(&reply);
     let thought = &reply.turn.parts[0];
     assert_eq!(thought, &AssistantPart::Thinking("hm".to_owned()));
-    talk.hear(&reply).expect("hear");
-    talk.answer(results(&talk, &["seen".into()]))
-        .expect("answer");
+    talk.push_reply(&reply).expect("reply");
+    talk.push_results(results(&talk, &["seen".into()]))
+        .expect("results");
     assert_eq!(
         ask(&mut job, &talk, &SETUP).await.expect("an end").text(),
         "done"
@@ -284,7 +292,7 @@ async fn what_nobody_knows_yet_is_passed_over_and_still_sent_back() {
 }
 
 #[tokio::test]
-async fn an_unknown_reason_to_stop_is_taken_for_a_cut() {
+async fn unknown_stop_reason_counts_as_truncated() {
     let stopped = |mut step: Step| {
         step.reply.stop = Some("tired".to_owned());
         step
@@ -293,7 +301,7 @@ async fn an_unknown_reason_to_stop_is_taken_for_a_cut() {
     let reply = ask(&mut bench.job(Tier::Small), &verdict_talk(), &SETUP)
         .await
         .expect("text");
-    assert_eq!(reply.stop, Stop::Other("tired".to_owned()));
+    assert_eq!(reply.stop, StopReason::Other("tired".to_owned()));
     is_called_once(
         &ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP)
             .await
@@ -303,14 +311,14 @@ async fn an_unknown_reason_to_stop_is_taken_for_a_cut() {
 }
 
 #[tokio::test]
-async fn refusals_of_a_proxy_are_told_apart_by_their_status() {
+async fn refusals_of_a_proxy_are_classified_by_status() {
     for (status, kind) in [
-        (302, FaultKind::NotFound),
-        (402, FaultKind::Billing),
-        (403, FaultKind::Forbidden),
-        (404, FaultKind::NotFound),
-        (413, FaultKind::TooLarge),
-        (418, FaultKind::BadRequest),
+        (302, AttemptErrorKind::NotFound),
+        (402, AttemptErrorKind::Billing),
+        (403, AttemptErrorKind::Forbidden),
+        (404, AttemptErrorKind::NotFound),
+        (413, AttemptErrorKind::TooLarge),
+        (418, AttemptErrorKind::BadRequest),
     ] {
         let fault = Fault::Status {
             status,
@@ -327,7 +335,7 @@ async fn refusals_of_a_proxy_are_told_apart_by_their_status() {
 }
 
 #[tokio::test]
-async fn the_login_page_of_a_hotel_is_no_answer() {
+async fn login_page_is_not_an_answer() {
     let portal = Fault::Status {
         status: 200,
         content_type: "text/html".to_owned(),
@@ -336,13 +344,13 @@ async fn the_login_page_of_a_hotel_is_no_answer() {
     for ask_as in [SETUP.clone(), verdict()] {
         let bench = Bench::new([Step::from(portal.clone()), Step::from(portal.clone())]).await;
         let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &ask_as).await;
-        assert_eq!(failed(result).0, FaultKind::Malformed);
+        assert_eq!(failed(result).0, AttemptErrorKind::Malformed);
         bench.check();
     }
 }
 
 #[tokio::test]
-async fn a_network_that_is_gone_costs_nothing_and_says_what_to_check() {
+async fn lost_network_costs_nothing_and_names_the_remedy() {
     let bench = Bench::new([]).await;
     let Bench {
         server,
@@ -351,12 +359,12 @@ async fn a_network_that_is_gone_costs_nothing_and_says_what_to_check() {
         ..
     } = bench;
     drop(server);
-    // The socket closes when the server's task is gone.
+    // The socket closes when the server's task ends.
     tokio::task::yield_now().await;
-    let mut job = client.begin(watchkeeper_llm::JobSpec {
+    let mut job = client.start_job(watchkeeper_llm::JobSpec {
         name: "gone".to_owned(),
         tier: Tier::Small,
-        detail: watchkeeper_llm::picture::Detail::Glance,
+        detail: watchkeeper_llm::picture::Detail::Low,
         time: Duration::from_secs(120),
     });
     let said = ask(&mut job, &verdict_talk(), &verdict())
@@ -372,13 +380,13 @@ async fn a_network_that_is_gone_costs_nothing_and_says_what_to_check() {
 }
 
 #[tokio::test]
-async fn a_pause_that_lasts_longer_than_the_job_ends_it_at_once() {
+async fn pause_longer_than_the_job_ends_it() {
     let retry_after = Some("121".to_owned());
     let bench = Bench::new([Step::from(Fault::RateLimited { retry_after })]).await;
     let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
     let said = result.expect_err("too late").to_string();
     assert!(
-        said.starts_with("the model gave no answer within the 120 s that the job has"),
+        said.starts_with("the model gave no answer within the job's 120 s"),
         "{said}"
     );
     assert!(bench.clock.pauses().is_empty());

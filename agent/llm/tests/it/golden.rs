@@ -1,17 +1,18 @@
-//! Requests in the words of each provider, as golden files. `INSTA_UPDATE=always cargo nextest run -p watchkeeper-llm` writes them anew; read the difference.
+//! Requests of every provider, as golden files. `INSTA_UPDATE=always cargo nextest run -p
+//! watchkeeper-llm` rewrites them; read the difference.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use watchkeeper_llm::ask::{Effort, OutputSchema, ToolChoice};
+use watchkeeper_llm::call_options::{Effort, OutputSchema, ToolChoice};
 use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::conversation::{
     AssistantPart, MediaType, Picture, ToolCall, ToolResult, UserPart,
 };
 use watchkeeper_llm::raw_json::RawJson;
-use watchkeeper_llm::wire::{Decoder, EncodeError, Protocol};
-use watchkeeper_llm::{Ask, Conversation, Reply};
+use watchkeeper_llm::wire::{Decoder, EncodeError};
+use watchkeeper_llm::{CallOptions, Conversation, Protocol, Reply};
 
 use crate::support::{setup_talk, snapshot_tool};
 
@@ -37,8 +38,8 @@ fn picture() -> Picture {
     }
 }
 
-/// The request of `provider` and `model` for `talk`, as JSON to be read.
-fn request(provider: &str, model: &str, talk: &Conversation, ask: &Ask) -> String {
+/// The request of `provider` and `model` for `talk`, as readable JSON.
+fn request(provider: &str, model: &str, talk: &Conversation, ask: &CallOptions) -> String {
     let catalogue = Catalogue::built_in().expect("catalogue");
     let provider = catalogue.provider(provider).expect("provider");
     let model = catalogue.model(&provider.name, model).expect("model");
@@ -51,7 +52,7 @@ fn request(provider: &str, model: &str, talk: &Conversation, ask: &Ask) -> Strin
     format!("POST {}\n{:#?}\n\n{body}\n", call.path, call.headers)
 }
 
-/// With members in the order of their names, whatever serde_json was built to do.
+/// Sorts members by name, independent of serde_json's features.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -66,10 +67,11 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-/// A conversation in which the provider's own stream answered, and its calls were answered with a picture and an error.
+/// A conversation after the provider's stream, whose calls got a picture and an error.
 fn after_stream(protocol: Protocol, stream: &str) -> Conversation {
     let mut talk = setup_talk();
-    talk.hear(&read(protocol, stream.as_bytes())).expect("hear");
+    talk.push_reply(&read(protocol, stream.as_bytes()))
+        .expect("reply");
     answered(&mut talk);
     talk
 }
@@ -93,18 +95,18 @@ fn answered(talk: &mut Conversation) {
         parts: vec!["no camera is called dok; there are dock, gate".into()],
         is_error: true,
     };
-    talk.answer(vec![seen, failed]).expect("answer");
+    talk.push_results(vec![seen, failed]).expect("results");
 }
 
 #[test]
-fn a_loop_of_tools_goes_back_in_the_provider_s_own_words() {
+fn tool_loop_goes_back_with_the_provider_s_own_items() {
     for ((protocol, stream), (provider, model)) in STREAMS.into_iter().zip([
         ("claude", "claude-sonnet-5-5"),
         ("openai", "gpt-5.2"),
         ("gemini", "gemini-3-flash-preview"),
     ]) {
         let talk = after_stream(protocol, stream);
-        let ask = Ask::new(8_000).effort(Effort::Medium);
+        let ask = CallOptions::new(8_000).effort(Effort::Medium);
         insta::assert_snapshot!(
             format!("loop_{provider}"),
             request(provider, model, &talk, &ask)
@@ -113,20 +115,23 @@ fn a_loop_of_tools_goes_back_in_the_provider_s_own_words() {
 }
 
 #[test]
-fn a_verdict_is_asked_for_with_its_schema() {
+fn verdict_request_holds_its_schema() {
     let mut talk =
         Conversation::new(vec!["You judge events.".to_owned()], Vec::new()).expect("new");
-    talk.say(vec![
+    talk.push_user(vec![
         UserPart::Picture(picture()),
         "Is somebody there?".into(),
     ])
-    .expect("say");
+    .expect("user");
     let schema = json!({"type": "object", "properties": {"verdict": {"type": "string", "enum": ["confirm", "refute", "abstain"]}}, "required": ["verdict"], "additionalProperties": false});
     let schema = OutputSchema {
         name: "verdict".to_owned(),
         schema: RawJson::of(&schema),
     };
-    let ask = Ask::new(500).whole().effort(Effort::Low).schema(schema);
+    let ask = CallOptions::new(500)
+        .whole()
+        .effort(Effort::Low)
+        .schema(schema);
     for (provider, model) in [
         ("claude", "claude-haiku-5-5"),
         ("openai", "gpt-5-mini"),
@@ -141,11 +146,11 @@ fn a_verdict_is_asked_for_with_its_schema() {
 }
 
 #[test]
-fn what_another_provider_said_goes_on_without_the_thoughts_that_only_it_can_sign() {
+fn turns_of_another_provider_are_sent_without_thoughts() {
     let stream = STREAMS[0];
     let talk = after_stream(stream.0, stream.1);
     for (provider, model) in [("openai", "gpt-5.2"), ("gemini", "gemini-3-flash-preview")] {
-        let text = request(provider, model, &talk, &Ask::new(1_000));
+        let text = request(provider, model, &talk, &CallOptions::new(1_000));
         assert!(
             !text.contains("EqQBsigned") && text.contains("I will look at both."),
             "{text}"
@@ -157,7 +162,7 @@ fn what_another_provider_said_goes_on_without_the_thoughts_that_only_it_can_sign
         "claude",
         "claude-sonnet-5-5",
         &after_stream(openai.0, openai.1),
-        &Ask::new(1_000),
+        &CallOptions::new(1_000),
     );
     assert!(
         !text.contains("encrypted") && text.contains("call_1"),
@@ -166,18 +171,18 @@ fn what_another_provider_said_goes_on_without_the_thoughts_that_only_it_can_sign
 }
 
 #[test]
-fn an_older_model_gets_the_form_of_its_time() {
-    let ask = Ask {
+fn older_model_gets_its_own_request_form() {
+    let ask = CallOptions {
         parallel: false,
-        ..Ask::new(4_000).effort(Effort::High)
+        ..CallOptions::new(4_000).effort(Effort::High)
     };
     insta::assert_snapshot!(
         "older_claude",
         request("claude", "claude-haiku-4-5", &setup_talk(), &ask)
     );
-    let forced = Ask::new(4_000).choice(ToolChoice::Required);
+    let forced = CallOptions::new(4_000).choice(ToolChoice::Required);
     let text = |model: &str| request("claude", model, &setup_talk(), &forced);
-    // Who can be forced is, and does not think then; who can't is left to the prompt.
+    // A model that can be forced does not think then; the others follow the prompt alone.
     assert!(
         text("claude-haiku-4-5").contains("\"any\"")
             && !text("claude-haiku-4-5").contains("budget_tokens")
@@ -186,7 +191,7 @@ fn an_older_model_gets_the_form_of_its_time() {
 }
 
 #[test]
-fn a_longer_conversation_begins_with_the_bytes_of_the_shorter_one() {
+fn longer_conversation_starts_with_the_shorter_one_s_bytes() {
     let catalogue = Catalogue::built_in().expect("catalogue");
     for (protocol, stream) in STREAMS {
         let (provider, model) = match protocol {
@@ -198,10 +203,10 @@ fn a_longer_conversation_begins_with_the_bytes_of_the_shorter_one() {
         let model = catalogue.model(&provider.name, model).expect("model");
         let turns = |talk: &Conversation| {
             let call = protocol
-                .encode(provider, &model, talk, &Ask::new(100))
+                .encode(provider, &model, talk, &CallOptions::new(100))
                 .expect("encode");
             let body = String::from_utf8(call.body).expect("text");
-            // Breakpoints move; they are no part of what is cached.
+            // Breakpoints move; they are not part of the cached bytes.
             let body = body.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "");
             let name = match protocol {
                 Protocol::Claude => "\"messages\":[",
@@ -230,7 +235,7 @@ fn what_a_model_can_t_take_is_refused_before_it_is_sent() {
     let encode = |talk: &Conversation| {
         provider
             .protocol
-            .encode(provider, &model, talk, &Ask::new(100))
+            .encode(provider, &model, talk, &CallOptions::new(100))
     };
     let with = |pictures: usize, side: u32| {
         let mut talk = Conversation::new(Vec::new(), Vec::new()).expect("new");
@@ -238,8 +243,8 @@ fn what_a_model_can_t_take_is_refused_before_it_is_sent() {
             width: side,
             ..picture()
         };
-        talk.say(vec![UserPart::Picture(large); pictures])
-            .expect("say");
+        talk.push_user(vec![UserPart::Picture(large); pictures])
+            .expect("user");
         talk
     };
     assert!(encode(&with(20, 2_001)).is_ok());
@@ -261,8 +266,8 @@ fn what_a_model_can_t_take_is_refused_before_it_is_sent() {
         name: snapshot_tool().name().to_owned(),
         arguments: RawJson::of(&json!({})),
     };
-    open.pretend(vec![AssistantPart::Call(call)])
-        .expect("pretend");
+    open.push_assistant(vec![AssistantPart::Call(call)])
+        .expect("assistant");
     assert!(matches!(
         encode(&open),
         Err(EncodeError::NotOurTurn("the results of its calls"))

@@ -1,4 +1,5 @@
-//! The provider layer against a scripted model on a real socket, and its wire formats against golden files.
+//! The LLM client against a scripted model on a real socket, and its wire formats against golden
+//! files.
 
 mod budget;
 mod decoders;

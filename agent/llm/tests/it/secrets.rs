@@ -1,4 +1,4 @@
-//! The key stands in one header and nowhere else.
+//! The key is in one header and nowhere else.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing_subscriber::fmt::MakeWriter;
 use watchkeeper_llm::catalogue::{Catalogue, Tier};
 use watchkeeper_llm::client::SetupError;
-use watchkeeper_llm::{Ask, Client, Key, Parts, Settings};
+use watchkeeper_llm::{CallOptions, Client, Key, Parts, Settings};
 use watchkeeper_scripted_model::{Fault, Step};
 
 use crate::support::{Bench, KEY, ask, verdict_talk};
@@ -36,7 +36,7 @@ impl MakeWriter<'_> for Log {
 }
 
 #[tokio::test]
-async fn the_key_is_in_no_log_no_error_and_no_debug_even_when_the_server_repeats_it() {
+async fn key_is_in_no_log_error_or_debug_when_the_server_repeats_it() {
     let log = Log::default();
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
@@ -50,7 +50,12 @@ async fn the_key_is_in_no_log_no_error_and_no_debug_even_when_the_server_repeats
     };
     let steps = [Step::from(repeats(500)), Step::from(repeats(401))];
     let bench = Bench::new(steps).await;
-    let result = ask(&mut bench.job(Tier::Small), &verdict_talk(), &Ask::new(100)).await;
+    let result = ask(
+        &mut bench.job(Tier::Small),
+        &verdict_talk(),
+        &CallOptions::new(100),
+    )
+    .await;
     let error = result.expect_err("refused");
     assert!(error.to_string().contains("no: ***"), "{error}");
     let sent = bench.server.requests();
@@ -67,7 +72,7 @@ async fn the_key_is_in_no_log_no_error_and_no_debug_even_when_the_server_repeats
 }
 
 #[tokio::test]
-async fn a_wrong_key_says_what_to_do_and_the_next_call_is_not_made() {
+async fn wrong_key_names_the_remedy_and_suspends_calls() {
     let bench = Bench::new([Step::text("never")]).await;
     let parts = |key: &str| Parts {
         catalogue: Catalogue::built_in().expect("catalogue"),
@@ -87,13 +92,13 @@ async fn a_wrong_key_says_what_to_do_and_the_next_call_is_not_made() {
     let spec = |name: &str| watchkeeper_llm::JobSpec {
         name: name.to_owned(),
         tier: Tier::Small,
-        detail: watchkeeper_llm::picture::Detail::Glance,
+        detail: watchkeeper_llm::picture::Detail::Low,
         time: std::time::Duration::from_secs(20),
     };
     let said = ask(
-        &mut client.begin(spec("a")),
+        &mut client.start_job(spec("a")),
         &verdict_talk(),
-        &Ask::new(100),
+        &CallOptions::new(100),
     )
     .await;
     let said = said.expect_err("wrong key").to_string();
@@ -102,30 +107,30 @@ async fn a_wrong_key_says_what_to_do_and_the_next_call_is_not_made() {
         "{said}"
     );
     let said = ask(
-        &mut client.begin(spec("b")),
+        &mut client.start_job(spec("b")),
         &verdict_talk(),
-        &Ask::new(100),
+        &CallOptions::new(100),
     )
     .await;
-    let said = said.expect_err("resting").to_string();
+    let said = said.expect_err("suspended").to_string();
     assert!(
         said.contains("put a valid key into the credential"),
         "{said}"
     );
     assert_eq!(bench.server.requests().len(), 1);
-    // A client made anew, as after a change of the configuration, tries at once.
+    // A new client, as after a change of the configuration, tries at once.
     let client = Client::new(&settings, parts(KEY)).expect("client");
     ask(
-        &mut client.begin(spec("c")),
+        &mut client.start_job(spec("c")),
         &verdict_talk(),
-        &Ask::new(100),
+        &CallOptions::new(100),
     )
     .await
     .expect("an answer");
 }
 
 #[tokio::test]
-async fn a_key_does_not_travel_unencrypted_nor_is_a_provider_asked_without_one() {
+async fn client_without_key_or_encryption_is_refused() {
     let bench = Bench::new([]).await;
     let make = |url: &str, key: Option<&str>| {
         let mut settings = Settings::new("claude");

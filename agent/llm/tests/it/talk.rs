@@ -1,18 +1,19 @@
-//! A whole conversation with the scripted model, which refuses whatever the provider would: thoughts that changed, results out of order, too many breakpoints.
+//! Whole conversations with the scripted model, which refuses what the provider would: changed
+//! thoughts, results out of order, too many breakpoints.
 
 use serde_json::json;
-use watchkeeper_llm::Ask;
+use watchkeeper_llm::CallOptions;
 use watchkeeper_llm::catalogue::{ImageTier, Tier};
 use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_llm::picture::{Detail, prepare};
-use watchkeeper_llm::wire::Piece;
-use watchkeeper_llm::{Conversation, Stop};
+use watchkeeper_llm::wire::StreamPiece;
+use watchkeeper_llm::{Conversation, StopReason};
 use watchkeeper_scripted_model::Step;
 
 use crate::support::{Bench, ask, results, setup_talk, snapshot_tool};
 
-static ASK: Ask = Ask::new(4_000);
+static ASK: CallOptions = CallOptions::new(4_000);
 
 pub(crate) fn picture() -> UserPart {
     let mut file = std::io::Cursor::new(Vec::new());
@@ -20,12 +21,12 @@ pub(crate) fn picture() -> UserPart {
     image
         .write_to(&mut file, image::ImageFormat::Jpeg)
         .expect("encode");
-    let made =
-        prepare(&file.into_inner().into(), ImageTier::High, Detail::Glance).expect("prepare");
+    let made = prepare(&file.into_inner().into(), ImageTier::High, Detail::Low).expect("prepare");
     UserPart::Picture(made.picture)
 }
 
-/// Looks at two docks at once, then at one, then is done. Text with characters of several bytes, arguments with numbers of odd forms.
+/// Looks at two docks at once, then at one, then ends. Text with multi-byte characters, arguments
+/// with unusual numbers.
 pub(crate) fn script() -> Vec<Step> {
     let two = [
         (
@@ -43,7 +44,7 @@ pub(crate) fn script() -> Vec<Step> {
     vec![first, second, Step::text("Done.").thinking("Enough.")]
 }
 
-async fn play(how: Ask, chunk: Option<usize>) -> (Bench, Conversation) {
+async fn play(how: CallOptions, chunk: Option<usize>) -> (Bench, Conversation) {
     let steps = script().into_iter().map(|mut step| {
         step.reply.chunk_bytes = chunk;
         step
@@ -53,26 +54,26 @@ async fn play(how: Ask, chunk: Option<usize>) -> (Bench, Conversation) {
     let mut talk = setup_talk();
     loop {
         let reply = ask(&mut job, &talk, &how).await.expect("answer");
-        talk.hear(&reply).expect("hear");
-        if reply.stop == Stop::End {
+        talk.push_reply(&reply).expect("reply");
+        if reply.stop == StopReason::End {
             break;
         }
         let seen = [picture(), "the dock, untrusted".into()];
-        talk.answer(results(&talk, &seen)).expect("answer");
+        talk.push_results(results(&talk, &seen)).expect("results");
     }
     bench.check();
     (bench, talk)
 }
 
 #[tokio::test]
-async fn thoughts_and_parallel_calls_go_back_as_they_came_over_a_loop_of_tools() {
+async fn thoughts_and_parallel_calls_go_back_unchanged() {
     let (bench, talk) = play(ASK.clone(), None).await;
     assert_eq!(bench.server.requests().len(), 3);
     assert_eq!(talk.turns().len(), 6);
 }
 
 #[tokio::test]
-async fn a_streamed_answer_a_whole_one_and_any_cut_of_the_bytes_are_the_same_conversation() {
+async fn streamed_and_whole_answers_give_one_conversation() {
     let (_, streamed) = play(ASK.clone(), Some(1)).await;
     let (_, in_one) = play(ASK.clone(), Some(1 << 20)).await;
     let (_, whole) = play(ASK.clone().whole(), None).await;
@@ -83,16 +84,16 @@ async fn a_streamed_answer_a_whole_one_and_any_cut_of_the_bytes_are_the_same_con
 }
 
 #[tokio::test]
-async fn what_comes_is_shown_as_it_comes() {
+async fn pieces_are_shown_as_they_arrive() {
     let bench = Bench::new([script().remove(0)]).await;
     let (mut thought, mut said, mut called) = (String::new(), String::new(), Vec::new());
     let mut job = bench.job(Tier::Medium);
     let talk = setup_talk();
     let mut shown = |progress: Progress<'_>| match progress {
-        Progress::Piece(Piece::Thinking(text)) => thought.push_str(text),
-        Progress::Piece(Piece::Text(text)) => said.push_str(text),
-        Progress::Piece(Piece::Call { name }) => called.push(name.clone()),
-        Progress::Again { .. } => panic!("nothing failed"),
+        Progress::Piece(StreamPiece::Thinking(text)) => thought.push_str(text),
+        Progress::Piece(StreamPiece::Text(text)) => said.push_str(text),
+        Progress::Piece(StreamPiece::Call { name }) => called.push(name.clone()),
+        Progress::Retry { .. } => panic!("nothing failed"),
     };
     job.ask(&talk, &ASK, &mut shown).await.expect("answer");
     assert_eq!(thought, "Two docks – 两个. I look at both.");
@@ -101,34 +102,38 @@ async fn what_comes_is_shown_as_it_comes() {
 }
 
 #[tokio::test]
-async fn every_turn_reads_from_the_cache_what_the_turn_before_wrote() {
+async fn every_turn_reads_the_cache_of_the_turn_before() {
     let bench = Bench::new(script()).await;
     let mut job = bench.job(Tier::Medium);
-    // Longer than the shortest prefix that is cached.
+    // Longer than the minimum of a cached prefix.
     let system = vec!["You set watches up. ".repeat(200)];
     let mut talk = Conversation::new(system, vec![snapshot_tool()]).expect("new");
-    talk.say(vec!["Watch the docks.".into()]).expect("say");
+    talk.push_user(vec!["Watch the docks.".into()])
+        .expect("user");
     let mut before = None;
     for _ in 0..3 {
         let usage = {
             let reply = ask(&mut job, &talk, &ASK).await.expect("answer");
-            talk.hear(&reply).expect("hear");
-            if reply.stop == Stop::ToolUse {
-                talk.answer(results(&talk, &[picture()])).expect("answer");
+            talk.push_reply(&reply).expect("reply");
+            if reply.stop == StopReason::ToolUse {
+                talk.push_results(results(&talk, &[picture()]))
+                    .expect("results");
             }
             reply.usage
         };
         match before {
             None => assert_eq!((usage.cache_read, usage.input), (0, 0)),
-            // All of the earlier prompt comes from the cache, and only what was added is written.
+            // All of the earlier prompt is read from the cache; only the addition is written.
             Some(prompt) => assert_eq!((usage.cache_read, usage.input), (prompt, 0)),
         }
         before = Some(usage.prompt());
     }
-    // Another conversation with the same tools and system begins with them from the cache.
+    // Another conversation with the same tools and system reads them from the cache.
     bench.server.add([Step::text("hm")]);
     let mut other = Conversation::new(talk.system().to_vec(), talk.tools().to_vec()).expect("new");
-    other.say(vec!["Watch the gate.".into()]).expect("say");
+    other
+        .push_user(vec!["Watch the gate.".into()])
+        .expect("user");
     let usage = ask(&mut job, &other, &ASK).await.expect("answer").usage;
     assert!(
         usage.cache_read > 900 && usage.cache_write < 50,
@@ -138,7 +143,7 @@ async fn every_turn_reads_from_the_cache_what_the_turn_before_wrote() {
 }
 
 #[tokio::test]
-async fn an_estimate_lies_above_what_the_provider_counts() {
+async fn estimate_lies_above_the_provider_s_count() {
     let (bench, talk) = play(ASK.clone(), None).await;
     let model = bench.job(Tier::Medium).model().clone();
     let estimate = watchkeeper_llm::estimate::prompt(&talk, &model);
@@ -155,7 +160,7 @@ async fn an_estimate_lies_above_what_the_provider_counts() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_harness_made_carries_what_a_camera_saw() {
+async fn call_made_by_the_program_carries_a_picture() {
     use watchkeeper_llm::conversation::{AssistantPart, ToolCall};
     use watchkeeper_llm::raw_json::RawJson;
 
@@ -166,9 +171,10 @@ async fn a_call_that_the_harness_made_carries_what_a_camera_saw() {
         name: "get_snapshot".to_owned(),
         arguments: RawJson::of(&json!({"camera": "dock"})),
     };
-    talk.pretend(vec![AssistantPart::Call(call)])
-        .expect("pretend");
-    talk.answer(results(&talk, &[picture()])).expect("answer");
+    talk.push_assistant(vec![AssistantPart::Call(call)])
+        .expect("assistant");
+    talk.push_results(results(&talk, &[picture()]))
+        .expect("results");
     let reply = ask(&mut bench.job(Tier::Small), &talk, &ASK.clone().whole())
         .await
         .expect("answer");
@@ -177,19 +183,20 @@ async fn a_call_that_the_harness_made_carries_what_a_camera_saw() {
 }
 
 #[tokio::test]
-async fn a_stored_conversation_is_gone_on_with_as_if_nothing_had_happened() {
+async fn stored_conversation_continues_after_a_restart() {
     let bench = Bench::new(script()).await;
     let mut talk = setup_talk();
     for _ in 0..3 {
-        // As after a restart: from the disk, with another job.
+        // As after a restart: from disk, with another job.
         let stored = serde_json::to_string(&talk).expect("store");
         talk = serde_json::from_str(&stored).expect("restore");
         let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK)
             .await
             .expect("answer");
-        talk.hear(&reply).expect("hear");
-        if reply.stop == Stop::ToolUse {
-            talk.answer(results(&talk, &[picture()])).expect("answer");
+        talk.push_reply(&reply).expect("reply");
+        if reply.stop == StopReason::ToolUse {
+            talk.push_results(results(&talk, &[picture()]))
+                .expect("results");
         }
     }
     assert_eq!(bench.server.steps_left(), 0);

@@ -1,17 +1,17 @@
-//! The same conversations over every protocol, each with a scripted model that is as strict as its provider: what is said, called, seen and answered is the same,
-//! every fault comes to the same end, and nothing breaks the contract.
+//! The same conversations over every protocol, each with a scripted model as strict as its
+//! provider: the same turns, the same end of every fault, and no violation of the contract.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use watchkeeper_llm::ask::{OutputSchema, ToolChoice};
+use watchkeeper_llm::attempt_error::AttemptErrorKind;
+use watchkeeper_llm::call_options::{OutputSchema, ToolChoice};
 use watchkeeper_llm::catalogue::{Catalogue, Tier};
 use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall, Turn};
-use watchkeeper_llm::fault::FaultKind;
 use watchkeeper_llm::raw_json::RawJson;
-use watchkeeper_llm::wire::Piece;
-use watchkeeper_llm::{Ask, Conversation, LlmError, Reply, Stop};
+use watchkeeper_llm::wire::StreamPiece;
+use watchkeeper_llm::{CallOptions, Conversation, LlmError, Reply, StopReason};
 use watchkeeper_scripted_model::{Fault, Step};
 
 use crate::support::{
@@ -19,10 +19,10 @@ use crate::support::{
 };
 use crate::talk::{picture, script};
 
-static ASK: Ask = Ask::new(2_000);
+static ASK: CallOptions = CallOptions::new(2_000);
 
 /// Plays the script of [`script`] to its end.
-async fn play(wire: Wire, how: &Ask, chunk: Option<usize>) -> Conversation {
+async fn play(wire: Wire, how: &CallOptions, chunk: Option<usize>) -> Conversation {
     let steps = script().into_iter().map(|mut step| {
         step.reply.chunk_bytes = chunk;
         step
@@ -33,20 +33,20 @@ async fn play(wire: Wire, how: &Ask, chunk: Option<usize>) -> Conversation {
     let mut talk = setup_talk();
     loop {
         let reply = ask(&mut job, &talk, how).await.expect(name);
-        talk.hear(&reply).expect("hear");
-        if reply.stop == Stop::End {
+        talk.push_reply(&reply).expect("reply");
+        if reply.stop == StopReason::End {
             assert_eq!(reply.text(), "Done.");
             break;
         }
         let seen = [picture(), "the dock, untrusted".into()];
-        talk.answer(results(&talk, &seen)).expect("answer");
+        talk.push_results(results(&talk, &seen)).expect("results");
     }
     assert_eq!(bench.server.requests().len(), 3);
     bench.check();
     talk
 }
 
-/// What was said, without the provider's own form of it.
+/// The conversation without the provider's raw items.
 fn said(talk: &Conversation) -> Vec<Vec<AssistantPart>> {
     let turns = talk.turns().iter().filter_map(|turn| match turn {
         Turn::Assistant(turn) => Some(turn.parts.clone()),
@@ -56,7 +56,7 @@ fn said(talk: &Conversation) -> Vec<Vec<AssistantPart>> {
 }
 
 #[tokio::test]
-async fn a_loop_of_tools_with_pictures_is_the_same_conversation_streamed_whole_or_cut_anywhere() {
+async fn tool_loop_with_pictures_is_one_conversation_in_every_form() {
     for wire in Wire::ALL {
         let streamed = said(&play(wire, &ASK, None).await);
         assert_eq!(streamed.len(), 3);
@@ -85,15 +85,15 @@ async fn a_loop_of_tools_with_pictures_is_the_same_conversation_streamed_whole_o
 }
 
 #[tokio::test]
-async fn what_comes_is_shown_as_it_comes() {
+async fn pieces_are_shown_as_they_arrive() {
     for wire in Wire::ALL {
         let bench = Bench::on(wire, [script().remove(0)]).await;
         let (mut thought, mut said, mut called) = (String::new(), String::new(), Vec::new());
         let mut shown = |progress: Progress<'_>| match progress {
-            Progress::Piece(Piece::Thinking(text)) => thought.push_str(text),
-            Progress::Piece(Piece::Text(text)) => said.push_str(text),
-            Progress::Piece(Piece::Call { name }) => called.push(name.clone()),
-            Progress::Again { .. } => panic!("nothing failed"),
+            Progress::Piece(StreamPiece::Thinking(text)) => thought.push_str(text),
+            Progress::Piece(StreamPiece::Text(text)) => said.push_str(text),
+            Progress::Piece(StreamPiece::Call { name }) => called.push(name.clone()),
+            Progress::Retry { .. } => panic!("nothing failed"),
         };
         let talk = setup_talk();
         let mut job = bench.job(Tier::Medium);
@@ -106,7 +106,7 @@ async fn what_comes_is_shown_as_it_comes() {
 }
 
 #[tokio::test]
-async fn a_verdict_on_a_picture_comes_as_json_of_its_schema() {
+async fn verdict_on_a_picture_is_json_of_its_schema() {
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["verdict"],
         "properties": {"verdict": {"type": "string", "enum": ["confirm", "refute", "abstain"]}},
@@ -119,8 +119,8 @@ async fn a_verdict_on_a_picture_comes_as_json_of_its_schema() {
     ] {
         let bench = Bench::on(wire, [Step::text(r#"{"verdict": "refute"}"#)]).await;
         let mut talk = Conversation::new(vec!["You judge.".to_owned()], Vec::new()).expect("new");
-        talk.say(vec![picture(), "Is somebody there?".into()])
-            .expect("say");
+        talk.push_user(vec![picture(), "Is somebody there?".into()])
+            .expect("user");
         let how = ASK.clone().whole().schema(OutputSchema {
             name: "verdict".to_owned(),
             schema: RawJson::of(&schema),
@@ -129,7 +129,7 @@ async fn a_verdict_on_a_picture_comes_as_json_of_its_schema() {
         assert_eq!(reply.expect("answer").text(), r#"{"verdict": "refute"}"#);
         let sent = bench.server.requests()[0].json();
         match place {
-            // Left to the prompt.
+            // The prompt alone asks for it.
             "" => assert_eq!(sent.get("output_config"), None),
             place => assert_eq!(sent.pointer(place), Some(&schema), "{}", wire.name()),
         }
@@ -138,18 +138,20 @@ async fn a_verdict_on_a_picture_comes_as_json_of_its_schema() {
 }
 
 #[tokio::test]
-async fn the_second_turn_reads_the_first_from_the_cache_and_is_booked_at_its_price() {
+async fn second_turn_reads_the_cache_and_costs_its_price() {
     for wire in Wire::ALL {
         let bench = Bench::on(wire, script()).await;
         let mut job = bench.job(Tier::Medium);
         let system = vec!["You set watches up. ".repeat(300)];
         let mut talk = Conversation::new(system, vec![snapshot_tool()]).expect("new");
-        talk.say(vec!["Watch the docks.".into()]).expect("say");
+        talk.push_user(vec!["Watch the docks.".into()])
+            .expect("user");
         let mut prompts = Vec::new();
         for _ in 0..2 {
             let reply = ask(&mut job, &talk, &ASK).await.expect("answer");
-            talk.hear(&reply).expect("hear");
-            talk.answer(results(&talk, &[picture()])).expect("answer");
+            talk.push_reply(&reply).expect("reply");
+            talk.push_results(results(&talk, &[picture()]))
+                .expect("results");
             prompts.push(reply.usage);
         }
         let [first, second] = prompts[..] else {
@@ -179,17 +181,18 @@ async fn the_second_turn_reads_the_first_from_the_cache_and_is_booked_at_its_pri
 }
 
 #[tokio::test]
-async fn a_call_that_the_harness_made_carries_what_a_camera_saw() {
+async fn call_made_by_the_program_carries_a_picture() {
     for wire in Wire::ALL {
         let bench = Bench::on(wire, [Step::text("nobody")]).await;
         let mut talk = setup_talk();
-        talk.pretend(vec![AssistantPart::Call(ToolCall {
+        talk.push_assistant(vec![AssistantPart::Call(ToolCall {
             id: "toolu_evidence".to_owned(),
             name: "get_snapshot".to_owned(),
             arguments: RawJson::of(&json!({"camera": "dock"})),
         })])
-        .expect("pretend");
-        talk.answer(results(&talk, &[picture()])).expect("answer");
+        .expect("assistant");
+        talk.push_results(results(&talk, &[picture()]))
+            .expect("results");
         let how = ASK.clone().whole();
         let reply = ask(&mut bench.job(Tier::Small), &talk, &how).await;
         assert_eq!(reply.expect("answer").text(), "nobody");
@@ -198,13 +201,14 @@ async fn a_call_that_the_harness_made_carries_what_a_camera_saw() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_one_provider_began_is_gone_on_with_by_any_other() {
+async fn conversation_continues_with_any_other_provider() {
     for one in Wire::ALL {
         let bench = Bench::on(one, script()).await;
         let mut talk = setup_talk();
         let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
-        talk.hear(&reply.expect("answer")).expect("hear");
-        talk.answer(results(&talk, &[picture()])).expect("answer");
+        talk.push_reply(&reply.expect("answer")).expect("reply");
+        talk.push_results(results(&talk, &[picture()]))
+            .expect("results");
         for other in Wire::ALL.into_iter().filter(|other| *other != one) {
             let name = other.name();
             let bench = Bench::on(other, script().split_off(1)).await;
@@ -212,10 +216,10 @@ async fn a_conversation_that_one_provider_began_is_gone_on_with_by_any_other() {
             for _ in 0..2 {
                 let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
                 let reply = reply.expect(name);
-                talk.hear(&reply).expect("hear");
-                if reply.stop == Stop::ToolUse {
-                    talk.answer(results(&talk, &["seen".into()]))
-                        .expect("answer");
+                talk.push_reply(&reply).expect("reply");
+                if reply.stop == StopReason::ToolUse {
+                    talk.push_results(results(&talk, &["seen".into()]))
+                        .expect("results");
                 }
             }
             bench.check();
@@ -224,7 +228,7 @@ async fn a_conversation_that_one_provider_began_is_gone_on_with_by_any_other() {
 }
 
 #[tokio::test]
-async fn results_find_their_calls_in_whatever_order_they_are_given() {
+async fn results_match_their_calls_in_any_order() {
     let two = [
         ("get_snapshot", json!({"camera": "dock-1"})),
         ("list_cameras", json!({})),
@@ -242,20 +246,20 @@ async fn results_find_their_calls_in_whatever_order_they_are_given() {
         let mut talk = setup_talk();
         loop {
             let reply = ask(&mut job, &talk, &ASK).await.expect(name);
-            talk.hear(&reply).expect("hear");
-            if reply.stop == Stop::End {
+            talk.push_reply(&reply).expect("reply");
+            if reply.stop == StopReason::End {
                 break;
             }
             let mut answers = results(&talk, &["seen".into()]);
             answers.reverse();
-            talk.answer(answers).expect("answer");
+            talk.push_results(answers).expect("results");
         }
         bench.check();
     }
 }
 
 #[tokio::test]
-async fn a_thought_that_nothing_came_of_does_not_stop_the_conversation() {
+async fn empty_thought_does_not_stop_the_conversation() {
     for wire in Wire::ALL {
         let name = wire.name();
         let steps = [Step::default().thinking("Hm."), Step::text("Done.")];
@@ -263,9 +267,9 @@ async fn a_thought_that_nothing_came_of_does_not_stop_the_conversation() {
         let mut job = bench.job(Tier::Medium);
         let mut talk = setup_talk();
         let reply = ask(&mut job, &talk, &ASK).await.expect("a thought");
-        assert_eq!((reply.text().as_str(), &reply.stop), ("", &Stop::End));
-        talk.hear(&reply).expect("hear");
-        talk.say(vec!["Go on.".into()]).expect("say");
+        assert_eq!((reply.text().as_str(), &reply.stop), ("", &StopReason::End));
+        talk.push_reply(&reply).expect("reply");
+        talk.push_user(vec!["Go on.".into()]).expect("user");
         let reply = ask(&mut job, &talk, &ASK).await.expect(name);
         assert_eq!(reply.text(), "Done.");
         bench.check();
@@ -273,7 +277,7 @@ async fn a_thought_that_nothing_came_of_does_not_stop_the_conversation() {
 }
 
 #[tokio::test]
-async fn a_model_that_must_not_call_is_told_so_or_told_of_no_tool() {
+async fn model_without_calls_gets_a_choice_or_no_tools() {
     for wire in Wire::ALL {
         let bench = Bench::on(wire, [Step::text("Done.")]).await;
         let how = ASK.clone().choice(ToolChoice::Never);
@@ -291,22 +295,22 @@ async fn a_model_that_must_not_call_is_told_so_or_told_of_no_tool() {
     }
 }
 
-/// What comes of a fault.
+/// How a fault ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Comes {
-    /// The answer, as if nothing had happened.
+enum FaultEnd {
+    /// The answer, at once.
     Harmless,
     /// The answer, after another attempt.
-    Mended,
+    Retried,
     /// No answer, for this reason.
-    GivenUp(FaultKind),
-    /// An answer in other words.
+    GivenUp(AttemptErrorKind),
+    /// An answer that words the refusal.
     Worded,
 }
 
-/// Every fault, how often it comes in a row, and what comes of it there.
-fn table(wire: Wire) -> Vec<(Fault, usize, Comes)> {
-    use Comes::{GivenUp, Harmless, Mended, Worded};
+/// Every fault, how often it occurs in a row, and how it ends.
+fn table(wire: Wire) -> Vec<(Fault, usize, FaultEnd)> {
+    use FaultEnd::{GivenUp, Harmless, Retried, Worded};
     let is_local = wire == Wire::Local;
     let limited = |retry_after: Option<&str>| Fault::RateLimited {
         retry_after: retry_after.map(str::to_owned),
@@ -320,58 +324,58 @@ fn table(wire: Wire) -> Vec<(Fault, usize, Comes)> {
         body: "<h1>No</h1> {key}".to_owned(),
     };
     vec![
-        (limited(Some("7")), 1, Mended),
-        (limited(None), 2, Mended),
-        (Fault::Overloaded, 3, Mended),
-        (Fault::Overloaded, 4, GivenUp(FaultKind::Overloaded)),
-        (Fault::OutOfCredit, 1, GivenUp(FaultKind::Billing)),
-        (status(401), 1, GivenUp(FaultKind::WrongKey)),
-        (status(404), 1, GivenUp(FaultKind::NotFound)),
-        (status(502), 1, Mended),
-        (Fault::ResetAfterHeaders, 1, Mended),
-        (Fault::Stall, 1, Mended),
-        (Fault::ErrorInToolInput, 1, Mended),
-        (Fault::NoMessageStop, 1, Mended),
-        (Fault::InvalidArguments, 1, Mended),
+        (limited(Some("7")), 1, Retried),
+        (limited(None), 2, Retried),
+        (Fault::Overloaded, 3, Retried),
+        (Fault::Overloaded, 4, GivenUp(AttemptErrorKind::Overloaded)),
+        (Fault::OutOfCredit, 1, GivenUp(AttemptErrorKind::Billing)),
+        (status(401), 1, GivenUp(AttemptErrorKind::WrongKey)),
+        (status(404), 1, GivenUp(AttemptErrorKind::NotFound)),
+        (status(502), 1, Retried),
+        (Fault::ResetAfterHeaders, 1, Retried),
+        (Fault::Stall, 1, Retried),
+        (Fault::ErrorInToolInput, 1, Retried),
+        (Fault::NoMessageStop, 1, Retried),
+        (Fault::InvalidArguments, 1, Retried),
         (
             refusal,
             1,
             if is_local {
                 Worded
             } else {
-                GivenUp(FaultKind::Refused)
+                GivenUp(AttemptErrorKind::Refused)
             },
         ),
         (Fault::UnknownEvents, 1, Harmless),
     ]
 }
 
-fn comes_to(
+fn check_end(
     name: &str,
     bench: &Bench,
-    comes: Comes,
+    comes: FaultEnd,
     times: usize,
     result: Result<Reply, LlmError>,
 ) {
     let asked = bench.server.requests();
     let most = match comes {
-        Comes::Harmless | Comes::Worded => 1,
-        Comes::Mended => times + 1,
-        Comes::GivenUp(_) => times,
+        FaultEnd::Harmless | FaultEnd::Worded => 1,
+        FaultEnd::Retried => times + 1,
+        FaultEnd::GivenUp(_) => times,
     };
     assert_eq!(asked.len(), most, "{name}: {result:?}");
     assert_eq!(bench.client.report().calls.len(), most, "{name}");
     bench.check();
     match (comes, result) {
-        (Comes::GivenUp(kind), Err(error)) => {
+        (FaultEnd::GivenUp(kind), Err(error)) => {
             assert!(!error.to_string().contains(KEY), "{error}");
             match error {
-                LlmError::Failed { fault, .. } => assert_eq!(fault.kind, kind, "{name}: {fault}"),
+                LlmError::Failed { error, .. } => assert_eq!(error.kind, kind, "{name}: {error}"),
                 other => panic!("{name}: {other}"),
             }
         }
-        (Comes::GivenUp(_), Ok(reply)) => panic!("{name}: {reply:?}"),
-        (Comes::Worded, reply) => {
+        (FaultEnd::GivenUp(_), Ok(reply)) => panic!("{name}: {reply:?}"),
+        (FaultEnd::Worded, reply) => {
             let reply = reply.expect(name);
             assert!(reply.text().contains("general_harms"), "{reply:?}");
             assert_eq!(reply.calls().count(), 0);
@@ -383,7 +387,7 @@ fn comes_to(
 }
 
 #[tokio::test]
-async fn every_fault_of_every_provider_is_mended_or_told_for_what_it_is() {
+async fn every_fault_of_every_provider_is_retried_or_reported() {
     let call = [("get_snapshot", json!({"camera": "dock", "note": "größer"}))];
     for wire in Wire::ALL {
         for (fault, times, comes) in table(wire) {
@@ -394,9 +398,9 @@ async fn every_fault_of_every_provider_is_mended_or_told_for_what_it_is() {
                     false => Step::text("yes"),
                 };
                 let faulty = (0..times).map(|_| step().with(fault.clone()));
-                let last = (comes == Comes::Mended).then(step);
+                let last = (comes == FaultEnd::Retried).then(step);
                 let bench = Bench::at(wire, limits(), faulty.chain(last), |settings| {
-                    settings.silence = Duration::from_millis(200);
+                    settings.idle_timeout = Duration::from_millis(200);
                 })
                 .await;
                 let (talk, how, tier) = match is_setup {
@@ -404,7 +408,7 @@ async fn every_fault_of_every_provider_is_mended_or_told_for_what_it_is() {
                     false => (verdict_talk(), ASK.clone().whole(), Tier::Small),
                 };
                 let result = ask(&mut bench.job(tier), &talk, &how).await;
-                if let (true, Ok(reply)) = (is_setup && comes != Comes::Worded, &result) {
+                if let (true, Ok(reply)) = (is_setup && comes != FaultEnd::Worded, &result) {
                     let called: Vec<&str> = reply.calls().map(|c| c.name.as_str()).collect();
                     assert_eq!(called, ["get_snapshot"], "{name}");
                 }
@@ -417,14 +421,14 @@ async fn every_fault_of_every_provider_is_mended_or_told_for_what_it_is() {
                     let pauses = bench.clock.pauses();
                     assert_eq!(pauses, [Duration::from_millis(7_500)], "{name}");
                 }
-                comes_to(&name, &bench, comes, times, result);
+                check_end(&name, &bench, comes, times, result);
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_call_that_is_cut_off_or_left_out_gets_more_room_once() {
+async fn truncated_or_missing_call_gets_more_output_once() {
     let call = [("get_snapshot", json!({"camera": "dock"}))];
     for wire in Wire::ALL {
         for how in [ASK.clone(), ASK.clone().whole()] {
@@ -450,7 +454,7 @@ async fn a_call_that_is_cut_off_or_left_out_gets_more_room_once() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_blocked_as_a_whole_is_refused() {
+async fn blocked_prompt_is_refused() {
     let refusal = || Fault::Refusal {
         category: "PROHIBITED_CONTENT".to_owned(),
     };
@@ -464,14 +468,14 @@ async fn a_prompt_that_is_blocked_as_a_whole_is_refused() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_as_one_by_every_provider_that_takes_one() {
+async fn wrong_key_is_reported_by_every_provider_with_keys() {
     for wire in [Wire::Claude, Wire::Openai, Wire::Gemini] {
         let bench = Bench::on(wire, []).await;
         let client = bench.with_key("wrong-key-0123456789", wire);
-        let mut job = client.begin(watchkeeper_llm::JobSpec {
+        let mut job = client.start_job(watchkeeper_llm::JobSpec {
             name: "a".to_owned(),
             tier: Tier::Small,
-            detail: watchkeeper_llm::picture::Detail::Glance,
+            detail: watchkeeper_llm::picture::Detail::Low,
             time: Duration::from_secs(20),
         });
         let said = ask(&mut job, &verdict_talk(), &ASK).await;

@@ -13,7 +13,7 @@ use watchkeeper_contract::health::HealthState;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::{Refusal, body};
 use watchkeeper_llm::Client;
-use watchkeeper_llm::ledger::{CallRecord, Outcome};
+use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
 
 use crate::api::conversations::Shop;
 use crate::api::{App, openapi};
@@ -248,7 +248,7 @@ fn model(provider: Option<String>, shop: &Shop) -> ModelStanding {
 }
 
 fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<String>) {
-    if let Some(rest) = client.resting() {
+    if let Some(rest) = client.breaker_open() {
         let why = format!(
             "the model is left alone for {} s, because it failed too often ({}); the log and `watchkeeper trace` say more",
             rest.remaining.as_secs(),
@@ -257,9 +257,9 @@ fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<S
         return (ModelState::Resting, Some(why));
     }
     match last.map(|call| call.outcome) {
-        None | Some(Outcome::NotMade) => (ModelState::Unasked, None),
-        Some(Outcome::Answered | Outcome::Open) => (ModelState::Answers, None),
-        Some(Outcome::Failed(kind)) => {
+        None | Some(CallOutcome::NotMade) => (ModelState::Unasked, None),
+        Some(CallOutcome::Answered | CallOutcome::Open) => (ModelState::Answers, None),
+        Some(CallOutcome::Failed(kind)) => {
             let why = format!("the last call of the model failed: {}", named(&kind));
             (ModelState::Fails, Some(why))
         }

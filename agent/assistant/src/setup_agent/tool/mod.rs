@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_llm::raw_json::RawJson;
-use watchkeeper_llm::tool::{BadTool, Tool as Told};
+use watchkeeper_llm::tool::{InvalidTool, Tool as Told};
 
 use super::facts::{Fact, Facts};
 use super::tool_context::Hands;
@@ -213,7 +213,7 @@ impl Registered {
     ///
     /// # Errors
     /// Never, in a build that passed its tests.
-    pub fn told(&self) -> Result<Vec<Told>, BadTool> {
+    pub fn told(&self) -> Result<Vec<Told>, InvalidTool> {
         let told = |tool: &&'static Tool| {
             Told::new(tool.name, tool.about, RawJson::of(&(tool.schema)()), false)
         };

@@ -1,7 +1,7 @@
-//! One block of content while it is streamed, and what any block means.
+//! One block of content while it is streamed, and the meaning of a complete one.
 //!
-//! A block begins as an object with empty fields; pieces fill them. What comes out is that object with the filled fields in place and every other
-//! member as it came, because it goes back to the server like that.
+//! - A block starts as an object with empty fields, and deltas fill them. The result is that object
+//!   with the filled fields in place and every other member unchanged: it goes back to the server.
 
 use serde::Deserialize;
 use serde::de::{MapAccess, Visitor};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::conversation::{AssistantPart, ToolCall};
 use crate::raw_json::RawJson;
 
-/// Members of an object in their order.
+/// Members of an object, in order.
 struct Members(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -33,10 +33,9 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// A block that is being filled.
-pub(super) struct Open {
+/// A block that is still streamed.
+pub(super) struct OpenBlock {
     members: Members,
-    /// Fields that pieces fill with text.
     text: Option<String>,
     thinking: Option<String>,
     signature: Option<String>,
@@ -44,9 +43,9 @@ pub(super) struct Open {
     citations: Vec<Box<RawValue>>,
 }
 
-impl std::fmt::Debug for Open {
+impl std::fmt::Debug for OpenBlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Open").finish_non_exhaustive()
+        f.debug_struct("OpenBlock").finish_non_exhaustive()
     }
 }
 
@@ -65,7 +64,7 @@ struct Delta<'d> {
     citation: Option<Box<RawValue>>,
 }
 
-/// What a piece added, to be shown.
+/// Text that a delta added, to be shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Added {
     Text(String),
@@ -73,8 +72,8 @@ pub(super) enum Added {
     Nothing,
 }
 
-impl Open {
-    /// Begins with the object of `content_block_start`.
+impl OpenBlock {
+    /// Starts from the object of `content_block_start`.
     pub(super) fn new(start: &str) -> Result<Self, serde_json::Error> {
         Ok(Self {
             members: serde_json::from_str(start)?,
@@ -86,7 +85,7 @@ impl Open {
         })
     }
 
-    /// Adds the `delta` of `content_block_delta`. Kinds that are not known add nothing.
+    /// Adds the `delta` of `content_block_delta`. Unknown kinds add nothing.
     pub(super) fn add(&mut self, delta: &str) -> Result<Added, serde_json::Error> {
         let delta: Delta<'_> = serde_json::from_str(delta)?;
         Ok(match delta.r#type {
@@ -117,7 +116,10 @@ impl Open {
         })
     }
 
-    /// The whole block. The error is one of a call's arguments.
+    /// Returns the complete block.
+    ///
+    /// # Errors
+    /// When a call's arguments are not JSON.
     pub(super) fn close(mut self) -> Result<RawJson, serde_json::Error> {
         let fill = [
             ("text", self.text.take()),
@@ -126,7 +128,7 @@ impl Open {
         ];
         for (name, piece) in fill {
             if let Some(piece) = piece {
-                // What was there before the first piece stays in front; it is always empty today.
+                // Text of the start object stays in front; today it is always empty.
                 let mut text: String = self.get(name).unwrap_or_default();
                 if name == "signature" {
                     text.clear();
@@ -135,7 +137,7 @@ impl Open {
                 self.set(name, serde_json::value::to_raw_value(&text)?);
             }
         }
-        // No pieces, or empty ones, leave the object of the start, which is `{}`.
+        // Without deltas the input of the start object remains, which is `{}`.
         if let Some(input) = self.input.take().filter(|input| !input.trim().is_empty()) {
             self.set("input", RawValue::from_string(input)?);
         }
@@ -185,11 +187,11 @@ struct Known<'b> {
     input: Option<&'b RawValue>,
 }
 
-/// What a whole block means to us: nothing, where it is of a kind that is only echoed.
+/// Returns the part that a complete block stands for; none for a kind that is only echoed.
 ///
 /// # Errors
-/// One phrase, when a block of a known kind lacks something.
-pub(super) fn meaning(block: &RawJson) -> Result<Option<AssistantPart>, String> {
+/// One phrase, when a block of a known kind lacks a field.
+pub(super) fn to_part(block: &RawJson) -> Result<Option<AssistantPart>, String> {
     let known: Known<'_> = block.parse().map_err(|e| e.to_string())?;
     Ok(match known.r#type.as_str() {
         "text" => Some(AssistantPart::Text(
@@ -205,7 +207,7 @@ pub(super) fn meaning(block: &RawJson) -> Result<Option<AssistantPart>, String> 
             let name = known.name.ok_or("a call without a name")?;
             let arguments = RawJson::raw(known.input.ok_or("a call without input")?);
             if !arguments.is_object() {
-                return Err(format!("the arguments of {name} are no object"));
+                return Err(format!("the arguments of {name} are not an object"));
             }
             Some(AssistantPart::Call(ToolCall {
                 id,

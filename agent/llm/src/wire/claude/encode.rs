@@ -1,8 +1,10 @@
-//! A conversation as a request.
+//! Encodes a conversation for the Messages API.
 //!
-//! Breakpoints of the cache stand at the last tool, at the last block of the system prompt and at the ends of the two newest turns of the
-//! user. So tools and system are cached over conversations, and each call finds the entry that the call before it made, also after a turn with more
-//! results than the server looks back over (20 blocks). Sampling parameters are never sent: newer models refuse them.
+//! - Cache breakpoints stand at the last tool, at the last block of the system prompt and at the
+//!   ends of the two newest user turns. Tools and system are cached across conversations, and each
+//!   call finds the entry of the call before it, also after a turn with more results than the
+//!   server looks back over (20 blocks).
+//! - Sampling parameters are never sent: newer models refuse them.
 
 use std::borrow::Cow;
 
@@ -11,15 +13,16 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::ask::{Ask, ToolChoice};
+use crate::call_options::{CallOptions, ToolChoice};
 use crate::catalogue::{Capability, Model, ThinkingStyle};
 use crate::conversation::{
     AssistantPart, AssistantTurn, Conversation, Picture, ToolResult, Turn, UserPart,
 };
+use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
-use crate::wire::{HttpCall, Protocol, accept, body};
+use crate::wire::call::{HttpCall, accept, body};
 
-/// Least that may be set aside for thinking.
+/// Minimum thinking budget, in tokens.
 const MIN_THINKING: u32 = 1_024;
 
 #[derive(Serialize)]
@@ -129,7 +132,8 @@ struct Choice {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Thinking {
-    /// Thoughts are asked for in a summary: left to itself a model of the 5 family leaves them out, and a person would see nothing.
+    /// Summarized: models of the 5 family omit their thoughts by default, and a user would see
+    /// nothing.
     Adaptive {
         display: &'static str,
     },
@@ -152,38 +156,42 @@ enum Format<'a> {
     JsonSchema { schema: &'a RawValue },
 }
 
-/// The request for the next turn of the model.
-pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &Ask) -> HttpCall {
+/// Encodes the request for the model's next turn.
+pub(in crate::wire) fn encode(
+    model: &Model,
+    conversation: &Conversation,
+    options: &CallOptions,
+) -> HttpCall {
     let caches = model.cache_min.is_some();
-    let effort = ask.effort.filter(|_| model.can(Capability::Effort));
-    let schema = ask.schema.as_ref();
+    let effort = options.effort.filter(|_| model.can(Capability::Effort));
+    let schema = options.schema.as_ref();
     let schema = schema.filter(|_| model.can(Capability::StructuredOutput));
     let request = Body {
         model: &model.id,
-        max_tokens: ask.max_output,
-        tools: if ask.choice == ToolChoice::Never && !has_choice(model) {
+        max_tokens: options.max_output,
+        tools: if options.choice == ToolChoice::Never && !has_choice(model) {
             Vec::new()
         } else {
             tools(model, conversation, caches)
         },
         system: system(conversation, caches),
         messages: messages(model, conversation, caches),
-        tool_choice: choice(model, conversation, ask),
-        thinking: thinking(model, conversation, ask),
+        tool_choice: choice(model, conversation, options),
+        thinking: thinking(model, conversation, options),
         output_config: (effort.is_some() || schema.is_some()).then(|| OutputConfig {
-            effort: effort.map(crate::ask::Effort::word),
+            effort: effort.map(crate::call_options::Effort::word),
             format: schema.map(|s| Format::JsonSchema {
                 schema: s.schema.as_raw(),
             }),
         }),
-        stream: ask.stream,
+        stream: options.stream,
     };
     HttpCall {
         path: "/v1/messages".to_owned(),
         headers: vec![
             ("anthropic-version", "2023-06-01"),
             ("content-type", "application/json"),
-            accept(ask),
+            accept(options),
         ],
         body: body(&request),
     }
@@ -208,7 +216,7 @@ fn tools<'a>(model: &Model, conversation: &'a Conversation, caches: bool) -> Vec
 }
 
 fn system(conversation: &Conversation, caches: bool) -> Vec<Block<'_>> {
-    // Servers without a cache of this kind put blocks together without a space between.
+    // Servers without breakpoints join blocks without a space.
     if !caches && conversation.system().len() > 1 {
         return vec![text_block(conversation.system().join("\n\n"))];
     }
@@ -223,7 +231,8 @@ fn system(conversation: &Conversation, caches: bool) -> Vec<Block<'_>> {
 fn messages<'a>(model: &Model, conversation: &'a Conversation, caches: bool) -> Vec<Message<'a>> {
     let turns = conversation.turns().iter();
     let messages = turns.map(|turn| message(model, turn));
-    // A turn of which nothing can go back is left out: turns of one side may follow each other, and an empty one is refused.
+    // A turn with nothing to send back is omitted: turns of one role may follow each other, and
+    // the server refuses an empty one.
     let mut messages: Vec<Message<'_>> = messages.filter(|m| !m.content.is_empty()).collect();
     if caches {
         let of_user = messages.iter_mut().rev().filter(|m| m.role == "user");
@@ -247,15 +256,16 @@ fn message<'a>(model: &Model, turn: &'a Turn) -> Message<'a> {
 }
 
 fn assistant<'a>(model: &Model, turn: &'a AssistantTurn) -> Message<'a> {
-    let content = match &turn.exact {
-        Some(exact) if exact.protocol == Protocol::Claude => exact
+    let content = match &turn.raw {
+        Some(raw) if raw.protocol == Protocol::Claude => raw
             .items
             .iter()
-            // A server of one's own signs no thoughts, and one that does takes none without.
+            // Local servers do not sign thoughts; a server that does refuses unsigned ones.
             .filter(|item| model.thinking == ThinkingStyle::None || !is_unsigned(item))
             .map(|item| Content::Exact(item.as_raw()))
             .collect(),
-        // Of another provider, or our own: what was said and called, without thoughts, which only their author can sign.
+        // A turn of another provider, or our own: text and calls only, since thoughts can be signed
+        // by their author alone.
         Some(_) | None => turn
             .parts
             .iter()
@@ -277,7 +287,7 @@ fn assistant<'a>(model: &Model, turn: &'a AssistantTurn) -> Message<'a> {
     }
 }
 
-/// Of a block that a model made.
+/// The fields of a model's block that decide whether it is sent.
 #[derive(Deserialize)]
 struct Kind {
     r#type: String,
@@ -285,7 +295,7 @@ struct Kind {
     signature: Option<String>,
 }
 
-/// Whether a block is a thought that nobody signed.
+/// Returns whether a block is a thought without a signature.
 fn is_unsigned(block: &RawJson) -> bool {
     let kind = block.parse::<Kind>();
     kind.is_ok_and(|k| k.r#type == "thinking" && k.signature.is_none_or(|s| s.is_empty()))
@@ -304,7 +314,7 @@ fn user_blocks(parts: &[UserPart]) -> Vec<Block<'_>> {
     parts
         .iter()
         .filter_map(|part| match part {
-            // An empty text block is refused.
+            // The server refuses an empty text block.
             UserPart::Text(text) => (!text.is_empty()).then(|| text_block(text.as_str())),
             UserPart::Picture(picture) => Some(image_block(picture)),
         })
@@ -329,22 +339,23 @@ fn image_block(picture: &Picture) -> Block<'static> {
     }
 }
 
-/// Whether a choice of tools means anything to the server. One that reads it over would still call a tool that must not be called, so that it is not told of any.
+/// Returns whether the server honours a choice of tools. One that ignores it would still call
+/// tools, so it is sent none.
 fn has_choice(model: &Model) -> bool {
     model.can(Capability::ForceTool) || model.can(Capability::ParallelChoice)
 }
 
-fn choice(model: &Model, conversation: &Conversation, ask: &Ask) -> Option<Choice> {
+fn choice(model: &Model, conversation: &Conversation, options: &CallOptions) -> Option<Choice> {
     if conversation.tools().is_empty() || !has_choice(model) {
         return None;
     }
-    let r#type = match ask.choice {
+    let r#type = match options.choice {
         ToolChoice::Required if model.can(Capability::ForceTool) => "any",
         ToolChoice::Auto | ToolChoice::Required => "auto",
         ToolChoice::Never => "none",
     };
     let disable_parallel_tool_use =
-        !ask.parallel && r#type != "none" && model.can(Capability::ParallelChoice);
+        !options.parallel && r#type != "none" && model.can(Capability::ParallelChoice);
     let is_default = r#type == "auto" && !disable_parallel_tool_use;
     (!is_default).then_some(Choice {
         r#type,
@@ -352,26 +363,26 @@ fn choice(model: &Model, conversation: &Conversation, ask: &Ask) -> Option<Choic
     })
 }
 
-fn thinking(model: &Model, conversation: &Conversation, ask: &Ask) -> Option<Thinking> {
+fn thinking(model: &Model, conversation: &Conversation, options: &CallOptions) -> Option<Thinking> {
     match model.thinking {
         ThinkingStyle::None => None,
         ThinkingStyle::Adaptive => Some(Thinking::Adaptive {
             display: "summarized",
         }),
         ThinkingStyle::Budget => {
-            let budget_tokens = ask.max_output / 2;
-            // In a loop of tools such a model wants its own thoughts back, which a turn that was made for it does not have;
-            // and it can't be forced while it thinks.
+            let budget_tokens = options.max_output / 2;
+            // Within a tool loop such a model requires its own thoughts, which a turn made by the
+            // program lacks; and it can't be forced to call a tool while it thinks.
             let last_made = conversation
                 .turns()
                 .iter()
                 .rev()
                 .find_map(|turn| match turn {
-                    Turn::Assistant(turn) => Some(turn.exact.is_none()),
+                    Turn::Assistant(turn) => Some(turn.raw.is_none()),
                     Turn::User(_) | Turn::Results(_) => None,
                 });
             let fits = budget_tokens >= MIN_THINKING
-                && ask.choice != ToolChoice::Required
+                && options.choice != ToolChoice::Required
                 && last_made != Some(true);
             fits.then_some(Thinking::Enabled { budget_tokens })
         }

@@ -2,11 +2,11 @@
 
 mod block;
 mod encode;
-mod fault;
+mod error_body;
 mod read;
 mod stream;
 
 pub(super) use encode::encode;
-pub(super) use fault::fault;
-pub(super) use read::whole;
+pub(super) use error_body::read_error;
+pub(super) use read::decode;
 pub(super) use stream::Stream;

@@ -1,20 +1,20 @@
-//! An answer as a whole, and what whole and streamed answers have in common.
+//! Decodes an answer that came as one body; shares its parts with the streamed one.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::block::meaning;
-use crate::conversation::{AssistantTurn, Exact};
-use crate::fault::{Fault, FaultKind};
+use super::block::to_part;
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
+use crate::conversation::{AssistantTurn, RawTurn};
+use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
-use crate::reply::{Reply, Stop};
+use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::Protocol;
-use crate::wire::decode::not_understood;
+use crate::wire::piece::malformed;
 
-/// Why the model stopped, as it stands in a message and in `message_delta`.
+/// Stop reason, as in a message and in `message_delta`.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct StopWords {
+pub(super) struct StopBody {
     #[serde(default)]
     pub(super) stop_reason: Option<String>,
     #[serde(default)]
@@ -31,30 +31,30 @@ pub(super) struct StopDetails {
     explanation: Option<String>,
 }
 
-impl StopWords {
-    /// In our words; `None` before the model has stopped.
-    pub(super) fn stop(self) -> Option<Stop> {
+impl StopBody {
+    /// Converts it; `None` before the model has stopped.
+    pub(super) fn stop(self) -> Option<StopReason> {
         let details = self.stop_details.unwrap_or_default();
         let reason = self.stop_reason?;
         Some(match reason.as_str() {
-            "end_turn" => Stop::End,
-            "tool_use" => Stop::ToolUse,
-            "max_tokens" => Stop::MaxOutput,
-            "model_context_window_exceeded" => Stop::ContextFull,
-            "stop_sequence" => Stop::StopSequence(self.stop_sequence.unwrap_or_default()),
-            "pause_turn" => Stop::Pause,
-            "refusal" => Stop::Refusal {
+            "end_turn" => StopReason::End,
+            "tool_use" => StopReason::ToolUse,
+            "max_tokens" => StopReason::MaxOutput,
+            "model_context_window_exceeded" => StopReason::ContextFull,
+            "stop_sequence" => StopReason::StopSequence(self.stop_sequence.unwrap_or_default()),
+            "pause_turn" => StopReason::Pause,
+            "refusal" => StopReason::Refusal {
                 category: details.category,
                 explanation: details.explanation,
             },
-            _ => Stop::Other(reason),
+            _ => StopReason::Other(reason),
         })
     }
 }
 
-/// Usage as it stands in a message, in `message_start` and, cumulative and partial, in `message_delta`.
+/// Usage, as in a message, in `message_start` and, cumulative and partial, in `message_delta`.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct UsageWords {
+pub(super) struct UsageBody {
     #[serde(default)]
     input_tokens: Option<u64>,
     #[serde(default)]
@@ -81,8 +81,8 @@ struct OutputDetails {
     thinking_tokens: u64,
 }
 
-impl UsageWords {
-    /// Puts what is said in place of what was known.
+impl UsageBody {
+    /// Overwrites the figures that are present.
     pub(super) fn update(&self, usage: &mut Usage) {
         let set = |known: &mut u64, said: Option<u64>| *known = said.unwrap_or(*known);
         set(&mut usage.input, self.input_tokens);
@@ -103,7 +103,7 @@ impl UsageWords {
 struct Message {
     id: String,
     model: String,
-    /// Absent, as `null`, where a server of one's own has nothing to say.
+    /// Local servers send `null` for an empty answer.
     #[serde(default)]
     content: Option<Vec<Box<RawValue>>>,
     stop_reason: String,
@@ -112,16 +112,14 @@ struct Message {
     #[serde(default)]
     stop_details: Option<StopDetails>,
     #[serde(default)]
-    usage: UsageWords,
+    usage: UsageBody,
 }
 
-/// Reads an answer that came as a whole.
-pub(in crate::wire) fn whole(body: &[u8]) -> Result<Reply, Fault> {
-    let message: Message =
-        serde_json::from_slice(body).map_err(|e| not_understood("the answer", &e))?;
+pub(in crate::wire) fn decode(body: &[u8]) -> Result<Reply, AttemptError> {
+    let message: Message = serde_json::from_slice(body).map_err(|e| malformed("the answer", &e))?;
     let mut usage = Usage::default();
     message.usage.update(&mut usage);
-    let stop = StopWords {
+    let stop = StopBody {
         stop_reason: Some(message.stop_reason),
         stop_sequence: message.stop_sequence,
         stop_details: message.stop_details,
@@ -132,21 +130,22 @@ pub(in crate::wire) fn whole(body: &[u8]) -> Result<Reply, Fault> {
         id: message.id,
         model: message.model,
         turn: turn(items.collect())?,
-        stop: stop.stop().unwrap_or(Stop::End),
+        stop: stop.stop().unwrap_or(StopReason::End),
         usage,
     })
 }
 
-/// The turn that `items` make.
-pub(super) fn turn(items: Vec<RawJson>) -> Result<AssistantTurn, Fault> {
+/// Builds the turn of `items`.
+pub(super) fn turn(items: Vec<RawJson>) -> Result<AssistantTurn, AttemptError> {
     let mut parts = Vec::new();
     for item in &items {
-        let part = meaning(item).map_err(|why| Fault::new(FaultKind::Malformed, why))?;
+        let part =
+            to_part(item).map_err(|why| AttemptError::new(AttemptErrorKind::Malformed, why))?;
         parts.extend(part);
     }
     let protocol = Protocol::Claude;
     Ok(AssistantTurn {
         parts,
-        exact: Some(Exact { protocol, items }),
+        raw: Some(RawTurn { protocol, items }),
     })
 }

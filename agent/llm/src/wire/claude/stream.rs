@@ -1,35 +1,35 @@
-//! An answer that comes as events.
+//! Decodes a streamed answer.
 //!
-//! Order: `message_start`, for each block `content_block_start`, pieces and `content_block_stop`, then `message_delta` and `message_stop`.
-//! Events and pieces of unknown kinds are passed over. Without `message_stop` there is no answer.
+//! - Order: `message_start`; for each block `content_block_start`, deltas and `content_block_stop`;
+//!   then `message_delta` and `message_stop`.
+//! - Events and deltas of unknown kinds are skipped. Without `message_stop` there is no answer.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::block::{Added, Open};
-use super::fault::said;
-use super::read::{StopWords, UsageWords, turn};
-use crate::fault::{Fault, FaultKind};
+use super::block::{Added, OpenBlock};
+use super::error_body;
+use super::read::{StopBody, UsageBody, turn};
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::raw_json::RawJson;
-use crate::reply::{Reply, Stop};
+use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::decode::{Piece, not_understood};
+use crate::wire::piece::{StreamPiece, malformed};
 
-/// Most blocks in one answer.
+/// Maximum blocks of one answer.
 const MAX_BLOCKS: u32 = 1_000;
 
-/// Reads the events of one answer.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct Stream {
     id: String,
     model: String,
     usage: Usage,
-    open: BTreeMap<u32, Open>,
-    /// Blocks that came to their end: whole, or with arguments that are no JSON.
+    open: BTreeMap<u32, OpenBlock>,
+    /// Blocks that ended: complete, or with arguments that are not JSON.
     closed: BTreeMap<u32, Result<RawJson, String>>,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     is_complete: bool,
 }
 
@@ -43,7 +43,7 @@ struct StartedMessage {
     id: String,
     model: String,
     #[serde(default)]
-    usage: UsageWords,
+    usage: UsageBody,
 }
 
 #[derive(Deserialize)]
@@ -67,9 +67,9 @@ struct BlockStop {
 
 #[derive(Deserialize)]
 struct MessageDelta {
-    delta: StopWords,
+    delta: StopBody,
     #[serde(default)]
-    usage: UsageWords,
+    usage: UsageBody,
 }
 
 #[derive(Deserialize)]
@@ -80,13 +80,12 @@ struct Named {
 }
 
 impl Stream {
-    /// Takes one event.
-    pub(in crate::wire) fn event(
+    pub(in crate::wire) fn take_event(
         &mut self,
         name: &str,
         data: &str,
-    ) -> Result<Option<Piece>, Fault> {
-        let wrong = |e: serde_json::Error| not_understood(name, &e);
+    ) -> Result<Option<StreamPiece>, AttemptError> {
+        let wrong = |e: serde_json::Error| malformed(name, &e);
         match name {
             "message_start" => {
                 let MessageStart { message } = serde_json::from_str(data).map_err(wrong)?;
@@ -97,22 +96,25 @@ impl Stream {
             "content_block_start" => {
                 let start: BlockStart<'_> = serde_json::from_str(data).map_err(wrong)?;
                 if start.index >= MAX_BLOCKS {
-                    return Err(Fault::new(FaultKind::AnswerTooLarge, "over 1000 blocks"));
+                    return Err(AttemptError::new(
+                        AttemptErrorKind::AnswerTooLarge,
+                        "over 1000 blocks",
+                    ));
                 }
-                let block = Open::new(start.content_block.get()).map_err(wrong)?;
+                let block = OpenBlock::new(start.content_block.get()).map_err(wrong)?;
                 self.open.insert(start.index, block);
                 let named: Named =
                     serde_json::from_str(start.content_block.get()).map_err(wrong)?;
                 let call = named.name.filter(|_| named.r#type == "tool_use");
-                return Ok(call.map(|name| Piece::Call { name }));
+                return Ok(call.map(|name| StreamPiece::Call { name }));
             }
             "content_block_delta" => {
                 let delta: BlockDelta<'_> = serde_json::from_str(data).map_err(wrong)?;
                 let block = self.open.get_mut(&delta.index);
                 let block = block.ok_or_else(|| no_block(delta.index))?;
                 return Ok(match block.add(delta.delta.get()).map_err(wrong)? {
-                    Added::Text(text) => Some(Piece::Text(text)),
-                    Added::Thinking(text) => Some(Piece::Thinking(text)),
+                    Added::Text(text) => Some(StreamPiece::Text(text)),
+                    Added::Thinking(text) => Some(StreamPiece::Thinking(text)),
                     Added::Nothing => None,
                 });
             }
@@ -128,8 +130,8 @@ impl Stream {
                 self.stop = delta.stop().or_else(|| self.stop.take());
             }
             "message_stop" => self.is_complete = true,
-            "error" => return Err(said(None, data.as_bytes())),
-            // `ping`, and whatever comes to be.
+            "error" => return Err(error_body::read(None, data.as_bytes())),
+            // `ping` and future events.
             _ => {}
         }
         Ok(None)
@@ -139,27 +141,42 @@ impl Stream {
         self.usage
     }
 
-    /// The answer. Arguments that are no JSON are a call cut off where the output was cut off, and nonsense elsewhere.
-    pub(in crate::wire) fn finish(self) -> Result<Reply, Fault> {
+    /// Returns the answer. Arguments that are not JSON are a truncated call where the output was
+    /// cut off, and malformed elsewhere.
+    pub(in crate::wire) fn finish(self) -> Result<Reply, AttemptError> {
         let (Some(stop), true) = (self.stop, self.is_complete) else {
-            return Err(Fault::new(FaultKind::Broken, "no message_stop"));
+            return Err(AttemptError::new(
+                AttemptErrorKind::Broken,
+                "no message_stop",
+            ));
         };
         if !self.open.is_empty() {
-            return Err(Fault::new(FaultKind::Malformed, "a block without an end"));
+            return Err(AttemptError::new(
+                AttemptErrorKind::Malformed,
+                "a block without an end",
+            ));
         }
         let mut items = Vec::new();
         for block in self.closed.into_values() {
             match (block, &stop) {
                 (Ok(block), _) => items.push(block),
-                // Nothing of a refused answer is used.
-                (Err(_), Stop::Refusal { .. }) => {}
-                (Err(_), Stop::ContextFull) => return Err(Fault::new(FaultKind::ContextFull, "")),
-                (Err(why), Stop::MaxOutput | Stop::Other(_)) => {
-                    return Err(Fault::new(FaultKind::TruncatedCall, why));
+                // A refused answer is not used.
+                (Err(_), StopReason::Refusal { .. }) => {}
+                (Err(_), StopReason::ContextFull) => {
+                    return Err(AttemptError::new(AttemptErrorKind::ContextFull, ""));
                 }
-                (Err(why), Stop::End | Stop::ToolUse | Stop::StopSequence(_) | Stop::Pause) => {
+                (Err(why), StopReason::MaxOutput | StopReason::Other(_)) => {
+                    return Err(AttemptError::new(AttemptErrorKind::TruncatedCall, why));
+                }
+                (
+                    Err(why),
+                    StopReason::End
+                    | StopReason::ToolUse
+                    | StopReason::StopSequence(_)
+                    | StopReason::Pause,
+                ) => {
                     let why = format!("arguments of a call: {why}");
-                    return Err(Fault::new(FaultKind::Malformed, why));
+                    return Err(AttemptError::new(AttemptErrorKind::Malformed, why));
                 }
             }
         }
@@ -173,9 +190,9 @@ impl Stream {
     }
 }
 
-fn no_block(index: u32) -> Fault {
-    Fault::new(
-        FaultKind::Malformed,
-        format!("block {index} was never begun"),
+fn no_block(index: u32) -> AttemptError {
+    AttemptError::new(
+        AttemptErrorKind::Malformed,
+        format!("block {index} was never started"),
     )
 }

@@ -1,6 +1,7 @@
-//! A conversation as a request.
+//! Encodes a conversation for generateContent.
 //!
-//! Parts of the model go back as they came, each with the signature of the thought behind it. Prefixes are cached by the provider by itself.
+//! - Parts of the model go back unchanged, each with the signature of the thought behind it.
+//! - The provider caches prefixes itself.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,17 +10,18 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::OWN_ID;
-use crate::ask::{Ask, Effort, ToolChoice};
+use crate::call_options::{CallOptions, Effort, ToolChoice};
 use crate::catalogue::{Capability, Model, ThinkingStyle};
 use crate::conversation::{
     AssistantPart, AssistantTurn, Conversation, Picture, ToolCall, ToolResult, Turn, UserPart,
 };
-use crate::wire::{HttpCall, Protocol, body};
+use crate::protocol::Protocol;
+use crate::wire::call::{HttpCall, body};
 
-/// What may stand in a path as it is.
+/// Characters that a path segment escapes.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
-/// Stands for the signature of a thought that never was: of a call that another model, or the harness, made.
-/// Documented by the provider under "thought signatures".
+/// Placeholder signature for a call that another model or the program made; documented by the
+/// provider under "thought signatures".
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 #[derive(Serialize)]
@@ -92,14 +94,14 @@ struct Response<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     name: &'a str,
-    response: Outcome,
+    response: ResponseBody,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<Inline>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+enum ResponseBody {
     Output(String),
     Error(String),
 }
@@ -149,15 +151,19 @@ struct Thinking {
     thinking_level: Option<&'static str>,
 }
 
-/// The request for the next turn of the model.
-pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &Ask) -> HttpCall {
+/// Encodes the request for the model's next turn.
+pub(in crate::wire) fn encode(
+    model: &Model,
+    conversation: &Conversation,
+    options: &CallOptions,
+) -> HttpCall {
     let has_tools = !conversation.tools().is_empty();
-    let mode = match ask.choice {
+    let mode = match options.choice {
         ToolChoice::Required if model.can(Capability::ForceTool) => Some("ANY"),
         ToolChoice::Auto | ToolChoice::Required => None,
         ToolChoice::Never => Some("NONE"),
     };
-    let schema = ask.schema.as_ref();
+    let schema = options.schema.as_ref();
     let schema = schema.filter(|_| model.can(Capability::StructuredOutput));
     let request = Body {
         system_instruction: (!conversation.system().is_empty()).then(|| System {
@@ -173,12 +179,12 @@ pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &
             function_calling_config: Mode { mode },
         }),
         generation_config: Generation {
-            max_output_tokens: ask.max_output,
+            max_output_tokens: options.max_output,
             response_mime_type: schema.map(|_| "application/json"),
             response_json_schema: schema.map(|s| s.schema.as_raw()),
             thinking_config: (model.thinking != ThinkingStyle::None).then(|| Thinking {
                 include_thoughts: true,
-                thinking_level: ask
+                thinking_level: options
                     .effort
                     .filter(|_| model.can(Capability::Effort))
                     .map(Effort::word),
@@ -186,7 +192,7 @@ pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &
         },
     };
     let id = utf8_percent_encode(&model.id, PATH);
-    let path = if ask.stream {
+    let path = if options.stream {
         format!("/v1beta/models/{id}:streamGenerateContent?alt=sse")
     } else {
         format!("/v1beta/models/{id}:generateContent")
@@ -216,7 +222,7 @@ fn tools(conversation: &Conversation) -> Vec<Tools<'_>> {
 
 fn contents<'a>(model: &Model, conversation: &'a Conversation) -> Vec<Content<'a>> {
     let mut contents = Vec::new();
-    // A result names its tool here, which stands in the turn before it.
+    // A result names its tool, which only the call in the turn before holds.
     let mut before: Option<&AssistantTurn> = None;
     for turn in conversation.turns() {
         let (role, parts) = match turn {
@@ -233,12 +239,8 @@ fn contents<'a>(model: &Model, conversation: &'a Conversation) -> Vec<Content<'a
 }
 
 fn assistant_parts(turn: &AssistantTurn) -> Vec<Part<'_>> {
-    if let Some(exact) = turn
-        .exact
-        .as_ref()
-        .filter(|e| e.protocol == Protocol::Gemini)
-    {
-        let items = exact.items.iter();
+    if let Some(raw) = turn.raw.as_ref().filter(|e| e.protocol == Protocol::Gemini) {
+        let items = raw.items.iter();
         return items.map(|item| Part::Exact(item.as_raw())).collect();
     }
     let mut signature = Some(NO_SIGNATURE);
@@ -252,7 +254,7 @@ fn assistant_parts(turn: &AssistantTurn) -> Vec<Part<'_>> {
                     name: &call.name,
                     args: call.arguments.as_raw(),
                 },
-                // Of parallel calls only the first has one.
+                // Of parallel calls only the first has a signature.
                 thought_signature: signature.take(),
             }),
             AssistantPart::Thinking(_) => None,
@@ -272,7 +274,7 @@ fn result_parts<'a>(
     let takes_pictures = model.can(Capability::ImagesInResults);
     let mut parts = Vec::new();
     let mut after = Vec::new();
-    // Calls without an id of the provider's are told apart by their order alone.
+    // The provider tells calls without its own id apart by their order alone.
     let calls: Vec<&ToolCall> = before.into_iter().flat_map(AssistantTurn::calls).collect();
     let place = |result: &ToolResult| calls.iter().position(|call| call.id == result.call);
     let mut results: Vec<&ToolResult> = results.iter().collect();
@@ -296,12 +298,12 @@ fn result_parts<'a>(
         parts.push(Part::Response {
             function_response: Response {
                 id: provider_id(&result.call),
-                // A conversation holds no result without its call.
+                // `Conversation` holds no result without its call.
                 name: call.map_or("", |call| call.name.as_str()),
                 response: if result.is_error {
-                    Outcome::Error(text)
+                    ResponseBody::Error(text)
                 } else {
-                    Outcome::Output(text)
+                    ResponseBody::Output(text)
                 },
                 parts: within,
             },

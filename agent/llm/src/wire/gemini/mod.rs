@@ -1,12 +1,12 @@
 //! Gemini's generateContent: `POST /v1beta/models/MODEL:generateContent`.
 
 mod encode;
-mod fault;
+mod error_body;
 mod read;
 
 pub(super) use encode::encode;
-pub(super) use fault::fault;
-pub(super) use read::{Stream, whole};
+pub(super) use error_body::read_error;
+pub(super) use read::{Stream, decode};
 
-/// Begins the ids of calls to which the provider gave none. Such ids are ours alone and are not sent.
+/// Prefix of the ids of calls for which the provider gave none. Such ids are never sent.
 const OWN_ID: &str = "wk-";

@@ -1,23 +1,23 @@
-//! An answer, whole or in pieces: each piece has the form of a whole one, and calls come whole.
+//! Decodes an answer: each chunk of a stream has the form of a whole answer, and calls come whole.
 //!
-//! A stream has no mark of its end; an answer is complete when a piece said why the model stopped. Calls without an id get one of ours, made of the answer's
-//! own id, so that ids differ over a conversation.
+//! - A stream has no end mark: the answer is complete when a chunk gives the stop reason.
+//! - A call without an id gets one of ours, made of the answer's id and unique in the conversation.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::OWN_ID;
-use super::fault::ErrorWords;
-use crate::conversation::{AssistantPart, AssistantTurn, Exact, ToolCall};
-use crate::fault::{Fault, FaultKind};
+use super::error_body::ErrorBody;
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
+use crate::conversation::{AssistantPart, AssistantTurn, RawTurn, ToolCall};
+use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
-use crate::reply::{Reply, Stop};
+use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::Protocol;
-use crate::wire::decode::{Piece, not_understood};
-use crate::wire::refusal::Words as _;
+use crate::wire::piece::{StreamPiece, malformed};
+use crate::wire::refusal::ProviderError as _;
 
-/// Most parts in one answer.
+/// Maximum parts of one answer.
 const MAX_PARTS: usize = 100_000;
 
 #[derive(Deserialize)]
@@ -28,13 +28,13 @@ struct Response {
     #[serde(default)]
     prompt_feedback: Option<Feedback>,
     #[serde(default)]
-    usage_metadata: Option<UsageWords>,
+    usage_metadata: Option<UsageBody>,
     #[serde(default)]
     model_version: Option<String>,
     #[serde(default)]
     response_id: Option<String>,
     #[serde(default)]
-    error: Option<ErrorWords>,
+    error: Option<ErrorBody>,
 }
 
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ struct Feedback {
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct UsageWords {
+struct UsageBody {
     prompt_token_count: u64,
     cached_content_token_count: u64,
     candidates_token_count: u64,
@@ -91,34 +91,36 @@ struct FunctionCall<'p> {
     args: Option<&'p RawValue>,
 }
 
-/// Collects the pieces of one answer.
+/// Collects the chunks of one answer.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct Stream {
     id: String,
     model: String,
     items: Vec<RawJson>,
-    usage: UsageWords,
+    usage: UsageBody,
     finish: Option<(String, String)>,
 }
 
-/// Reads an answer that came as a whole.
-pub(in crate::wire) fn whole(body: &[u8]) -> Result<Reply, Fault> {
+/// Decodes an answer that came as one body.
+pub(in crate::wire) fn decode(body: &[u8]) -> Result<Reply, AttemptError> {
     let mut stream = Stream::default();
-    let response = serde_json::from_slice(body).map_err(|e| not_understood("the answer", &e))?;
+    let response = serde_json::from_slice(body).map_err(|e| malformed("the answer", &e))?;
     stream.take(response)?;
     stream.finish()
 }
 
 impl Stream {
-    /// Takes one piece.
-    pub(in crate::wire) fn event(&mut self, data: &str) -> Result<Option<Piece>, Fault> {
-        let response = serde_json::from_str(data).map_err(|e| not_understood("a piece", &e))?;
+    pub(in crate::wire) fn take_event(
+        &mut self,
+        data: &str,
+    ) -> Result<Option<StreamPiece>, AttemptError> {
+        let response = serde_json::from_str(data).map_err(|e| malformed("a chunk", &e))?;
         self.take(response)
     }
 
-    fn take(&mut self, response: Response) -> Result<Option<Piece>, Fault> {
+    fn take(&mut self, response: Response) -> Result<Option<StreamPiece>, AttemptError> {
         if let Some(error) = response.error {
-            return Err(error.fault(FaultKind::Server));
+            return Err(error.to_attempt_error(AttemptErrorKind::Server));
         }
         if let Some(usage) = response.usage_metadata {
             self.usage = usage;
@@ -143,7 +145,10 @@ impl Stream {
             }
         }
         if self.items.len() > MAX_PARTS {
-            return Err(Fault::new(FaultKind::AnswerTooLarge, "over 100000 parts"));
+            return Err(AttemptError::new(
+                AttemptErrorKind::AnswerTooLarge,
+                "over 100000 parts",
+            ));
         }
         Ok(shown)
     }
@@ -166,45 +171,15 @@ impl Stream {
         }
     }
 
-    /// The answer.
-    pub(in crate::wire) fn finish(self) -> Result<Reply, Fault> {
+    pub(in crate::wire) fn finish(self) -> Result<Reply, AttemptError> {
         let usage = self.usage();
         let Some((reason, message)) = self.finish else {
-            return Err(Fault::new(FaultKind::Broken, "no finishReason"));
+            return Err(AttemptError::new(
+                AttemptErrorKind::Broken,
+                "no finishReason",
+            ));
         };
-        let mut parts = Vec::new();
-        let mut text: Option<(bool, String)> = None;
-        for item in &self.items {
-            let part: Part<'_> = item.parse().map_err(|e| not_understood("a part", &e))?;
-            // Pieces of one text are one part of ours; an empty one only carries a signature.
-            if let Some(piece) = part.text.filter(|piece| !piece.is_empty()) {
-                match &mut text {
-                    Some((thought, so_far)) if *thought == part.thought => so_far.push_str(&piece),
-                    _ => {
-                        parts.extend(text.replace((part.thought, piece)).map(spoken));
-                    }
-                }
-            }
-            if let Some(call) = part.function_call {
-                parts.extend(text.take().map(spoken));
-                let own = || format!("{OWN_ID}{}-{}", legal(&self.id), parts.len());
-                let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(own);
-                let arguments = match call.args {
-                    Some(args) => RawJson::raw(args),
-                    None => RawJson::of(&serde_json::json!({})),
-                };
-                if !arguments.is_object() {
-                    let why = format!("the arguments of {} are no object", call.name);
-                    return Err(Fault::new(FaultKind::Malformed, why));
-                }
-                parts.push(AssistantPart::Call(ToolCall {
-                    id,
-                    name: call.name,
-                    arguments,
-                }));
-            }
-        }
-        parts.extend(text.map(spoken));
+        let parts = to_parts(&self.id, &self.items)?;
         let calls = parts.iter().any(|p| matches!(p, AssistantPart::Call(_)));
         let protocol = Protocol::Gemini;
         Ok(Reply {
@@ -212,7 +187,7 @@ impl Stream {
             model: self.model,
             turn: AssistantTurn {
                 parts,
-                exact: Some(Exact {
+                raw: Some(RawTurn {
                     protocol,
                     items: self.items,
                 }),
@@ -223,7 +198,45 @@ impl Stream {
     }
 }
 
-fn spoken((thought, text): (bool, String)) -> AssistantPart {
+/// Converts the items of the answer with the id `answer`.
+fn to_parts(answer: &str, items: &[RawJson]) -> Result<Vec<AssistantPart>, AttemptError> {
+    let mut parts = Vec::new();
+    let mut text: Option<(bool, String)> = None;
+    for item in items {
+        let part: Part<'_> = item.parse().map_err(|e| malformed("a part", &e))?;
+        // Chunks of one text become one part; an empty one only carries a signature.
+        if let Some(piece) = part.text.filter(|piece| !piece.is_empty()) {
+            match &mut text {
+                Some((thought, so_far)) if *thought == part.thought => so_far.push_str(&piece),
+                _ => {
+                    parts.extend(text.replace((part.thought, piece)).map(to_text_part));
+                }
+            }
+        }
+        if let Some(call) = part.function_call {
+            parts.extend(text.take().map(to_text_part));
+            let own = || format!("{OWN_ID}{}-{}", legal(answer), parts.len());
+            let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(own);
+            let arguments = match call.args {
+                Some(args) => RawJson::raw(args),
+                None => RawJson::of(&serde_json::json!({})),
+            };
+            if !arguments.is_object() {
+                let why = format!("the arguments of {} are not an object", call.name);
+                return Err(AttemptError::new(AttemptErrorKind::Malformed, why));
+            }
+            parts.push(AssistantPart::Call(ToolCall {
+                id,
+                name: call.name,
+                arguments,
+            }));
+        }
+    }
+    parts.extend(text.map(to_text_part));
+    Ok(parts)
+}
+
+fn to_text_part((thought, text): (bool, String)) -> AssistantPart {
     if thought {
         AssistantPart::Thinking(text)
     } else {
@@ -231,28 +244,28 @@ fn spoken((thought, text): (bool, String)) -> AssistantPart {
     }
 }
 
-fn stop(reason: String, message: String, calls: bool) -> Result<Stop, Fault> {
+fn stop(reason: String, message: String, calls: bool) -> Result<StopReason, AttemptError> {
     Ok(match reason.as_str() {
-        // The same word, whether the model is done or waits for results.
-        "STOP" if calls => Stop::ToolUse,
-        "STOP" => Stop::End,
-        "MAX_TOKENS" => Stop::MaxOutput,
+        // One word for both: done, and waiting for results.
+        "STOP" if calls => StopReason::ToolUse,
+        "STOP" => StopReason::End,
+        "MAX_TOKENS" => StopReason::MaxOutput,
         "SAFETY" | "PROHIBITED_CONTENT" | "BLOCKLIST" | "SPII" | "RECITATION" | "LANGUAGE"
-        | "IMAGE_SAFETY" | "OTHER" => Stop::Refusal {
+        | "IMAGE_SAFETY" | "OTHER" => StopReason::Refusal {
             category: Some(reason),
             explanation: (!message.is_empty()).then_some(message),
         },
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
-            return Err(Fault::new(
-                FaultKind::Malformed,
+            return Err(AttemptError::new(
+                AttemptErrorKind::Malformed,
                 format!("{reason} {message}"),
             ));
         }
-        _ => Stop::Other(reason),
+        _ => StopReason::Other(reason),
     })
 }
 
-/// Ids travel to other providers, which take letters, digits, `-` and `_`.
+/// Other providers get the ids too, and accept letters, digits, `-` and `_` only.
 fn legal(id: &str) -> String {
     let chars = id
         .chars()
@@ -260,12 +273,12 @@ fn legal(id: &str) -> String {
     chars.take(40).collect()
 }
 
-fn show(part: &str) -> Result<Option<Piece>, Fault> {
-    let part: Part<'_> = serde_json::from_str(part).map_err(|e| not_understood("a part", &e))?;
+fn show(part: &str) -> Result<Option<StreamPiece>, AttemptError> {
+    let part: Part<'_> = serde_json::from_str(part).map_err(|e| malformed("a part", &e))?;
     Ok(match (part.function_call, part.text) {
-        (Some(call), _) => Some(Piece::Call { name: call.name }),
-        (None, Some(text)) if part.thought => Some(Piece::Thinking(text)),
-        (None, Some(text)) => Some(Piece::Text(text)),
+        (Some(call), _) => Some(StreamPiece::Call { name: call.name }),
+        (None, Some(text)) if part.thought => Some(StreamPiece::Thinking(text)),
+        (None, Some(text)) => Some(StreamPiece::Text(text)),
         (None, None) => None,
     })
 }

@@ -1,18 +1,19 @@
-//! A conversation as a request.
+//! Encodes a conversation for the Responses API.
 //!
-//! Nothing is stored at the provider, so reasoning comes back encrypted and is sent again as it came. Prefixes are cached by the provider
-//! by itself, without breakpoints.
+//! - The provider stores nothing: reasoning comes back encrypted and is sent again unchanged.
+//! - The provider caches prefixes itself, without breakpoints.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::ask::{Ask, ToolChoice};
+use crate::call_options::{CallOptions, ToolChoice};
 use crate::catalogue::{Capability, Model, ThinkingStyle};
 use crate::conversation::{AssistantPart, AssistantTurn, Conversation, Turn, UserPart};
+use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
-use crate::wire::{HttpCall, Protocol, accept, body};
+use crate::wire::call::{HttpCall, accept, body};
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -107,18 +108,22 @@ enum Format<'a> {
     },
 }
 
-/// Of an item that a model made.
+/// The field of a model's item that decides whether it is sent.
 #[derive(Deserialize)]
 struct Kind {
     r#type: String,
 }
 
-/// The request for the next turn of the model.
-pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &Ask) -> HttpCall {
+/// Encodes the request for the model's next turn.
+pub(in crate::wire) fn encode(
+    model: &Model,
+    conversation: &Conversation,
+    options: &CallOptions,
+) -> HttpCall {
     let has_tools = !conversation.tools().is_empty();
-    let schema = ask.schema.as_ref();
+    let schema = options.schema.as_ref();
     let schema = schema.filter(|_| model.can(Capability::StructuredOutput));
-    let choice = match ask.choice {
+    let choice = match options.choice {
         ToolChoice::Required if model.can(Capability::ForceTool) => Some("required"),
         ToolChoice::Auto | ToolChoice::Required => None,
         ToolChoice::Never => Some("none"),
@@ -130,13 +135,13 @@ pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &
         tools: tools(model, conversation),
         tool_choice: choice.filter(|_| has_tools),
         parallel_tool_calls: (has_tools && model.can(Capability::ParallelChoice))
-            .then_some(ask.parallel),
-        max_output_tokens: ask.max_output,
+            .then_some(options.parallel),
+        max_output_tokens: options.max_output,
         reasoning: (model.thinking != ThinkingStyle::None).then(|| Reasoning {
-            effort: ask
+            effort: options
                 .effort
                 .filter(|_| model.can(Capability::Effort))
-                .map(crate::ask::Effort::word),
+                .map(crate::call_options::Effort::word),
             summary: "auto",
         }),
         text: schema.map(|schema| TextBody {
@@ -148,11 +153,11 @@ pub(in crate::wire) fn encode(model: &Model, conversation: &Conversation, ask: &
         }),
         store: false,
         include: ["reasoning.encrypted_content"],
-        stream: ask.stream,
+        stream: options.stream,
     };
     HttpCall {
         path: "/v1/responses".to_owned(),
-        headers: vec![("content-type", "application/json"), accept(ask)],
+        headers: vec![("content-type", "application/json"), accept(options)],
         body: body(&request),
     }
 }
@@ -194,16 +199,12 @@ fn items(turn: &Turn) -> Vec<Item<'_>> {
 }
 
 fn assistant(turn: &AssistantTurn) -> Vec<Item<'_>> {
-    if let Some(exact) = turn
-        .exact
-        .as_ref()
-        .filter(|e| e.protocol == Protocol::Openai)
-    {
-        // A thought that nothing came of is refused.
+    if let Some(raw) = turn.raw.as_ref().filter(|e| e.protocol == Protocol::Openai) {
+        // The server refuses a trailing thought that led to nothing.
         let is_thought =
             |item: &RawJson| item.parse::<Kind>().is_ok_and(|k| k.r#type == "reasoning");
-        let said = exact.items.iter().rposition(|item| !is_thought(item));
-        let items = exact.items.iter().take(said.map_or(0, |last| last + 1));
+        let said = raw.items.iter().rposition(|item| !is_thought(item));
+        let items = raw.items.iter().take(said.map_or(0, |last| last + 1));
         return items.map(|item| Item::Exact(item.as_raw())).collect();
     }
     let parts = turn.parts.iter();

@@ -1,17 +1,17 @@
-//! An answer as a whole. The last event of a streamed one holds the same object.
+//! Decodes an answer that came as one body; the last event of a streamed one holds the same object.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::fault::{ErrorWords, kind};
-use crate::conversation::{AssistantPart, AssistantTurn, Exact, ToolCall};
-use crate::fault::{Fault, FaultKind};
+use super::error_body::{ErrorBody, kind};
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
+use crate::conversation::{AssistantPart, AssistantTurn, RawTurn, ToolCall};
+use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
-use crate::reply::{Reply, Stop};
+use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::Protocol;
-use crate::wire::decode::not_understood;
-use crate::wire::refusal::Words as _;
+use crate::wire::piece::malformed;
+use crate::wire::refusal::ProviderError as _;
 
 /// The object `response`.
 #[derive(Debug, Deserialize)]
@@ -23,11 +23,11 @@ pub(super) struct Response {
     #[serde(default)]
     incomplete_details: Option<Incomplete>,
     #[serde(default)]
-    error: Option<ErrorWords>,
+    error: Option<ErrorBody>,
     #[serde(default)]
     pub(super) output: Vec<Box<RawValue>>,
     #[serde(default)]
-    usage: Option<UsageWords>,
+    usage: Option<UsageBody>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,7 +38,7 @@ struct Incomplete {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct UsageWords {
+struct UsageBody {
     input_tokens: u64,
     input_tokens_details: InputDetails,
     output_tokens: u64,
@@ -93,15 +93,13 @@ enum Content {
     Unknown,
 }
 
-/// Reads an answer that came as a whole.
-pub(in crate::wire) fn whole(body: &[u8]) -> Result<Reply, Fault> {
+pub(in crate::wire) fn decode(body: &[u8]) -> Result<Reply, AttemptError> {
     let response: Response =
-        serde_json::from_slice(body).map_err(|e| not_understood("the answer", &e))?;
+        serde_json::from_slice(body).map_err(|e| malformed("the answer", &e))?;
     response.reply()
 }
 
 impl Response {
-    /// What was consumed.
     pub(super) fn usage(&self) -> Usage {
         self.usage.as_ref().map_or_else(Usage::default, |said| {
             let cached = said.input_tokens_details.cached_tokens;
@@ -120,23 +118,22 @@ impl Response {
         })
     }
 
-    /// The answer.
-    pub(super) fn reply(self) -> Result<Reply, Fault> {
+    pub(super) fn reply(self) -> Result<Reply, AttemptError> {
         if let Some(error) = &self.error {
-            return Err(error.fault(FaultKind::Server));
+            return Err(error.to_attempt_error(AttemptErrorKind::Server));
         }
         let reason = self.incomplete_details.as_ref();
         let reason = reason.and_then(|d| d.reason.clone()).unwrap_or_default();
         let cut = match (self.status.as_deref(), reason.as_str()) {
-            (Some("incomplete"), "max_output_tokens") => Some(Stop::MaxOutput),
-            (Some("incomplete"), "content_filter") => Some(Stop::Refusal {
+            (Some("incomplete"), "max_output_tokens") => Some(StopReason::MaxOutput),
+            (Some("incomplete"), "content_filter") => Some(StopReason::Refusal {
                 category: Some(reason.clone()),
                 explanation: None,
             }),
-            (Some("incomplete"), _) => Some(Stop::Other(reason.clone())),
+            (Some("incomplete"), _) => Some(StopReason::Other(reason.clone())),
             (Some("failed" | "cancelled"), _) => {
-                let kind = kind("", &reason).unwrap_or(FaultKind::Server);
-                return Err(Fault::new(kind, reason));
+                let kind = kind("", &reason).unwrap_or(AttemptErrorKind::Server);
+                return Err(AttemptError::new(kind, reason));
             }
             _ => None,
         };
@@ -147,7 +144,7 @@ impl Response {
             read(item, cut.as_ref(), &mut parts, &mut refusal)?;
         }
         let calls = parts.iter().any(|p| matches!(p, AssistantPart::Call(_)));
-        let refused = refusal.map(|explanation| Stop::Refusal {
+        let refused = refusal.map(|explanation| StopReason::Refusal {
             category: None,
             explanation: Some(explanation),
         });
@@ -159,9 +156,13 @@ impl Response {
             model: self.model,
             turn: AssistantTurn {
                 parts,
-                exact: Some(Exact { protocol, items }),
+                raw: Some(RawTurn { protocol, items }),
             },
-            stop: stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::End }),
+            stop: stop.unwrap_or(if calls {
+                StopReason::ToolUse
+            } else {
+                StopReason::End
+            }),
             usage,
         })
     }
@@ -169,11 +170,11 @@ impl Response {
 
 fn read(
     item: &RawJson,
-    cut: Option<&Stop>,
+    cut: Option<&StopReason>,
     parts: &mut Vec<AssistantPart>,
     refusal: &mut Option<String>,
-) -> Result<(), Fault> {
-    let item: Item = item.parse().map_err(|e| not_understood("an item", &e))?;
+) -> Result<(), AttemptError> {
+    let item: Item = item.parse().map_err(|e| malformed("an item", &e))?;
     match item {
         Item::Message { content } => {
             for content in content {
@@ -201,15 +202,18 @@ fn read(
             let arguments = match RawJson::new(arguments) {
                 Ok(arguments) if arguments.is_object() => arguments,
                 Ok(_) => {
-                    let why = format!("the arguments of {name} are no object");
-                    return Err(Fault::new(FaultKind::Malformed, why));
+                    let why = format!("the arguments of {name} are not an object");
+                    return Err(AttemptError::new(AttemptErrorKind::Malformed, why));
                 }
-                Err(why) if matches!(cut, Some(Stop::MaxOutput | Stop::Other(_))) => {
-                    return Err(Fault::new(FaultKind::TruncatedCall, why.to_string()));
+                Err(why) if matches!(cut, Some(StopReason::MaxOutput | StopReason::Other(_))) => {
+                    return Err(AttemptError::new(
+                        AttemptErrorKind::TruncatedCall,
+                        why.to_string(),
+                    ));
                 }
                 Err(why) => {
                     let why = format!("the arguments of {name}: {why}");
-                    return Err(Fault::new(FaultKind::Malformed, why));
+                    return Err(AttemptError::new(AttemptErrorKind::Malformed, why));
                 }
             };
             parts.push(AssistantPart::Call(ToolCall {

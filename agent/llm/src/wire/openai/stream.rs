@@ -1,25 +1,25 @@
-//! An answer that comes as events.
+//! Decodes a streamed answer.
 //!
-//! The last one (`response.completed`, `.incomplete` or `.failed`) holds the whole answer; those before it are to be shown. Items are collected all the
-//! same, for servers whose last event leaves them out. Without a last event there is no answer.
+//! - The last event (`response.completed`, `.incomplete` or `.failed`) holds the whole answer; the
+//!   events before it are only shown. Without a last event there is no answer.
+//! - Items are collected for servers whose last event omits them.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::fault::ErrorWords;
+use super::error_body::ErrorBody;
 use super::read::Response;
-use crate::fault::{Fault, FaultKind};
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::reply::Reply;
 use crate::usage::Usage;
-use crate::wire::decode::{Piece, not_understood};
-use crate::wire::refusal::Words as _;
+use crate::wire::piece::{StreamPiece, malformed};
+use crate::wire::refusal::ProviderError as _;
 
-/// Most items in one answer.
+/// Maximum items of one answer.
 const MAX_ITEMS: u32 = 1_000;
 
-/// Reads the events of one answer.
 #[derive(Debug, Default)]
 pub(in crate::wire) struct Stream {
     items: BTreeMap<u32, Box<RawValue>>,
@@ -55,36 +55,39 @@ struct Last {
 }
 
 impl Stream {
-    /// Takes one event; its name stands in its data too.
-    pub(in crate::wire) fn event(
+    /// Takes one event; its data repeats its name.
+    pub(in crate::wire) fn take_event(
         &mut self,
         name: &str,
         data: &str,
-    ) -> Result<Option<Piece>, Fault> {
+    ) -> Result<Option<StreamPiece>, AttemptError> {
         if data == "[DONE]" {
             return Ok(None);
         }
-        let wrong = |e: serde_json::Error| not_understood(name, &e);
+        let wrong = |e: serde_json::Error| malformed(name, &e);
         let Kind { r#type } = serde_json::from_str(data).map_err(wrong)?;
         match r#type.as_str() {
             "response.output_text.delta" => {
                 let Delta { delta } = serde_json::from_str(data).map_err(wrong)?;
-                return Ok(Some(Piece::Text(delta)));
+                return Ok(Some(StreamPiece::Text(delta)));
             }
             "response.reasoning_summary_text.delta" => {
                 let Delta { delta } = serde_json::from_str(data).map_err(wrong)?;
-                return Ok(Some(Piece::Thinking(delta)));
+                return Ok(Some(StreamPiece::Thinking(delta)));
             }
             "response.output_item.added" => {
                 let ItemEvent { item, .. } = serde_json::from_str(data).map_err(wrong)?;
                 let added: Added = serde_json::from_str(item.get()).map_err(wrong)?;
                 let call = added.name.filter(|_| added.r#type == "function_call");
-                return Ok(call.map(|name| Piece::Call { name }));
+                return Ok(call.map(|name| StreamPiece::Call { name }));
             }
             "response.output_item.done" => {
                 let ItemEvent { output_index, item } = serde_json::from_str(data).map_err(wrong)?;
                 if output_index >= MAX_ITEMS {
-                    return Err(Fault::new(FaultKind::AnswerTooLarge, "over 1000 items"));
+                    return Err(AttemptError::new(
+                        AttemptErrorKind::AnswerTooLarge,
+                        "over 1000 items",
+                    ));
                 }
                 self.items.insert(output_index, item);
             }
@@ -93,8 +96,8 @@ impl Stream {
                 self.last = Some(response);
             }
             "error" => {
-                let error: ErrorWords = serde_json::from_str(data).map_err(wrong)?;
-                return Err(error.fault(FaultKind::Server));
+                let error: ErrorBody = serde_json::from_str(data).map_err(wrong)?;
+                return Err(error.to_attempt_error(AttemptErrorKind::Server));
             }
             _ => {}
         }
@@ -107,11 +110,10 @@ impl Stream {
             .map_or_else(Usage::default, Response::usage)
     }
 
-    /// The answer.
-    pub(in crate::wire) fn finish(self) -> Result<Reply, Fault> {
+    pub(in crate::wire) fn finish(self) -> Result<Reply, AttemptError> {
         let mut last = self
             .last
-            .ok_or_else(|| Fault::new(FaultKind::Broken, "no response.completed"))?;
+            .ok_or_else(|| AttemptError::new(AttemptErrorKind::Broken, "no response.completed"))?;
         if last.output.is_empty() {
             last.output = self.items.into_values().collect();
         }

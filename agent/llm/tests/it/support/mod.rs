@@ -1,4 +1,4 @@
-//! A bench: a scripted model, a client to it, a ledger in memory, and a clock that only moves when somebody sleeps.
+//! A bench: a scripted model, its client, a ledger in memory, and a clock that only sleeps move.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +11,12 @@ use watchkeeper_llm::budget::Limits;
 use watchkeeper_llm::catalogue::{Catalogue, Tier};
 use watchkeeper_llm::client::{Clock, Progress};
 use watchkeeper_llm::conversation::{ToolResult, UserPart};
-use watchkeeper_llm::ledger::{Ledger, Outcome};
+use watchkeeper_llm::ledger::{CallOutcome, Ledger};
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::raw_json::RawJson;
 use watchkeeper_llm::tool::Tool;
 use watchkeeper_llm::{
-    Ask, Client, Conversation, Job, JobSpec, Key, LlmError, Parts, Reply, Settings,
+    CallOptions, Client, Conversation, Job, JobSpec, Key, LlmError, Parts, Reply, Settings,
 };
 use watchkeeper_scripted_model::{Guise, Script, Server, Settings as Served, Step};
 use watchkeeper_store::{FaultyStore, MemoryStore};
@@ -27,7 +27,7 @@ pub(crate) const KEY: &str = "sk-scripted-0123456789abcdefghij";
 /// 2026-11-22T12:00:00Z
 pub(crate) const NOON: i64 = 1_795_348_800_000;
 
-/// Time that passes only while somebody sleeps.
+/// A clock that advances only by sleeps.
 #[derive(Debug)]
 pub(crate) struct TestClock {
     start: Instant,
@@ -42,7 +42,7 @@ impl TestClock {
         }
     }
 
-    /// How long somebody slept, each time.
+    /// The length of each sleep.
     pub(crate) fn pauses(&self) -> Vec<Duration> {
         self.pauses
             .lock()
@@ -50,7 +50,7 @@ impl TestClock {
             .clone()
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub(crate) fn pass(&self, time: Duration) {
         self.pauses
             .lock()
@@ -86,13 +86,13 @@ impl Clock for TestClock {
     }
 }
 
-/// Whose server is spoken to.
+/// The server that is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wire {
     Claude,
     Openai,
     Gemini,
-    /// A server of one's own, as Ollama speaks Claude's protocol.
+    /// A local server: Ollama, which speaks Claude's protocol.
     Local,
 }
 
@@ -123,7 +123,7 @@ pub(crate) struct Bench {
     pub(crate) store: TestStore,
 }
 
-/// Generous limits: what a test limits it says itself.
+/// Generous limits; a test sets the one it needs.
 pub(crate) fn limits() -> Limits {
     Limits {
         calls_per_hour: 1_000,
@@ -175,7 +175,7 @@ impl Bench {
         Self::around(wire, limits, server, change)
     }
 
-    /// One over a server that somebody else started.
+    /// A bench over a running server.
     pub(crate) fn over(server: Server) -> Self {
         Self::around(Wire::Claude, limits(), server, |_| {})
     }
@@ -193,7 +193,7 @@ impl Bench {
         let ledger = Ledger::open(store.clone(), Path::new("/state"), limits).expect("ledger");
         let parts = Parts {
             catalogue: Catalogue::built_in().expect("catalogue"),
-            // A server of one's own asks for none.
+            // A local server asks for none.
             key: (wire != Wire::Local).then(|| Key::new(KEY, "a test").expect("key")),
             ledger: Arc::new(ledger),
             clock: clock.clone(),
@@ -222,22 +222,22 @@ impl Bench {
 
     /// A job that has two minutes.
     pub(crate) fn job(&self, tier: Tier) -> Job {
-        self.client.begin(JobSpec {
+        self.client.start_job(JobSpec {
             name: "test".to_owned(),
             tier,
-            detail: Detail::Work,
+            detail: Detail::Medium,
             time: Duration::from_secs(120),
         })
     }
 
-    /// What every test may count on: the contract was kept and the books are in order.
+    /// Checks that the contract was kept and the ledger is consistent.
     pub(crate) fn check(&self) {
         assert_eq!(self.server.violations(), Vec::<String>::new());
         let report = self.client.report();
         let open = report
             .calls
             .iter()
-            .filter(|call| call.outcome == Outcome::Open);
+            .filter(|call| call.outcome == CallOutcome::Open);
         assert_eq!(open.count(), 0, "calls without an end in the ledger");
         let sum: u64 = report.calls.iter().map(|call| call.cost.0).sum();
         assert_eq!(report.month.0, sum);
@@ -251,18 +251,19 @@ impl Bench {
     }
 }
 
-/// A tool without strictness.
+/// A tool without a guaranteed schema.
 pub(crate) fn snapshot_tool() -> Tool {
     let schema = r#"{"type":"object","properties":{"camera":{"type":"string"}},"required":["camera"],"additionalProperties":false}"#;
     let schema = RawJson::new(schema.to_owned()).expect("schema");
     Tool::new("get_snapshot", "A picture of a camera.", schema, true).expect("tool")
 }
 
-/// Somebody asks for something, with a tool at hand.
+/// A request with a tool.
 pub(crate) fn setup_talk() -> Conversation {
     let system = vec!["You set watches up.".to_owned()];
     let mut talk = Conversation::new(system, vec![snapshot_tool()]).expect("new");
-    talk.say(vec!["Watch the dock.".into()]).expect("say");
+    talk.push_user(vec!["Watch the dock.".into()])
+        .expect("user");
     talk
 }
 
@@ -270,7 +271,8 @@ pub(crate) fn setup_talk() -> Conversation {
 pub(crate) fn verdict_talk() -> Conversation {
     let mut talk =
         Conversation::new(vec!["You judge events.".to_owned()], Vec::new()).expect("new");
-    talk.say(vec!["Is somebody there?".into()]).expect("say");
+    talk.push_user(vec!["Is somebody there?".into()])
+        .expect("user");
     talk
 }
 
@@ -286,7 +288,11 @@ pub(crate) fn results(talk: &Conversation, parts: &[UserPart]) -> Vec<ToolResult
         .collect()
 }
 
-/// Asks and looks at nothing in between.
-pub(crate) async fn ask(job: &mut Job, talk: &Conversation, ask: &Ask) -> Result<Reply, LlmError> {
+/// Asks and ignores the progress.
+pub(crate) async fn ask(
+    job: &mut Job,
+    talk: &Conversation,
+    ask: &CallOptions,
+) -> Result<Reply, LlmError> {
     job.ask(talk, ask, &mut |_: Progress<'_>| {}).await
 }

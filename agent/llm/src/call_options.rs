@@ -1,18 +1,17 @@
-//! How one call is made: what may change from call to call without changing the conversation.
+//! Options of one call: they may differ from call to call of one conversation.
 
 use serde::{Deserialize, Serialize};
 
 use crate::raw_json::RawJson;
 
-/// How hard a model is to think, where it can be told.
+/// Reasoning effort, where a model can be told one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {
-    /// Least.
     Low,
-    /// The usual.
+    /// The providers' default.
     Medium,
-    /// Most that every model with this setting takes.
+    /// The highest that every model with this setting accepts.
     High,
 }
 
@@ -28,45 +27,46 @@ impl Effort {
     }
 }
 
-/// Whether the model may or must call tools. Models that can't be forced are left to choose: say in the prompt what is wanted, and check.
+/// Whether the model may or must call tools.
+///
+/// A model that can't be forced chooses itself: state the wish in the prompt and check the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// As the model sees fit.
+    /// The model decides.
     Auto,
-    /// None, though the conversation has some.
+    /// No call, although the conversation has tools.
     Never,
-    /// At least one.
+    /// At least one call.
     Required,
 }
 
 /// JSON that the answer must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputSchema {
-    /// A name; some providers want one.
+    /// Name of the schema; some providers require one.
     pub name: String,
-    /// JSON Schema, an object with `additionalProperties: false` and every property required.
+    /// JSON Schema: an object with `additionalProperties: false` and every property required.
     pub schema: RawJson,
 }
 
-/// How one call is made.
+/// Options of one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
-    /// Most tokens of output, thinking included.
+pub struct CallOptions {
+    /// Maximum tokens of output, thinking included.
     pub max_output: u32,
-    /// How hard to think; absent: the model's own default.
+    /// Reasoning effort; absent: the model's default.
     pub effort: Option<Effort>,
-    /// Whether tools are called.
     pub choice: ToolChoice,
-    /// Whether several tools may be called at once.
+    /// Whether the model may call several tools at once.
     pub parallel: bool,
-    /// The answer is JSON of this schema; models that can't guarantee it are left to the prompt.
+    /// Schema of the answer. A model that can't guarantee it follows the prompt alone.
     pub schema: Option<OutputSchema>,
-    /// Whether the answer comes piece by piece. Long answers have to, or they outlast proxies.
+    /// Whether the answer is streamed. Proxies cut long answers that are not.
     pub stream: bool,
 }
 
-impl Ask {
-    /// A streamed call with up to `max_output` tokens and everything else as the model does it by itself.
+impl CallOptions {
+    /// Streamed, with up to `max_output` tokens and the model's defaults for everything else.
     #[must_use]
     pub const fn new(max_output: u32) -> Self {
         Self {
@@ -79,28 +79,25 @@ impl Ask {
         }
     }
 
-    /// As a whole, not piece by piece.
+    /// Turns streaming off: the answer comes as one body.
     #[must_use]
     pub const fn whole(mut self) -> Self {
         self.stream = false;
         self
     }
 
-    /// With this effort.
     #[must_use]
     pub const fn effort(mut self, effort: Effort) -> Self {
         self.effort = Some(effort);
         self
     }
 
-    /// With this rule about tools.
     #[must_use]
     pub const fn choice(mut self, choice: ToolChoice) -> Self {
         self.choice = choice;
         self
     }
 
-    /// With an answer of this schema.
     #[must_use]
     pub fn schema(mut self, schema: OutputSchema) -> Self {
         self.schema = Some(schema);
