@@ -15,7 +15,7 @@ const HEAD: &str = "# Rules
 <!-- Generated from the contract's types; UPDATE_DOCS=1 cargo test -p watchkeeper-tests rules_document rewrites it. -->
 
 A rule says what a pipeline makes an event of. It never repeats geometry: it names a step of the workflow (a line counter, a
-time-in-zone) or an output of one, so that a count on the screen, a number in a result and an event can't disagree.
+time-in-zone) or an output of one, so that a count on the screen, a number in a result and an event have one source.
 
 Rules stand in the configuration file as `[[pipelines.NAME.rules]]`, in the body of `PUT /v1/pipelines/{id}` and of the MQTT
 command `deploy` as a list `rules`, in a file for `watchkeeper run --rule`, or in the workflow as the property `rules` of a
@@ -238,7 +238,7 @@ declare. `rules = []` says that there shall be none: then the pipeline counts, b
         );
         schemas.table(&mut out, schemas.named(name), &[]);
     }
-    out.push_str("\nAll of it at once:\n");
+    out.push_str("\nAll of it at once (with `watchkeeper run --rule`, leave out `notify`: a run has no channels):\n");
     example(&mut out, WHOLE);
     out.push_str(
         "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source; a track that is out of\nsight for up to two seconds is still there, where its tracker knows it again.\n",
