@@ -33,15 +33,19 @@ const HEAD: &str = "# What the agent costs
 
 <!-- Measured; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-tests agent_cost rewrites it. -->
 
-A call of a model is a prompt and an answer. The prompt begins with the instructions and the tools of the job, which are the same bytes each time, so a provider's cache keeps them.
-What is paid is counted in the ledger from what the provider says it was (`GET /v1/cost`, `/cost` in the chat), and bounded by `[llm]` ([configuration.md](configuration.md)).
+A call of a language model is a prompt and an answer. The prompt begins with the instructions and
+the tools of the job, which are the same bytes each time, so a provider's cache keeps them. The
+ledger records what the provider reports (`GET /v1/cost`, `/cost` in the chat), and `[llm]` bounds
+it ([configuration.md](configuration.md)).
 ";
 
 const PROMPTS: &str = "
 ## The prompts
 
-Tokens of the instructions with all tools, as the agent estimates them before each call: above the truth, with 2.7 bytes a token for Claude. For the jobs that a blueprint describes with the longest
-instructions that an owner may add; without pictures and what tools answer. None has 8,000.
+Tokens of the instructions with all tools, as the agent estimates them before each call: above the
+true number, with 2.7 bytes a token for Claude. Jobs that a blueprint describes are counted with the
+longest instructions that a user may add; pictures and results of tools are not counted. None has
+8,000.
 
 | Prompt | Tokens |
 |---|---:|
@@ -50,8 +54,10 @@ instructions that an owner may add; without pictures and what tools answer. None
 const COSTS: &str = "
 ## What is paid
 
-Measured on the built-in scene with the scripted model of the tests, which speaks the provider's protocol, counts tokens by bytes and pictures by their size, and keeps a cache that goes by
-the prefix. The prices are those of the built-in list of models. A real model thinks before it answers: its answers are longer than these, which say what they have to and no more.
+Measured on the built-in scene with the scripted model of the tests, which speaks the provider's
+protocol, counts tokens by bytes and pictures by their size, and keeps a cache by prefix. The prices
+are those of the built-in list of models. A real model thinks before it answers, so its answers are
+longer than these.
 
 | What | Calls | Prompt, not cached | Written to the cache | Read from the cache | Answer | US$ |
 |---|---:|---:|---:|---:|---:|---:|

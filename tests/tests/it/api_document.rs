@@ -22,20 +22,24 @@ curl --unix-socket /run/watchkeeper/runtime.sock -X PUT -H 'content-type: applic
      -d '{\"id\": \"gate\", \"uri\": \"rtsp://192.168.1.20/stream\"}' http://runtime/v1/sources/gate
 ```
 
-The host in the address is a placeholder. The whole description, for generators of clients, is at `GET /v1/openapi.json`. A refusal is a
-`Problem` (below) with a status of 4xx or 5xx. `watchkeeper --json` prints the same objects.
+The host in the address is a placeholder. The whole description, for generators of clients, is at
+`GET /v1/openapi.json`. A refusal is a `Problem` (below) with a status of 4xx or 5xx.
+`watchkeeper --json` prints the same objects.
 
-The head of a request has to come within 30 s of the moment at which the client could send it, so a connection rests for 30 s at most between two requests. Of its body
-something has to come every 10 s, and all of it within 135 s; else the answer is 408. Of 256 connections the next one waits for one of them to end.
+The head of a request has to arrive within 30 s, so an idle connection is closed 30 s after its last
+request. Some of its body has to arrive every 10 s, and all of it within 135 s; else the answer is
+408. At most 256 connections are open; the next one waits for one of them to end.
 ";
 
 const AGENT: &str = "# The HTTP API of the agent
 
 <!-- Generated from the agent's OpenAPI description; UPDATE_DOCS=1 cargo test -p watchkeeper-tests api_document rewrites it. -->
 
-Requests in plain words for programs: what `watchkeeper chat` is for a person. HTTP and JSON over a Unix socket, whose permission is the authority; with
-`[agent.api] listen` ([configuration.md](configuration.md)) over TCP too, for whoever sends the token as `Authorization: Bearer TOKEN`. The token travels
-unencrypted, so the address has to be one of this machine; other machines come through a proxy with TLS.
+Requests in plain words, for programs: what `watchkeeper chat` is for users. HTTP and JSON over a
+Unix socket, whose file permission is the authority. With `[agent.api] listen`
+([configuration.md](configuration.md)) it is served over TCP too, to clients that send the token as
+`Authorization: Bearer TOKEN`. The token travels unencrypted, so the address has to be one of this
+machine; other machines come through a proxy with TLS.
 
 ```sh
 agent() { curl -sS --unix-socket /run/watchkeeper/agent.sock \"$@\"; }
@@ -48,17 +52,25 @@ agent -X POST http://agent/v1/proposals/k7m2q/confirm             # only now som
 agent http://agent/v1/cost
 ```
 
-Nothing changes what the box does but a yes: the message `yes` in the conversation, or `confirm`. What `[agent.auto_approve]` names for `local` (this socket) or `remote` (TCP) needs none
-where the words are a person's own and no model had a word in them: the proposal is followed by `confirmed`, with the key in `by`. What was shown is compared with what runs then; where it
-would do something else by now, it is shown anew. A proposal waits for an hour, also over a restart of the agent; its conversation is there again when
-somebody speaks in it. On the box every proposal may be confirmed, since who can open this socket can open the runtime's too. Over TCP only what was asked for
-over TCP can be seen and confirmed: with a token that got into other hands nobody pushes through, or learns, what somebody at the box is about to do.
-A token does read what asking answers (cameras, pipelines, events), what the model cost, the trace without what was said on the box, and every note that the box
-keeps, a person's too (`GET /v1/memory`). Give one only to whom you would show them.
+Nothing changes what the box does but a yes: the message `yes` in the conversation, or `confirm`.
+What `[agent.auto_approve]` names for `local` (this socket) or `remote` (TCP) needs none, if the
+words are a user's own and no language model had a part in them: the proposal is followed by
+`confirmed`, with the key in `by`. What was shown is compared with what runs at that moment; if the
+result would be different, the proposal is shown again as it is now.
 
-A message is worked on whether somebody follows or not, one at a time in each conversation; a client that went away comes back with the number of the
-last event that it has. A connection and the body of a request are waited for as those of the runtime ([api.md](api.md)). A refusal is a `Problem` (below) with a status of 4xx or 5xx. The whole description, for generators of clients, is at
-`GET /v1/openapi.json`. What cameras, pipelines and events are stands in [api.md](api.md).
+A proposal waits for an hour, also over a restart of the agent; its conversation is there again with
+its next message. On the box every proposal may be confirmed, because everyone who can open this
+socket can open the runtime's too. Over TCP only what was asked for over TCP can be seen and
+confirmed: a stolen token neither confirms nor reveals what a user at the box is about to do. A
+token does read what asking answers (cameras, pipelines, events), what the language model cost, the
+trace without what was said on the box, and every note that the box keeps, those of users too
+(`GET /v1/memory`). Give one only to people who may see all of that.
+
+A message is worked on whether or not a client follows, one at a time in each conversation; a client
+that went away resumes with the number of the last event that it has. Timeouts of connections and
+bodies are those of the runtime ([api.md](api.md)). A refusal is a `Problem` (below) with a status
+of 4xx or 5xx. The whole description, for generators of clients, is at `GET /v1/openapi.json`.
+Cameras, pipelines and events are described in [api.md](api.md).
 ";
 
 /// Name at the end of a `$ref`.

@@ -14,13 +14,15 @@ const HEAD: &str = "# Rules
 
 <!-- Generated from the contract's types; UPDATE_DOCS=1 cargo test -p watchkeeper-tests rules_document rewrites it. -->
 
-A rule says what a pipeline makes an event of. It never repeats geometry: it names a step of the workflow (a line counter, a
-time-in-zone) or an output of one, so that a count on the screen, a number in a result and an event have one source.
+A rule says when a pipeline makes an event. It never repeats geometry: it names a step of the
+workflow (a line counter, a time-in-zone) or an output of one, so that a count on the screen, a
+number in a result and an event have one source.
 
-Rules stand in the configuration file as `[[pipelines.NAME.rules]]`, in the body of `PUT /v1/pipelines/{id}` and of the MQTT
-command `deploy` as a list `rules`, in a file for `watchkeeper run --rule`, or in the workflow as the property `rules` of a
-`watchkeeper/event_sink@v1` step. The words are the same everywhere. `watchkeeper config check` tells what is wrong with them
-and where.
+Rules are written in the configuration file as `[[pipelines.NAME.rules]]`, in the body of
+`PUT /v1/pipelines/{id}` and of the MQTT command `deploy` as a list `rules`, in a file for
+`watchkeeper run --rule`, or in the workflow as the property `rules` of a
+`watchkeeper/event_sink@v1` step. The words are the same everywhere. `watchkeeper config check`
+reports what is wrong with them and where.
 
 ## Without rules
 ";
@@ -276,8 +278,9 @@ The confidence is the weighted mean of these observations; one without data is l
     }
     out.push_str(
         "
-The confidence is held against the gates, the highest first. What the box does itself is the same for the first four: the
-event is journaled with its pictures, published and kept. The verdict tells whoever receives it what to do with it.
+The confidence is compared with the gates, the highest first. For the first four verdicts the box
+itself does the same: the event is journaled with its pictures, published and kept. The verdict
+tells the receiver what to do with it.
 
 | Verdict | Confidence by default | Meaning |
 |---|---|---|
@@ -315,29 +318,43 @@ event is journaled with its pictures, published and kept. The verdict tells whoe
     }
     out.push_str(
         "
-`severity` is something else: how much the matter matters, not how sure the box is. The journal keeps `critical` events longest.
+`severity` is something else: how much the matter matters, not how sure the box is. The journal
+keeps `critical` events longest.
 
-An event comes when its confidence is enough, and with what was seen then: `pts_s`, frame and box are those of that moment, which may be some
-while after somebody entered. When a visit began stands in the results (`enter_s`).
+An event begins when its confidence is high enough, and describes that moment: `pts_s`, frame and
+bounding box may be some while after somebody entered. The results say when a visit began
+(`enter_s`).
 
-Events of `crosses`, `enters` and `leaves` begin and end at once. The others begin (`new`) when their condition holds and end (`end`)
-when it does not any more; the two records have the same id. `cooldown_s` keeps a rule from beginning another event too soon;
-the next one says how many were held back.
+Events of `crosses`, `enters` and `leaves` begin and end at once. The others begin (`new`) when
+their condition holds and end (`end`) when it no longer does; the two records have the same id.
+`cooldown_s` keeps a rule from beginning another event too soon; the next one says how many were
+held back.
 
 ## Clips
 
-A rule with `clip` keeps, beside the pictures of each event, what the camera showed around its beginning. The record `new` names the clip by its id and says how
-much there is from before; a record `clip` of the same event, which can come after its `end`, says that it is `kept` or `lost`, and why. Then
-`GET /v1/media/{id}` or `watchkeeper media ID -o FILE` has it: MP4 (WebM where the box has no encoder for that), at most 640 pixels wide or high, with at most
-ten of the frames a second that the pipeline took, and without sound.
+A rule with `clip` keeps, beside the pictures of each event, what the camera showed around its
+beginning. The record `new` names the clip by its id and says how much there is from before. A
+record `clip` of the same event, which can come after its `end`, says that it is `kept` or `lost`,
+and why. Then `GET /v1/media/{id}` or `watchkeeper media ID -o FILE` has it: MP4 (WebM if the box
+has no encoder for that), at most 640 pixels wide or high, with at most ten of the frames a second
+that the pipeline took, and without sound.
 
-What was before the event waits in memory as small JPEGs: at most 30 seconds and 16 MiB for each pipeline with such a rule. Where that is full the oldest go, and
-the clip begins later. At most 20 MiB more wait for each clip while it is written. On a box that is too slow for that pictures of a live camera are left out, and the record `clip` says how many
-(`left_out`); a recording waits. Nothing is kept in memory where no rule asks for clips, and what was seen before a pause is no part of a clip after it.
-Events that follow each other closely share a clip, as long as it has all that each asks for and is no longer than two minutes; at most four clips of a pipeline are
-written at the same time. A clip ends early when its pipeline is paused or ends, when a camera shows nothing for ten seconds longer than it should have, at 32 MiB, and on a full disk: then it is
-kept with what it has, and the next event begins one of its own. It lies beside the pictures, and goes as they do, the oldest first (`runtime.media_bytes`). Over a channel it follows its event as a message of its own: attached where the
-channel sends pictures and it has at most 8 MiB, else by its id.
+What was before the event waits in memory as small JPEGs: at most 30 seconds and 16 MiB for each
+pipeline with such a rule. When that is full the oldest are dropped, and the clip begins later. At
+most 20 MiB more wait for each clip while it is written. On a box that is too slow for that, frames
+of a live camera are left out, and the record `clip` says how many (`left_out`); a recording waits.
+Nothing is kept in memory if no rule asks for clips, and what was seen before a pause is no part of
+a clip after it.
+
+Events that follow each other closely share a clip, as long as it has all that each asks for and is
+no longer than two minutes; at most four clips of a pipeline are written at the same time. A clip
+ends early when its pipeline is paused or ends, when a camera shows nothing for ten seconds longer
+than it should have, at 32 MiB, and on a full disk: then it is kept with what it has, and the next
+event begins one of its own.
+
+A clip is stored beside the pictures, and deleted like them, the oldest first
+(`runtime.media_bytes`). Over a channel it follows its event as a message of its own: attached if
+the channel sends pictures and it has at most 8 MiB, else by its id.
 ",
     );
     out
