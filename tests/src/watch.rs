@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{LossCause, Pace, RtspTransport, SourceSpec};
 use watchkeeper_runtime::capture::mailbox::{FrameReceiver, Recv};
-use watchkeeper_runtime::capture::notices::{self, Inbox, SourceNotice};
+use watchkeeper_runtime::capture::notices::{self, NoticeReceiver, SourceNotice};
 use watchkeeper_runtime::capture::source::{Deps, Source, SourceHandle};
 use watchkeeper_vision::frame::Frame;
 
@@ -18,7 +18,7 @@ pub struct Watched {
     /// The subscriber.
     pub frames: FrameReceiver,
     /// What the source told.
-    pub notices: Inbox,
+    pub notices: NoticeReceiver,
     /// How long anything that must happen may take.
     pub patience: Duration,
 }

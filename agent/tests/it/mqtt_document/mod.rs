@@ -21,8 +21,6 @@ use names::names;
 use watchkeeper_agent::fleet::mqtt::payload::MAX_PAYLOAD;
 use watchkeeper_agent::fleet::outbox::Limits;
 
-#[cfg(test)]
-
 /// One kind of message as the document shows it.
 struct Section {
     title: &'static str,
