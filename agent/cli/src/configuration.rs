@@ -188,7 +188,7 @@ fn shown(config: &Config) -> Value {
     for (channel, kinds) in config.permissions.lists() {
         if !kinds.is_empty() {
             let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-            shown["agent"]["policy"][channel] = json!(names);
+            shown["agent"]["auto_approve"][channel] = json!(names);
         }
     }
     for (channel, effects) in config.permissions.tools.lists() {
@@ -196,7 +196,7 @@ fn shown(config: &Config) -> Value {
         shown["agent"]["tools"][channel] = json!(names);
     }
     if let Some(every) = config.agent.heartbeat {
-        shown["agent"]["heartbeat"] = json!({"minutes": every.as_secs() / 60});
+        shown["agent"]["heartbeat"] = json!({"interval_min": every.as_secs() / 60});
     }
     if let Some(model) = &config.memory.model {
         shown["agent"]["memory"] = json!({"model": model});

@@ -377,7 +377,7 @@ async fn whatever_goes_wrong_with_the_model_the_local_decision_stands_and_events
     let Some(mut house) = House::build(test, vec![Fault::Stall.into()], soon).await else {
         return;
     };
-    house.expect_stands("within the 2 s");
+    house.expect_stands("within the job's 2 s");
     house.check();
 }
 
@@ -462,7 +462,7 @@ async fn when_the_budget_is_used_up_no_call_is_made_and_events_are_told() {
     let Some(mut house) = House::build(test, vec![], poor).await else {
         return;
     };
-    house.expect_stands("the day's budget");
+    house.expect_stands("the day's LLM budget");
     assert_eq!(house.model.requests().len(), 0);
     house.check();
 }

@@ -626,7 +626,7 @@ fn whatever_is_sent_the_refusal_names_field_value_and_remedy() -> anyhow::Result
         (b"{\"text\": ".to_vec(), 400, "not JSON"),
         (vec![0xff, 0xfe, 0x00], 400, "not JSON"),
         (vec![b'['; 200_000], 400, "not JSON"),
-        (Vec::new(), 400, "a JSON body is needed"),
+        (Vec::new(), 400, "a JSON body is required"),
         (b"[]".to_vec(), 400, "the body can't be used"),
     ] {
         // A server that has read enough may hang up before the rest is sent.

@@ -72,7 +72,7 @@ fn table() -> Vec<(String, Wrong)> {
         ),
         row(
             "an address that would show the key to everybody",
-            &["would travel unencrypted", "use https://"],
+            &["would be sent unencrypted", "use https://"],
             |_| Ok(section("http://models.example", &key())),
         ),
         row("a model that nobody knows", &["gpt-9"], |model| {
@@ -91,7 +91,7 @@ fn table() -> Vec<(String, Wrong)> {
         ),
         row(
             "a budget that is spent",
-            &["the day's budget", "raise `day_usd`"],
+            &["the day's LLM budget", "raise `day_usd`"],
             |model| {
                 Ok(section(
                     model.base_url(),

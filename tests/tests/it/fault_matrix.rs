@@ -93,7 +93,7 @@ fn table() -> Vec<(String, Row)> {
             "max_tokens within a call, twice",
             kind("truncated_call"),
             2,
-            GivenUp("in the middle of a tool call, which was not run"),
+            GivenUp("within a tool call, which was not run"),
         ),
         (
             "events that nobody knows",

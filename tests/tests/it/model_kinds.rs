@@ -244,7 +244,7 @@ fn how_far_everything_is_comes_with_every_pixel_and_a_picture_of_it() -> anyhow:
     ensure!(said["image"]["type"] == "base64", "a picture of it");
     let (none, errors) = tried(&workflow, |_, _| 128)?;
     ensure!(
-        none.is_none() && errors.contains("equally far away"),
+        none.is_none() && errors.contains("one depth for the whole picture"),
         "{errors}"
     );
     Ok(())

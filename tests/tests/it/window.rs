@@ -237,7 +237,7 @@ fn the_window_shows_the_picture_and_its_end_is_not_the_runtimes() -> anyhow::Res
     wait_for("the sentence", || {
         runtime
             .log_text()
-            .contains("the window is gone")
+            .contains("preview window failed")
             .then_some(())
     })?;
     let state = window_state(&bench).context("no window in the status")?;

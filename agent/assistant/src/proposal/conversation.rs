@@ -10,7 +10,7 @@
 //! ```
 //!
 //! On [`Reply::See`] the caller has those cameras looked at and says the same text again. What waits longer than a process lives is kept by
-//! [`super::waiting`].
+//! [`super::pending`].
 //!
 //! Invariants:
 //! - [`Reply::Apply`] comes only from a yes and nothing but a yes, said while an offer waits that was shown before, or from a [`Permit`] for that very offer;

@@ -3,7 +3,7 @@
 //! A person's words are kept as words, because the rules understand them again on the yes. A model would not say the same twice: what it proposed is
 //! kept as it was proposed, with every field of every pipeline.
 //!
-//! Invariants: what a person is shown of the changes is made of the specifications ([`describe`](mod@super::really)) and of the difference; the model's own sentence
+//! Invariants: what a person is shown of the changes is made of the specifications ([`describe`](mod@super::describe)) and of the difference; the model's own sentence
 //! stands beside it, marked as the model's, so one that says another thing than it does is seen through.
 
 use jiff::Timestamp;

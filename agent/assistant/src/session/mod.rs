@@ -1,6 +1,6 @@
-//! The shell around the assistant, for whoever speaks with it: a person at a terminal ([`watchkeeper_cli`]), a program over HTTP ([`watchkeeper_agent::api`]).
+//! The shell around the assistant, for whoever speaks with it: a person at a terminal (`watchkeeper-cli`), a program over HTTP (`watchkeeper-agent`).
 //!
-//! Map: [`user_session`] asks the runtime how things are and has a text heard; `by_model` asks a model where the rules did not understand it; `answering` tells what came of it, `carrying_out` does what was confirmed, `remembering` keeps a person's words; `trying` looks at what the rules propose before it is shown; [`short_command`] are the short commands; [`rewording`] and
+//! Map: [`user_session`] asks the runtime how things are and has a text heard; `llm_fallback` asks a model where the rules did not understand it; `answering` tells what came of it, `apply` does what was confirmed, `note_keeping` keeps a person's words; `trial_runner` looks at what the rules propose before it is shown; [`short_command`] are the short commands; [`rewording`] and
 //! [`setup_runner`] are the two ways in which a model helps, [`crate::router`] chooses; [`progress`] is what is said meanwhile, in the form that programs read.
 //!
 //! Invariants:

@@ -1,6 +1,6 @@
 //! One call of a small model that puts what was not understood into words that are, and says who is to work on it otherwise.
 //!
-//! It comes before the loop with tools ([`super::working`]): a request in another language or in unusual words is then one call of the smallest
+//! It comes before the loop with tools ([`super::setup_runner`]): a request in another language or in unusual words is then one call of the smallest
 //! model, where the loop takes four and more of a larger one, with the instructions and pictures in each.
 
 use std::time::Duration;

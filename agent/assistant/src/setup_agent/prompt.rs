@@ -78,7 +78,7 @@ fn example() -> Value {
     workflow(&watch, "MODEL")
 }
 
-/// The instructions of a job. Those of the triage are its own ([`watchkeeper_agent::second_opinion::talk`]).
+/// The instructions of a job. Those of the triage are its own (`second_opinion` of `watchkeeper-agent`).
 #[must_use]
 pub fn instructions(job: Job) -> String {
     match job {

@@ -8,7 +8,7 @@
 //!   where it only looks ([`Turn::resumed`]);
 //! - calls of an answer that did not stop for them are never run;
 //! - it ends: after as many calls of the model as its blueprint allows, at most [`MAX_ASKS`], the last of which may not use a tool; or after the call
-//!   by which its money was spent; or where what was said has no room any more ([`super::room`]). Nothing that was said is taken back or made shorter.
+//!   by which its money was spent; or where what was said has no room any more ([`super::context_window`]). Nothing that was said is taken back or made shorter.
 //!
 //! Sans-IO. Not here: who writes the records, who asks the model, who runs a tool.
 

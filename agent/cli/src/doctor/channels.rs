@@ -116,7 +116,7 @@ mod tests {
             ),
             (
                 SecretSource::Value("T0K3N".to_owned().into()),
-                "is no address",
+                "is not an address",
             ),
         ] {
             let finding = found(source);

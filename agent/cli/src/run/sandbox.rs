@@ -100,7 +100,7 @@ impl House {
         let sinks = sinks_section(&config.sinks, ToString::to_string, |_, secret| {
             let variable = format!("{SECRET}{}", secrets.len());
             secrets.push((variable.clone(), secret.clone()));
-            json!({"variable": variable})
+            json!({"env": variable})
         });
         // It publishes what happens, and does what the workflow wants done outside.
         let has_errand = broker.is_some() || sinks.is_some();

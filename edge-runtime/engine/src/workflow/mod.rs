@@ -1,6 +1,8 @@
 //! Workflows in Roboflow's language: compiled once, run on every frame.
 //!
-//!     definition (document) → checked (names, kinds, lineage) → plan (numbered slots) → execution
+//! ```text
+//! definition (document) → checked (names, kinds, lineage) → plan (numbered slots) → execution
+//! ```
 //!
 //! - All errors are collected, in the classes of Roboflow's compiler.
 //! - A document that passes [`validate`] compiles.

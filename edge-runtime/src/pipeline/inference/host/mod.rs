@@ -1,4 +1,4 @@
-//! The [`Host`] of one pipeline: runs models for workflow steps and hands out their effects.
+//! The `Host` of one pipeline: runs models for workflow steps and hands out their effects.
 //!
 //! - An effect is queued, never waited for.
 //! - The engine sees class names and boxes in pixels; class ids are translated here.
