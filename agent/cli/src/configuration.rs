@@ -397,7 +397,7 @@ mod tests {
     fn what_is_shown_holds_no_secret_and_loads_again() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("wk.toml");
-        let text = "[agent.heartbeat]\ninterval_min = 20\n[agent.memory]\nmodel = \"/srv/sentences\"\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n[channels.office]\nurl_env = \"HOOK\"\nmin_severity = \"warning\"\n[channels.phone]\nkind = \"slack\"\nurl_file = \"/run/hook\"\n[agent.tools]\nremote = [\"read\"]\n";
+        let text = "[agent.heartbeat]\ninterval_min = 20\n[agent.memory]\nmodel = \"/srv/sentences\"\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n[channels.office]\nurl_env = \"HOOK\"\nmin_severity = \"warning\"\n[channels.phone]\nkind = \"slack\"\nurl_file = \"/run/hook\"\n[agent.tools]\nremote = [\"read\"]\n[agent.auto_approve]\nchat = [\"pause\"]\n";
         std::fs::write(&file, text).unwrap();
         let request = LoadRequest {
             file: Some(file.clone()),
