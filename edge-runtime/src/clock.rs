@@ -1,6 +1,7 @@
-//! The wall clock: the only place of this crate that reads it.
+//! The wall clock; the only module of this crate that reads it.
 //!
-//! Invariant: a stamp always says how far it can be trusted. Logic never uses it; schedules and people do.
+//! - A stamp always has its quality.
+//! - Only schedules and users see it; logic uses monotonic time.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use watchkeeper_contract::rule::Weekday;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::rules::LocalTime;
 
-/// The time now, with its quality.
+/// The current time and its quality.
 #[must_use]
 pub fn wall() -> Wall {
     let unix_ms = Timestamp::now().as_millisecond();
@@ -23,19 +24,19 @@ pub fn wall() -> Wall {
     }
 }
 
-/// Whole milliseconds of a duration, as records have them.
+/// Whole milliseconds of a duration.
 #[must_use]
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The instant now, for what a workflow says of the time of day.
+/// The current instant, for workflows that need the time of day.
 #[must_use]
 pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// An instant for people: RFC 3339 in UTC, to the second.
+/// An instant for users: RFC 3339 in UTC, to the second.
 #[must_use]
 pub fn utc(unix_ms: i64) -> String {
     let at = Timestamp::from_second(unix_ms.div_euclid(1000)).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -49,7 +50,7 @@ pub fn local(wall: Wall) -> LocalTime {
     local_time(&at.to_zoned(TimeZone::system()))
 }
 
-/// A moment in its zone, as schedules look at it.
+/// Weekday and minute of a zoned time.
 #[must_use]
 pub fn local_time(zoned: &Zoned) -> LocalTime {
     LocalTime {
@@ -67,7 +68,7 @@ pub fn local_time(zoned: &Zoned) -> LocalTime {
     }
 }
 
-/// What the board says of its clock, asked at most once a minute: it changes rarely, frames come often.
+/// The quality of the clock, read at most once a minute.
 fn quality(unix_ms: i64) -> TimeQuality {
     static KNOWN: Mutex<Option<(Instant, TimeQuality)>> = Mutex::new(None);
     let mut known = KNOWN.lock();

@@ -169,7 +169,7 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     let guard = Arc::new(GuardFile::open(&config.state_dir, config.crash_loop_limit)?);
     // At once, not at the end of the start: a model that takes long to load must not make a stop look like a crash.
     let told = Arc::clone(&guard);
-    stop.when_told(runtime.handle(), move || told.stopped());
+    stop.on_request(runtime.handle(), move || told.stopped());
     let outcome = live(&config, started, &boot_id, &guard, runtime, stop);
     // Also an error is an orderly end: it says what to do, and no pipeline is suspected for it.
     guard.stopped();
@@ -267,14 +267,14 @@ fn live(
     let goes_on = || {
         // Each pipeline that loads its model is a sign of life.
         notify(&[NotifyState::ExtendTimeoutUsec(START_STEP_USEC)]);
-        !stop.is_told()
+        !stop.is_requested()
     };
     for trouble in manager.restore(&config.sources, &config.pipelines, &goes_on) {
         tracing::warn!("{trouble}");
     }
 
     let api = Arc::new(Api::new(Arc::clone(&manager), Arc::clone(&media), config));
-    let outcome = if stop.is_told() {
+    let outcome = if stop.is_requested() {
         tracing::info!("told to stop while starting");
         Ok(())
     } else {
@@ -287,7 +287,7 @@ fn live(
     recorder.end_by(end);
     // What waits for the recorder hears of its end a moment later.
     manager.shut_down(end + 2 * RECORDER_PATIENCE);
-    effects.end(RECORDER_PATIENCE);
+    effects.shut_down(RECORDER_PATIENCE);
     let stored = recorder.flush(None, RECORDER_PATIENCE) == FlushResult::Durable;
     let (lost, trouble) = (recorder.lost(), recorder.storage_error());
     drop(manager);
@@ -346,7 +346,7 @@ async fn serve(
     let mut resumed: Option<tokio::task::JoinHandle<()>> = None;
     loop {
         tokio::select! {
-            () = stop.told() => break,
+            () = stop.requested() => break,
             // Without it nobody can ask or change anything, and the watchdog would be fed all the same.
             outcome = &mut serving => {
                 ended = Some(outcome);

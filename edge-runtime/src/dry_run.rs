@@ -1,10 +1,9 @@
-//! A pipeline tried on the next seconds of its source: what it counts, what it would tell, what fails.
+//! Tries a pipeline on the next seconds of its source: its counts, events and errors.
 //!
-//! The frames go through the very code of a deployed pipeline ([`Run`]), so what it says of them is what a deployment would have said. Nothing is
-//! journaled, kept, recorded, drawn or listed.
-//!
-//! Invariant: it ends. It looks at [`MAX_SECONDS`] of the source at most, and gives up when as much time of the box has passed as [`MAX_WALL`], or nobody
-//! waits for its answer any more.
+//! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
+//!   deployment. Nothing is journaled, stored, recorded, drawn or listed.
+//! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
+//!   caller is gone.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +14,7 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::rules::Change;
 
-use crate::capture::mailbox::Recv;
+use crate::capture::mailbox::{FrameReceiver, Recv};
 use crate::clock;
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
@@ -23,27 +22,27 @@ use crate::pipeline::manager::Manager;
 use crate::pipeline::plan;
 use crate::pipeline::run::Run;
 
-/// Most seconds of a source.
+/// Maximum duration in seconds of the source.
 const MAX_SECONDS: f64 = 60.0;
-/// Most time that it takes: the seconds of a camera, and as much again for a slow network on a recording.
+/// Maximum real time: the seconds of a camera, and as much again for a slow model on a recording.
 const MAX_WALL: Duration = Duration::from_secs(120);
-/// How long the first frame is waited for: a camera has to be opened.
-const FIRST_FRAME: Duration = Duration::from_secs(15);
-/// How often it is looked whether it takes too long.
-const LOOK: Duration = Duration::from_millis(250);
-/// Events that are listed.
+/// Longest wait for the first frame, because a camera must be opened.
+const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(15);
+/// Interval of checking the time and the caller.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Maximum number of listed events.
 const MAX_EVENTS: usize = 200;
 
-/// Tries what is `wanted` on the sources of `manager`, until it is done or `is_gone` says that whoever asked is.
+/// Runs the pipeline in `request` until it is done or `is_gone` reports that the caller has left.
 ///
 /// # Errors
-/// [`Problem`] when it could not be deployed either, no frame comes, or nobody waits any more.
+/// [`Problem`] when it could not be deployed, no frame arrives, or the caller is gone.
 pub fn run(
     manager: &Manager,
-    wanted: &DryRun,
+    request: &DryRun,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<DryRunReport, Problem> {
-    let seconds = wanted.seconds;
+    let seconds = request.seconds;
     if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
         let detail = format!("seconds is {seconds}; use a number over 0 and at most {MAX_SECONDS}");
         let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
@@ -54,7 +53,7 @@ pub fn run(
         show: false,
         paused: false,
         stop_after_s: Some(seconds),
-        ..wanted.pipeline.clone()
+        ..request.pipeline.clone()
     };
     manager.check_channels(&spec)?;
     let plan = plan::plan(&spec)?;
@@ -71,15 +70,42 @@ pub fn run(
         ..DryRunReport::default()
     };
     let began = Instant::now();
+    let frames_taken = take_frames(&mut run, &frames, &mut report, is_gone)?;
+    drop(frames);
+    if frames_taken == 0 {
+        let why = report.ended.unwrap_or_default();
+        let detail = format!("source {:?} delivers no frame: {why}", spec.source.as_str());
+        return Err(Problem::new(503, ProblemCode::NotReady, detail));
+    }
+    add_events(&mut report, run.finish(&mut EventId::generate));
+    report.results = run.results();
+    report.results.elapsed_s = began.elapsed().as_secs_f64();
+    report.results.events = report.events.len() as u64 + report.more_events;
+    report.warnings = run.warnings().to_vec();
+    Ok(report)
+}
+
+/// Runs frames until the end of the trial, records why it ended early, and returns their number.
+fn take_frames(
+    run: &mut Run,
+    frames: &FrameReceiver,
+    report: &mut DryRunReport,
+    is_gone: &dyn Fn() -> bool,
+) -> Result<u64, Problem> {
+    let began = Instant::now();
     let mut number = 0;
     report.ended = loop {
-        let patience = if number == 0 { FIRST_FRAME } else { MAX_WALL };
-        match frames.recv(LOOK) {
+        let timeout = if number == 0 {
+            FIRST_FRAME_TIMEOUT
+        } else {
+            MAX_WALL
+        };
+        match frames.recv(CHECK_INTERVAL) {
             Recv::Frame(frame) => {
                 number += 1;
                 let local = clock::local(frame.wall);
                 let outcome = run.process(&frame, local, &mut EventId::generate);
-                take(&mut report, outcome.changes);
+                add_events(report, outcome.changes);
                 if outcome.is_last {
                     break None;
                 }
@@ -90,29 +116,18 @@ pub fn run(
             Recv::Timeout => {}
         }
         if is_gone() {
-            let detail = "whoever asked for the trial does not wait for it any more";
+            let detail = "the caller of the trial is gone";
             return Err(Problem::new(503, ProblemCode::NotReady, detail));
         }
-        if began.elapsed() >= patience {
-            break Some(format!("no more was seen within {} s", patience.as_secs()));
+        if began.elapsed() >= timeout {
+            break Some(format!("no further frame within {} s", timeout.as_secs()));
         }
     };
-    drop(frames);
-    if number == 0 {
-        let why = report.ended.unwrap_or_default();
-        let detail = format!("source {:?} gives no frame: {why}", spec.source.as_str());
-        return Err(Problem::new(503, ProblemCode::NotReady, detail));
-    }
-    take(&mut report, run.finish(&mut EventId::generate));
-    report.results = run.results();
-    report.results.elapsed_s = began.elapsed().as_secs_f64();
-    report.results.events = report.events.len() as u64 + report.more_events;
-    report.warnings = run.warnings().to_vec();
-    Ok(report)
+    Ok(number)
 }
 
-/// Lists the events that begin.
-fn take(report: &mut DryRunReport, changes: Vec<Change>) {
+/// Adds the events that begin.
+fn add_events(report: &mut DryRunReport, changes: Vec<Change>) {
     let begun = changes
         .into_iter()
         .filter(|change| change.phase == Phase::New && change.decision.verdict != Verdict::Discard);

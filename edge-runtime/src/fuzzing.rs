@@ -1,7 +1,7 @@
-//! Readers of outside data that are no part of any interface, open to the fuzz targets in `tests` only.
+//! Internal parsers, open to the fuzz targets in `tests` only.
 //!
-//! The journal's records and the API's bodies are private on purpose. A fuzzer that had to reach them through a store or a
-//! socket would try a thousandth of the inputs and never a damaged one. Nothing is decided here.
+//! The records of the journal and the bodies of the API are private. A fuzzer that had to go
+//! through a store or a socket would try few inputs and never a damaged one.
 
 use axum::body::Bytes;
 use serde::de::DeserializeOwned;
@@ -16,10 +16,10 @@ use watchkeeper_store::BadRecord;
 use crate::effects;
 use crate::journal::{Hash, StoredEvent, record};
 
-/// Reads a record of the journal.
+/// Decodes a record of the journal.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Why it can't be decoded.
 pub fn stored_event(seq: EventSeq, bytes: &[u8]) -> Result<StoredEvent, BadRecord> {
     StoredEvent::decode(seq, bytes)
 }
@@ -30,13 +30,13 @@ pub fn store_event(event: &Event, previous: &Hash) -> (Vec<u8>, Hash) {
     record::encode(event, previous)
 }
 
-/// Reads the journal's head and writes it again; none when it can't be read.
+/// Decodes and encodes the journal's head.
 #[must_use]
 pub fn journal_head(bytes: &[u8]) -> Option<Vec<u8>> {
     record::HeadV1::decode(bytes).ok().map(|head| head.encode())
 }
 
-/// Reads the file of an effect: the JSON in it; none where it is not one.
+/// The JSON in the file of an effect.
 #[must_use]
 pub fn effect_file(bytes: &[u8]) -> Option<Vec<u8>> {
     effects::fuzzing::read(bytes)
@@ -48,18 +48,18 @@ pub fn write_effect_file(body: &[u8]) -> Vec<u8> {
     effects::fuzzing::write(body)
 }
 
-/// Reads a pipeline as the API does.
+/// Parses a pipeline as the API does.
 ///
 /// # Errors
-/// The refusal.
+/// The problem of the API.
 pub fn pipeline_body(bytes: &[u8]) -> Result<PipelineSpec, Problem> {
     read(bytes)
 }
 
-/// Reads a source as the API does.
+/// Parses a source as the API does.
 ///
 /// # Errors
-/// The refusal.
+/// The problem of the API.
 pub fn source_body(bytes: &[u8]) -> Result<SourceSpec, Problem> {
     read(bytes)
 }

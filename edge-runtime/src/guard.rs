@@ -1,18 +1,21 @@
-//! The crash-loop guard: one deployed pipeline must never brick a box.
+//! The crash-loop guard: one deployed pipeline must not take a box out of service.
 //!
-//! A process that can be killed by what it runs (a model that eats the memory, a stream that breaks a decoder) is started again by the
-//! service manager, runs the same, and dies again. Owned here: how often that happened, and which pipelines are held back so that the next start lives.
+//! A pipeline may kill the process (a model that uses up the memory, a stream that crashes a
+//! decoder), which the service manager restarts to die again. The guard counts such deaths and
+//! holds pipelines back.
 //!
 //! ```text
 //!  Starting ──(a minute passes)──► Healthy          died while Starting, same boot of the machine: one early death
-//!     │                              │              died while Healthy, or the machine restarted:  none
-//!     └───────(told to stop)─────────┴──► Stopped   three early deaths: hold what is new since Healthy, else everything
+//!    │                              │              died while Healthy, or the machine restarted:  none
+//!    └───────(asked to stop)────────┴──► Stopped   three early deaths: hold what is new since Healthy, else everything
 //! ```
 //!
-//! Sans-IO: [`Guard`] takes what was read and the time, and says what to hold; [`GuardFile`] keeps its [`Record`] in the state folder, outside
-//! the store, whose opening may be what fails. Invariants: a pipeline that ran for a minute unchanged is not held for the deaths of another;
-//! what is held stays held over restarts until a person resumes, replaces or deletes it, or edits it; a power cut never holds anything; a
-//! record that a newer version wrote is refused, not counted anew, or a rollback would run what was held.
+//! - Sans-IO: [`CrashLoopGuard`] takes the last [`Record`] and the time, and says what to hold.
+//!   [`GuardFile`] keeps the record outside the store, whose opening may be what fails.
+//! - A pipeline that ran unchanged for a minute is not held for the deaths of another.
+//! - A hold lasts over restarts until a user resumes, replaces, deletes or edits the pipeline.
+//! - A power cut never holds anything.
+//! - A record of a newer version is refused: ignoring it would run what was held.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,7 +32,7 @@ use watchkeeper_store::durable::replace;
 
 use crate::journal::chain::canonical;
 
-/// A death sooner than this after the start is early; a pipeline that ran for as long is trusted.
+/// A death sooner after the start is early; a pipeline that ran this long is trusted.
 pub const EARLY: Duration = Duration::from_secs(60);
 
 /// Name of the file in the state folder.
@@ -38,10 +41,10 @@ const NAME: &str = "starts.json";
 /// Version of [`Record`].
 const FORMAT: u16 = 1;
 
-/// How fingerprints are made; to be raised when that changes, so that an update is not taken for an edit of everything.
+/// Version of fingerprints; raised with their computation, so that an update edits nothing.
 const FINGERPRINT: &str = "2:";
 
-/// Fingerprint of what was written: equal ones run the same. The order of keys says nothing.
+/// Fingerprint of a specification: equal ones run alike. The order of keys does not matter.
 #[must_use]
 pub fn fingerprint(of: &impl Serialize) -> String {
     let json = serde_json::to_value(of).unwrap_or_default();
@@ -50,44 +53,44 @@ pub fn fingerprint(of: &impl Serialize) -> String {
     std::iter::once(FINGERPRINT.to_owned()).chain(hex).collect()
 }
 
-/// Whether a fingerprint was made in another way than today's, so that it can't be compared.
+/// Whether a fingerprint was computed by another version and can't be compared.
 #[must_use]
 pub fn is_of_another_version(fingerprint: &str) -> bool {
     !fingerprint.starts_with(FINGERPRINT)
 }
 
-/// How far a run of the runtime came.
+/// How far a run of the runtime got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It began less than [`EARLY`] ago.
+    /// It started less than [`EARLY`] ago.
     Starting,
-    /// It lived for [`EARLY`].
+    /// It ran for at least [`EARLY`].
     Healthy,
-    /// It was told to stop, or refused to start with a reason.
+    /// It was asked to stop, or refused to start with a reason.
     Stopped,
 }
 
 /// A pipeline that is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Fingerprint of what is held.
+    /// Fingerprint of the held specification.
     pub fingerprint: String,
-    /// Why, one sentence.
+    /// The reason in one sentence.
     pub why: String,
-    /// The event that told of it, still open.
+    /// The open event about the hold.
     pub event: EventId,
 }
 
-/// What is kept from run to run.
+/// The state kept from run to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     format: u16,
-    /// Identity of the machine's boot in which this run began.
+    /// Identity of the machine's boot in which this run started.
     machine: String,
     stage: Stage,
     early_deaths: u32,
-    /// Fingerprints that ran for [`EARLY`].
+    /// Fingerprints of pipelines that ran for [`EARLY`].
     trusted: BTreeMap<PipelineId, String>,
     held: BTreeMap<PipelineId, Held>,
 }
@@ -107,15 +110,15 @@ impl Default for Record {
 
 /// The state machine of one run.
 #[derive(Debug)]
-pub struct Guard {
+pub struct CrashLoopGuard {
     record: Record,
     began: Instant,
-    /// When each fingerprint of this run was first seen running.
+    /// When each fingerprint was first seen running in this run.
     seen: BTreeMap<PipelineId, (String, Instant)>,
 }
 
-impl Guard {
-    /// A run that begins `now`, after the one that left `previous`, in the boot `machine` of the machine.
+impl CrashLoopGuard {
+    /// A run that starts `now` in boot `machine`, after the one that left `previous`.
     #[must_use]
     pub fn new(previous: Record, machine: &str, now: Instant) -> Self {
         let died_early = previous.stage == Stage::Starting && previous.machine == machine;
@@ -136,8 +139,9 @@ impl Guard {
         }
     }
 
-    /// Decides, before anything runs, what to hold of what `wanted` names with its fingerprint; `limit` early deaths are too many, 0 is never.
-    /// Returns what is newly held, and what was held and is not any more because it was edited or is gone.
+    /// Decides before the start which pipelines of `wanted`, with their fingerprints, to hold.
+    /// `limit` is the number of early deaths that holds; 0 never holds. Returns new holds, and
+    /// holds released because their pipeline was edited or is gone.
     pub fn judge(
         &mut self,
         wanted: &BTreeMap<PipelineId, String>,
@@ -164,12 +168,12 @@ impl Guard {
         let (suspects, because) = if fresh.is_empty() {
             (
                 trusted,
-                "nothing was deployed or changed since it last ran well, so every pipeline is held",
+                "nothing was deployed or changed since the last good run, so every pipeline is held",
             )
         } else {
             (
                 fresh,
-                "this pipeline was deployed or changed since it last ran well",
+                "this pipeline was deployed or changed since the last good run",
             )
         };
         let mut newly = Vec::new();
@@ -177,8 +181,8 @@ impl Guard {
             let held = Held {
                 fingerprint: print.clone(),
                 why: format!(
-                    "held, because the runtime died {deaths} times within {} s of its start; {because}; \
-                     `watchkeeper pipelines resume {id}` lifts it",
+                    "held: the runtime died {deaths} times within {} s of its start; {because}; \
+                     run `watchkeeper pipelines resume {id}` to release it",
                     EARLY.as_secs()
                 ),
                 event: new_id(),
@@ -186,30 +190,30 @@ impl Guard {
             self.record.held.insert(id.clone(), held);
             newly.push(id.clone());
         }
-        // What is left gets its own three chances.
+        // The remaining pipelines get their own chances.
         self.record.early_deaths = 0;
         (newly, released)
     }
 
-    /// Why a pipeline is held, if it is.
+    /// The hold of a pipeline, if there is one.
     #[must_use]
     pub fn held(&self, id: &PipelineId) -> Option<&Held> {
         self.record.held.get(id)
     }
 
-    /// Whether `event` tells of a hold that still holds, so that it is ended with it and not before.
+    /// Whether `event` is about a hold that still applies; it ends with the hold.
     #[must_use]
     pub fn is_open(&self, event: EventId) -> bool {
         self.record.held.values().any(|held| held.event == event)
     }
 
-    /// A person wants it to run, or to be gone.
+    /// Releases a hold, because a user resumes or removes the pipeline.
     pub fn release(&mut self, id: &PipelineId) -> Option<Held> {
         self.seen.remove(id);
         self.record.held.remove(id)
     }
 
-    /// Time passed while `running` ran. True when there is something new to keep.
+    /// Updates trust and stage at `now`. Returns true when the record has changed.
     pub fn beat(&mut self, now: Instant, running: &BTreeMap<PipelineId, String>) -> bool {
         let before = self.record.clone();
         self.seen
@@ -226,7 +230,7 @@ impl Guard {
         if now.saturating_duration_since(self.began) >= EARLY {
             self.record.stage = Stage::Healthy;
             self.record.early_deaths = 0;
-            // What is not there any more needs no trust; bounds the record.
+            // Drops trust in pipelines that are gone; bounds the record.
             let held = &self.record.held;
             self.record
                 .trusted
@@ -235,49 +239,49 @@ impl Guard {
         self.record != before
     }
 
-    /// The run ends in good order.
+    /// Marks the regular end of the run.
     pub fn stopped(&mut self) {
         self.record.stage = Stage::Stopped;
     }
 
-    /// What to keep.
+    /// The record to keep.
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
     }
 }
 
-/// The guard with its file. A file that can't be written is told and costs only the protection.
+/// The guard with its file. A file that can't be written is logged and costs only the protection.
 #[derive(Debug)]
 pub struct GuardFile {
     folder: PathBuf,
     limit: u32,
-    guard: Mutex<Guard>,
+    guard: Mutex<CrashLoopGuard>,
 }
 
 impl GuardFile {
-    /// Reads what the last run left in `folder` and keeps that this one begins.
+    /// Reads the record of the last run in `folder`, and records the start of this one.
     ///
     /// # Errors
-    /// When a newer version wrote it. What makes no sense is counted anew.
+    /// When the record is of a newer version. An unreadable one is ignored.
     pub fn open(folder: &Path, limit: u32) -> Result<Self, NewerFormat> {
         let previous = match read(&folder.join(NAME)) {
-            Ok(Read::Record(record)) => record,
-            Ok(Read::Newer(found)) => {
+            Ok(GuardContent::Record(record)) => record,
+            Ok(GuardContent::Newer(found)) => {
                 let what = format!("the file {NAME}");
                 return Err(NewerFormat::new(folder, what, found, FORMAT));
             }
             Err(error) => {
-                tracing::warn!(%error, "{NAME} can't be read; early deaths are counted anew");
+                tracing::warn!(%error, "can't read {NAME}; early deaths are counted from zero");
                 Record::default()
             }
         };
         let machine = machine_boot();
-        let guard = Guard::new(previous, &machine, Instant::now());
+        let guard = CrashLoopGuard::new(previous, &machine, Instant::now());
         if guard.record.early_deaths > 0 {
             tracing::warn!(
                 deaths = guard.record.early_deaths,
-                "the last run ended without being told to, within a minute of its start"
+                "the last run died within a minute of its start"
             );
         }
         let this = Self {
@@ -289,7 +293,7 @@ impl GuardFile {
         Ok(this)
     }
 
-    /// As [`Guard::judge`], kept.
+    /// Like [`CrashLoopGuard::judge`], and writes the record.
     pub fn judge(
         &self,
         wanted: &BTreeMap<PipelineId, String>,
@@ -298,7 +302,7 @@ impl GuardFile {
         self.change(|guard| guard.judge(wanted, self.limit, new_id))
     }
 
-    /// Why a pipeline is held, if it is.
+    /// The hold of a pipeline, if there is one.
     #[must_use]
     pub fn held(&self, id: &PipelineId) -> Option<Held> {
         self.guard.lock().held(id).cloned()
@@ -309,50 +313,50 @@ impl GuardFile {
         self.guard.lock().is_open(event)
     }
 
-    /// As [`Guard::release`], kept.
+    /// Like [`CrashLoopGuard::release`], and writes the record.
     pub fn release(&self, id: &PipelineId) -> Option<Held> {
         self.held(id)?;
         self.change(|guard| guard.release(id))
     }
 
-    /// As [`Guard::beat`], kept when something changed.
+    /// Like [`CrashLoopGuard::beat`], and writes a changed record.
     pub fn beat(&self, running: &BTreeMap<PipelineId, String>) {
         let mut guard = self.guard.lock();
         if guard.beat(Instant::now(), running) {
-            self.keep(&guard);
+            self.write(&guard);
         }
     }
 
-    /// The run ends in good order.
+    /// Marks the regular end of the run.
     pub fn stopped(&self) {
-        self.change(Guard::stopped);
+        self.change(CrashLoopGuard::stopped);
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Guard) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut CrashLoopGuard) -> T) -> T {
         let mut guard = self.guard.lock();
         let answer = change(&mut guard);
-        self.keep(&guard);
+        self.write(&guard);
         answer
     }
 
-    fn keep(&self, guard: &Guard) {
+    fn write(&self, guard: &CrashLoopGuard) {
         let json = serde_json::to_vec_pretty(guard.record()).unwrap_or_default();
         if let Err(error) = replace(&self.folder.join(NAME), &json) {
-            tracing::warn!(%error, "{NAME} can't be written; a crash loop would not be noticed");
+            tracing::warn!(%error, "can't write {NAME}; a crash loop would not be detected");
         }
     }
 }
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Debug)]
-enum Read {
+enum GuardContent {
     Record(Record),
-    /// The format of a newer version.
+    /// Written in the format of a newer version.
     Newer(u16),
 }
 
-fn read(path: &Path) -> io::Result<Read> {
-    /// Looked at first: a record of another format may have any other field.
+fn read(path: &Path) -> io::Result<GuardContent> {
+    /// Read first: a record of another format may have any other field.
     #[derive(Deserialize)]
     struct Format {
         format: u16,
@@ -360,18 +364,19 @@ fn read(path: &Path) -> io::Result<Read> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Read::Record(Record::default()));
+            return Ok(GuardContent::Record(Record::default()));
         }
         Err(error) => return Err(error),
     };
     let Format { format } = serde_json::from_slice(&bytes)?;
     if format > FORMAT {
-        return Ok(Read::Newer(format));
+        return Ok(GuardContent::Newer(format));
     }
-    Ok(Read::Record(serde_json::from_slice(&bytes)?))
+    Ok(GuardContent::Record(serde_json::from_slice(&bytes)?))
 }
 
-/// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty where there is none.
+/// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty
+/// where there is none.
 pub(crate) fn machine_boot() -> String {
     static READ: LazyLock<String> = LazyLock::new(|| {
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
@@ -403,10 +408,10 @@ mod tests {
         EventId(ulid::Ulid(1))
     }
 
-    /// One run: what it holds at its start, and what it leaves after `seconds` without being told to stop.
+    /// One run: the pipelines held at its start, and the record after `seconds` without a stop.
     fn run(previous: Record, pipelines: &[(&str, &str)], seconds: u64) -> (Vec<String>, Record) {
         let start = Instant::now();
-        let mut guard = Guard::new(previous, "boot-1", start);
+        let mut guard = CrashLoopGuard::new(previous, "boot-1", start);
         let all = wanted(pipelines);
         guard.judge(&all, 3, &mut new_id);
         let held = all.keys().filter(|id| guard.held(id).is_some());
@@ -426,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn three_early_deaths_hold_what_was_deployed_since_the_last_healthy_run() {
+    fn three_early_deaths_hold_new_pipelines() {
         let (_, record) = run(Record::default(), &[("old", "a")], 61);
         let both = [("new", "b"), ("old", "a")];
         let record = runs(record, &both, 3);
@@ -442,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_pipeline_is_a_suspect_although_its_name_is_old() {
+    fn changed_pipeline_is_suspected() {
         let (_, record) = run(Record::default(), &[("p", "a"), ("q", "a")], 61);
         let changed = [("p", "b"), ("q", "a")];
         let record = runs(record, &changed, 3);
@@ -450,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn when_nothing_changed_everything_is_held() {
+    fn everything_is_held_when_nothing_changed() {
         let pipelines = [("p", "a"), ("q", "a")];
         let (_, record) = run(Record::default(), &pipelines, 61);
         let record = runs(record, &pipelines, 3);
@@ -458,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_dying_without_the_suspect_is_held_in_the_end() {
+    fn continued_deaths_hold_the_remaining_pipelines() {
         let (_, record) = run(Record::default(), &[("old", "a")], 61);
         let both = [("new", "b"), ("old", "a")];
         let record = runs(record, &both, 6);
@@ -466,13 +471,13 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_stays_over_healthy_runs_until_it_is_lifted_or_edited() {
+    fn hold_lasts_until_released_or_edited() {
         let record = runs(Record::default(), &[("p", "a")], 3);
         let (held, record) = run(record, &[("p", "a")], 61);
         assert_eq!(held, ["p"]);
         assert_eq!(run(record.clone(), &[("p", "a")], 0).0, ["p"]);
         assert_eq!(run(record.clone(), &[("p", "b")], 0).0, [""; 0]);
-        let mut guard = Guard::new(record, "boot-1", Instant::now());
+        let mut guard = CrashLoopGuard::new(record, "boot-1", Instant::now());
         assert!(guard.is_open(new_id()), "its event is ended with it");
         assert!(guard.release(&id("p")).is_some());
         assert_eq!(guard.held(&id("p")), None);
@@ -480,37 +485,37 @@ mod tests {
     }
 
     #[test]
-    fn a_power_cut_and_an_orderly_stop_are_no_early_deaths() {
+    fn power_cut_and_regular_stop_are_no_early_deaths() {
         let record = runs(Record::default(), &[("p", "a")], 3);
-        let mut after_cut = Guard::new(record.clone(), "boot-2", Instant::now());
+        let mut after_cut = CrashLoopGuard::new(record.clone(), "boot-2", Instant::now());
         let all = wanted(&[("p", "a")]);
         assert_eq!(after_cut.judge(&all, 3, &mut new_id).0, []);
-        let mut stopped = Guard::new(record, "boot-1", Instant::now());
+        let mut stopped = CrashLoopGuard::new(record, "boot-1", Instant::now());
         stopped.stopped();
-        let mut next = Guard::new(stopped.record().clone(), "boot-1", Instant::now());
+        let mut next = CrashLoopGuard::new(stopped.record().clone(), "boot-1", Instant::now());
         assert_eq!(next.judge(&all, 3, &mut new_id).0, []);
     }
 
     #[test]
-    fn a_limit_of_zero_never_holds() {
+    fn limit_of_zero_never_holds() {
         let record = runs(Record::default(), &[("p", "a")], 2);
-        let mut guard = Guard::new(record, "boot-1", Instant::now());
+        let mut guard = CrashLoopGuard::new(record, "boot-1", Instant::now());
         let all = wanted(&[("p", "a")]);
         assert_eq!(guard.judge(&all, 0, &mut new_id).0, []);
     }
 
     #[test]
-    fn a_record_that_makes_no_sense_counts_anew_and_is_replaced() {
+    fn unreadable_record_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(NAME), "{").unwrap();
         let file = GuardFile::open(folder.path(), 3).unwrap();
         file.stopped();
-        let kept = read(&folder.path().join(NAME)).unwrap();
-        assert!(matches!(kept, Read::Record(record) if record.stage == Stage::Stopped));
+        let content = read(&folder.path().join(NAME)).unwrap();
+        assert!(matches!(content, GuardContent::Record(record) if record.stage == Stage::Stopped));
     }
 
     #[test]
-    fn a_record_of_a_newer_version_is_refused_with_the_remedy_and_left_as_it_is() {
+    fn record_of_a_newer_version_is_refused_and_kept() {
         let folder = tempfile::tempdir().unwrap();
         let newer = r#"{"format": 2, "holds": {"gate": "crashes"}}"#;
         std::fs::write(folder.path().join(NAME), newer).unwrap();
@@ -519,18 +524,18 @@ mod tests {
             refused.contains("starts.json has format 2 and this version reads up to 1"),
             "{refused}"
         );
-        let left = std::fs::read_to_string(folder.path().join(NAME)).unwrap();
-        assert_eq!(left, newer);
+        let rest = std::fs::read_to_string(folder.path().join(NAME)).unwrap();
+        assert_eq!(rest, newer);
     }
 
     proptest! {
         #[test]
-        fn a_box_that_lives_for_a_minute_each_time_holds_nothing(times in 1..8_u32, extra in 0..100_u64) {
+        fn runs_of_a_minute_hold_nothing(times in 1..8_u32, extra in 0..100_u64) {
             let mut record = Record::default();
             for _ in 0..times {
-                let (held, left) = run(record, &[("p", "a")], 60 + extra);
+                let (held, rest) = run(record, &[("p", "a")], 60 + extra);
                 prop_assert_eq!(held, [""; 0]);
-                record = left;
+                record = rest;
             }
         }
     }

@@ -1,18 +1,17 @@
-//! The daemon that watches: capture, inference, workflows, heuristics, journal, and the API on a Unix socket.
+//! The runtime: capture, inference, workflows, rules, journal, and the API on a Unix socket.
 //!
-//! Map, in the order of one frame's way (a frame is `watchkeeper-vision`'s, and `watchkeeper-detect` finds what is in it):
-//! - [`capture`]: everything that delivers frames, one state machine a source;
-//! - [`pipeline`]: one frame through detector, compiled workflow, visits and heuristics;
-//! - [`media`]: JPEG snapshots and annotated videos;
-//! - [`journal`]: events, durable before they are spoken of, and the pipelines to run after a restart;
-//! - [`effects`]: what workflows want done outside, kept until the agent has done it;
-//! - [`server`]: HTTP over the Unix socket, [`api`]: what it answers;
-//! - [`image_run`]: a workflow on still pictures, without the daemon;
-//! - [`daemon`]: the order of start and stop, [`guard`]: what keeps a crash loop from bricking the box, [`clock`]: the wall clock, [`thread`]:
-//!   threads that are waited for, but not for ever.
+//! In the order of a frame's path:
 //!
-//! Invariants: only this crate knows GStreamer, and its types stay inside [`capture`] and [`media`], as those of ONNX stay inside
-//! `watchkeeper-detect`; past detection a frame's pixels are only read to draw on a copy.
+//! - [`capture`]: sources that deliver frames, one state machine each
+//! - [`pipeline`]: detector, workflow, visits and rules for each frame
+//! - [`media`]: annotated videos and the preview window
+//! - [`journal`]: durable events, and the pipelines to run after a restart
+//! - [`effects`]: what workflows want done outside, kept until the agent has executed it
+//! - [`server`]: HTTP over the Unix socket; [`api`]: its answers; [`metrics`]: counters
+//! - [`image_run`]: a workflow on still pictures, without the daemon
+//! - [`daemon`]: start and stop; [`guard`]: protection against crash loops; [`clock`]; [`thread`]
+//!
+//! GStreamer types stay inside [`capture`] and [`media`]. Past detection, pixels are only read.
 
 pub mod api;
 pub mod capture;

@@ -1,4 +1,4 @@
-//! `watchkeeper-runtime`: wiring. Arguments → configuration → parts → run → exit code.
+//! `watchkeeper-runtime`: arguments → configuration → parts → run → exit code.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,46 +8,50 @@ use watchkeeper_config::LoadRequest;
 use watchkeeper_runtime::media::window::{self, WindowSize};
 use watchkeeper_runtime::{capture, daemon, image_run};
 
-/// Watches: capture, inference, workflows, journal. Serves HTTP on a Unix socket and needs neither the network nor the agent.
+/// Watches cameras: capture, inference, workflows, journal. Serves HTTP on a Unix socket; needs
+/// neither network nor agent.
 #[derive(Debug, Parser)]
 #[command(name = "watchkeeper-runtime", version, about)]
 struct Args {
-    /// Configuration file [default: WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml where it exists]; `docs/ref/configuration.md` lists its keys.
+    /// Configuration file [default: WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml if
+    /// it exists]; see docs/ref/configuration.md
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Stop when standard input reaches its end: a parent that dies takes this process with it.
+    /// Stop when standard input ends, so that this process ends with its parent
     #[arg(long)]
     exit_with_parent: bool,
-    /// Write logs as JSON, one object a line.
+    /// Write logs as JSON, one object per line
     #[arg(long)]
     log_json: bool,
-    /// Print the GStreamer elements that are missing, as JSON, and exit.
+    /// Print missing GStreamer elements as JSON and exit
     #[arg(long)]
     check_media: bool,
-    /// Show pictures of this size that come on standard input; the runtime starts itself so for a window.
+    /// Show pictures of this size from standard input; the runtime starts itself this way for a
+    /// preview window
     #[arg(long, hide = true, value_name = "WIDTHxHEIGHT")]
     window: Option<WindowSize>,
     #[command(subcommand)]
     command: Option<Command>,
 }
 
-/// What else this program does.
+/// Commands besides running the daemon.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a workflow on still pictures and print the results as JSON; what `watchkeeper workflow run` calls.
+    /// Run a workflow on still pictures and print the results as JSON; called by `watchkeeper
+    /// workflow run`
     WorkflowRun(image_run::Request),
-    /// Open a model file as a pipeline would, with the manifest beside it; what `watchkeeper models add` calls.
+    /// Open a model file as a pipeline would, with its manifest; called by `watchkeeper models add`
     ModelCheck { file: String },
 }
 
-/// What GStreamer's elements read from the environment.
+/// Sets the environment variables that GStreamer elements read.
 #[expect(
     unsafe_code,
     reason = "an element is told this by the environment alone"
 )]
 fn prepare_environment() {
     let (name, value) = capture::LET_DEVICES_GO;
-    // SAFETY: the first thing that `main` does, so there is no other thread that could read the environment meanwhile.
+    // SAFETY: `main` calls this first, so no other thread can read the environment meanwhile.
     unsafe { std::env::set_var(name, value) };
 }
 
@@ -61,7 +65,7 @@ fn main() -> ExitCode {
     if let Some(size) = args.window {
         return match window::serve(size) {
             Ok(()) => ExitCode::SUCCESS,
-            // Whoever opened the window was told why.
+            // The process that opened the window has the reason.
             Err(_) => ExitCode::FAILURE,
         };
     }

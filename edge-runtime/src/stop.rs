@@ -1,8 +1,10 @@
-//! Being told to stop: by a signal, or by the end of the parent process. Heard from the first moment on.
+//! Requests to stop: a signal, or the end of the parent process.
 //!
-//! Owns the handlers of SIGTERM, SIGINT and SIGHUP: a terminal that is closed ends what was started in it in order. Invariant: whoever asks after the word came knows of it, however often and late; what has to be done
-//! about it is done when it comes, not when a start that takes long gets round to asking. A person who interrupts a second time wants no orderly end and
-//! gets none: the process ends as by `kill -9`, which the store survives.
+//! - Handles SIGTERM, SIGINT and SIGHUP from the start: closing a terminal stops the runtime
+//!   regularly.
+//! - A request stays visible to every later check, and its callbacks run at once, even during a
+//!   long start.
+//! - A second interrupt ends the process as `kill -9` does, which the store survives.
 
 use std::io;
 
@@ -11,15 +13,15 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Whether the process shall stop. Clones share the answer.
+/// Whether the process should stop. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Stop {
-    told: watch::Receiver<bool>,
+    requested: watch::Receiver<bool>,
 }
 
 impl Stop {
-    /// Listens from now on, in a thread of its own, so that a second interrupt is heard to the very end. With `exit_with_parent` the end of
-    /// standard input counts too.
+    /// Starts listening on a thread of its own, so that a second interrupt always works. With
+    /// `exit_with_parent`, the end of standard input stops the process too.
     ///
     /// # Errors
     /// When the handlers can't be installed.
@@ -32,7 +34,7 @@ impl Stop {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hangup = signal(SignalKind::hangup())?;
         drop(entered);
-        let (tell, told) = watch::channel(false);
+        let (request, requested) = watch::channel(false);
         let listen = async move {
             tokio::select! {
                 _ = terminate.recv() => {}
@@ -40,41 +42,46 @@ impl Stop {
                 _ = hangup.recv() => {}
                 () = parent_gone(exit_with_parent) => {}
             }
-            tell.send_replace(true);
+            request.send_replace(true);
             interrupt.recv().await;
-            tracing::warn!("interrupted again: ending at once");
+            tracing::warn!("interrupted again; exiting at once");
             let this = rustix::process::getpid();
             if let Err(error) = rustix::process::kill_process(this, Signal::KILL) {
-                tracing::error!(%error, "the process can't end itself");
+                tracing::error!(%error, "can't kill this process");
             }
-            // The answer is kept as long as anybody may ask.
-            tell.closed().await;
+            // The channel stays open as long as a receiver exists.
+            request.closed().await;
         };
         std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || listening.block_on(listen))?;
-        Ok(Self { told })
+        Ok(Self { requested })
     }
 
-    /// Does something on `runtime` as soon as the word comes.
-    pub fn when_told(&self, runtime: &Handle, act: impl FnOnce() + Send + 'static) {
+    /// Calls `act` on `runtime` when the stop is requested.
+    pub fn on_request(&self, runtime: &Handle, act: impl FnOnce() + Send + 'static) {
         let mut stop = self.clone();
         runtime.spawn(async move {
-            stop.told().await;
+            stop.requested().await;
             act();
         });
     }
 
-    /// Whether it was told.
+    /// Whether a stop is requested.
     #[must_use]
-    pub fn is_told(&self) -> bool {
-        *self.told.borrow()
+    pub fn is_requested(&self) -> bool {
+        *self.requested.borrow()
     }
 
-    /// Ready when it is told.
-    pub async fn told(&mut self) {
-        // A listener that is gone will not tell any more, which is no reason to stop.
-        if self.told.wait_for(|told| *told).await.is_err() {
+    /// Waits until a stop is requested.
+    pub async fn requested(&mut self) {
+        // A listener that has ended requests no stop.
+        if self
+            .requested
+            .wait_for(|requested| *requested)
+            .await
+            .is_err()
+        {
             std::future::pending::<()>().await;
         }
     }
@@ -94,10 +101,10 @@ async fn parent_gone(enabled: bool) {
             drop(gone);
         });
     match watching {
-        // The sender is dropped, never used: either answer means the end.
+        // The sender is dropped, never used: either result means the end.
         Ok(_) => drop(ended.await),
         Err(error) => {
-            tracing::error!(%error, "the parent can't be watched");
+            tracing::error!(%error, "can't watch standard input for the end of the parent");
             std::future::pending().await
         }
     }

@@ -1,7 +1,7 @@
-//! Threads that are waited for, but not for ever.
+//! Threads that are joined with a timeout.
 //!
-//! A thread may hang in somebody else's code: a camera's driver, a name server, a decoder. Invariant: whoever waits for
-//! one of ours says how long; one that has not ended by then is left to itself, which is logged with its name.
+//! - A thread may hang in foreign code: a camera driver, a name server, a decoder. So every join
+//!   has a timeout; a thread that has not ended by then is abandoned and logged by name.
 
 use std::any::Any;
 use std::io;
@@ -12,35 +12,35 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::capture::redact;
+use watchkeeper_config::redact;
 
-/// Characters of what a panic said that are repeated.
-const MOST_SAID: usize = 200;
+/// Maximum length of a panic message.
+const MAX_MESSAGE_CHARS: usize = 200;
 
-/// What a panic said, for a message that people read: not all of it, and without credentials.
+/// The message of a panic for users: shortened, and without credentials.
 #[must_use]
-pub fn said(panic: &(dyn Any + Send)) -> String {
-    let said = panic
+pub fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let message = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let said = redact::uri(said.unwrap_or("it said nothing"));
-    said.chars().take(MOST_SAID).collect()
+    let message = redact::uri(message.unwrap_or("no message"));
+    message.chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
-/// A thread of ours.
+/// A named thread.
 #[derive(Debug)]
 pub struct Thread {
     name: String,
     running: Mutex<Option<Running>>,
-    /// Whether it was waited for in vain.
-    left: AtomicBool,
+    /// Whether a join has timed out.
+    has_timed_out: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Running {
     handle: JoinHandle<()>,
-    /// Nothing is ever sent; the other end is gone when the thread has ended, also by a panic.
+    /// Nothing is sent; the sender is dropped when the thread ends, also by a panic.
     ended: Receiver<()>,
 }
 
@@ -48,7 +48,7 @@ impl Thread {
     /// Starts a thread of this name.
     ///
     /// # Errors
-    /// When the system gives none.
+    /// When the system starts none.
     pub fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let (alive, ended) = mpsc::sync_channel(0);
         let handle = std::thread::Builder::new()
@@ -58,46 +58,50 @@ impl Thread {
                 body();
             })?;
         let running = Mutex::new(Some(Running { handle, ended }));
-        let left = AtomicBool::new(false);
+        let has_timed_out = AtomicBool::new(false);
         Ok(Self {
             name,
             running,
-            left,
+            has_timed_out,
         })
     }
 
-    /// Waits until it has ended, at most for `patience`, unless it has been waited for in vain already. False when it still runs.
-    pub fn join_once(&self, patience: Duration) -> bool {
-        let patience = if self.left.load(Ordering::Relaxed) {
+    /// Waits at most `timeout` for its end, but not again after a join that timed out. Returns
+    /// false while it runs.
+    pub fn join_once(&self, timeout: Duration) -> bool {
+        let timeout = if self.has_timed_out.load(Ordering::Relaxed) {
             Duration::ZERO
         } else {
-            patience
+            timeout
         };
-        self.join(patience)
+        self.join(timeout)
     }
 
-    /// Whether it has ended; nobody waits.
+    /// Whether it has ended; does not wait.
     pub fn is_finished(&self) -> bool {
         let running = self.running.lock();
         let ended = running.as_ref().map(|thread| thread.ended.try_recv());
-        ended.is_none_or(|said| said == Err(TryRecvError::Disconnected))
+        ended.is_none_or(|panic_message| panic_message == Err(TryRecvError::Disconnected))
     }
 
-    /// Waits until it has ended, at most for `patience`. False when it still runs; it may be asked again.
-    pub fn join(&self, patience: Duration) -> bool {
+    /// Waits at most `timeout` for its end. Returns false while it runs; may be called again.
+    pub fn join(&self, timeout: Duration) -> bool {
         let mut running = self.running.lock();
         let Some(thread) = running.take() else {
             return true;
         };
-        if thread.ended.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-            if !self.left.swap(true, Ordering::Relaxed) {
-                tracing::warn!(thread = self.name, "still running; left to itself");
+        if thread.ended.recv_timeout(timeout) == Err(RecvTimeoutError::Timeout) {
+            if !self.has_timed_out.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    thread = self.name,
+                    "the thread still runs; not waiting any longer"
+                );
             }
             *running = Some(thread);
             return false;
         }
         if thread.handle.join().is_err() {
-            tracing::error!(thread = self.name, "had panicked");
+            tracing::error!(thread = self.name, "the thread panicked");
         }
         true
     }
@@ -111,14 +115,14 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_thread_that_hangs_is_left_and_can_be_waited_for_again() {
+    fn hanging_thread_can_be_joined_again() {
         let (release, released) = mpsc::channel::<()>();
         let thread = Thread::spawn("hangs".to_owned(), move || {
             assert!(released.recv().is_err(), "never sent");
         });
         let thread = thread.unwrap();
         assert!(!thread.join(Duration::from_millis(1)));
-        assert!(!thread.join_once(LONG), "it is waited for no more");
+        assert!(!thread.join_once(LONG), "a second join does not wait");
         assert!(!thread.is_finished());
         drop(release);
         assert!(thread.join(LONG));
@@ -127,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_panicked_has_ended() {
+    fn panicked_thread_has_ended() {
         let thread = Thread::spawn("panics".to_owned(), || panic!("on purpose")).unwrap();
         assert!(thread.join(LONG));
     }

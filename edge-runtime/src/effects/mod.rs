@@ -1,16 +1,19 @@
-//! What workflows want done outside: taken over from steps, kept on disk, handed to the agent.
+//! Effects: what workflows want done outside. Accepted from steps, kept on disk, given to the
+//! agent.
 //!
-//! Owns the folder `effects` and the way into it: frame path → queue → thread → one file an effect ([`spool`]). Invariants:
-//! - a step never waits for the disk: what there is no room for is refused at once, the step says so in its outputs, and it is counted;
-//! - what was taken is on stable storage before anybody sees it, and stays until somebody told what came of it. The newest are refused, not
-//!   the oldest dropped: `error_status` is false only of what will be done or told as failed;
-//! - nothing is taken that the section `[sinks]` does not allow;
-//! - a number is given once, over restarts too;
-//! - on a nearly full disk effects give way to events, as pictures do.
+//! Path: frame thread → queue → thread → one file per effect (`spool`).
 //!
-//! What was taken and not yet written, some milliseconds' worth, is lost when the process is killed.
+//! - A step never waits for the disk. An effect without space is refused at once, reported in the
+//!   outputs of the step, and counted.
+//! - An accepted effect is on stable storage before anybody sees it, and stays until its outcome is
+//!   reported. New effects are refused rather than old ones dropped: `error_status` is false only
+//!   if the effect will be executed or reported as failed.
+//! - Only what `[sinks]` allows is accepted. A number is given once, over restarts too.
+//! - On a nearly full disk effects are refused before events are.
+//! - Effects that are not written yet, some milliseconds' worth, are lost when the process is
+//!   killed.
 //!
-//! Not here: how anything is done. That is the agent's, which has the network and the secrets.
+//! Not here: executing effects, which the agent does; it has the network and the secrets.
 
 mod spool;
 
@@ -34,51 +37,51 @@ use spool::{Draft, Failures, Folder, Numbers};
 use crate::clock;
 use crate::thread::Thread;
 
-/// How long the thread waits before it tries again to write what the disk refused.
+/// Pause before a failed write is retried.
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
-/// Most steps of which it is kept why they are not allowed what they want.
-const MOST_BARRED: usize = 64;
+/// Maximum number of steps whose disallowed effects are listed.
+const MAX_DISALLOWED: usize = 64;
 
-/// Bounds of what is kept.
+/// Limits of the waiting effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most effects, on disk and on their way there.
-    pub most: usize,
-    /// Most bytes of these.
-    pub most_bytes: u64,
-    /// Most effects that wait for the disk.
-    pub queue: usize,
-    /// Most bytes of these, which are in memory.
-    pub queue_bytes: u64,
-    /// Most bytes of one.
-    pub one: u64,
+    /// Maximum number of effects, on disk and queued.
+    pub max_effects: usize,
+    /// Maximum bytes of all effects.
+    pub max_bytes: u64,
+    /// Maximum number of effects queued for the disk.
+    pub max_queued: usize,
+    /// Maximum bytes queued in memory.
+    pub max_queued_bytes: u64,
+    /// Maximum bytes of one effect.
+    pub max_effect_bytes: u64,
     /// Bytes that must stay free on the disk.
     pub min_free_bytes: u64,
 }
 
 impl Default for Limits {
-    /// A day of one alert every half a minute with no network; a quarter of it may be pictures.
+    /// Enough for a day without network at one alert every 20 s; a quarter of them with pictures.
     fn default() -> Self {
         Self {
-            most: 4096,
-            most_bytes: 128 << 20,
-            queue: 256,
-            queue_bytes: 16 << 20,
-            one: 8 << 20,
+            max_effects: 4096,
+            max_bytes: 128 << 20,
+            max_queued: 256,
+            max_queued_bytes: 16 << 20,
+            max_effect_bytes: 8 << 20,
             min_free_bytes: 64 << 20,
         }
     }
 }
 
-/// An effect that was taken over, on its way to the disk.
+/// An accepted effect on its way to the disk.
 #[derive(Debug)]
-struct Taken {
+struct AcceptedEffect {
     draft: Draft,
     body: Box<RawValue>,
 }
 
-impl Taken {
+impl AcceptedEffect {
     fn bytes(&self) -> u64 {
         self.body.get().len() as u64
     }
@@ -86,43 +89,44 @@ impl Taken {
 
 #[derive(Debug, Default)]
 struct State {
-    queue: VecDeque<Taken>,
+    queue: VecDeque<AcceptedEffect>,
     queue_bytes: u64,
-    /// On disk, by number.
+    /// Effects on disk, by number.
     waiting: BTreeMap<EffectNumber, WaitingEffect>,
-    /// Everything that counts against the bounds: queue, what the thread has in hand, disk.
+    /// Everything that counts against the limits: queued, being written, on disk.
     held: usize,
     held_bytes: u64,
-    taken: u64,
+    accepted: u64,
     refused: u64,
-    /// Outlets that were given.
-    outlets: u64,
-    /// Of each pipeline the outlet that may note why its steps are barred: the last one, until the pipeline is forgotten.
-    noting: BTreeMap<PipelineId, u64>,
-    /// Why `[sinks]` does not allow what a step wanted last.
-    barred: BTreeMap<(PipelineId, String), String>,
+    /// Number of senders created.
+    senders: u64,
+    /// The latest sender of each pipeline, which may report disallowed effects.
+    reporting_senders: BTreeMap<PipelineId, u64>,
+    /// Why `[sinks]` does not allow what a step last wanted.
+    disallowed: BTreeMap<(PipelineId, String), String>,
     done: u64,
-    is_over: bool,
+    is_closing: bool,
 }
 
 impl State {
-    /// Why there is no room for so many bytes more.
-    fn no_room(&self, bytes: u64, limits: &Limits) -> Option<String> {
-        if self.is_over {
+    /// Why there is no space for `bytes` more.
+    fn refusal(&self, bytes: u64, limits: &Limits) -> Option<String> {
+        if self.is_closing {
             Some("the runtime is stopping".to_owned())
-        } else if bytes > limits.one {
+        } else if bytes > limits.max_effect_bytes {
             Some(format!(
-                "{bytes} bytes are too many for one message; at most {} are taken",
-                limits.one
+                "{bytes} bytes are too many for one effect; the limit is {}",
+                limits.max_effect_bytes
             ))
-        } else if self.held >= limits.most || self.held_bytes + bytes > limits.most_bytes {
+        } else if self.held >= limits.max_effects || self.held_bytes + bytes > limits.max_bytes {
             Some(format!(
-                "{} messages of {} bytes wait to be sent already; the agent sends them: is it running, and what does its log say?",
+                "{} effects of {} bytes already wait for the agent; check that the agent runs, and its log",
                 self.held, self.held_bytes
             ))
-        } else if self.queue.len() >= limits.queue || self.queue_bytes + bytes > limits.queue_bytes
+        } else if self.queue.len() >= limits.max_queued
+            || self.queue_bytes + bytes > limits.max_queued_bytes
         {
-            Some("the disk does not take messages as fast as they come".to_owned())
+            Some("the disk is too slow for the effects".to_owned())
         } else {
             None
         }
@@ -136,33 +140,33 @@ struct Shared {
     folder: Folder,
     state: Mutex<State>,
     wake: Condvar,
-    /// Taken by whoever tells what came of an effect, so that one is told of once.
+    /// Locked while an outcome is recorded, so that an effect is settled once.
     failures: Mutex<Failures>,
     /// Last number that is on disk.
     last: watch::Sender<EffectNumber>,
 }
 
-/// What workflows want done outside. Shared by reference among threads.
+/// The effects of all pipelines. Shared by reference among threads.
 #[derive(Debug)]
 pub struct Effects {
     shared: Arc<Shared>,
     thread: Thread,
 }
 
-/// Where the steps of one pipeline hand over what they want done.
+/// Accepts the effects of one pipeline's steps.
 #[derive(Debug, Clone)]
-pub struct Outlet {
+pub struct EffectSender {
     pipeline: PipelineId,
     number: u64,
     shared: Arc<Shared>,
 }
 
-/// Some of what waits.
+/// Some of the waiting effects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// In the order of the numbers.
+    /// In order of their numbers.
     pub effects: Vec<WaitingEffect>,
-    /// Last number of all, also of those that are gone.
+    /// Last number of all effects, including settled ones.
     pub last: EffectNumber,
 }
 
@@ -170,7 +174,7 @@ impl Effects {
     /// Opens `<state>/effects` and starts the thread that writes there.
     ///
     /// # Errors
-    /// When the folder can't be used, or there is no thread.
+    /// When the folder can't be used, or the system starts no thread.
     pub fn open(state: &Path, allowed: &SinksConfig, limits: Limits) -> Result<Self, EffectsError> {
         let spool::Opened {
             folder,
@@ -194,26 +198,26 @@ impl Effects {
             last: watch::Sender::new(numbers.last()),
         });
         let of = Arc::clone(&shared);
-        let thread = Thread::spawn("effects".to_owned(), move || work(&of, numbers));
+        let thread = Thread::spawn("effects".to_owned(), move || run_writer(&of, numbers));
         let thread = thread.map_err(|source| EffectsError::new(shared.folder.path(), source))?;
         Ok(Self { shared, thread })
     }
 
-    /// For the steps of `pipeline`, in a run that begins: what one before it is not allowed is noted no more.
+    /// The sender for a new run of `pipeline`; earlier senders no longer report disallowed effects.
     #[must_use]
-    pub fn outlet(&self, pipeline: &PipelineId) -> Outlet {
+    pub fn sender(&self, pipeline: &PipelineId) -> EffectSender {
         let mut state = self.shared.state.lock();
-        state.outlets += 1;
-        let number = state.outlets;
-        state.noting.insert(pipeline.clone(), number);
-        Outlet {
+        state.senders += 1;
+        let number = state.senders;
+        state.reporting_senders.insert(pipeline.clone(), number);
+        EffectSender {
             pipeline: pipeline.clone(),
             number,
             shared: Arc::clone(&self.shared),
         }
     }
 
-    /// Up to `limit` of those that wait, from behind `after` on.
+    /// Up to `limit` waiting effects after the number `after`.
     #[must_use]
     pub fn page(&self, after: EffectNumber, limit: usize) -> Page {
         let state = self.shared.state.lock();
@@ -225,16 +229,16 @@ impl Effects {
         }
     }
 
-    /// Follows the last number on disk.
+    /// Notifies of the last number on disk.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<EffectNumber> {
         self.shared.last.subscribe()
     }
 
-    /// One that waits, as JSON of a [`SpooledEffect`](watchkeeper_contract::spool::SpooledEffect); `None` where it does not.
+    /// A waiting effect as JSON of a [`SpooledEffect`](watchkeeper_contract::spool::SpooledEffect).
     ///
     /// # Errors
-    /// When its file can't be read, or is damaged.
+    /// When its file can't be read or is damaged.
     pub fn read(&self, number: EffectNumber) -> Result<Option<Vec<u8>>, EffectsError> {
         if !self.shared.state.lock().waiting.contains_key(&number) {
             return Ok(None);
@@ -242,10 +246,11 @@ impl Effects {
         self.shared.folder.read(number)
     }
 
-    /// Forgets one that waits, as this came of it. A failure is on disk before. False where none of this number waits.
+    /// Records the outcome of a waiting effect and removes it. A failure is durable before. Returns
+    /// false when no effect of this number waits.
     ///
     /// # Errors
-    /// When the disk refuses; it waits on then.
+    /// When the disk refuses; the effect waits on then.
     pub fn settle(
         &self,
         number: EffectNumber,
@@ -258,9 +263,9 @@ impl Effects {
         };
         if let EffectOutcome::Failed { why } = outcome {
             tracing::error!(
-                effect = number.0, pipeline = %waiting.pipeline, step = waiting.step, what = waiting.what, why, "given up"
+                effect = number.0, pipeline = %waiting.pipeline, step = waiting.step, what = waiting.what, why, "an effect failed"
             );
-            failures.note(&shared.folder, &waiting, why)?;
+            failures.add(&shared.folder, &waiting, why)?;
         }
         shared.folder.remove(number)?;
         let mut state = shared.state.lock();
@@ -274,15 +279,15 @@ impl Effects {
         Ok(true)
     }
 
-    /// How they fare.
+    /// Counters of accepted, refused, waiting and settled effects.
     #[must_use]
     pub fn counts(&self) -> EffectCounts {
-        let (failed, last_failed) = self.shared.failures.lock().shown();
+        let (failed, last_failed) = self.shared.failures.lock().summary();
         let state = self.shared.state.lock();
         EffectCounts {
             waiting: state.held as u64,
             waiting_bytes: state.held_bytes,
-            taken: state.taken,
+            taken: state.accepted,
             refused: state.refused,
             done: state.done,
             failed,
@@ -290,90 +295,91 @@ impl Effects {
         }
     }
 
-    /// Why nothing more is taken, and which steps want what is not allowed.
+    /// Why no effects are accepted, and which steps want what is not allowed.
     #[must_use]
-    pub fn troubles(&self) -> Vec<String> {
+    pub fn problems(&self) -> Vec<String> {
         let state = self.shared.state.lock();
-        let full = state.no_room(0, &self.shared.limits);
-        let full = full.filter(|_| !state.is_over);
-        let barred = state.barred.iter().map(|((pipeline, step), why)| {
+        let full = state.refusal(0, &self.shared.limits);
+        let full = full.filter(|_| !state.is_closing);
+        let disallowed = state.disallowed.iter().map(|((pipeline, step), why)| {
             format!(
-                "pipeline {:?}: step {step} does nothing: {why}",
+                "pipeline {:?}: step {step} has no effect: {why}",
                 pipeline.as_str()
             )
         });
         full.map(|why| format!("sinks: {why}"))
             .into_iter()
-            .chain(barred)
+            .chain(disallowed)
             .collect()
     }
 
-    /// Nobody wants any more what this pipeline was not allowed, nor what a run of it that hangs may still want.
+    /// Removes the reports about a pipeline; senders of its earlier runs report no more.
     pub fn forget(&self, pipeline: &PipelineId) {
         let mut state = self.shared.state.lock();
-        state.noting.remove(pipeline);
-        state.barred.retain(|(of, _), _| of != pipeline);
+        state.reporting_senders.remove(pipeline);
+        state.disallowed.retain(|(of, _), _| of != pipeline);
     }
 
-    /// Writes what waits for the disk and ends the thread; waits for that at most for `patience`.
-    pub fn end(&self, patience: Duration) {
-        self.shared.over();
-        self.thread.join(patience);
+    /// Writes queued effects and stops the thread, waiting at most `timeout`.
+    pub fn shut_down(&self, timeout: Duration) {
+        self.shared.close();
+        self.thread.join(timeout);
     }
 }
 
 impl Drop for Effects {
     fn drop(&mut self) {
-        self.shared.over();
+        self.shared.close();
     }
 }
 
 impl Shared {
-    fn over(&self) {
-        self.state.lock().is_over = true;
+    fn close(&self) {
+        self.state.lock().is_closing = true;
         self.wake.notify_all();
     }
 }
 
-impl Outlet {
-    /// Takes over what `step` wants done. Never waits.
+impl EffectSender {
+    /// Accepts an effect of `step`. Never blocks.
     ///
     /// # Errors
-    /// One sentence: it is not allowed, or there is no room.
+    /// One sentence: the effect is not allowed, or there is no space.
     pub fn emit(&self, step: &str, effect: &Effect) -> Result<(), String> {
         let allowed = self.shared.allowed.admits(effect);
-        self.bar(step, allowed.as_ref().err());
-        let taken = allowed.and_then(|()| self.take(step, effect));
-        if taken.is_err() {
+        self.record_permission(step, allowed.as_ref().err());
+        let accepted = allowed.and_then(|()| self.accept(step, effect));
+        if accepted.is_err() {
             self.shared.state.lock().refused += 1;
         }
-        taken
+        accepted
     }
 
-    /// Notes why a step is not allowed what it wants, or that it is. Of a run that is over nothing is noted.
-    fn bar(&self, step: &str, why: Option<&String>) {
+    /// Records whether a step's effect is allowed, unless a newer run has its own sender.
+    fn record_permission(&self, step: &str, why: Option<&String>) {
         let place = (self.pipeline.clone(), step.to_owned());
         let mut state = self.shared.state.lock();
-        if state.noting.get(&self.pipeline) != Some(&self.number) {
+        if state.reporting_senders.get(&self.pipeline) != Some(&self.number) {
             return;
         }
-        let barred = &mut state.barred;
+        let disallowed = &mut state.disallowed;
         match why {
-            None => drop(barred.remove(&place)),
-            Some(why) if barred.len() < MOST_BARRED || barred.contains_key(&place) => {
-                if barred.insert(place, why.clone()).as_ref() != Some(why) {
-                    tracing::warn!(pipeline = %self.pipeline, step, why, "what a step wants is not allowed");
+            None => drop(disallowed.remove(&place)),
+            Some(why) if disallowed.len() < MAX_DISALLOWED || disallowed.contains_key(&place) => {
+                if disallowed.insert(place, why.clone()).as_ref() != Some(why) {
+                    tracing::warn!(pipeline = %self.pipeline, step, why, "an effect is not allowed");
                 }
             }
             Some(_) => {}
         }
     }
 
-    fn take(&self, step: &str, effect: &Effect) -> Result<(), String> {
+    fn accept(&self, step: &str, effect: &Effect) -> Result<(), String> {
         let shared = &self.shared;
-        // Here and not in the thread: what waits in memory has to be known by its size.
-        let body = to_raw_value(effect).map_err(|e| format!("it can't be kept: {e}"))?;
-        let taken = Taken {
+        // Serialised here, because the queue is limited by bytes.
+        let body =
+            to_raw_value(effect).map_err(|e| format!("the effect can't be serialised: {e}"))?;
+        let accepted = AcceptedEffect {
             draft: Draft {
                 id: EventId::generate().to_string(),
                 at: clock::wall(),
@@ -383,37 +389,37 @@ impl Outlet {
             },
             body,
         };
-        let bytes = taken.bytes();
+        let bytes = accepted.bytes();
         let mut state = shared.state.lock();
-        if let Some(why) = state.no_room(bytes, &shared.limits) {
+        if let Some(why) = state.refusal(bytes, &shared.limits) {
             return Err(why);
         }
         state.held += 1;
         state.held_bytes += bytes;
         state.queue_bytes += bytes;
-        state.taken += 1;
-        state.queue.push_back(taken);
+        state.accepted += 1;
+        state.queue.push_back(accepted);
         drop(state);
         shared.wake.notify_all();
         Ok(())
     }
 
-    /// Whether workflows have a secret of this name.
+    /// Whether a secret of this name is configured.
     #[must_use]
     pub fn has_secret(&self, name: &str) -> bool {
         self.shared.allowed.secrets.contains_key(name)
     }
 }
 
-/// Writes what is taken, until it is over and nothing waits.
-fn work(shared: &Shared, mut numbers: Numbers) {
+/// Writes accepted effects until the queue is closed and empty.
+fn run_writer(shared: &Shared, mut numbers: Numbers) {
     let mut is_refused = false;
     loop {
         let mut state = shared.state.lock();
-        let taken = loop {
+        let accepted = loop {
             match state.queue.pop_front() {
-                Some(taken) => break taken,
-                None if state.is_over => return,
+                Some(accepted) => break accepted,
+                None if state.is_closing => return,
                 None => shared.wake.wait(&mut state),
             }
         };
@@ -421,40 +427,37 @@ fn work(shared: &Shared, mut numbers: Numbers) {
         let waiting = loop {
             let written = numbers.write(
                 &shared.folder,
-                &taken.draft,
-                &taken.body,
+                &accepted.draft,
+                &accepted.body,
                 shared.limits.min_free_bytes,
             );
             match written {
                 Ok(waiting) => break waiting,
                 Err(error) => {
-                    // Once, until it goes well again.
+                    // Logged once per failure.
                     if !std::mem::replace(&mut is_refused, true) {
-                        tracing::error!(%error, "what workflows want done can't be kept; trying again every second");
+                        tracing::error!(%error, "can't store an effect; retrying every second");
                     }
                 }
             }
             let mut state = shared.state.lock();
-            if !state.is_over {
+            if !state.is_closing {
                 shared.wake.wait_for(&mut state, DISK_RETRY);
             }
-            if state.is_over {
+            if state.is_closing {
                 let lost = state.queue.len() + 1;
-                tracing::error!(
-                    lost,
-                    "ended before all of what workflows want done was kept"
-                );
+                tracing::error!(lost, "stopped before all effects were stored");
                 return;
             }
         };
         is_refused = false;
         let number = waiting.number;
         let mut state = shared.state.lock();
-        // What counts is what the file takes.
-        state.held_bytes = state.held_bytes.saturating_sub(taken.bytes()) + waiting.bytes;
-        state.queue_bytes = state.queue_bytes.saturating_sub(taken.bytes());
+        // The size of the file counts, not that of the body.
+        state.held_bytes = state.held_bytes.saturating_sub(accepted.bytes()) + waiting.bytes;
+        state.queue_bytes = state.queue_bytes.saturating_sub(accepted.bytes());
         state.waiting.insert(number, waiting);
-        // Within the lock: whoever sees the number finds the effect.
+        // Under the lock: a reader that sees the number finds the effect.
         shared.last.send_replace(number);
     }
 }

@@ -1,15 +1,16 @@
-//! The folder of effects: one file each, written once and removed when it is done.
+//! The folder of effects: one file each, written once and removed when it is settled.
 //!
 //! ```text
 //! <state>/effects/00000000000000000007.effect    mark (its last byte is the format) │ SHA-256 of the rest │ JSON of a `SpooledEffect`
 //!                 effects.reserved               numbers up to this one may have been given
-//!                 failed.json                    how many were given up ever, and the last of them
+//!                 failed.json                    number of failed effects, and the last of them
 //! ```
 //!
-//! Invariants: a file is complete under its name; one that is damaged is counted as given up and removed, one that a newer version wrote is
-//! left as it is. A removal need not outlast a power cut: what comes back is done again, with the same id.
+//! - A file is complete under its name. A damaged one counts as failed and is removed; one of a
+//!   newer version stays.
+//! - A removal may be undone by a power cut: the effect is executed again, with the same id.
 //!
-//! Files and not a store: effects carry pictures, and each is written once, read once and removed.
+//! Files, not a store: effects carry pictures, and each is written once, read once and removed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -34,18 +35,18 @@ use crate::journal::Reservation;
 const FOLDER: &str = "effects";
 const RESERVED: &str = "effects.reserved";
 const FAILED: &str = "failed.json";
-/// Ending of the files.
-const ENDING: &str = ".effect";
+/// Extension of the files.
+const EXTENSION: &str = ".effect";
 
-/// By which a file is known, before the format.
+/// First bytes of a file, before the format.
 const MARK: &[u8] = b"watchkeeper effect ";
 const FORMAT: u8 = 1;
-const SUM: usize = 32;
+const CHECKSUM_BYTES: usize = 32;
 
-/// Longest reason of a failure that is kept, in characters.
-const MOST_WHY: usize = 500;
+/// Maximum length of a failure's reason in characters.
+const MAX_REASON_CHARS: usize = 500;
 
-/// Why what workflows want done can't be kept.
+/// The spool can't be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {source}")]
 pub struct EffectsError {
@@ -62,7 +63,7 @@ impl EffectsError {
     }
 }
 
-/// What is known of an effect before it has a number.
+/// An effect before it has a number.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) id: String,
@@ -72,9 +73,9 @@ pub(super) struct Draft {
     pub(super) what: &'static str,
 }
 
-/// The members of a [`SpooledEffect`], whose last was written by whoever took it.
+/// The fields of a [`SpooledEffect`], of which the last is serialised already.
 #[derive(Serialize)]
-struct Written<'d> {
+struct EffectJson<'d> {
     number: EffectNumber,
     id: &'d str,
     at: Wall,
@@ -86,7 +87,7 @@ struct Written<'d> {
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 
-/// The folder as it was found.
+/// The folder as found at start.
 #[derive(Debug)]
 pub(super) struct Opened {
     pub(super) folder: Folder,
@@ -95,18 +96,18 @@ pub(super) struct Opened {
     pub(super) waiting: BTreeMap<EffectNumber, WaitingEffect>,
 }
 
-/// What is wrong with a file.
+/// Why a file can't be used.
 #[derive(Debug, PartialEq, Eq)]
 enum Unreadable {
     Damaged(String),
     Newer,
 }
 
-/// Opens the folder in the state folder, makes it where it is not there, and looks at everything in it.
+/// Opens or creates the folder in the state folder, and reads all files.
 pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
     let path = state.join(FOLDER);
     let at = |source| EffectsError::new(&path, source);
-    // Only for us: messages and pictures are nobody else's business.
+    // Private to this user: effects contain messages and pictures.
     let made = fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -125,16 +126,16 @@ pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
         if name.ends_with(".tmp") {
             fs::remove_file(&file).map_err(at)?;
         }
-        let Some(number) = name.strip_suffix(ENDING).and_then(|n| n.parse().ok()) else {
+        let Some(number) = name.strip_suffix(EXTENSION).and_then(|n| n.parse().ok()) else {
             continue;
         };
         last = last.max(number);
-        match look(&file, EffectNumber(number)).map_err(at)? {
+        match read_waiting(&file, EffectNumber(number)).map_err(at)? {
             Ok(found) => {
                 waiting.insert(found.number, found);
             }
             Err(Unreadable::Newer) => {
-                tracing::warn!(file = %file.display(), "a newer version wrote this effect; it waits for one");
+                tracing::warn!(file = %file.display(), "this effect was written by a newer version; it stays for that version");
             }
             Err(Unreadable::Damaged(why)) => {
                 tracing::error!(file = %file.display(), why, "an effect is damaged and lost");
@@ -145,7 +146,7 @@ pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
     }
     let reserved = Reservation::open(&path, RESERVED);
     let reservation = reserved.map_err(|error| EffectsError::new(&error.path, error.source))?;
-    // Which numbers below the reservation were given, nothing tells: their files are gone.
+    // Numbers below the reservation may have been given, but their files are gone.
     let last = reservation.end().max(last);
     Ok(Opened {
         folder,
@@ -155,7 +156,10 @@ pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
     })
 }
 
-fn look(file: &Path, number: EffectNumber) -> io::Result<Result<WaitingEffect, Unreadable>> {
+fn read_waiting(
+    file: &Path,
+    number: EffectNumber,
+) -> io::Result<Result<WaitingEffect, Unreadable>> {
     let bytes = fs::read(file)?;
     Ok(decode(&bytes, number).map(|(_, effect)| WaitingEffect {
         number,
@@ -168,41 +172,43 @@ fn look(file: &Path, number: EffectNumber) -> io::Result<Result<WaitingEffect, U
     }))
 }
 
-/// Mark, format, checksum, JSON.
+/// Encodes mark, format, checksum and JSON.
 fn encode(body: &[u8]) -> Vec<u8> {
     [MARK, &[FORMAT], Sha256::digest(body).as_slice(), body].concat()
 }
 
-/// The JSON in a file, and what it says.
+/// The JSON in a file, and the effect in it.
 fn decode(bytes: &[u8], number: EffectNumber) -> Result<(&[u8], SpooledEffect), Unreadable> {
     let damaged = |why: &str| Unreadable::Damaged(why.to_owned());
     let rest = bytes
         .strip_prefix(MARK)
-        .ok_or_else(|| damaged("it is none"))?;
-    let (format, rest) = rest.split_first().ok_or_else(|| damaged("it is cut off"))?;
+        .ok_or_else(|| damaged("not an effect file"))?;
+    let (format, rest) = rest
+        .split_first()
+        .ok_or_else(|| damaged("the file is cut off"))?;
     if *format > FORMAT {
         return Err(Unreadable::Newer);
     }
     let (sum, body) = rest
-        .split_at_checked(SUM)
-        .ok_or_else(|| damaged("it is cut off"))?;
+        .split_at_checked(CHECKSUM_BYTES)
+        .ok_or_else(|| damaged("the file is cut off"))?;
     if *format != FORMAT || Sha256::digest(body).as_slice() != sum {
-        return Err(damaged("its checksum is another"));
+        return Err(damaged("the checksum does not match"));
     }
     let effect: SpooledEffect =
         serde_json::from_slice(body).map_err(|e| Unreadable::Damaged(e.to_string()))?;
     if effect.number != number {
-        return Err(damaged("its number is another"));
+        return Err(damaged("the number does not match the file name"));
     }
     Ok((body, effect))
 }
 
-/// The form of a file, open to the fuzz targets only.
+/// The file format, for fuzz targets.
 pub(crate) mod fuzzing {
     use watchkeeper_contract::spool::SpooledEffect;
 
     pub(crate) fn read(bytes: &[u8]) -> Option<Vec<u8>> {
-        let body = bytes.get(super::MARK.len() + 1 + super::SUM..)?;
+        let body = bytes.get(super::MARK.len() + 1 + super::CHECKSUM_BYTES..)?;
         let effect: SpooledEffect = serde_json::from_slice(body).ok()?;
         let read = super::decode(bytes, effect.number);
         read.ok().map(|(body, _)| body.to_vec())
@@ -214,7 +220,7 @@ pub(crate) mod fuzzing {
 }
 
 fn file_name(number: EffectNumber) -> String {
-    format!("{:020}{ENDING}", number.0)
+    format!("{:020}{EXTENSION}", number.0)
 }
 
 impl Folder {
@@ -258,12 +264,12 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// The last one that may have been given.
+    /// The last number that may have been given.
     pub(super) fn last(&self) -> EffectNumber {
         EffectNumber(self.last)
     }
 
-    /// Writes an effect under the next number; on stable storage before it answers.
+    /// Writes an effect under the next number; durable on return.
     pub(super) fn write(
         &mut self,
         folder: &Folder,
@@ -272,17 +278,18 @@ impl Numbers {
         min_free_bytes: u64,
     ) -> Result<WaitingEffect, EffectsError> {
         let at = |source| EffectsError::new(folder.path(), source);
-        // Where nobody can tell the room, the write itself will.
+        // If the free space can't be read, the write itself fails.
         let free = space(folder.path()).map_or(u64::MAX, |space| space.free);
         if free < min_free_bytes {
-            let why =
-                format!("{free} bytes of the disk are free; {min_free_bytes} are left to events");
+            let why = format!(
+                "{free} bytes are free on the disk, and {min_free_bytes} are reserved for events"
+            );
             return Err(at(io::Error::new(io::ErrorKind::StorageFull, why)));
         }
         let number = EffectNumber(self.last.saturating_add(1));
         let covered = self.reservation.cover(number.0);
         covered.map_err(|error| EffectsError::new(&error.path, error.source))?;
-        let written = Written {
+        let written = EffectJson {
             number,
             id: &draft.id,
             at: draft.at,
@@ -306,9 +313,9 @@ impl Numbers {
     }
 }
 
-/// What was given up.
+/// Failed effects.
 ///
-/// Invariant: what is here is on stable storage. What could not be written has not been noted, so that it can be tried again.
+/// - The state in memory is on stable storage: a failure that could not be written is not added.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Failures {
     failed: u64,
@@ -316,7 +323,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// Those of the folder; none where the file makes no sense.
+    /// Reads the file in the folder; starts empty if it is unreadable.
     fn read(folder: &Folder) -> Self {
         let path = folder.path().join(FAILED);
         let read = match fs::read(&path) {
@@ -325,18 +332,19 @@ impl Failures {
             Err(error) => Err(error.to_string()),
         };
         read.unwrap_or_else(|why| {
-            tracing::warn!(file = %path.display(), why, "failures are counted from nought");
+            tracing::warn!(file = %path.display(), why, "can't read the failures; counting from zero");
             Self::default()
         })
     }
 
-    /// How many there were, and the last of them.
-    pub(super) fn shown(&self) -> (u64, Vec<FailedEffect>) {
+    /// The number of failures, and the last of them.
+    pub(super) fn summary(&self) -> (u64, Vec<FailedEffect>) {
         (self.failed, self.last.iter().cloned().collect())
     }
 
-    /// Counts one; on stable storage before it answers. One that was noted before, and whose file came back, is not counted twice.
-    pub(super) fn note(
+    /// Adds a failure; durable on return. One whose file came back after a power cut is not added
+    /// twice.
+    pub(super) fn add(
         &mut self,
         folder: &Folder,
         waiting: &WaitingEffect,
@@ -345,20 +353,20 @@ impl Failures {
         if self.last.iter().any(|f| f.number == waiting.number) {
             return Ok(());
         }
-        let mut noted = self.clone();
-        noted.last.push_back(FailedEffect {
+        let mut updated = self.clone();
+        updated.last.push_back(FailedEffect {
             number: waiting.number,
             at: waiting.at,
             pipeline: waiting.pipeline.clone(),
             step: waiting.step.clone(),
             what: waiting.what.clone(),
-            why: why.chars().take(MOST_WHY).collect(),
+            why: why.chars().take(MAX_REASON_CHARS).collect(),
         });
-        while noted.last.len() > MAX_FAILURES_SHOWN {
-            noted.last.pop_front();
+        while updated.last.len() > MAX_FAILURES_SHOWN {
+            updated.last.pop_front();
         }
-        noted.count(folder)?;
-        *self = noted;
+        updated.count(folder)?;
+        *self = updated;
         Ok(())
     }
 
@@ -379,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_that_could_not_be_written_is_noted_when_it_is_tried_again() {
+    fn failure_that_could_not_be_written_is_added_on_retry() {
         let dir = tempfile::tempdir().unwrap();
         let Opened {
             folder,
@@ -398,14 +406,14 @@ mod tests {
             what: "request".to_owned(),
             bytes: 1,
         };
-        // A disk that refuses: the file can't be put in the place of a folder with something in it.
+        // A write fails: a file can't replace a folder that is not empty.
         let in_the_way = folder.path().join(FAILED);
         fs::create_dir_all(in_the_way.join("x")).unwrap();
-        failures.note(&folder, &waiting, "404").unwrap_err();
-        assert_eq!(failures.shown(), (0, Vec::new()));
+        failures.add(&folder, &waiting, "404").unwrap_err();
+        assert_eq!(failures.summary(), (0, Vec::new()));
         fs::remove_dir_all(&in_the_way).unwrap();
-        failures.note(&folder, &waiting, "404").unwrap();
-        let (failed, last) = Failures::read(&folder).shown();
+        failures.add(&folder, &waiting, "404").unwrap();
+        let (failed, last) = Failures::read(&folder).summary();
         assert_eq!((failed, last.len()), (1, 1));
         assert_eq!(last[0].why, "404");
     }

@@ -1,4 +1,4 @@
-//! What is taken over, kept and told.
+//! Accepting, storing and settling effects.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use watchkeeper_contract::spool::SpooledEffect;
 use super::*;
 
 const FREE: Limits = Limits {
-    most: 8,
-    most_bytes: 1 << 20,
-    queue: 8,
-    queue_bytes: 1 << 20,
-    one: 64 << 10,
+    max_effects: 8,
+    max_bytes: 1 << 20,
+    max_queued: 8,
+    max_queued_bytes: 1 << 20,
+    max_effect_bytes: 64 << 10,
     min_free_bytes: 0,
 };
 
@@ -44,15 +44,15 @@ fn call(host: &str, text: &str) -> Effect {
     })
 }
 
-fn outlet(effects: &Effects) -> Outlet {
-    effects.outlet(&PipelineId::new("gate").unwrap())
+fn sender(effects: &Effects) -> EffectSender {
+    effects.sender(&PipelineId::new("gate").unwrap())
 }
 
 fn emit(effects: &Effects, text: &str) -> Result<(), String> {
-    outlet(effects).emit("hook", &call("hooks.example.org", text))
+    sender(effects).emit("hook", &call("hooks.example.org", text))
 }
 
-/// Waits until so many are on disk.
+/// Waits until so many effects are on disk.
 fn on_disk(effects: &Effects, count: usize) -> Vec<WaitingEffect> {
     let end = Instant::now() + Duration::from_secs(60);
     loop {
@@ -60,7 +60,7 @@ fn on_disk(effects: &Effects, count: usize) -> Vec<WaitingEffect> {
         if page.effects.len() >= count {
             return page.effects;
         }
-        assert!(Instant::now() < end, "waited in vain for {count}");
+        assert!(Instant::now() < end, "timed out waiting for {count}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -70,7 +70,7 @@ fn numbers(effects: &[WaitingEffect]) -> Vec<u64> {
 }
 
 #[test]
-fn what_was_taken_is_there_after_a_restart_and_gone_after_its_outcome() {
+fn effect_survives_restart_until_it_is_settled() {
     let dir = tempfile::tempdir().unwrap();
     let effects = open(dir.path(), FREE);
     for text in ["one", "two"] {
@@ -105,7 +105,7 @@ fn what_was_taken_is_there_after_a_restart_and_gone_after_its_outcome() {
 }
 
 #[test]
-fn a_number_is_never_given_twice_also_where_nothing_is_left() {
+fn number_is_never_given_twice() {
     let dir = tempfile::tempdir().unwrap();
     let mut last = 0;
     for _ in 0..3 {
@@ -123,59 +123,60 @@ fn a_number_is_never_given_twice_also_where_nothing_is_left() {
 }
 
 #[test]
-fn what_the_configuration_does_not_allow_is_refused_and_counted() {
+fn disallowed_effect_is_refused_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let effects = open(dir.path(), FREE);
-    let why = outlet(&effects)
+    let why = sender(&effects)
         .emit("hook", &call("evil.example", "x"))
         .unwrap_err();
     assert!(why.contains("sinks.hosts"), "{why}");
     let counts = effects.counts();
     assert_eq!((counts.taken, counts.refused, counts.waiting), (0, 1, 0));
-    // It is a trouble until the step wants what is allowed, or nobody has that pipeline any more.
-    let [trouble] = effects.troubles().try_into().unwrap();
+    // It is reported until the step's effect is allowed, or the pipeline is gone.
+    let [problem] = effects.problems().try_into().unwrap();
     assert!(
-        trouble.contains("step hook") && trouble.contains("evil.example"),
-        "{trouble}"
+        problem.contains("step hook") && problem.contains("evil.example"),
+        "{problem}"
     );
     emit(&effects, "allowed").unwrap();
-    assert_eq!(effects.troubles(), [""; 0]);
-    let barred = outlet(&effects).emit("hook", &call("evil.example", "x"));
-    assert!(barred.is_err() && effects.troubles().len() == 1);
+    assert_eq!(effects.problems(), [""; 0]);
+    let refused_by = sender(&effects).emit("hook", &call("evil.example", "x"));
+    assert!(refused_by.is_err() && effects.problems().len() == 1);
     effects.forget(&PipelineId::new("other").unwrap());
-    assert_eq!(effects.troubles().len(), 1);
-    effects.forget(&outlet(&effects).pipeline);
-    assert_eq!(effects.troubles(), [""; 0]);
+    assert_eq!(effects.problems().len(), 1);
+    effects.forget(&sender(&effects).pipeline);
+    assert_eq!(effects.problems(), [""; 0]);
 }
 
 #[test]
-fn a_run_that_is_over_is_no_trouble_any_more_whatever_it_still_wants() {
+fn sender_of_an_ended_run_reports_no_problem() {
     let dir = tempfile::tempdir().unwrap();
     let effects = open(dir.path(), FREE);
-    let barred = |of: &Outlet| assert!(of.emit("hook", &call("evil.example", "x")).is_err());
-    let old = outlet(&effects);
-    barred(&old);
+    let refused_by =
+        |of: &EffectSender| assert!(of.emit("hook", &call("evil.example", "x")).is_err());
+    let old = sender(&effects);
+    refused_by(&old);
     effects.forget(&old.pipeline);
-    barred(&old);
-    assert_eq!(effects.troubles(), [""; 0]);
-    let new = outlet(&effects);
-    barred(&old);
-    assert_eq!(effects.troubles(), [""; 0]);
-    barred(&new);
-    assert_eq!(effects.troubles().len(), 1);
+    refused_by(&old);
+    assert_eq!(effects.problems(), [""; 0]);
+    let new = sender(&effects);
+    refused_by(&old);
+    assert_eq!(effects.problems(), [""; 0]);
+    refused_by(&new);
+    assert_eq!(effects.problems().len(), 1);
 }
 
 #[test]
-fn a_full_spool_refuses_the_newest_and_takes_again_when_there_is_room() {
+fn full_spool_refuses_until_an_effect_is_settled() {
     let dir = tempfile::tempdir().unwrap();
     let effects = open(dir.path(), FREE);
-    for n in 0..FREE.most {
+    for n in 0..FREE.max_effects {
         emit(&effects, &n.to_string()).unwrap();
     }
     let why = emit(&effects, "one too many").unwrap_err();
-    assert!(why.contains("8 messages") && why.contains("agent"), "{why}");
-    assert!(!effects.troubles().is_empty());
-    let waiting = on_disk(&effects, FREE.most);
+    assert!(why.contains("8 effects") && why.contains("agent"), "{why}");
+    assert!(!effects.problems().is_empty());
+    let waiting = on_disk(&effects, FREE.max_effects);
     effects
         .settle(waiting[0].number, &EffectOutcome::Done)
         .unwrap();
@@ -188,16 +189,16 @@ fn a_full_spool_refuses_the_newest_and_takes_again_when_there_is_room() {
 }
 
 #[test]
-fn a_disk_without_room_makes_no_step_wait_and_nothing_is_lost_when_there_is_room_again() {
+fn full_disk_refuses_effects_without_blocking() {
     let dir = tempfile::tempdir().unwrap();
     let full = Limits {
         min_free_bytes: u64::MAX,
-        queue: 3,
+        max_queued: 3,
         ..FREE
     };
     let effects = open(dir.path(), full);
     let mut refused = None;
-    // One is in the thread's hand.
+    // One is being written by the thread.
     for n in 0..5 {
         refused = refused.or(emit(&effects, &n.to_string()).err());
     }
@@ -207,7 +208,7 @@ fn a_disk_without_room_makes_no_step_wait_and_nothing_is_lost_when_there_is_room
 }
 
 #[test]
-fn a_failure_outlasts_a_restart_and_is_counted_once() {
+fn failure_survives_restart_and_counts_once() {
     let dir = tempfile::tempdir().unwrap();
     let effects = open(dir.path(), FREE);
     emit(&effects, "x").unwrap();
@@ -231,7 +232,7 @@ fn a_failure_outlasts_a_restart_and_is_counted_once() {
 }
 
 #[test]
-fn a_damaged_file_is_counted_and_gone_and_one_of_a_newer_version_stays() {
+fn damaged_file_is_removed_and_newer_one_stays() {
     let dir = tempfile::tempdir().unwrap();
     let effects = open(dir.path(), FREE);
     for text in ["one", "two", "three"] {
@@ -256,7 +257,7 @@ fn a_damaged_file_is_counted_and_gone_and_one_of_a_newer_version_stays() {
 }
 
 #[test]
-fn the_folder_is_nobody_elses() {
+fn folder_is_private() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = tempfile::tempdir().unwrap();
     let _effects = open(dir.path(), FREE);

@@ -1153,9 +1153,9 @@ fn effect(text: &str) -> Effect {
 async fn an_effect_is_waited_for_shown_and_settled_once() {
     let bench = Bench::start();
     let gate = PipelineId::new("gate").unwrap();
-    let outlet = bench.little.effects.outlet(&gate);
+    let sender = bench.little.effects.sender(&gate);
     let (listed, ()) = tokio::join!(bench.get("/v1/effects?wait=30"), async {
-        outlet.emit("hook", &effect("somebody")).unwrap();
+        sender.emit("hook", &effect("somebody")).unwrap();
     });
     let listed = listed.json();
     assert_eq!(listed[0]["step"], "hook");

@@ -217,7 +217,7 @@ impl Stage<'_> {
             .map_err(|p| anyhow!("{}: {}", self.spec.id, p.detail))?;
         let folder = tempfile::tempdir()?;
         let effects = Effects::open(folder.path(), &allowed(self.spec), Limits::default())?;
-        let host = DetectHost::new(detectors, 0).with_outlet(effects.outlet(&self.spec.id));
+        let host = DetectHost::new(detectors, 0).with_effects(effects.sender(&self.spec.id));
         let mut run = Run::new(plan, host, self.spec);
         let picture = Picture::rgb(
             width,
@@ -257,7 +257,7 @@ impl Stage<'_> {
                 break;
             }
         }
-        effects.end(FLUSH);
+        effects.shut_down(FLUSH);
         let waiting = effects.page(EffectNumber::default(), usize::MAX).effects;
         let messages = waiting
             .iter()

@@ -24,7 +24,7 @@ use crate::capture::redact::{self, Redactor};
 use crate::capture::stills::{self, Stills};
 use crate::capture::supervise::{Action, DEFAULT_STALL, Input, State, Supervisor};
 use crate::capture::timeline::Timeline;
-use crate::thread::said;
+use crate::thread::panic_message;
 
 /// Longest sleep of a source's thread while something is open, so that it notices closing soon.
 const SLICE: Duration = Duration::from_millis(50);
@@ -90,7 +90,7 @@ impl Worker {
     /// Runs until the source is closed. A fault of ours ends this source, says so, and touches no other; it is begun anew with the pipelines that watch it.
     pub(super) fn run(mut self) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turns())) {
-            let said = said(&*panic);
+            let said = panic_message(&*panic);
             let message = format!("a fault of ours ended this source ({said}); report the log");
             self.shared.give_up(&self.spec.id, &self.deps, message);
         }

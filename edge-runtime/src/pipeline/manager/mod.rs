@@ -222,7 +222,7 @@ impl Manager {
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles: Vec<String> = self.storage_error().into_iter().collect();
-        troubles.extend(self.parts.effects.troubles());
+        troubles.extend(self.parts.effects.problems());
         for status in self.sources() {
             let id = &status.spec.id;
             match status.state {

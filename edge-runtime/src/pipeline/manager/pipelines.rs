@@ -298,7 +298,7 @@ impl Manager {
         checkpoint: Option<RestoredCheckpoint>,
     ) -> Result<Worker, Problem> {
         let host = DetectHost::new(prepared.detectors, fastrand::u64(..))
-            .with_outlet(self.parts.effects.outlet(&spec.id));
+            .with_effects(self.parts.effects.sender(&spec.id));
         let run = Run::new(prepared.plan, host, &spec);
         let recording = spec.record.then(|| self.parts.recordings.of(&spec.id));
         let services = Services {

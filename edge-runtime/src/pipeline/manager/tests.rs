@@ -623,10 +623,10 @@ fn refused_effects_are_cleared_with_the_pipeline() {
         let manager = manager(state.path());
         manager.put_source(spec("gate", "demo:")).unwrap();
         let id = watch(&manager);
-        let troubles = || manager.parts.effects.troubles();
+        let troubles = || manager.parts.effects.problems();
         // In place of a step of its workflow.
-        let outlet = manager.parts.effects.outlet(&id);
-        outlet.emit("hook", &barred).unwrap_err();
+        let sender = manager.parts.effects.sender(&id);
+        sender.emit("hook", &barred).unwrap_err();
         assert_eq!(troubles().len(), 1);
         if is_deleted {
             manager.delete_pipeline(&id).unwrap();
@@ -635,7 +635,7 @@ fn refused_effects_are_cleared_with_the_pipeline() {
         }
         assert_eq!(troubles(), [""; 0]);
         // From a frame in progress, or from a hanging thread.
-        outlet.emit("hook", &barred).unwrap_err();
+        sender.emit("hook", &barred).unwrap_err();
         assert_eq!(troubles(), [""; 0]);
     }
 }

@@ -21,7 +21,7 @@ use crate::pipeline::clips::Clips;
 use crate::pipeline::recorder::{FlushResult, Pictures};
 use crate::pipeline::retention::recordings::Recording;
 use crate::pipeline::run::{FrameOutcome, Run};
-use crate::thread::said;
+use crate::thread::panic_message;
 
 /// Longest wait for a frame before the desired state is checked again.
 const FRAME_TIMEOUT: Duration = Duration::from_millis(250);
@@ -119,7 +119,10 @@ impl WorkerThread {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.main())) else {
             return;
         };
-        let why = format!("an internal error ended this pipeline ({})", said(&*panic));
+        let why = format!(
+            "an internal error ended this pipeline ({})",
+            panic_message(&*panic)
+        );
         self.mark_finished();
         // The saved state may contain the cause; the elapsed time can't.
         self.checkpointer.save_failed(self.run.elapsed());

@@ -22,7 +22,7 @@ use watchkeeper_vision::mask::Mask;
 
 use self::answers::{AnswerCache, CropOrigin, FrameAnswers, ModelAnswers};
 use super::detectors::Detectors;
-use crate::effects::Outlet;
+use crate::effects::EffectSender;
 
 /// The frame that is being processed, with its pixels as the workflow knows them.
 #[derive(Clone)]
@@ -69,7 +69,7 @@ pub struct DetectHost {
     inferences: Vec<(String, Duration)>,
     flat: bool,
     /// Receives the effects of steps; `None` where workflows have no effects.
-    outlet: Option<Outlet>,
+    effects: Option<EffectSender>,
 }
 
 impl DetectHost {
@@ -88,7 +88,7 @@ impl DetectHost {
             times: DetectTimes::default(),
             inferences: Vec::new(),
             flat: false,
-            outlet: None,
+            effects: None,
         }
     }
 
@@ -100,10 +100,10 @@ impl DetectHost {
         self
     }
 
-    /// Sends the effects of steps to `outlet`.
+    /// Sends the effects of steps to `effects`.
     #[must_use]
-    pub fn with_outlet(mut self, outlet: Outlet) -> Self {
-        self.outlet = Some(outlet);
+    pub fn with_effects(mut self, effects: EffectSender) -> Self {
+        self.effects = Some(effects);
         self
     }
 

@@ -291,8 +291,8 @@ impl Host for DetectHost {
     }
 
     fn emit(&mut self, step: &str, effect: Effect) -> Result<(), String> {
-        match &self.outlet {
-            Some(outlet) => outlet.emit(step, &effect),
+        match &self.effects {
+            Some(effects) => effects.emit(step, &effect),
             None => Err(format!(
                 "no effects here: {} of step {step} happens only when the workflow is deployed on a source",
                 effect.what()
@@ -300,10 +300,10 @@ impl Host for DetectHost {
         }
     }
 
-    /// Without an outlet, the environment variables of this process stand in for secrets.
+    /// Without effects, the environment variables of this process stand in for secrets.
     fn has_secret(&self, name: &str) -> bool {
-        match &self.outlet {
-            Some(outlet) => outlet.has_secret(name),
+        match &self.effects {
+            Some(effects) => effects.has_secret(name),
             None => std::env::var_os(name).is_some(),
         }
     }
