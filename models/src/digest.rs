@@ -30,7 +30,7 @@ impl fmt::Debug for Sha256Sum {
 pub struct NotASum(String);
 
 impl Sha256Sum {
-    /// That of some bytes.
+    /// Returns the sum of some bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let mut hasher = Hasher::default();
@@ -44,7 +44,7 @@ impl FromStr for Sha256Sum {
 
     fn from_str(text: &str) -> Result<Self, NotASum> {
         let wrong = || NotASum(text.to_owned());
-        // `from_str_radix` would take a sign for a digit.
+        // `from_str_radix` would accept a sign.
         if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
             return Err(wrong());
         }
@@ -57,7 +57,7 @@ impl FromStr for Sha256Sum {
     }
 }
 
-/// A sum in the making.
+/// Computes a sum incrementally.
 #[derive(Debug, Clone, Default)]
 pub struct Hasher {
     sha: Sha256,
@@ -65,25 +65,25 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// Takes in more bytes.
+    /// Adds bytes to the sum.
     pub fn update(&mut self, bytes: &[u8]) {
         self.sha.update(bytes);
         self.bytes += bytes.len() as u64;
     }
 
-    /// How many bytes were taken in.
+    /// Returns the number of bytes added.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The sum of everything taken in.
+    /// Returns the sum of all bytes added.
     #[must_use]
     pub fn finish(self) -> Sha256Sum {
         Sha256Sum(self.sha.finalize().into())
     }
 
-    /// Takes in all that `reader` still has.
+    /// Adds everything that is left in `reader`.
     ///
     /// # Errors
     /// Those of the reader.
@@ -98,7 +98,7 @@ impl Hasher {
     }
 }
 
-/// Sum and size in bytes of a file.
+/// Returns sum and size in bytes of a file.
 ///
 /// # Errors
 /// The file can't be read.

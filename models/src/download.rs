@@ -1,14 +1,20 @@
-//! One download, without the network: which bytes to ask for, what to do with those that come, when the file is good.
+//! One download, without the network: which bytes to request, what to do with them, when the file
+//! is good.
 //!
 //! ```text
 //! open ── rest() ──> the shell asks for `Range: bytes=offset-`, `If-Range: validator` ── start() ── accept()* ── check() ── place_all()
 //! ```
-//! Invariants: bytes go to `NAME.onnx.part`, which is kept when the connection breaks and continued next time; only bytes of
-//! the same file are continued, which the checksum proves afterwards, or the server's validator beforehand where no checksum
-//! is known; one process at a time writes a part; the final name appears by rename, after size and checksum were right and the bytes were synced; never more is written than the
-//! stated size, or [`MAX_BYTES`] where none is stated. A file of unknown checksum is only put in place when the caller
-//! trusts it, and its sum is written down so that a later change is noticed. The files of one model get their names together ([`place_all`]):
-//! whoever finds its network finds the others that belong to it.
+//!
+//! - Bytes go to `NAME.onnx.part`. It is kept when the connection breaks and continued next time.
+//! - Only bytes of the same file are continued: the checksum proves it afterwards, or the server's
+//!   validator beforehand where no checksum is known.
+//! - One process at a time writes a part.
+//! - The final name appears by rename, after size and checksum were right and the bytes were
+//!   synced.
+//! - Never more is written than the stated size, or [`MAX_BYTES`] where none is stated.
+//! - A file of unknown checksum is placed only if the caller trusts it; its sum is recorded so that
+//!   a later change is noticed.
+//! - The files of one model get their names together ([`place_all`]).
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -17,26 +23,25 @@ use std::path::{Path, PathBuf};
 use crate::digest::{self, Hasher, Sha256Sum};
 use crate::raw::read_small;
 
-/// Most bytes of a file whose size is not known. The largest model that makes sense on such a machine is far below.
+/// Most bytes of a file of unknown size, far above the largest model for such a machine.
 pub const MAX_BYTES: u64 = 1 << 30;
 
 /// Whether a file of unknown checksum may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Only files whose checksum the manifest knows.
+    /// Only files whose checksum the manifest has.
     KnownOnly,
-    /// Whatever comes the first time; its sum is written down.
+    /// Any file the first time; its sum is recorded.
     FirstUse,
     /// A file with exactly this sum, which the user has from elsewhere.
     Sum(Sha256Sum),
 }
 
-/// What to fetch, and what it has to be.
+/// A file to fetch, and what it has to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullPlan {
     /// Name of the model.
     pub name: String,
-    /// Where from.
     pub url: String,
     /// Checksum, where known.
     pub sha256: Option<Sha256Sum>,
@@ -44,27 +49,28 @@ pub struct PullPlan {
     pub bytes: Option<u64>,
     /// What to do where the checksum is not known.
     pub trust: Trust,
-    /// Where to.
+    /// Path of the file.
     pub target: PathBuf,
 }
 
-/// What to ask for when some bytes are here already.
+/// A request for the missing bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rest {
     /// Bytes that are here.
     pub offset: u64,
-    /// What the server must still call the file for its rest to fit (`If-Range`, RFC 9110 section 13.1.5).
+    /// What the server must still call the file for its rest to fit (`If-Range`, RFC 9110 section
+    /// 13.1.5).
     pub validator: Option<String>,
 }
 
-/// How the server's answer begins.
+/// Begin of the server's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
     /// The whole file (HTTP 200): earlier bytes are dropped.
     Whole {
         /// Length of the body, where stated.
         length: Option<u64>,
-        /// Strong entity tag of the file, where stated, as it is written on the wire.
+        /// Strong entity tag of the file, where stated, as sent.
         validator: Option<String>,
     },
     /// The rest from [`Download::offset`] (HTTP 206).
@@ -72,7 +78,7 @@ pub enum Start {
         /// Length of the body, where stated.
         length: Option<u64>,
     },
-    /// There is nothing after the offset (HTTP 416): the file is complete.
+    /// Nothing after the offset (HTTP 416): the file is complete.
     Nothing,
 }
 
@@ -81,9 +87,8 @@ pub enum Start {
 pub struct Downloaded {
     /// The file, in place.
     pub path: PathBuf,
-    /// Its checksum.
     pub sha256: Sha256Sum,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// Whether the checksum was known beforehand.
     pub known: bool,
@@ -94,57 +99,48 @@ pub struct Downloaded {
 pub enum DownloadError {
     /// The part file can't be written.
     #[error("can't write {path}: {source}")]
-    Write {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// Another process writes the same part.
-    #[error("another `watchkeeper models pull {name}` is under way")]
+    #[error("another `watchkeeper models pull {name}` is running; wait for it")]
     Busy {
         /// Name of the model.
         name: String,
     },
-    /// More bytes than there should be.
+    /// More bytes than allowed.
     #[error("{url} sends more than {limit} bytes")]
     TooLong {
-        /// Where from.
         url: String,
-        /// Most bytes there may be.
+        /// Most bytes allowed.
         limit: u64,
     },
     /// The connection ended early. The part is kept.
     #[error("{url} ended after {received} of {expected} bytes; run the command again to continue")]
     TooShort {
-        /// Where from.
         url: String,
         /// Bytes so far.
         received: u64,
-        /// Bytes there should be.
+        /// Bytes of the whole file.
         expected: u64,
     },
     /// Another file than expected. The part is removed.
     #[error("{url} has sha256 {found}, expected {expected}; the file was removed")]
     WrongSum {
-        /// Where from.
         url: String,
-        /// What came.
+        /// Sum of the file received.
         found: Sha256Sum,
-        /// What should have come.
+        /// Sum of the file expected.
         expected: Sha256Sum,
     },
-    /// Nobody vouches for the file. The part is kept.
+    /// The checksum is unknown, and the file is not trusted. The part is kept.
     #[error(
-        "the checksum of {url} is not known to this program, it is {found}; \
+        "the file from {url} has sha256 {found}, which is not a known checksum; \
          `watchkeeper models pull {name} --trust` accepts it"
     )]
     Untrusted {
         /// Name of the model.
         name: String,
-        /// Where from.
         url: String,
-        /// What came.
+        /// Sum of the file received.
         found: Sha256Sum,
     },
 }
@@ -200,7 +196,7 @@ impl Download {
         Ok(download)
     }
 
-    /// The file that is in place already, where it is the one that is wanted.
+    /// Returns the file in place, if it is the wanted one.
     ///
     /// # Errors
     /// [`DownloadError::Write`], when a file is there that can't be read.
@@ -225,8 +221,9 @@ impl Download {
         }))
     }
 
-    /// What to ask for: the rest of a file whose first bytes are here, or `None` for all of it. Bytes that neither a
-    /// checksum nor the server can vouch for are not continued.
+    /// Returns the request for the rest of a partial file, or `None` for all of it.
+    ///
+    /// Bytes that neither a checksum nor the server's validator covers are not continued.
     #[must_use]
     pub fn rest(&self) -> Option<Rest> {
         let validator = fs::read_to_string(self.validator_file()).ok();
@@ -237,35 +234,35 @@ impl Download {
         })
     }
 
-    /// How many bytes are here.
+    /// Returns the number of bytes here.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.hasher.bytes()
     }
 
-    /// How many bytes there will be, where known.
+    /// Returns the size of the whole file, where known.
     #[must_use]
     pub fn expected(&self) -> Option<u64> {
         self.expected
     }
 
-    /// Whether every byte is here already, so that nothing need be asked for.
+    /// Returns whether every byte is here already, so that nothing need be requested.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.plan.bytes == Some(self.offset())
     }
 
-    /// Bytes that are still to come, where that is known and there are any.
+    /// Returns the bytes still to come, where known and not zero.
     #[must_use]
     pub fn missing(&self) -> Option<u64> {
         let missing = self.expected?.saturating_sub(self.offset());
         (missing > 0).then_some(missing)
     }
 
-    /// Takes note of how the answer begins.
+    /// Handles the begin of the answer.
     ///
     /// # Errors
-    /// [`DownloadError`]: the server states more bytes than there may be, or the part can't be written.
+    /// [`DownloadError`]: the server states more bytes than allowed, or the part can't be written.
     pub fn start(&mut self, start: Start) -> Result<(), DownloadError> {
         let length = match start {
             Start::Whole { length, validator } => {
@@ -284,7 +281,7 @@ impl Download {
         Ok(())
     }
 
-    /// Takes in the next bytes and answers how many there are now.
+    /// Adds the next bytes and returns how many there are now.
     ///
     /// # Errors
     /// [`DownloadError`]: too many, or the part can't be written.
@@ -300,7 +297,7 @@ impl Download {
         Ok(self.offset())
     }
 
-    /// Checks size and checksum. What is good waits under its part's name until it is [placed](place_all).
+    /// Checks size and checksum. A good file keeps its part's name until it is [placed](place_all).
     ///
     /// # Errors
     /// [`DownloadError`]; the message says whether the part was kept.
@@ -357,7 +354,7 @@ impl Download {
         with_suffix(&self.part, ".etag")
     }
 
-    /// Writes down what the server calls the file that the part begins, or forgets it.
+    /// Stores or removes the server's validator of the part.
     fn note_validator(&self, validator: Option<&str>) -> Result<(), DownloadError> {
         let path = self.validator_file();
         let done = match validator {
@@ -394,7 +391,7 @@ impl Download {
     }
 }
 
-/// A file that is whole and good, and has not got its name yet. No other process writes it meanwhile.
+/// A whole and good file without its final name. No other process writes it meanwhile.
 #[derive(Debug)]
 pub struct Checked {
     download: Download,
@@ -423,9 +420,12 @@ impl Checked {
     }
 }
 
-/// Gives the files of one model their names, the network, which is at `network` or is the last of them, after all others. An earlier network loses
-/// its name first, so that none is ever found beside files of another version: what is cut off in between leaves a model that is not here, and
-/// files that the next pull need not fetch again.
+/// Gives the files of one model their names; the network, at `network` or the last of them, after
+/// all others.
+///
+/// An earlier network loses its name first, so no network is ever found beside files of another
+/// version. A cut in between leaves an absent model, and files that the next pull need not fetch
+/// again.
 ///
 /// # Errors
 /// [`DownloadError::Write`].
@@ -457,8 +457,9 @@ pub fn place_all(checked: Vec<Checked>, network: &Path) -> Result<Vec<Downloaded
     Ok(placed)
 }
 
-/// Syncs a finished file, renames it into place and writes its checksum down. A crash in between leaves a file for which nobody
-/// vouches, never the checksum of one beside another.
+/// Syncs a finished file, renames it into place and records its checksum.
+///
+/// A crash in between leaves a file without a checksum, never with the checksum of another one.
 pub(crate) fn put_in_place(part: &Path, target: &Path, sum: Sha256Sum) -> io::Result<()> {
     File::open(part)?.sync_all()?;
     let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -475,10 +476,10 @@ pub(crate) fn put_in_place(part: &Path, target: &Path, sum: Sha256Sum) -> io::Re
     }
 }
 
-/// Largest file with a checksum, in bytes: the sum and a long name.
+/// Largest file with a checksum in bytes: the sum and a long name.
 const MAX_RECORD: u64 = 4096;
 
-/// The checksum that was written down when this file was put here.
+/// Returns the checksum recorded when this file was placed.
 pub(crate) fn recorded_sum(target: &Path) -> Option<Sha256Sum> {
     let text = read_small(&with_suffix(target, ".sha256"), MAX_RECORD).ok()?;
     text.split_whitespace().next()?.parse().ok()
@@ -527,7 +528,7 @@ mod tests {
         download.finish()
     }
 
-    /// A download of a file of this name whose bytes are all here.
+    /// Makes a download of a file of this name with all bytes.
     fn fetched(dir: &Path, file: &str, body: &[u8]) -> Checked {
         let mut download = Download::open(PullPlan {
             sha256: Some(sum(body)),
@@ -541,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_model_get_their_names_together_and_the_network_last() {
+    fn files_of_a_model_are_placed_together_network_last() {
         let dir = tempfile::tempdir().unwrap();
         let network = dir.path().join("m.onnx");
         let words = fetched(dir.path(), "words.onnx", b"words");
@@ -564,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_placed_leaves_no_network_beside_other_files() {
+    fn failed_placing_leaves_no_network_beside_other_files() {
         let dir = tempfile::tempdir().unwrap();
         let network = dir.path().join("m.onnx");
         fs::write(&network, "of an earlier version").unwrap();
@@ -574,12 +575,12 @@ mod tests {
         let both = vec![words, fetched(dir.path(), "m.onnx", BODY)];
         assert!(place_all(both, &network).is_err());
         assert!(!network.exists());
-        // What was fetched is here for the next try.
+        // The next try finds the bytes.
         assert_eq!(fs::read(dir.path().join("m.onnx.part")).unwrap(), BODY);
     }
 
     #[test]
-    fn file_of_another_sum_never_gets_the_name_and_does_not_block_the_next_try() {
+    fn file_with_wrong_sum_is_never_placed() {
         let dir = tempfile::tempdir().unwrap();
         let mut other = BODY.to_vec();
         other[0] ^= 1;
@@ -608,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_sum_is_told_and_used_only_with_trust_without_a_second_transfer() {
+    fn unknown_sum_needs_trust_without_second_transfer() {
         let dir = tempfile::tempdir().unwrap();
         let unknown = PullPlan {
             sha256: None,
@@ -630,7 +631,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_continued_only_where_a_sum_or_the_server_vouches_for_it() {
+    fn part_is_continued_only_with_sum_or_validator() {
         let dir = tempfile::tempdir().unwrap();
         let unknown = PullPlan {
             sha256: None,
@@ -674,7 +675,7 @@ mod tests {
     }
 
     #[test]
-    fn sum_given_by_the_user_decides_where_the_manifest_has_none() {
+    fn user_sum_decides_where_manifest_has_none() {
         let dir = tempfile::tempdir().unwrap();
         let wrong = PullPlan {
             sha256: None,
@@ -689,7 +690,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
-        /// However often the connection breaks and wherever, the bytes in place are those that were served.
+        /// Wherever the connection breaks, the bytes in place are those that were served.
         #[test]
         fn broken_transfers_are_continued_to_the_same_file(
             breaks in prop::collection::vec((0usize..12, any::<bool>()), 0..6),

@@ -1,25 +1,27 @@
-//! Lists of names that several models share, of classes or of points, one name a line in the order of ids.
+//! Lists of names that several models share, of classes or of keypoints: one name a line in the
+//! order of ids.
 //!
-//! A line `-` is an id that is not in use; such a label is empty.
+//! A line `-` is an unused id; its label is empty.
 
 use std::sync::Arc;
 
-/// Of classes.
+/// Names of class lists.
 pub(crate) const CLASSES: [&str; 2] = ["coco-80", "coco-91"];
-/// Of points.
+/// Names of keypoint lists.
 pub(crate) const KEYPOINTS: [&str; 1] = ["coco-17"];
 
 const LISTS: [(&str, &str); 3] = [
     // The 80 classes of COCO's detection task, without gaps.
     ("coco-80", include_str!("../labels/coco-80.txt")),
-    // The same by COCO's own category ids, 0 to 90 with gaps.
+    // The same classes by COCO's own category ids, 0 to 90 with gaps.
     ("coco-91", include_str!("../labels/coco-91.txt")),
     // The 17 points of a person of COCO's keypoint task.
     ("coco-17", include_str!("../labels/coco-17.txt")),
 ];
 
-/// COCO's classes of things that move by themselves: its supercategories person, vehicle and animal (Lin et al., "Microsoft
-/// COCO: Common Objects in Context", 2014). The other 61 are furniture, food and what people carry.
+/// COCO's classes of things that move by themselves: its supercategories person, vehicle and animal
+/// (Lin et al., "Microsoft COCO: Common Objects in Context", 2014). The other 61 are furniture,
+/// food and carried things.
 pub const MOVING: [&str; 19] = [
     "person",
     "bicycle",
@@ -42,7 +44,7 @@ pub const MOVING: [&str; 19] = [
     "giraffe",
 ];
 
-/// The shared list of this name.
+/// Returns the shared list of this name.
 #[must_use]
 pub fn list(name: &str) -> Option<Arc<[Arc<str>]>> {
     LISTS

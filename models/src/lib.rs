@@ -1,16 +1,14 @@
-//! Models by name: what a model file is, where it comes from and how its numbers are to be read.
+//! Models by name: what a model file is, where it comes from and how its outputs are read.
 //!
-//! Map:
-//! - [`manifest`]: the description of one model, as checked;
-//! - [`raw`]: the same as written in TOML, and the check between the two;
-//! - [`package`]: the same as Roboflow's inference keeps it on disk;
-//! - [`labels`]: class lists that several models share;
-//! - [`zoo`]: the manifests this program brings, those a user added, and the files that are here;
-//! - [`digest`]: checksums of files;
-//! - [`download`]: the sans-IO half of a pull: resume, bounds, checksum, atomic rename.
+//! - [`manifest`]: the checked description of one model; [`raw`]: its TOML and the check.
+//! - [`package`]: a model as Roboflow's inference keeps it on disk.
+//! - [`labels`]: class lists that several models share.
+//! - [`zoo`]: built-in and user manifests, and the files that are here.
+//! - [`digest`], [`download`]: checksums, and the sans-IO half of a pull.
 //!
-//! Invariants: no network in this crate, bytes come in as arguments; a file appears under its final name only after its
-//! checksum was right; a [`manifest::Manifest`] can only be made by the check, so that whoever holds one need not doubt it.
+//! - There is no network in this crate: bytes come in as arguments.
+//! - A file appears under its final name only after its checksum was right.
+//! - Only the check makes a [`manifest::Manifest`], so every one is valid.
 
 pub mod digest;
 pub mod download;
@@ -26,4 +24,4 @@ pub use download::{
 };
 pub use manifest::Manifest;
 pub use raw::ManifestError;
-pub use zoo::{MOTION, Opens, PREFERRED, Resolved, Zoo, ZooError};
+pub use zoo::{MOTION, NetworkProbe, PREFERRED, Resolved, Zoo, ZooError};

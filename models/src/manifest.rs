@@ -1,7 +1,7 @@
-//! The description of one model: which picture it wants and what its outputs mean.
+//! The description of one model: its input and the meaning of its outputs.
 //!
-//! Invariant: every value here was checked (sizes are positive, deviations are not zero, thresholds lie in `0.0..=1.0`,
-//! labels are there), because [`crate::raw`] is the only maker.
+//! Every value here was checked (sizes are positive, deviations are not zero, thresholds lie in
+//! `0.0..=1.0`, labels exist), because only [`crate::raw`] makes them.
 
 use std::sync::Arc;
 
@@ -10,160 +10,162 @@ use crate::digest::Sha256Sum;
 /// One model: its files, its input and its outputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// Name, lower case letters, digits, `-`, `_` and `.`.
+    /// Name: lower case letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What it does. The layout of its outputs says so too; both agree.
+    /// Task; it agrees with the layout of the outputs.
     pub task: Task,
     /// One line for lists.
     pub summary: Option<String>,
-    /// Known files, each as good as the other. Empty when nobody publishes one.
+    /// Known files, interchangeable. Empty when none is published.
     pub files: Vec<ModelFile>,
     /// Licence of the weights.
     pub licence: Option<Licence>,
-    /// Who made it.
     pub origin: Option<Origin>,
-    /// The picture it wants.
     pub input: Input,
-    /// What its outputs mean.
     pub decode: Decode,
     /// Suppression of overlapping boxes; absent when the network needs none.
     pub nms: Option<Nms>,
-    /// Lowest score worth reporting, `0.0..=1.0`, where the caller does not say; 0 where there are no scores.
+    /// Lowest score to report, `0.0..=1.0`, unless the caller sets one; 0 where there are no
+    /// scores.
     pub confidence: f32,
-    /// Class names by class id; an empty name marks an id that is not in use. Empty where there are no classes, or where a
-    /// step names them.
+    /// Class names by class id; an empty name marks an unused id. Empty where there are no classes,
+    /// or where a step names them.
     pub labels: Arc<[Arc<str>]>,
-    /// Names under which steps ask for it besides its own, such as `clip/ViT-B-32`.
+    /// Other names under which steps ask for it, such as `clip/ViT-B-32`.
     pub stands_for: Vec<String>,
-    /// A second network that makes numbers of texts, to be compared with those of pictures.
+    /// A second network that makes embeddings of texts, to compare with those of pictures.
     pub text: Option<TextNetwork>,
     /// A second network that finds the lines that this one reads.
     pub lines: Option<LineNetwork>,
-    /// A second network that makes masks of what this one sees, where it is told to look.
+    /// A second network that makes masks from this one's outputs and a prompt.
     pub masks: Option<MaskNetwork>,
-    /// Name of another model, which finds the faces that this one looks at.
+    /// Name of another model that finds the faces for this one.
     pub faces: Option<String>,
 }
 
 /// A file that belongs to a model besides its network, in the same folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Its name; never a path.
+    /// File name; never a path.
     pub file: String,
-    /// Its checksum; absent where it is not a recorded fact.
+    /// Checksum; absent where it is not a recorded fact.
     pub sha256: Option<Sha256Sum>,
-    /// Its size in bytes, where known.
+    /// Size in bytes, where known.
     pub bytes: Option<u64>,
-    /// Where it is published.
+    /// Address where it is published.
     pub url: Option<String>,
 }
 
-/// The network of a model that makes numbers of texts, and what makes tokens of them.
+/// The network that makes embeddings of texts, and its tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextNetwork {
-    /// The network.
     pub part: Part,
-    /// Names of its inputs: tokens first, and then, where it has one, that which tells tokens from what is filled up. Empty: the file's own order.
+    /// Names of its inputs: tokens first, then, where it has one, the mask of real tokens. Empty:
+    /// the file's own order.
     pub inputs: Vec<String>,
     /// Name of its output; empty: the file's first.
     pub outputs: Vec<String>,
-    /// Tokens of a text, filled up where it has fewer and cut where it has more.
+    /// Tokens of a text; shorter texts are padded, longer ones cut.
     pub context: u32,
-    /// What a text is filled up with.
+    /// Padding of short texts.
     pub fill: Fill,
-    /// CLIP's vocabulary: a line that is left out, and then two parts to be merged in each. Its checksum is always known.
+    /// CLIP's vocabulary: a first line that is ignored, then two parts to merge in each. Its
+    /// checksum is always known.
     pub vocabulary: Part,
-    /// Number of different tokens, the two that mark beginning and end among them.
+    /// Number of different tokens, including the marks of beginning and end.
     pub tokens: u16,
 }
 
-/// What a text with fewer tokens is filled up with.
+/// Padding of a text with fewer tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// Zeros, as OpenAI's CLIP does.
+    /// Zeros, as in OpenAI's CLIP.
     Zero,
-    /// The token that marks the end, as Hugging Face's does.
+    /// The token that marks the end, as in Hugging Face's.
     End,
 }
 
-/// The network of a reader that finds where lines of text are: it answers, for each of its pixels, how likely text is there (Liao et al., "Real-time
-/// Scene Text Detection with Differentiable Binarization", AAAI 2020).
+/// The network of a reader that finds lines of text: for each of its pixels, the likelihood of text
+/// (Liao et al., "Real-time Scene Text Detection with Differentiable Binarization", AAAI 2020).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineNetwork {
-    /// The network.
     pub part: Part,
-    /// The picture it wants.
     pub input: Input,
-    /// Where it takes pictures of other sizes: the longest side that it is given, in pixels. A picture then keeps its own size, but one whose shorter side
-    /// is below the input's is scaled up to that, and one that is too long is scaled down. Absent: each is fitted into the input.
+    /// Longest side in pixels, where it takes pictures of other sizes.
+    ///
+    /// A picture then keeps its size, but is scaled up if its shorter side is below the input's,
+    /// and down if it is too long. Absent: each picture is fitted into the input.
     pub widest: Option<u32>,
     /// Name of its output; empty: the file's first.
     pub outputs: Vec<String>,
-    /// Likelihood from which on a pixel is text, `0.0..=1.0`.
+    /// Likelihood from which a pixel is text, `0.0..=1.0`.
     pub threshold: f32,
     /// Lowest mean likelihood of a line, `0.0..=1.0`.
     pub confidence: f32,
-    /// By how much a line is larger than what the network marks of it: it grows by its area times this over its circumference on every side.
+    /// Growth of a line beyond the marked pixels, on every side: its area times this over its
+    /// circumference.
     pub unclip: f32,
 }
 
-/// The network of a model that makes masks of what is pointed at: it takes what the first one answers, under the same names, and `point_coords`,
-/// `point_labels`, `mask_input` and `has_mask_input`, and answers masks and how good each is (Kirillov et al., "Segment Anything", 2023; Ravi et al.,
-/// "SAM 2", 2024).
+/// The network that makes masks of a prompt.
+///
+/// It takes the first network's outputs under their names, and `point_coords`, `point_labels`,
+/// `mask_input` and `has_mask_input`; it returns masks and their quality (Kirillov et al., "Segment
+/// Anything", 2023; Ravi et al., "SAM 2", 2024).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaskNetwork {
-    /// The network.
     pub part: Part,
-    /// Names of its outputs: masks first, and then how good each is.
+    /// Names of its outputs: masks first, then their quality.
     pub outputs: Vec<String>,
-    /// What its masks cover.
+    /// Area that its masks cover.
     pub cover: Cover,
 }
 
-/// What a mask of a [`MaskNetwork`] covers.
+/// Area that a mask of a [`MaskNetwork`] covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cover {
     /// The input of the first network, as with SAM 2.
     Input,
-    /// The picture: the network takes its height and width as `orig_im_size` besides, as with SAM and MobileSAM.
+    /// The picture: the network also takes its height and width as `orig_im_size`, as with SAM and
+    /// MobileSAM.
     Picture,
 }
 
-/// What a model does.
+/// Task of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// Finds objects: a box, a class and a score for each.
+    /// Finds objects: a bounding box, a class and a score for each.
     ObjectDetection,
-    /// The same, and which pixels belong to each.
+    /// Finds objects, and which pixels belong to each.
     InstanceSegmentation,
-    /// The same, and named points of each.
+    /// Finds objects, and named points of each.
     KeypointDetection,
-    /// Says what a whole picture shows: a score for each class.
+    /// Classifies a whole picture: a score for each class.
     Classification,
-    /// Makes numbers of a picture that are alike for pictures that show the same.
+    /// Makes an embedding of a picture; similar pictures have similar ones.
     ImageEmbedding,
-    /// The same, of texts too, so that pictures and texts can be compared.
+    /// Makes embeddings of pictures and texts that can be compared.
     ImageTextEmbedding,
-    /// Reads what is written in a picture.
+    /// Reads the text in a picture.
     TextReading,
-    /// Says of each pixel what it belongs to.
+    /// Assigns a class to each pixel.
     SemanticSegmentation,
-    /// Says how far away each pixel is, in comparison with the others.
+    /// Estimates the relative distance of each pixel.
     DepthEstimation,
-    /// Says where a face looks.
+    /// Estimates where a face looks.
     GazeEstimation,
     /// Finds objects that a step describes in words.
     ZeroShotDetection,
-    /// Says which pixels belong to what a step points at.
+    /// Finds the pixels of what a step points at.
     PromptedSegmentation,
-    /// Says how unusual a picture is, and each place of it.
+    /// Scores how unusual a picture is, and each place of it.
     AnomalyDetection,
-    /// Says what happens in a run of frames.
+    /// Classifies what happens in a run of frames.
     ActionRecognition,
 }
 
 impl Task {
-    /// All of them, by their words in a manifest.
+    /// All tasks, by their words in a manifest.
     pub const ALL: [(&'static str, Self); 14] = [
         ("object-detection", Self::ObjectDetection),
         ("instance-segmentation", Self::InstanceSegmentation),
@@ -181,7 +183,7 @@ impl Task {
         ("action-recognition", Self::ActionRecognition),
     ];
 
-    /// The word for it in a manifest.
+    /// Returns its word in a manifest.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -206,35 +208,34 @@ impl Task {
 /// One known file of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFile {
-    /// Where it is published.
+    /// Address where it is published.
     pub url: Option<String>,
-    /// Its checksum; absent where it is not a recorded fact.
+    /// Checksum; absent where it is not a recorded fact.
     pub sha256: Option<Sha256Sum>,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: Option<u64>,
-    /// What sets it apart from the others.
+    /// Difference to the other files.
     pub note: Option<String>,
 }
 
 /// Licence of the weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Licence {
-    /// SPDX identifier.
+    /// Identifier of the SPDX list.
     pub spdx: String,
-    /// Where its text is.
+    /// Address of its text.
     pub url: Option<String>,
 }
 
-/// Who made the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// Name of the project.
     pub project: String,
-    /// Its home.
+    /// Address of the project.
     pub url: Option<String>,
 }
 
-/// The picture a network wants: `value = (sample * scale - mean[c]) / std[c]`, with samples `0..=255`.
+/// The input of a network: `value = (sample * scale - mean[c]) / std[c]`, with samples `0..=255`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Input {
     /// Width in pixels.
@@ -269,171 +270,178 @@ pub enum Layout {
 pub enum ColourOrder {
     /// Blue first, as OpenCV reads pictures.
     Bgr,
-    /// Red first.
     Rgb,
 }
 
 /// How a picture is fitted into the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// Scaled alike both ways, the rest filled.
+    /// Scaled in proportion, the rest filled.
     Letterbox {
-        /// Where the picture lies.
+        /// Position of the picture.
         placement: Placement,
         /// Sample that fills the rest, `0..=255`.
         pad: u8,
     },
-    /// Scaled to the input's size, its shape given up.
+    /// Scaled to the input's size, without keeping proportions.
     Stretch,
-    /// Scaled alike both ways until it covers the input; what reaches beyond is cut off on both sides.
+    /// Scaled in proportion until it covers the input; both sides are cut off.
     Crop,
 }
 
-/// Where a letterboxed picture lies.
+/// Position of a letterboxed picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
     /// In the upper left corner, filled to the right or below.
     TopLeft,
-    /// In the middle.
     Centre,
-    /// In the middle, where boxes are mapped as if its edges had not been rounded to whole pixels: so another engine does whose answers are to be the same.
+    /// In the middle; boxes are mapped as if the margins had not been rounded to whole pixels, as
+    /// Roboflow's engine does.
     CentreExact,
 }
 
-/// What the outputs mean.
+/// Meaning of the outputs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decode {
-    /// The family.
     pub kind: DecodeKind,
-    /// Names of the outputs in the order that the family's decoder expects; empty: the file's own order.
+    /// Names of the outputs in the order that the decoder expects; empty: the file's own order.
     pub outputs: Vec<String>,
 }
 
 /// Families of output layouts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DecodeKind {
-    /// One tensor `1 × cells × (5 + classes)`: raw centre and size on a grid, objectness and class scores `0..=1`.
+    /// One tensor `1 × cells × (5 + classes)`: raw centre and size on a grid, objectness and class
+    /// scores `0..=1`.
     Yolox {
         /// Pixels a cell, by level, in the order of the tensor.
         strides: Vec<u32>,
     },
-    /// One tensor `1 × (4 + classes) × boxes` (or with the last two swapped): centre and size in input pixels, class scores.
+    /// One tensor `1 × (4 + classes) × boxes` (or with the last two swapped): centre and size in
+    /// input pixels, class scores.
     Yolov8 {
-        /// Whether a column of objectness follows the box, as in the fifth version.
+        /// Whether a column of objectness follows the box, as in YOLOv5.
         has_objectness: bool,
         /// Whether scores still need a sigmoid.
         sigmoid: bool,
     },
-    /// That of `Yolov8` with numbers behind the classes of each box, and a second tensor of as many prototypes
-    /// `1 × coefficients × rows × columns` that cover the input: weighed with the numbers of a box and added up they are its mask.
+    /// `Yolov8` with coefficients behind the classes of each box, and a second tensor of as many
+    /// prototypes `1 × coefficients × rows × columns` that cover the input. A box's mask is the sum
+    /// of the prototypes weighted by its coefficients.
     Yolov8Seg {
-        /// Numbers a box.
+        /// Number of coefficients of a box.
         coefficients: u32,
     },
-    /// That of `Yolov8` with points behind the classes of each box: place in input pixels and, where it says so, score `0..=1`.
+    /// `Yolov8` with points behind the classes of each box: position in input pixels and, with
+    /// `has_visibility`, score `0..=1`.
     Yolov8Pose {
         /// Names of the points, in order.
         keypoints: Arc<[Arc<str>]>,
-        /// Whether a score follows each place.
+        /// Whether a score follows each position.
         has_visibility: bool,
     },
-    /// One tensor `1 × classes`: what the whole picture shows.
+    /// One tensor `1 × classes`: scores of the whole picture.
     Classes {
-        /// What makes scores of its numbers.
+        /// Function that makes scores of the values.
         scores: ClassScores,
-        /// Whether a second tensor `1 × numbers` follows: what the last layer takes.
+        /// Whether a second tensor `1 × numbers` follows: the input of the last layer.
         has_features: bool,
     },
-    /// Two tensors a level, all class tensors first: scores `0..=1`, then box sides as distributions over `reg_max + 1` bins.
+    /// Two tensors a level, all class tensors first: scores `0..=1`, then box sides as
+    /// distributions over `reg_max + 1` bins.
     Nanodet {
         /// Pixels a cell, by level.
         strides: Vec<u32>,
         /// Highest bin of a side.
         reg_max: u32,
-        /// Which point of a cell the sides are measured from.
+        /// Point of a cell that the sides are measured from.
         cell: CellPoint,
         /// Whether scores still need a sigmoid.
         sigmoid: bool,
     },
-    /// Two tensors: `1 × queries × 4` centre and size in `0..=1` of the input, and `1 × queries × classes` logits.
+    /// Two tensors: `1 × queries × 4` centre and size in `0..=1` of the input, and `1 × queries ×
+    /// classes` logits.
     Detr {
-        /// What makes scores of logits.
+        /// Function that makes scores of logits.
         scores: DetrScores,
     },
-    /// One tensor `1 × numbers`: what stands for the picture, of any length.
+    /// One tensor `1 × numbers`: the embedding of the picture, of any length.
     Embedding,
-    /// One tensor `1 × steps × classes`: at each step along a line, a score for each character and for none (Graves et al., "Connectionist temporal
-    /// classification", ICML 2006).
+    /// One tensor `1 × steps × classes`: for each step along a line, a score for each character and
+    /// for none (Graves et al., "Connectionist temporal classification", ICML 2006).
     Ctc {
-        /// The characters by class, without the one that stands for none.
+        /// The characters by class, without the blank.
         characters: Arc<[Arc<str>]>,
-        /// Which class stands for none.
+        /// Position of the blank class.
         blank: Blank,
-        /// What makes scores of its numbers.
+        /// Function that makes scores of the values.
         scores: ClassScores,
-        /// Widest input in pixels that it takes, where it takes others than that of the manifest.
+        /// Widest input in pixels, where it takes other widths than the manifest's.
         widest: Option<u32>,
     },
-    /// One tensor `1 × classes × rows × columns`: a score for each class at each place of the input. A class called `background` is what is left.
+    /// One tensor `1 × classes × rows × columns`: a score for each class at each place of the
+    /// input. A class called `background` is the rest.
     Segments {
-        /// What makes scores of its numbers.
+        /// Function that makes scores of the values.
         scores: ClassScores,
     },
-    /// One tensor `1 × rows × columns`, or with a further axis of one: how far away each place of the input is, in no known unit.
+    /// One tensor `1 × rows × columns`, or with a further axis of one: the distance of each place
+    /// of the input, without a unit.
     Depth,
-    /// Two tensors `1 × bins`, first to the side and then upwards: how likely a face looks by each angle (Abdelrahman et al., "L2CS-Net", 2022).
+    /// Two tensors `1 × bins`, first to the side and then upwards: the likelihood of each angle
+    /// (Abdelrahman et al., "L2CS-Net", 2022).
     Gaze {
         /// Number of angles.
         bins: u32,
-        /// Degrees between two of them; the middle of all is straight ahead.
+        /// Degrees between two angles; the middle one is straight ahead.
         degrees_per_bin: f32,
     },
-    /// So many tensors of any shape, which a [`MaskNetwork`] takes under the names of [`Decode::outputs`].
+    /// Tensors of any shape that a [`MaskNetwork`] takes under the names of [`Decode::outputs`].
     Features {
-        /// How many.
+        /// Number of tensors.
         tensors: usize,
     },
-    /// Two tensors: one number, the higher the more unusual the picture is, and `1 × rows × columns`, or with a further axis of one: the same of each
-    /// place of the input (Akcay et al., "Anomalib", 2022).
+    /// Two tensors: the anomaly score of the picture, and `1 × rows × columns`, or with a further
+    /// axis of one: the score of each place of the input (Akcay et al., "Anomalib", 2022).
     Anomaly {
-        /// From which number on a picture is unusual.
+        /// Score from which a picture is unusual.
         threshold: f32,
-        /// By how much a number over the threshold is rather sure; over 0.
+        /// Distance from the threshold at which an anomaly is rather certain; over 0.
         deviation: f32,
     },
-    /// One tensor `1 × classes`: what happens in a run of frames, which go in as one tensor.
+    /// One tensor `1 × classes` for a run of frames, which go in as one tensor.
     Actions {
-        /// What makes scores of its numbers.
+        /// Function that makes scores of the values.
         scores: ClassScores,
         /// Frames that it takes; at least 2.
         frames: u32,
-        /// Frames a second that it has learned from; over 0.
+        /// Frames a second that it was trained with; over 0.
         fps: f32,
-        /// Where the axis of the frames is.
+        /// Position of the axis of the frames.
         order: FrameOrder,
     },
 }
 
-/// Where the axis of the frames is in a tensor of several.
+/// Position of the axis of the frames in a tensor of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameOrder {
-    /// Before a frame's own axes: a tensor of one frame follows another.
+    /// Before a frame's own axes: one frame's tensor after another.
     FramesFirst,
-    /// Behind the channels, as with networks of three-dimensional convolutions.
+    /// Behind the channels, as in networks of three-dimensional convolutions.
     ChannelsFirst,
 }
 
-/// Which class of a reader stands for no character.
+/// Class of a reader that stands for no character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blank {
-    /// The first one, as with PaddleOCR and EasyOCR.
+    /// The first one, as in PaddleOCR and EasyOCR.
     First,
-    /// The last one, as with docTR.
+    /// The last one, as in docTR.
     Last,
 }
 
 impl DecodeKind {
-    /// The word for it in a manifest.
+    /// Returns its word in a manifest.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -455,7 +463,7 @@ impl DecodeKind {
         }
     }
 
-    /// How many tensors it has.
+    /// Returns the number of its tensors.
     #[must_use]
     pub fn tensors(&self) -> usize {
         match self {
@@ -477,7 +485,7 @@ impl DecodeKind {
         }
     }
 
-    /// What a network of this layout does, alone or beside one for texts.
+    /// Returns the task of a network with this layout, alone or beside one for texts.
     #[must_use]
     pub const fn task(&self, with_texts: bool) -> Task {
         match self {
@@ -501,32 +509,32 @@ impl DecodeKind {
     }
 }
 
-/// What makes scores of a classifier's numbers.
+/// Function that makes scores of a classifier's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClassScores {
-    /// They are scores.
+    /// The values are scores.
     Plain,
-    /// Softmax over all classes: one of them is shown.
+    /// Softmax over all classes: one of them applies.
     Softmax,
-    /// Each class on its own: any number of them is shown.
+    /// Sigmoid of each class: any number of them applies.
     Sigmoid,
 }
 
-/// Point of a grid cell that box sides are measured from, for a cell `i` of `stride` pixels.
+/// Point of a grid cell that box sides are measured from, for cell `i` of `stride` pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellPoint {
-    /// `i * stride`: NanoDet-Plus.
+    /// `i * stride`, as in NanoDet-Plus.
     Corner,
-    /// `i * stride + (stride - 1) / 2`: NanoDet.
+    /// `i * stride + (stride - 1) / 2`, as in NanoDet.
     PixelCentre,
-    /// `(i + 0.5) * stride`.
+    /// The middle: `(i + 0.5) * stride`.
     CellCentre,
 }
 
-/// What makes scores of a set predictor's logits.
+/// Function that makes scores of a set predictor's logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DetrScores {
-    /// Each class on its own: RF-DETR, Deformable DETR.
+    /// Sigmoid of each class: RF-DETR, Deformable DETR.
     Sigmoid,
     /// Softmax over all columns, the last of which means "nothing": DETR.
     Softmax,
@@ -535,20 +543,20 @@ pub enum DetrScores {
 /// Suppression of overlapping boxes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Nms {
-    /// Intersection over union above which the weaker box goes, `0.0..=1.0`.
+    /// Intersection over union above which the weaker box is dropped, `0.0..=1.0`.
     pub iou: f32,
     /// Whether boxes of different classes suppress each other.
     pub class_agnostic: bool,
 }
 
 impl Manifest {
-    /// The known file with this checksum.
+    /// Returns the known file with this checksum.
     #[must_use]
     pub fn known_file(&self, sum: Sha256Sum) -> Option<&ModelFile> {
         self.files.iter().find(|f| f.sha256 == Some(sum))
     }
 
-    /// The files that belong to it besides its network.
+    /// Returns the files that belong to it besides its network.
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         let text = self.text.iter();
         let of_text = text.flat_map(|text| [&text.part, &text.vocabulary]);
@@ -557,7 +565,7 @@ impl Manifest {
             .chain(self.masks.iter().map(|masks| &masks.part))
     }
 
-    /// Number of classes, unused ids included.
+    /// Returns the number of classes, unused ids included.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.labels.len()

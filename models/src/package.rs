@@ -1,7 +1,9 @@
-//! Model packages as Roboflow's inference keeps them on disk: a folder with the network, its classes and two descriptions.
+//! Model packages as Roboflow's inference keeps them on disk: a folder with the network, its
+//! classes and two descriptions.
 //!
-//! Owns the reading of `model_config.json`, `inference_config.json` and `class_names.txt` beside `weights.onnx`. Invariant:
-//! a package becomes a manifest in our own notation and goes through the same check as every other.
+//! Owns the reading of `model_config.json`, `inference_config.json` and `class_names.txt` beside
+//! `weights.onnx`. A package becomes a manifest in our own notation and goes through the same
+//! check.
 
 use std::fs;
 use std::io;
@@ -14,9 +16,9 @@ use crate::raw::ManifestError;
 
 /// The network of a package.
 const WEIGHTS: &str = "weights.onnx";
-/// What kind of network it is.
+/// Kind of the network.
 const CONFIG: &str = "model_config.json";
-/// What picture it wants, and what is done with its outputs.
+/// Its input, and the processing of its outputs.
 const INFERENCE: &str = "inference_config.json";
 /// Class names, one a line.
 const CLASSES: &str = "class_names.txt";
@@ -54,16 +56,16 @@ fn rgb() -> String {
     "rgb".to_owned()
 }
 
-/// Whether a folder is a package.
+/// Returns whether a folder is a package.
 #[must_use]
 pub fn is_package(folder: &Path) -> bool {
     folder.join(CONFIG).is_file() && folder.join(WEIGHTS).is_file()
 }
 
-/// The manifest of a package, and its network.
+/// Reads the manifest of a package, and the path of its network.
 ///
 /// # Errors
-/// [`ManifestError`] with the file that is missing or says something that isn't known here.
+/// [`ManifestError`] with the file that is missing or holds an unknown value.
 pub fn read(folder: &Path) -> Result<(Manifest, PathBuf), ManifestError> {
     let config: ModelConfig = json(&folder.join(CONFIG))?;
     let inference: InferenceConfig = json(&folder.join(INFERENCE))?;
@@ -77,21 +79,19 @@ pub fn read(folder: &Path) -> Result<(Manifest, PathBuf), ManifestError> {
         "object-detection" => "yolov8",
         "instance-segmentation" => "yolov8-seg",
         other => {
-            let message = format!(
-                "is {other:?}, and only object-detection and instance-segmentation run here"
-            );
+            let message =
+                format!("is {other:?}; object-detection and instance-segmentation are supported");
             return Err(refuse("task_type", message));
         }
     };
     if config.backend_type != "onnx" {
-        let message = format!("is {:?}, and only onnx runs here", config.backend_type);
+        let message = format!("is {:?}; onnx is supported", config.backend_type);
         return Err(refuse("backend_type", message));
     }
     match config.model_architecture.as_str() {
         "yolov8" | "yolov9" | "yolov11" | "yolov12" | "yolo11" => {}
         other => {
-            let message =
-                format!("is {other:?}, and only networks with the layout of yolov8 run here");
+            let message = format!("is {other:?}; networks with the layout of yolov8 are supported");
             return Err(refuse("model_architecture", message));
         }
     };
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_for_another_task_is_refused_with_what_it_says() {
+    fn package_for_another_task_is_refused() {
         let error = read(package("classification").path())
             .unwrap_err()
             .to_string();

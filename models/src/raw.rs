@@ -1,11 +1,14 @@
 //! Manifests as written in TOML, and the check that makes a [`Manifest`] of them.
 //!
-//! Two stages: the file's shape first ([`shape`]), then the values, all of them ([`check`](mod@check)), so that one message names
-//! everything there is to mend.
+//! Two stages: first the file's shape ([`shape`]), then all values ([`check`](mod@check)), so that
+//! one message names every error.
 
 mod check;
 mod decode;
-mod fault;
+mod error;
+mod input;
+mod names;
+mod parts;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -15,15 +18,16 @@ use std::path::Path;
 
 use crate::manifest::Manifest;
 
-pub use fault::{Fault, Faults, ManifestError};
+pub use error::{FieldError, FieldErrors, ManifestError};
+pub use names::is_name;
 
 use check::check;
 use shape::RawManifest;
 
-/// Largest manifest, in bytes: all the labels there may be, with long names.
+/// Largest manifest in bytes: the most labels, with long names.
 const MAX_FILE: u64 = 1 << 20;
 
-/// The text of a file that is not larger than `most` bytes.
+/// Reads the text of a file of at most `most` bytes.
 pub(crate) fn read_small(file: &Path, most: u64) -> io::Result<String> {
     let mut bytes = Vec::new();
     let opened = std::fs::File::open(file)?;
@@ -39,7 +43,7 @@ impl Manifest {
     /// Reads and checks a manifest. `file` only names it in errors.
     ///
     /// # Errors
-    /// [`ManifestError`], naming file, key, value and what is allowed.
+    /// [`ManifestError`] with file, key, value and what is allowed.
     pub fn parse(file: &Path, text: &str) -> Result<Self, ManifestError> {
         let shape = |key: String, message: &str| ManifestError::Shape {
             file: file.to_owned(),
@@ -62,12 +66,12 @@ impl Manifest {
             };
             shape(key, e.inner().message())
         })?;
-        let mut faults = Faults::default();
-        match check(raw, &mut faults) {
-            Some(manifest) if faults.0.is_empty() => Ok(manifest),
+        let mut errors = FieldErrors::default();
+        match check(raw, &mut errors) {
+            Some(manifest) if errors.0.is_empty() => Ok(manifest),
             _ => Err(ManifestError::Values {
                 file: file.to_owned(),
-                faults,
+                errors,
             }),
         }
     }
@@ -83,15 +87,4 @@ impl Manifest {
         })?;
         Self::parse(file, &text)
     }
-}
-
-/// Whether this can name a model, and so a file: lower case letters, digits, `-`, `_` and inner dots.
-#[must_use]
-pub fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && text.len() <= 64
-        && !text.starts_with(['.', '-'])
-        && text
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b))
 }

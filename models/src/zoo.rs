@@ -1,42 +1,47 @@
-//! The zoo: manifests that this program brings and those a user put into a models folder, with the files that are here.
+//! The zoo: built-in manifests and those of users in a models folder, with the files that are here.
 //!
-//! A models folder holds, for a model `NAME`: `NAME.onnx`, its checksum in `NAME.onnx.sha256` (the format of
-//! `sha256sum`), and `NAME.toml` when the model is the user's own; and the files that the manifest names besides, such as a
-//! vocabulary.
-//! Invariants: a name stands for one manifest, the user's own before ours, that of an earlier folder before that of a later one; new
-//! files go to the first folder; a bad manifest of a user never takes the others
-//! down; what `pull` and `add` put here had the right checksum, or one the user trusted, and a crash in the middle of it leaves no
-//! file under a name or checksum that is not its own. Files that somebody else puts here, or changes, are taken as they are:
-//! only [`Zoo::verify`] reads them in full.
+//! A models folder holds for a model `NAME`: `NAME.onnx`, its checksum in `NAME.onnx.sha256` (the
+//! format of `sha256sum`), `NAME.toml` when the model is the user's own, and the files that the
+//! manifest names besides, such as a vocabulary.
+//!
+//! - A name means one manifest: the user's own before a built-in one, that of an earlier folder
+//!   before that of a later one. New files go to the first folder.
+//! - A bad manifest of a user does not affect the others.
+//! - A file placed by `pull` or `add` had the right checksum, or one that the user trusted. A crash
+//!   leaves no file under a name or checksum that is not its own.
+//! - Files that others put here, or change, are used as they are; only [`Zoo::verify`] reads them
+//!   in full.
 
 mod add;
 mod error;
+mod resolved;
 #[cfg(test)]
 mod tests;
 mod verify;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 
 use crate::digest::{self, Sha256Sum};
-use crate::manifest::{Manifest, Part};
+use crate::manifest::Manifest;
 use crate::package;
 use crate::raw::ManifestError;
 
-pub use add::Opens;
+pub use add::NetworkProbe;
 pub use error::ZooError;
-pub use verify::{Against, Verified};
+pub use resolved::Resolved;
+pub use verify::{ChecksumSource, Verified};
 
-use verify::meant;
+use resolved::{is_whole, unreadable, whole};
 
-/// Name of the detector that is part of the program and needs no file.
+/// Name of the built-in detector, which needs no file.
 pub const MOTION: &str = "motion";
-/// Name of the model that is taken where nobody names one and its file is there.
+/// Name of the default model, used if its file is here.
 pub const PREFERRED: &str = "yolox-nano";
 
 const BUILTIN: [(&str, &str); 12] = [
@@ -86,48 +91,8 @@ pub struct Zoo {
     problems: Vec<ManifestError>,
 }
 
-/// A model ready to be loaded.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
-    /// What it is.
-    pub manifest: Arc<Manifest>,
-    /// Its file.
-    pub path: PathBuf,
-}
-
-impl Resolved {
-    /// Where a file that belongs to the model is.
-    #[must_use]
-    pub fn part(&self, part: &Part) -> PathBuf {
-        beside(&self.path, part)
-    }
-
-    /// Reads a file that belongs to the model, and compares it with the checksum in the manifest.
-    ///
-    /// # Errors
-    /// [`ZooError`]: it can't be read, is larger than `most` bytes, or is not the one that was meant.
-    pub fn read_part(&self, part: &Part, most: u64) -> Result<Vec<u8>, ZooError> {
-        let path = self.part(part);
-        let mut bytes = Vec::new();
-        fs::File::open(&path)
-            .and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes))
-            .map_err(|source| unreadable(&path, source))?;
-        if bytes.len() as u64 > most {
-            let why = io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                format!("it is larger than {most} bytes"),
-            );
-            return Err(unreadable(&path, why));
-        }
-        let mut hasher = digest::Hasher::default();
-        hasher.update(&bytes);
-        meant(&self.manifest, part, &path, hasher.finish())?;
-        Ok(bytes)
-    }
-}
-
 impl Zoo {
-    /// What the program brings, without a folder for files.
+    /// Makes the built-in zoo, without a folder for files.
     #[must_use]
     pub fn builtin() -> Self {
         let entries = BUILTIN
@@ -145,18 +110,19 @@ impl Zoo {
         }
     }
 
-    /// What the program brings and what is in this folder, which need not exist.
+    /// Makes a zoo of the built-in models and those in this folder, which need not exist.
     #[must_use]
     pub fn with_dir(dir: impl Into<PathBuf>) -> Self {
         Self::with_dirs([dir.into()])
     }
 
-    /// What the program brings and what is in these folders, which need not exist; the first one that has something wins.
+    /// Makes a zoo of the built-in models and those in these folders, which need not exist; the
+    /// first folder with a model wins.
     #[must_use]
     pub fn with_dirs(dirs: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut zoo = Self::builtin();
         zoo.dirs = dirs.into_iter().collect();
-        // The last word has the first folder.
+        // The first folder is read last, so it wins.
         for path in zoo.dirs.iter().rev().flat_map(|dir| manifests_in(dir)) {
             match Manifest::read(&path) {
                 Ok(manifest) => {
@@ -169,24 +135,24 @@ impl Zoo {
         zoo
     }
 
-    /// Manifests in the folders that were refused.
+    /// Returns the errors of the folders' manifests.
     #[must_use]
     pub fn problems(&self) -> &[ManifestError] {
         &self.problems
     }
 
-    /// The manifest of this name.
+    /// Returns the manifest of this name.
     #[must_use]
     pub fn manifest(&self, name: &str) -> Option<&Arc<Manifest>> {
         self.entries.get(name)
     }
 
-    /// Every manifest, by name.
+    /// Returns every manifest, by name.
     pub fn manifests(&self) -> impl Iterator<Item = &Arc<Manifest>> {
         self.entries.values()
     }
 
-    /// Where the file of this model is, else where it would be put.
+    /// Returns the path of this model's file, or where it would be put.
     #[must_use]
     pub fn file_of(&self, name: &str) -> Option<PathBuf> {
         let file = |dir: &PathBuf| dir.join(format!("{name}.onnx"));
@@ -196,11 +162,11 @@ impl Zoo {
             .or_else(|| self.dirs.first().map(file))
     }
 
-    /// Finds manifest and file: by zoo name, by a manifest beside the file (`model.toml` for `model.onnx`), by the
-    /// checksum of a known export, or by what is in the folder of a package.
+    /// Finds manifest and file: by name in the zoo, by a manifest beside the file (`model.toml` for
+    /// `model.onnx`), by the checksum of a known export, or in the folder of a package.
     ///
     /// # Errors
-    /// [`ZooError`], one sentence with what to do.
+    /// [`ZooError`], one sentence with the remedy.
     pub fn resolve(&self, name_or_path: &str) -> Result<Resolved, ZooError> {
         if let Some(manifest) = self.answering(name_or_path) {
             return match self.file_of(&manifest.name).filter(|path| path.is_file()) {
@@ -221,7 +187,8 @@ impl Zoo {
         }
     }
 
-    /// The manifest of this name, or one that stands for it: of several one whose file is here.
+    /// Returns the manifest of this name, or one that stands for it; of several, one whose file is
+    /// here.
     fn answering(&self, name: &str) -> Option<&Arc<Manifest>> {
         let stands = |m: &&Arc<Manifest>| m.stands_for.iter().any(|other| other == name);
         let is_here = |m: &&Arc<Manifest>| self.file_of(&m.name).is_some_and(|f| f.is_file());
@@ -262,7 +229,7 @@ impl Zoo {
         })
     }
 
-    /// The model of which a file with this checksum is a known export.
+    /// Returns the model of which a file with this checksum is a known export.
     #[must_use]
     pub fn recognise(&self, sum: Sha256Sum) -> Option<&Arc<Manifest>> {
         self.entries
@@ -270,7 +237,7 @@ impl Zoo {
             .find(|manifest| manifest.known_file(sum).is_some())
     }
 
-    /// The error for a name that nothing has, with those like it.
+    /// Makes the error for an unknown name, with similar ones.
     #[must_use]
     pub fn unknown(&self, name: &str) -> ZooError {
         let names = self.entries.keys().map(String::as_str).chain([MOTION]);
@@ -289,7 +256,7 @@ impl Zoo {
         }
     }
 
-    /// Every model by name, the built-in motion detector first.
+    /// Lists every model by name, the built-in motion detector first.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
         let motion = ModelInfo {
@@ -324,32 +291,9 @@ impl Zoo {
     }
 }
 
-/// A manifest that was read already, and is not endless.
+/// Reads a manifest that was parsed before; bounded.
 fn read_text(path: &Path) -> Result<String, ZooError> {
     fs::read_to_string(path).map_err(|source| unreadable(path, source))
-}
-
-fn beside(network: &Path, part: &Part) -> PathBuf {
-    network.with_file_name(&part.file)
-}
-
-/// Whether a model's network and every file that belongs to it are here.
-fn is_whole(manifest: &Manifest, network: &Path) -> bool {
-    network.is_file() && manifest.parts().all(|part| beside(network, part).is_file())
-}
-
-/// The same, unless a file that belongs to it is missing.
-fn whole(resolved: Resolved) -> Result<Resolved, ZooError> {
-    let manifest = Arc::clone(&resolved.manifest);
-    let mut parts = manifest.parts();
-    let missing = parts.find(|part| !resolved.part(part).is_file());
-    match missing.map(|part| resolved.part(part)) {
-        Some(path) => Err(ZooError::PartAbsent {
-            name: resolved.manifest.name.clone(),
-            path,
-        }),
-        None => Ok(resolved),
-    }
 }
 
 fn manifests_in(dir: &Path) -> Vec<PathBuf> {
@@ -364,20 +308,13 @@ fn manifests_in(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn unreadable(path: &Path, source: io::Error) -> ZooError {
-    ZooError::File {
-        path: path.to_owned(),
-        source,
-    }
-}
-
 fn absent(manifest: &Manifest) -> ZooError {
     let name = manifest.name.clone();
     let remedy = if manifest.files.iter().any(|f| f.url.is_some()) {
         format!("`watchkeeper models pull {name}` fetches it")
     } else {
         format!(
-            "nobody publishes a file of it: export one and `watchkeeper models add FILE --like {name}`"
+            "it has no published file: export one and run `watchkeeper models add FILE --like {name}`"
         )
     };
     ZooError::Absent { name, remedy }

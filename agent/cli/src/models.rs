@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, 
 use serde_json::json;
 use watchkeeper_config::ModelsConfig;
 use watchkeeper_contract::model::ModelState;
-use watchkeeper_models::zoo::{Against, Verified};
+use watchkeeper_models::zoo::{ChecksumSource, Verified};
 use watchkeeper_models::{
     Checked, Download, Downloaded, MOTION, Manifest, PullPlan, Start, Trust, Zoo, place_all,
 };
@@ -196,9 +196,9 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
                 against,
             }) => {
                 let (against, said) = match against {
-                    Against::Manifest => ("the zoo", "as the zoo knows it"),
-                    Against::Record => ("when it was put here", "unchanged since it was put here"),
-                    Against::Nothing => (
+                    ChecksumSource::Manifest => ("the zoo", "as the zoo knows it"),
+                    ChecksumSource::Record => ("when it was put here", "unchanged since it was put here"),
+                    ChecksumSource::Nothing => (
                         "nothing: its checksum is not known",
                         "with which nothing can be compared: its checksum is not known",
                     ),

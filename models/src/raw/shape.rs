@@ -1,6 +1,6 @@
-//! The shape of a manifest: its tables and keys, of which an unknown one is refused.
+//! The shape of a manifest: its tables and keys. An unknown key is refused.
 //!
-//! Invariant: nothing here says which values may be; that is the business of [`super::check`](mod@super::check).
+//! Not here: which values are allowed ([`super::check`](mod@super::check)).
 
 use serde::Deserialize;
 

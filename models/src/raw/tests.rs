@@ -1,6 +1,6 @@
 use crate::manifest::DecodeKind;
 
-use super::check::MAX_NAME;
+use super::names::MAX_NAME;
 use super::*;
 
 const GOOD: &str = include_str!("../../zoo/yolox-nano.toml");
@@ -22,7 +22,7 @@ fn unknown_key_is_refused_with_its_neighbours() {
 }
 
 #[test]
-fn every_wrong_value_is_named_at_once_with_what_is_allowed() {
+fn every_wrong_value_is_reported_with_allowed_ones() {
     let message = refused(
         &GOOD
             .replace("\"nchw\"", "\"chw\"")
@@ -88,7 +88,7 @@ fn names_of_classes_are_plain_and_each_is_there_once() {
 }
 
 #[test]
-fn a_file_of_a_model_is_not_called_as_those_are_by_which_the_folder_is_kept() {
+fn part_must_not_have_endings_of_the_folder() {
     let clip = include_str!("../../zoo/clip-vit-b-32.toml");
     for name in [
         "yolox-nano.toml",
@@ -136,7 +136,7 @@ fn task_and_layout_have_to_agree() {
 }
 
 #[test]
-fn what_a_model_has_besides_its_network_is_checked_with_it() {
+fn parts_of_a_model_are_checked() {
     let clip = include_str!("../../zoo/clip-vit-b-32.toml");
     let good = Manifest::parse(Path::new("clip.toml"), clip).expect("a good manifest");
     let parts: Vec<_> = good.parts().map(|part| part.file.as_str()).collect();
@@ -180,13 +180,13 @@ fn what_a_model_has_besides_its_network_is_checked_with_it() {
             "kind = \"embedding\"\noutputs = [\"image_embeds\"]",
             "kind = \"depth\"",
             "`text`",
-            "no such part",
+            "only beside a network",
         ),
         (
             "[licence]",
             "labels = [\"a\"]\n[licence]",
             "`labels`",
-            "it knows no classes",
+            "it has no classes",
         ),
         (
             "[licence]",
@@ -219,7 +219,7 @@ fn what_a_model_has_besides_its_network_is_checked_with_it() {
 }
 
 #[test]
-fn a_reader_says_what_it_reads_and_what_finds_its_lines() {
+fn reader_needs_characters_and_line_network() {
     let ocr = include_str!("../../zoo/pp-ocr-v4.toml");
     let good = Manifest::parse(Path::new("ocr.toml"), ocr).expect("a good manifest");
     let DecodeKind::Ctc { characters, .. } = &good.decode.kind else {
@@ -246,7 +246,7 @@ fn a_reader_says_what_it_reads_and_what_finds_its_lines() {
 }
 
 #[test]
-fn what_a_network_of_runs_of_frames_needs_is_bounded() {
+fn runs_of_frames_are_bounded() {
     let run = "name = \"moves\"\ntask = \"action-recognition\"\nconfidence = 0.5\nlabels = [\"wave\", \"fall\"]\n[input]\nwidth = 224\n\
                height = 224\nlayout = \"nchw\"\ncolour = \"rgb\"\ndtype = \"f32\"\nfit = \"stretch\"\n[decode]\nkind = \"actions\"\n\
                scores = \"softmax\"\nframes = 16\nfps = 4.0\norder = \"channels-first\"\n";
@@ -283,7 +283,7 @@ fn what_is_unusual_needs_a_threshold() {
 }
 
 #[test]
-fn what_sees_for_masks_names_what_it_hands_on_and_what_makes_them() {
+fn features_need_names_and_mask_network() {
     let sam = include_str!("../../zoo/sam2-hiera-tiny.toml");
     let good = Manifest::parse(Path::new("sam.toml"), sam).expect("a good manifest");
     assert_eq!(good.decode.kind, DecodeKind::Features { tensors: 3 });
@@ -310,7 +310,7 @@ fn what_sees_for_masks_names_what_it_hands_on_and_what_makes_them() {
 }
 
 #[test]
-fn what_says_something_of_every_pixel_sees_every_pixel() {
+fn output_of_every_pixel_needs_uncropped_input() {
     let map = GOOD
         .replace("object-detection", "semantic-segmentation")
         .replace(
@@ -323,7 +323,7 @@ fn what_says_something_of_every_pixel_sees_every_pixel() {
         .replace("pad = 114\n", "");
     let message = refused(&cut);
     assert!(
-        message.contains("something is said of every pixel"),
+        message.contains("the output covers every pixel"),
         "{message}"
     );
 }

@@ -1,7 +1,7 @@
-//! How files come into a models folder: as part of a pull, or given by the user.
+//! How files get into a models folder: by a pull, or given by the user.
 //!
-//! Invariants: nothing is put in the place of a file that is not of the same model; what fails half way leaves nothing under a name or
-//! checksum that is not its own.
+//! - No file of another model is replaced.
+//! - A failure half way leaves nothing under a name or checksum that is not its own.
 
 use std::fs;
 use std::io;
@@ -13,21 +13,32 @@ use crate::download::{self, PullPlan, Trust};
 use crate::manifest::{Manifest, Part};
 use crate::raw;
 
-use super::verify::meant;
-use super::{
-    BUILTIN, MOTION, Resolved, Zoo, ZooError, beside, manifests_in, read_text, unreadable,
-};
+use super::error::ZooError;
+use super::resolved::{Resolved, beside, check_sum, unreadable};
+use super::{BUILTIN, MOTION, Zoo, manifests_in, read_text};
 
-/// Whether a file is the network that a manifest, given as TOML, describes; else one sentence.
-pub type Opens<'o> = &'o dyn Fn(&Path, &str) -> Result<(), String>;
+/// Checks that a file is the network that a manifest, given as TOML, describes; the error is one
+/// sentence.
+pub type NetworkProbe<'o> = &'o dyn Fn(&Path, &str) -> Result<(), String>;
+
+/// What a file to add will be.
+struct Described {
+    manifest: Arc<Manifest>,
+    name: String,
+    /// The manifest to write; absent where the zoo has it.
+    text: Option<String>,
+}
 
 impl Zoo {
-    /// What to fetch for this model, its network last: of that a file with a known checksum before one without. `mirror` is the address of a folder
-    /// that holds `NAME.onnx`, and the other files under their names, for every model an integrator offers; it takes the place of every published
-    /// address, and what comes from it has to be the file that would have been fetched from there. A checksum that the user has from elsewhere is that
-    /// of the network.
+    /// Plans what to fetch for this model, its network last; a file with a known checksum before
+    /// one without.
     ///
-    /// A file that nobody publishes may be here already; it is left as it is where it is the one that is meant.
+    /// `mirror` is the address of a folder with `NAME.onnx` and the other files under their names.
+    /// It replaces every published address, and its files must have the published checksums. A
+    /// checksum that the user has from elsewhere is the network's.
+    ///
+    /// A file that nobody publishes may be here already; it is kept if it is the one the manifest
+    /// means.
     ///
     /// # Errors
     /// [`ZooError`]: no such model, no folder, or no published file.
@@ -41,7 +52,7 @@ impl Zoo {
             return Err(ZooError::BuiltIn);
         }
         let manifest = self.entries.get(name).ok_or_else(|| self.unknown(name))?;
-        // Into our own folder, also where another one has it: what is there need not be what was asked for.
+        // Into our own folder, even if another has it: that one need not be what was asked for.
         let folder = self.dirs.first().ok_or(ZooError::NoFolder)?;
         let mirrored =
             |file: &str| mirror.map(|mirror| format!("{}/{file}", mirror.trim_end_matches('/')));
@@ -70,7 +81,7 @@ impl Zoo {
                 }
                 let (found, _) =
                     digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
-                meant(manifest, part, &target, found)?;
+                check_sum(manifest, part, &target, found)?;
                 continue;
             };
             self.may_replace(manifest, part, &target)?;
@@ -97,7 +108,8 @@ impl Zoo {
         Ok(plans)
     }
 
-    /// Refuses files of a model that would take the place of a network, and a network that would take that of another model's file.
+    /// Refuses files of a model with the name of a network, and a network with the name of another
+    /// model's file.
     fn apart(&self, manifest: &Manifest, name: &str) -> Result<(), ZooError> {
         let collides = |name: &str, file: &str, other: &str| ZooError::PartIsNetwork {
             name: name.to_owned(),
@@ -121,7 +133,8 @@ impl Zoo {
         Ok(())
     }
 
-    /// Refuses to fetch a file of a model into the place of another one: only what is the same, or was put here for this model alone, gives way.
+    /// Refuses to replace a file of another model. Only the same file, or one placed for this model
+    /// alone, is replaced.
     fn may_replace(&self, manifest: &Manifest, part: &Part, target: &Path) -> Result<(), ZooError> {
         if !target.exists() {
             return Ok(());
@@ -145,14 +158,17 @@ impl Zoo {
         })
     }
 
-    /// Copies a local file into the first models folder and answers the name it has there. The manifest is, in this order: the
-    /// one given, that of the model named by `like`, the one beside the file, that of a known export. A manifest from
-    /// outside the zoo is copied too.
+    /// Copies a local file into the first models folder and returns its name there.
     ///
-    /// The name is `name`, else that of the manifest; but a file that is only laid out like a model, and is none of that model's known files, is
-    /// another model: it is named after the file, and gets a manifest of its own.
+    /// The manifest is, in this order: the given one, that of the model named by `like`, the one
+    /// beside the file, that of a known export. A manifest from outside the zoo is copied too.
     ///
-    /// `opens` says whether the file is the network that its manifest describes, before anything is written.
+    /// The name is `name`, else that of the manifest. But a file that only has a model's layout,
+    /// and is none of its known files, is another model: it is named after the file and gets its
+    /// own manifest.
+    ///
+    /// `opens` checks that the file is the network that its manifest describes, before anything is
+    /// written.
     ///
     /// # Errors
     /// [`ZooError`]; nothing is left behind under a final name.
@@ -162,16 +178,69 @@ impl Zoo {
         manifest: Option<&Path>,
         like: Option<&str>,
         name: Option<&str>,
-        opens: Opens<'_>,
+        opens: NetworkProbe<'_>,
     ) -> Result<Resolved, ZooError> {
         let dir = self.dirs.first().cloned().ok_or(ZooError::NoFolder)?;
+        let Described {
+            manifest,
+            name,
+            text,
+        } = self.describe(path, manifest, like, name, &dir)?;
+        let describing = match &text {
+            Some(text) => text.clone(),
+            None => self.text_of(&manifest.name)?,
+        };
+        opens(path, &describing).map_err(|why| ZooError::NotOpened {
+            path: path.to_owned(),
+            why,
+        })?;
+        let write = |path: &Path| {
+            let path = path.to_owned();
+            move |source| ZooError::Write { path, source }
+        };
+        fs::create_dir_all(&dir).map_err(write(&dir))?;
+        self.apart(&manifest, &name)?;
+        let target = dir.join(format!("{name}.onnx"));
+        for part in manifest.parts() {
+            add_part(&manifest, part, path, &dir)?;
+        }
+        let file = Leftover(temporary(&target));
+        let mut weights = fs::File::open(path).map_err(|source| unreadable(path, source))?;
+        fs::File::create(&file.0)
+            .and_then(|mut copy| io::copy(&mut weights, &mut copy))
+            .map_err(write(&target))?;
+        let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
+        if let Some(text) = text {
+            // Before the file: a manifest without a file is absent, but a file without its manifest
+            // could be taken for something else.
+            let own = dir.join(format!("{name}.toml"));
+            let part = Leftover(temporary(&own));
+            fs::write(&part.0, text).map_err(write(&part.0))?;
+            fs::rename(&part.0, &own).map_err(write(&own))?;
+            self.entries.insert(name, manifest.clone());
+        }
+        download::put_in_place(&file.0, &target, sum).map_err(write(&target))?;
+        Ok(Resolved {
+            manifest,
+            path: target,
+        })
+    }
+
+    /// Chooses manifest and name of a file to add, and writes the manifest for that name.
+    fn describe(
+        &self,
+        path: &Path,
+        manifest: Option<&Path>,
+        like: Option<&str>,
+        name: Option<&str>,
+        dir: &Path,
+    ) -> Result<Described, ZooError> {
         let described = match (manifest, like) {
             (Some(file), _) => Arc::new(Manifest::read(file)?),
-            (None, Some(like)) => self
-                .entries
-                .get(like)
-                .cloned()
-                .ok_or_else(|| self.unknown(like))?,
+            (None, Some(like)) => {
+                let known = self.entries.get(like).cloned();
+                known.ok_or_else(|| self.unknown(like))?
+            }
             (None, None) => self.resolve_path(path)?.manifest,
         };
         let name = match name {
@@ -189,7 +258,7 @@ impl Zoo {
             _ if name != described.name => Some(self.text_of(&described.name)?),
             _ => None,
         };
-        let (described, text) = match text {
+        let (manifest, text) = match text {
             Some(text) if name != described.name => {
                 let own = dir.join(format!("{name}.toml"));
                 let text = renamed(&text, &described.name, &name);
@@ -197,47 +266,14 @@ impl Zoo {
             }
             text => (described, text),
         };
-        let describing = match &text {
-            Some(text) => text.clone(),
-            None => self.text_of(&described.name)?,
-        };
-        opens(path, &describing).map_err(|why| ZooError::NotOpened {
-            path: path.to_owned(),
-            why,
-        })?;
-        let write = |path: &Path| {
-            let path = path.to_owned();
-            move |source| ZooError::Write { path, source }
-        };
-        fs::create_dir_all(&dir).map_err(write(&dir))?;
-        self.apart(&described, &name)?;
-        let target = dir.join(format!("{name}.onnx"));
-        for part in described.parts() {
-            add_part(&described, part, path, &dir)?;
-        }
-        let part = adding;
-        let file = Leftover(part(&target));
-        let mut weights = fs::File::open(path).map_err(|source| unreadable(path, source))?;
-        fs::File::create(&file.0)
-            .and_then(|mut copy| io::copy(&mut weights, &mut copy))
-            .map_err(write(&target))?;
-        let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
-        if let Some(text) = text {
-            // Before the file: a manifest without a file is absent, a file without its manifest would be taken for something else.
-            let own = dir.join(format!("{name}.toml"));
-            let part = Leftover(part(&own));
-            fs::write(&part.0, text).map_err(write(&part.0))?;
-            fs::rename(&part.0, &own).map_err(write(&own))?;
-            self.entries.insert(name, described.clone());
-        }
-        download::put_in_place(&file.0, &target, sum).map_err(write(&target))?;
-        Ok(Resolved {
-            manifest: described,
-            path: target,
+        Ok(Described {
+            manifest,
+            name,
+            text,
         })
     }
 
-    /// The name of a file that is laid out as `like` says.
+    /// Returns the name of a file with the layout of `like`.
     fn name_for(&self, path: &Path, like: &Manifest) -> Result<String, ZooError> {
         let (sum, _) = digest::of_file(path).map_err(|source| unreadable(path, source))?;
         if like.known_file(sum).is_some() {
@@ -253,7 +289,7 @@ impl Zoo {
         Ok(name)
     }
 
-    /// The manifest of this name as it was written.
+    /// Returns the manifest of this name as it was written.
     fn text_of(&self, name: &str) -> Result<String, ZooError> {
         let is_it = |path: &PathBuf| Manifest::read(path).is_ok_and(|own| own.name == name);
         let mut own = self.dirs.iter().flat_map(|dir| manifests_in(dir));
@@ -270,7 +306,8 @@ impl Zoo {
     }
 }
 
-/// The manifest `text` for another file of the same layout: what it says of the files, their origin and their licence is not true of that one.
+/// Rewrites the manifest `text` for another file of the same layout, without files, origin and
+/// licence, which are not that file's.
 fn renamed(text: &str, from: &str, to: &str) -> String {
     let mut table: toml::Table = text.parse().unwrap_or_default();
     for key in ["file", "origin", "licence"] {
@@ -281,12 +318,13 @@ fn renamed(text: &str, from: &str, to: &str) -> String {
     table.to_string()
 }
 
-/// Where a file is written before it gets its name; a name of our own, as a pull of the same model may be writing its part.
-fn adding(of: &Path) -> PathBuf {
+/// Returns a temporary name of our own, as a pull of the same model may be writing its part.
+fn temporary(of: &Path) -> PathBuf {
     of.with_added_extension(format!("{}.adding", std::process::id()))
 }
 
-/// Copies a file that belongs to a model from beside its network into a models folder, where several models may share it.
+/// Copies a file that belongs to a model from beside its network into a models folder, where
+/// several models may share it.
 fn add_part(manifest: &Manifest, part: &Part, network: &Path, dir: &Path) -> Result<(), ZooError> {
     let (from, target) = (beside(network, part), dir.join(&part.file));
     let is_here = target.is_file();
@@ -295,13 +333,13 @@ fn add_part(manifest: &Manifest, part: &Part, network: &Path, dir: &Path) -> Res
         return if is_here {
             let (sum, _) =
                 digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
-            meant(manifest, part, &target, sum)
+            check_sum(manifest, part, &target, sum)
         } else {
             Err(ZooError::PartAbsent { name, path: from })
         };
     }
     let (sum, _) = digest::of_file(&from).map_err(|source| unreadable(&from, source))?;
-    meant(manifest, part, &from, sum)?;
+    check_sum(manifest, part, &from, sum)?;
     if is_here {
         let (there, _) = digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
         return if there == sum {
@@ -313,7 +351,7 @@ fn add_part(manifest: &Manifest, part: &Part, network: &Path, dir: &Path) -> Res
             })
         };
     }
-    let copy = Leftover(adding(&target));
+    let copy = Leftover(temporary(&target));
     let write = |source| ZooError::Write {
         path: target.clone(),
         source,
@@ -327,7 +365,7 @@ struct Leftover(PathBuf);
 
 impl Drop for Leftover {
     fn drop(&mut self) {
-        // Not there is as it should be, and nobody looks at what can't be removed.
+        // It may be gone already; a file that can't be removed is harmless.
         fs::remove_file(&self.0).ok();
     }
 }

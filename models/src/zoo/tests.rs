@@ -19,7 +19,7 @@ fn own(name: &str) -> String {
 }
 
 #[test]
-fn every_manifest_in_the_program_is_good_and_carries_its_licence() {
+fn built_in_manifests_are_good_and_have_licences() {
     let zoo = Zoo::builtin();
     assert_eq!(zoo.entries.len(), BUILTIN.len(), "two share a name");
     for manifest in zoo.manifests() {
@@ -40,7 +40,7 @@ fn unknown_name_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn absent_model_is_answered_with_the_command_that_fetches_it() {
+fn absent_model_error_names_the_pull_command() {
     let dir = tempfile::tempdir().unwrap();
     let zoo = Zoo::with_dir(dir.path());
     let message = zoo.resolve("yolox-nano").unwrap_err().to_string();
@@ -56,7 +56,7 @@ fn absent_model_is_answered_with_the_command_that_fetches_it() {
 }
 
 #[test]
-fn unrecognised_file_is_answered_with_its_sum_and_a_way_out() {
+fn unrecognised_file_error_has_sum_and_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mine.onnx");
     fs::write(&file, "not a network").unwrap();
@@ -95,7 +95,7 @@ fn one_bad_manifest_leaves_the_others_usable() {
 }
 
 #[test]
-fn files_and_manifests_of_every_folder_are_found_and_those_of_the_first_win() {
+fn first_folder_with_a_model_wins() {
     let dir = tempfile::tempdir().unwrap();
     let (mine, box_s) = (dir.path().join("mine"), dir.path().join("box"));
     for folder in [&mine, &box_s] {
@@ -133,7 +133,10 @@ fn added_file_is_present_and_a_change_to_it_is_noticed() {
     let ModelState::Present { path } = listed.state else {
         panic!("{listed:?} is not present");
     };
-    assert_eq!(zoo.verify("yolov8n").unwrap().against, Against::Record);
+    assert_eq!(
+        zoo.verify("yolov8n").unwrap().against,
+        ChecksumSource::Record
+    );
     fs::write(path, "other weights").unwrap();
     assert!(matches!(
         zoo.verify("yolov8n"),
@@ -142,7 +145,7 @@ fn added_file_is_present_and_a_change_to_it_is_noticed() {
 }
 
 #[test]
-fn a_file_that_is_only_laid_out_like_a_known_one_is_a_model_of_its_own() {
+fn file_with_known_layout_is_a_model_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let models = dir.path().join("models");
     for name in ["Mine.onnx", "theirs.onnx"] {
@@ -168,7 +171,7 @@ fn a_file_that_is_only_laid_out_like_a_known_one_is_a_model_of_its_own() {
         );
         // Nothing is claimed that is true of the known files only.
         assert!(manifest.files.is_empty() && manifest.licence.is_none());
-        assert_eq!(zoo.verify(name).unwrap().against, Against::Record);
+        assert_eq!(zoo.verify(name).unwrap().against, ChecksumSource::Record);
     }
     assert!(matches!(
         zoo.resolve("yolox-nano"),
@@ -188,7 +191,7 @@ fn a_file_that_is_only_laid_out_like_a_known_one_is_a_model_of_its_own() {
 }
 
 #[test]
-fn a_file_that_does_not_open_with_its_manifest_is_not_added() {
+fn file_that_does_not_fit_its_manifest_is_not_added() {
     let dir = tempfile::tempdir().unwrap();
     let outside = dir.path().join("mine.onnx");
     fs::write(&outside, "weights").unwrap();
@@ -227,7 +230,7 @@ fn added_manifest_is_there_after_a_restart() {
 }
 
 #[test]
-fn an_add_that_fails_half_way_leaves_nothing_that_is_not_what_it_says() {
+fn failed_add_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let outside = dir.path().join("mine.onnx");
     fs::write(dir.path().join("mine.toml"), own("mine")).unwrap();
@@ -237,7 +240,7 @@ fn an_add_that_fails_half_way_leaves_nothing_that_is_not_what_it_says() {
         Zoo::with_dir(&models).add(&outside, None, None, None, &opens)
     };
     add("weights").unwrap();
-    // A folder stands where the file goes, so it never comes there.
+    // A folder has the file's name, so the copy fails.
     let file = models.join("mine.onnx");
     fs::remove_file(&file).unwrap();
     fs::create_dir_all(file.join("full")).unwrap();
@@ -245,7 +248,7 @@ fn an_add_that_fails_half_way_leaves_nothing_that_is_not_what_it_says() {
     fs::remove_dir_all(&file).unwrap();
     fs::write(&file, "weights").unwrap();
     let verified = Zoo::with_dir(&models).verify("mine").unwrap();
-    assert_eq!(verified.against, Against::Nothing);
+    assert_eq!(verified.against, ChecksumSource::Nothing);
 
     let part = models.join("mine.onnx.part");
     fs::write(&part, "of a pull").unwrap();
@@ -256,7 +259,7 @@ fn an_add_that_fails_half_way_leaves_nothing_that_is_not_what_it_says() {
     assert_eq!(names.len(), 4, "{names:?}");
 }
 
-/// A model with a vocabulary whose text is `merges`, in a folder of its own.
+/// Makes a model with a vocabulary whose text is `merges`, in a folder of its own.
 fn with_parts(folder: &Path, merges: &str) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     let mut hasher = digest::Hasher::default();
@@ -275,7 +278,7 @@ fn with_parts(folder: &Path, merges: &str) -> PathBuf {
 }
 
 #[test]
-fn a_model_answers_to_the_names_it_stands_for_and_is_here_only_as_a_whole() {
+fn model_stands_for_names_and_is_present_as_a_whole() {
     let dir = tempfile::tempdir().unwrap();
     with_parts(dir.path(), "merges");
     let zoo = Zoo::with_dir(dir.path());
@@ -289,10 +292,7 @@ fn a_model_answers_to_the_names_it_stands_for_and_is_here_only_as_a_whole() {
 
     fs::write(dir.path().join("bpe_simple_vocab_16e6.txt.gz"), "others").unwrap();
     let other = resolved.read_part(vocabulary, 100).unwrap_err().to_string();
-    assert!(
-        other.contains("manifest `mine` means the file with"),
-        "{other}"
-    );
+    assert!(other.contains("manifest `mine` expects"), "{other}");
     assert!(zoo.verify("mine").is_err());
 
     fs::remove_file(dir.path().join("clip-vit-b-32-text.onnx")).unwrap();
@@ -306,7 +306,7 @@ fn a_model_answers_to_the_names_it_stands_for_and_is_here_only_as_a_whole() {
 }
 
 #[test]
-fn a_name_that_nothing_stands_for_is_told_with_what_would() {
+fn unknown_step_name_error_names_stands_for() {
     let zoo = Zoo::builtin();
     let absent = zoo.resolve("clip/ViT-B-32").unwrap_err().to_string();
     assert!(absent.contains("--like clip-vit-b-32"), "{absent}");
@@ -318,14 +318,15 @@ fn a_name_that_nothing_stands_for_is_told_with_what_would() {
 }
 
 #[test]
-fn what_belongs_to_a_model_is_added_with_it_and_never_in_the_place_of_something_else() {
+fn parts_are_added_without_replacing_other_files() {
     let dir = tempfile::tempdir().unwrap();
     let models = dir.path().join("models");
     let network = with_parts(&dir.path().join("one"), "merges");
     let mut zoo = Zoo::with_dir(&models);
     zoo.add(&network, None, None, None, &opens).unwrap();
     assert!(Zoo::with_dir(&models).verify("clip/RN50").is_ok());
-    // The same again changes nothing; another vocabulary of that name is refused, and so is a model without one.
+    // Adding it again changes nothing; another vocabulary of that name is refused, and so is a
+    // model without one.
     zoo.add(&network, None, None, None, &opens).unwrap();
     let other = with_parts(&dir.path().join("two"), "other merges");
     let taken = zoo.add(&other, None, None, Some("theirs"), &opens);
@@ -355,7 +356,7 @@ fn an_endless_manifest_is_refused_and_not_read() {
 }
 
 #[test]
-fn a_pull_has_every_file_of_a_model_and_the_network_last() {
+fn pull_plan_has_every_file_network_last() {
     let dir = tempfile::tempdir().unwrap();
     let zoo = Zoo::with_dir(dir.path());
     let mirror = Some("http://mirror/models/");
@@ -383,7 +384,7 @@ fn a_pull_has_every_file_of_a_model_and_the_network_last() {
 }
 
 #[test]
-fn a_pull_puts_nothing_in_the_place_of_what_is_not_its_own() {
+fn pull_plan_replaces_no_foreign_file() {
     let dir = tempfile::tempdir().unwrap();
     let mirror = Some("http://mirror/models/");
     let plan = |name: &str| Zoo::with_dir(dir.path()).pull_plan(name, Trust::FirstUse, mirror);
@@ -392,7 +393,7 @@ fn a_pull_puts_nothing_in_the_place_of_what_is_not_its_own() {
     let taken = plan("clip-vit-b-32").unwrap_err();
     assert!(matches!(taken, ZooError::PartTaken { .. }), "{taken}");
     assert!(taken.to_string().contains("bpe_simple_vocab"), "{taken}");
-    // One that was fetched for it and was damaged since is fetched again.
+    // A file that was fetched for it and damaged since is fetched again.
     let record = dir.path().join("bpe_simple_vocab_16e6.txt.gz.sha256");
     fs::write(&record, format!("{}  vocabulary\n", "0".repeat(64))).unwrap();
     assert_eq!(plan("clip-vit-b-32").unwrap().len(), 3);
@@ -402,16 +403,16 @@ fn a_pull_puts_nothing_in_the_place_of_what_is_not_its_own() {
     fs::remove_file(&text).unwrap();
     let taken = plan("clip-vit-b-32").unwrap_err();
     assert!(matches!(taken, ZooError::PartTaken { .. }), "{taken}");
-    // The same file belongs to whoever names it.
+    // Every model that names this file may use it.
     assert_eq!(plan("mine").unwrap().len(), 3);
-    // What nothing is known of is not overwritten either.
+    // A file of unknown origin is not overwritten either.
     fs::write(&text, "texts").unwrap();
     let unknown = plan("mine").unwrap_err();
     assert!(matches!(unknown, ZooError::PartUnknown { .. }), "{unknown}");
 }
 
 #[test]
-fn a_file_of_one_model_is_never_the_network_of_another() {
+fn part_never_has_the_name_of_a_network() {
     let dir = tempfile::tempdir().unwrap();
     let network = with_parts(dir.path(), "merges");
     let own = dir.path().join("mine.toml");
@@ -421,7 +422,7 @@ fn a_file_of_one_model_is_never_the_network_of_another() {
         fs::write(&own, renamed).unwrap();
         let plan = Zoo::with_dir(dir.path()).pull_plan("mine", Trust::FirstUse, Some("http://m"));
         let told = plan.unwrap_err().to_string();
-        assert!(told.contains(&format!("of the model `{other}`")), "{told}");
+        assert!(told.contains(&format!("network of `{other}`")), "{told}");
         let mut zoo = Zoo::with_dir(dir.path().join("models"));
         let added = zoo.add(&network, None, None, None, &opens);
         assert!(
@@ -429,7 +430,7 @@ fn a_file_of_one_model_is_never_the_network_of_another() {
             "{added:?}"
         );
     }
-    // Nor is a network given the name of a file that belongs to a model.
+    // A network with the name of a model's other file is refused too.
     fs::write(&own, text).unwrap();
     let added = Zoo::with_dir(dir.path().join("models")).add(
         &network,

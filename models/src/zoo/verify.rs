@@ -1,42 +1,39 @@
-//! Files against their checksums.
-//!
-//! Invariant: nothing here changes a file.
+//! Compares files with their checksums. Nothing here changes a file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::digest::{self, Sha256Sum};
 use crate::download;
-use crate::manifest::{Manifest, Part};
 
-use super::{Resolved, Zoo, ZooError, unreadable};
+use super::Zoo;
+use super::error::ZooError;
+use super::resolved::{Resolved, check_sum, unreadable};
 
-/// What a check of a file against its manifest gave.
+/// Result of comparing a file with its manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// The file.
     pub path: PathBuf,
-    /// Its checksum.
     pub sha256: Sha256Sum,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// What the checksum was compared with.
-    pub against: Against,
+    /// Where the expected checksum came from.
+    pub against: ChecksumSource,
 }
 
-/// What a checksum was compared with.
+/// Where an expected checksum came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Against {
+pub enum ChecksumSource {
     /// A known export in the manifest.
     Manifest,
-    /// The sum written down when the file was put here.
+    /// The sum recorded when the file was placed.
     Record,
-    /// Nothing: there is no known sum.
+    /// Nowhere: there is no known sum.
     Nothing,
 }
 
 impl Zoo {
-    /// Reads the whole file and compares its checksum with the known exports, or with the one written down when the file
-    /// was put here.
+    /// Reads the whole file and compares its checksum with the known exports, or with the one
+    /// recorded when it was placed.
     ///
     /// # Errors
     /// [`ZooError`], such as `Changed`.
@@ -47,7 +44,7 @@ impl Zoo {
         let (sha256, bytes) = digest::of_file(&path).map_err(|source| unreadable(&path, source))?;
         let recorded = download::recorded_sum(&path);
         let against = if manifest.known_file(sha256).is_some() {
-            Against::Manifest
+            ChecksumSource::Manifest
         } else if let Some(expected) = recorded {
             if expected != sha256 {
                 return Err(ZooError::Changed {
@@ -57,7 +54,7 @@ impl Zoo {
                     expected,
                 });
             }
-            Against::Record
+            ChecksumSource::Record
         } else if let Some(expected) = manifest.files.iter().find_map(|f| f.sha256)
             && manifest.files.iter().all(|f| f.sha256.is_some())
         {
@@ -68,7 +65,7 @@ impl Zoo {
                 expected,
             });
         } else {
-            Against::Nothing
+            ChecksumSource::Nothing
         };
         Ok(Verified {
             path,
@@ -79,30 +76,13 @@ impl Zoo {
     }
 }
 
-/// Refuses a file that belongs to a model whose checksum is another than in the manifest.
-pub(super) fn meant(
-    manifest: &Manifest,
-    part: &Part,
-    path: &Path,
-    found: Sha256Sum,
-) -> Result<(), ZooError> {
-    match part.sha256 {
-        Some(expected) if expected != found => Err(ZooError::PartOther {
-            name: manifest.name.clone(),
-            path: path.to_owned(),
-            found,
-            expected,
-        }),
-        _ => Ok(()),
-    }
-}
-
-/// Compares the files that belong to a model with their checksums: those in the manifest, and those written down when they were put here.
+/// Compares the model's other files with their checksums: those in the manifest, and those recorded
+/// when they were placed.
 fn verify_parts(resolved: &Resolved) -> Result<(), ZooError> {
     for part in resolved.manifest.parts() {
         let path = resolved.part(part);
         let (found, _) = digest::of_file(&path).map_err(|source| unreadable(&path, source))?;
-        meant(&resolved.manifest, part, &path, found)?;
+        check_sum(&resolved.manifest, part, &path, found)?;
         if let Some(expected) = download::recorded_sum(&path).filter(|sum| *sum != found) {
             return Err(ZooError::Changed {
                 name: resolved.manifest.name.clone(),

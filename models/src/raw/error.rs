@@ -1,6 +1,6 @@
-//! What is wrong with a manifest, all of it at once.
+//! Errors of a manifest, all at once.
 //!
-//! Invariant: a [`Fault`] names the key, what stands there and what would be accepted.
+//! A [`FieldError`] names the key, its value and what would be accepted.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,78 +11,74 @@ pub enum ManifestError {
     /// The file can't be read.
     #[error("{file}: {source}")]
     Read {
-        /// Which file.
         file: PathBuf,
-        /// What the system said.
         source: std::io::Error,
     },
     /// Not TOML, or of another shape.
     #[error("{file}: {key}{message}")]
     Shape {
-        /// Which file.
         file: PathBuf,
-        /// Where in it, as `key: `; empty when the text is not TOML at all.
+        /// Place in it, as `key: `; empty when the text is not TOML at all.
         key: String,
-        /// What is wrong.
         message: String,
     },
-    /// Values that can't be.
-    #[error("{file}: {faults}")]
+    /// Values that are not allowed.
+    #[error("{file}: {errors}")]
     Values {
-        /// Which file.
         file: PathBuf,
         /// Every wrong value.
-        faults: Faults,
+        errors: FieldErrors,
     },
 }
 
 /// One wrong value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct FieldError {
     /// Path of the key, such as `input.layout`.
     pub key: String,
-    /// What stands there.
+    /// Value that was found.
     pub value: String,
-    /// What would be accepted.
+    /// Values that would be accepted.
     pub allowed: String,
 }
 
 /// Wrong values of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Faults(pub Vec<Fault>);
+pub struct FieldErrors(pub Vec<FieldError>);
 
-impl fmt::Display for Faults {
+impl fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, fault) in self.0.iter().enumerate() {
+        for (i, error) in self.0.iter().enumerate() {
             if i > 0 {
                 f.write_str("; ")?;
             }
-            let Fault {
+            let FieldError {
                 key,
                 value,
                 allowed,
-            } = fault;
+            } = error;
             write!(f, "`{key}` is {value}, allowed: {allowed}")?;
         }
         Ok(())
     }
 }
 
-impl Faults {
-    pub(super) fn add(
+impl FieldErrors {
+    pub(super) fn push(
         &mut self,
         key: impl Into<String>,
         value: impl fmt::Debug,
         allowed: impl Into<String>,
     ) {
-        self.0.push(Fault {
+        self.0.push(FieldError {
             key: key.into(),
             value: format!("{value:?}"),
             allowed: allowed.into(),
         });
     }
 
-    pub(super) fn need(
+    /// Adds an error unless `good`.
+    pub(super) fn require(
         &mut self,
         good: bool,
         key: &str,
@@ -90,13 +86,13 @@ impl Faults {
         allowed: impl Into<String>,
     ) -> bool {
         if !good {
-            self.add(key, value, allowed);
+            self.push(key, value, allowed);
         }
         good
     }
 
-    /// The value that `word` stands for in `table`; the first one and a fault when it stands for none.
-    pub(super) fn word<T: Copy>(
+    /// Looks up `word` in `table`; adds an error if it is not there.
+    pub(super) fn choose<T: Copy>(
         &mut self,
         key: &str,
         word: &str,
@@ -105,16 +101,16 @@ impl Faults {
         let found = table.iter().find(|(name, _)| *name == word);
         if found.is_none() {
             let names: Vec<_> = table.iter().map(|(name, _)| *name).collect();
-            self.add(key, word, names.join(", "));
+            self.push(key, word, names.join(", "));
         }
         found.map(|(_, value)| *value)
     }
 }
 
-/// A value for a message, or the word that it is not there.
-pub(super) struct DisplayOr<T>(pub(super) Option<T>);
+/// Formats a value for a message, or says that it is absent.
+pub(super) struct DisplayOrAbsent<T>(pub(super) Option<T>);
 
-impl<T: fmt::Display> fmt::Debug for DisplayOr<T> {
+impl<T: fmt::Display> fmt::Debug for DisplayOrAbsent<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Some(value) => value.fmt(f),

@@ -1,0 +1,98 @@
+//! A model with its files: where they are, and whether they are the right ones.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::digest::{self, Sha256Sum};
+use crate::manifest::{Manifest, Part};
+
+use super::error::ZooError;
+
+/// A model ready to be loaded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    pub manifest: Arc<Manifest>,
+    /// Path of its network.
+    pub path: PathBuf,
+}
+
+impl Resolved {
+    /// Returns the path of a file that belongs to the model.
+    #[must_use]
+    pub fn part(&self, part: &Part) -> PathBuf {
+        beside(&self.path, part)
+    }
+
+    /// Reads a file that belongs to the model and compares its checksum with the manifest's.
+    ///
+    /// # Errors
+    /// [`ZooError`]: it can't be read, is larger than `most` bytes, or has another checksum.
+    pub fn read_part(&self, part: &Part, most: u64) -> Result<Vec<u8>, ZooError> {
+        let path = self.part(part);
+        let mut bytes = Vec::new();
+        fs::File::open(&path)
+            .and_then(|file| file.take(most.saturating_add(1)).read_to_end(&mut bytes))
+            .map_err(|source| unreadable(&path, source))?;
+        if bytes.len() as u64 > most {
+            let why = io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it is larger than {most} bytes"),
+            );
+            return Err(unreadable(&path, why));
+        }
+        let mut hasher = digest::Hasher::default();
+        hasher.update(&bytes);
+        check_sum(&self.manifest, part, &path, hasher.finish())?;
+        Ok(bytes)
+    }
+}
+
+pub(super) fn beside(network: &Path, part: &Part) -> PathBuf {
+    network.with_file_name(&part.file)
+}
+
+/// Returns whether a model's network and all its other files are here.
+pub(super) fn is_whole(manifest: &Manifest, network: &Path) -> bool {
+    network.is_file() && manifest.parts().all(|part| beside(network, part).is_file())
+}
+
+/// Passes on the model, unless one of its other files is missing.
+pub(super) fn whole(resolved: Resolved) -> Result<Resolved, ZooError> {
+    let manifest = Arc::clone(&resolved.manifest);
+    let mut parts = manifest.parts();
+    let missing = parts.find(|part| !resolved.part(part).is_file());
+    match missing.map(|part| resolved.part(part)) {
+        Some(path) => Err(ZooError::PartAbsent {
+            name: resolved.manifest.name.clone(),
+            path,
+        }),
+        None => Ok(resolved),
+    }
+}
+
+/// Refuses a file of a model whose checksum is not that of the manifest.
+pub(super) fn check_sum(
+    manifest: &Manifest,
+    part: &Part,
+    path: &Path,
+    found: Sha256Sum,
+) -> Result<(), ZooError> {
+    match part.sha256 {
+        Some(expected) if expected != found => Err(ZooError::PartOther {
+            name: manifest.name.clone(),
+            path: path.to_owned(),
+            found,
+            expected,
+        }),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn unreadable(path: &Path, source: io::Error) -> ZooError {
+    ZooError::File {
+        path: path.to_owned(),
+        source,
+    }
+}
