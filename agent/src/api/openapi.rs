@@ -1,6 +1,5 @@
 //! The OpenAPI description, generated from the routes.
 
-use serde_json::Value;
 use utoipa::OpenApi;
 use watchkeeper_contract::problem::Problem;
 
@@ -24,11 +23,4 @@ struct Base;
 /// What stands in the description beside the routes.
 pub(super) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
-}
-
-/// The whole description as JSON.
-#[must_use]
-pub fn document() -> Value {
-    let (_, openapi) = super::routes::all().split_for_parts();
-    watchkeeper_http::openapi::document(openapi)
 }

@@ -4,19 +4,17 @@
 //! which may hold a secret, go to the host that the workflow named and to no other; an answer is not kept, and its body is read only as far as it
 //! says what is wrong. No proxy is used: it would be a host that nobody named.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::multipart::{Form, Part};
-use reqwest::{Method, Response, StatusCode, redirect};
-use tokio::sync::OnceCell;
+use reqwest::{Method, Response, StatusCode};
 use url::{Url, form_urlencoded};
 use watchkeeper_config::sinks::web_url;
 use watchkeeper_contract::effect::{Attachment, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_llm::client::root_cause;
 
-use super::Performer;
+use super::context::ConnectorContext;
 use super::fault::{Again, Fault};
 use super::secrets::Revealed;
 
@@ -33,54 +31,12 @@ const MOST_HOPS: usize = 5;
 /// Most bytes of an answer that are read.
 const MOST_ANSWER: usize = 64 << 10;
 
-/// The connections to the world.
-#[derive(Debug)]
-pub struct Web {
-    ca_file: Option<PathBuf>,
-    client: OnceCell<reqwest::Client>,
-}
-
-impl Web {
-    pub(super) fn new(ca_file: Option<PathBuf>) -> Self {
-        Self {
-            ca_file,
-            client: OnceCell::new(),
-        }
-    }
-
-    /// The client, made when it is wanted for the first time. A failed attempt is made again by the next effect.
-    pub(super) async fn client(&self) -> Result<&reqwest::Client, Fault> {
-        self.client
-            .get_or_try_init(|| async {
-                let mut builder = reqwest::Client::builder()
-                    .no_proxy()
-                    .redirect(redirect::Policy::none())
-                    .connect_timeout(Duration::from_secs(10))
-                    .pool_max_idle_per_host(2)
-                    .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
-                if let Some(path) = &self.ca_file {
-                    let wrong = |why: String| {
-                        Fault::later(format!("sinks.ca_file {}: {why}", path.display()))
-                    };
-                    let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-                    let certificates = reqwest::Certificate::from_pem_bundle(&pem);
-                    let certificates = certificates.map_err(|error| wrong(root_cause(&error)))?;
-                    builder = builder.tls_certs_only(certificates);
-                }
-                builder
-                    .build()
-                    .map_err(|error| Fault::later(root_cause(&error)))
-            })
-            .await
-    }
-}
-
 /// Makes the request of a workflow.
 ///
 /// # Errors
 /// [`Fault`].
 pub async fn call(
-    performer: &Performer,
+    context: &ConnectorContext,
     id: &str,
     call: &HttpCall,
     revealed: &Revealed,
@@ -103,9 +59,9 @@ pub async fn call(
         HttpMethod::Post => Method::POST,
         HttpMethod::Put => Method::PUT,
     };
-    let client = performer.web.client().await?;
+    let client = context.http.client().await?;
     for _ in 0..=MOST_HOPS {
-        performer.config.admits_url(&url).map_err(Fault::never)?;
+        context.config.admits_url(&url).map_err(Fault::never)?;
         let request = client
             .request(method.clone(), url.clone())
             .timeout(time(call.timeout_s))

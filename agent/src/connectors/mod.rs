@@ -10,10 +10,12 @@
 //! - a secret is read when it is used and sent where the effect says; no log, error, file of ours or answer shows one.
 
 pub mod bundle;
+mod context;
 pub mod email;
 pub mod fault;
 pub mod file;
 pub mod http;
+mod http_client;
 pub mod mqtt;
 mod naming;
 pub mod queue;
@@ -31,18 +33,17 @@ use watchkeeper_contract::effect::{Effect, HttpCall};
 use watchkeeper_contract::spool::SpooledEffect;
 use watchkeeper_store::Store;
 
+use context::ConnectorContext;
 use fault::Fault;
-use http::Web;
+use http_client::HttpClient;
 use mqtt::Brokers;
 use secrets::Revealed;
 
 /// Does effects, one at a time for each step and several at a time in all.
 #[derive(Debug)]
 pub struct Performer {
-    config: SinksConfig,
-    web: Web,
+    context: ConnectorContext,
     brokers: Brokers,
-    store: Arc<dyn Store>,
     /// Folder of the service's credentials.
     credentials: Option<PathBuf>,
 }
@@ -52,11 +53,13 @@ impl Performer {
     #[must_use]
     pub fn new(config: SinksConfig, store: Arc<dyn Store>) -> Self {
         Self {
-            web: Web::new(config.ca_file.clone()),
             brokers: Brokers::new(config.ca_file.clone()),
-            store,
             credentials: secrets::credentials_folder(),
-            config,
+            context: ConnectorContext {
+                http: HttpClient::new(config.ca_file.clone()),
+                config,
+                store,
+            },
         }
     }
 
@@ -65,7 +68,11 @@ impl Performer {
     /// # Errors
     /// [`Fault`]: why not, without a secret, and whether to try again.
     pub async fn perform(&self, spooled: &SpooledEffect) -> Result<(), Fault> {
-        let revealed = Revealed::of(&spooled.effect, &self.config, self.credentials.as_deref());
+        let revealed = Revealed::of(
+            &spooled.effect,
+            &self.context.config,
+            self.credentials.as_deref(),
+        );
         let done = match &revealed {
             Ok(revealed) => self.attempt(spooled, revealed).await,
             Err(fault) => Err(fault.clone()),
@@ -82,23 +89,34 @@ impl Performer {
     /// [`Fault`].
     pub async fn request(&self, id: &str, call: &HttpCall) -> Result<(), Fault> {
         let nothing = Revealed::nothing();
-        let done = http::call(self, id, call, &nothing).await;
+        let done = http::call(&self.context, id, call, &nothing).await;
         done.map_err(|fault| fault.without(nothing.redactor()))
     }
 
     async fn attempt(&self, spooled: &SpooledEffect, revealed: &Revealed) -> Result<(), Fault> {
-        self.config.admits(&spooled.effect).map_err(Fault::never)?;
+        self.context
+            .config
+            .admits(&spooled.effect)
+            .map_err(Fault::never)?;
         match &spooled.effect {
-            Effect::Http(call) => http::call(self, &spooled.id, call, revealed).await,
+            Effect::Http(call) => http::call(&self.context, &spooled.id, call, revealed).await,
             Effect::File(write) => {
-                let place = self.config.place(&write.directory).map_err(Fault::never)?;
-                let store = Arc::clone(&self.store);
+                let place = self
+                    .context
+                    .config
+                    .place(&write.directory)
+                    .map_err(Fault::never)?;
+                let store = Arc::clone(&self.context.store);
                 let job = file::Job::new(spooled, write, place);
                 let written = tokio::task::spawn_blocking(move || job.write(&*store)).await;
                 written.unwrap_or_else(|died| Err(Fault::later(format!("the writer died: {died}"))))
             }
             Effect::Bundle(bundle) => {
-                let place = self.config.place(&bundle.directory).map_err(Fault::never)?;
+                let place = self
+                    .context
+                    .config
+                    .place(&bundle.directory)
+                    .map_err(Fault::never)?;
                 let job = bundle::Job::new(spooled, bundle, place);
                 let written = tokio::task::spawn_blocking(move || job.write()).await;
                 written.unwrap_or_else(|died| Err(Fault::later(format!("the writer died: {died}"))))
@@ -107,14 +125,16 @@ impl Performer {
                 email::send(
                     &spooled.id,
                     message,
-                    self.config.ca_file.as_deref(),
+                    self.context.config.ca_file.as_deref(),
                     revealed,
                 )
                 .await
             }
-            Effect::Slack(message) => slack::post(self, &spooled.id, message, revealed).await,
-            Effect::Sms(sms) => sms::send(self, &spooled.id, sms, revealed).await,
-            Effect::S3(write) => s3::put(self, spooled, write, revealed).await,
+            Effect::Slack(message) => {
+                slack::post(&self.context, &spooled.id, message, revealed).await
+            }
+            Effect::Sms(sms) => sms::send(&self.context, &spooled.id, sms, revealed).await,
+            Effect::S3(write) => s3::put(&self.context, spooled, write, revealed).await,
             Effect::Mqtt(message) => self.brokers.publish(spooled, message, revealed).await,
         }
     }

@@ -35,7 +35,8 @@ use watchkeeper_contract::spool::SpooledEffect;
 use super::fault::Fault;
 use super::queue::LaneName;
 use super::secrets::Revealed;
-use crate::fleet::mqtt::link::{Broker, Events, Keys, connect};
+use crate::fleet::mqtt::broker::{Broker, Keys};
+use crate::fleet::mqtt::link::{Events, connect};
 use crate::fleet::mqtt::reason::reason;
 
 /// Most sessions at once; one more ends the one that was used longest ago. More than effects are done at once, so that one is idle.

@@ -11,7 +11,7 @@ use watchkeeper_contract::effect::S3Write;
 use watchkeeper_contract::spool::SpooledEffect;
 use watchkeeper_store::{Batch, Keyspace, Store, StoreError};
 
-use super::Performer;
+use super::context::ConnectorContext;
 use super::fault::Fault;
 use super::http::{API_TIME, beginning, broken, outcome, shown};
 use super::naming::{stamped, step_key};
@@ -29,7 +29,7 @@ const ANY_REGION: &str = "us-east-1";
 /// # Errors
 /// [`Fault`].
 pub async fn put(
-    performer: &Performer,
+    context: &ConnectorContext,
     spooled: &SpooledEffect,
     write: &S3Write,
     revealed: &Revealed,
@@ -40,18 +40,18 @@ pub async fn put(
         ));
     };
     let credentials = Credentials::new(revealed.text(id)?, revealed.text(key)?);
-    let object = object(&*performer.store, spooled, write)?;
-    let bucket = bucket(performer, write)?;
+    let object = object(&*context.store, spooled, write)?;
+    let bucket = bucket(context, write)?;
     let url = bucket
         .put_object(Some(&credentials), &object)
         .sign(SIGNED_FOR);
-    performer.config.admits_url(&url).map_err(Fault::never)?;
-    let client = performer.web.client().await?;
+    context.config.admits_url(&url).map_err(Fault::never)?;
+    let client = context.http.client().await?;
     let request = client.put(url.clone()).timeout(API_TIME);
     let response = request.body(write.content.clone()).send().await;
     let response = response.map_err(|error| broken(&url, &error))?;
     let Err(mut fault) = outcome(&shown(&url), response.status(), None) else {
-        return remember(&*performer.store, spooled, &object);
+        return remember(&*context.store, spooled, &object);
     };
     // The code of the error, which is all of the answer that may be shown: it repeats what was signed.
     let body = String::from_utf8_lossy(&beginning(response).await).into_owned();
@@ -64,9 +64,9 @@ pub async fn put(
     Err(fault)
 }
 
-fn bucket(performer: &Performer, write: &S3Write) -> Result<Bucket, Fault> {
+fn bucket(context: &ConnectorContext, write: &S3Write) -> Result<Bucket, Fault> {
     let region = write.region.as_deref();
-    let (endpoint, style) = match &performer.config.s3_url {
+    let (endpoint, style) = match &context.config.s3_url {
         Some(url) => (Ok(url.clone()), UrlStyle::Path),
         None => {
             let region = region.unwrap_or(ANY_REGION);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use url::Url;
 use watchkeeper_contract::effect::{Attachment, SlackMessage};
 
-use super::Performer;
+use super::context::ConnectorContext;
 use super::fault::Fault;
 use super::http::{API_TIME, beginning, broken, form, outcome, shown};
 use super::secrets::Revealed;
@@ -42,7 +42,7 @@ struct Answer {
 
 /// The way to one workspace.
 struct Slack<'a> {
-    performer: &'a Performer,
+    context: &'a ConnectorContext,
     base: Url,
     token: &'a str,
     id: &'a str,
@@ -53,14 +53,14 @@ struct Slack<'a> {
 /// # Errors
 /// [`Fault`].
 pub async fn post(
-    performer: &Performer,
+    context: &ConnectorContext,
     id: &str,
     message: &SlackMessage,
     revealed: &Revealed,
 ) -> Result<(), Fault> {
     let slack = Slack {
-        performer,
-        base: performer.config.slack_url().map_err(Fault::never)?,
+        context,
+        base: context.config.slack_url().map_err(Fault::never)?,
         token: revealed.text(&message.token)?,
         id,
     };
@@ -109,9 +109,9 @@ impl Slack<'_> {
             return Err(nonsense("no place for a file"));
         };
         let url = Url::parse(&url).map_err(|_| nonsense("no address for a file"))?;
-        let config = &self.performer.config;
+        let config = &self.context.config;
         config.admits_url(&url).map_err(Fault::never)?;
-        let client = self.performer.web.client().await?;
+        let client = self.context.http.client().await?;
         // The address is the permission: the token is not sent there.
         let request = client.post(url.clone()).timeout(API_TIME);
         let response = request.body(file.bytes.clone()).send().await;
@@ -136,9 +136,9 @@ impl Slack<'_> {
     ) -> Result<Answer, Fault> {
         let url = self.base.join(method);
         let url = url.map_err(|_| Fault::never("sinks.slack_url makes no address"))?;
-        let config = &self.performer.config;
+        let config = &self.context.config;
         config.admits_url(&url).map_err(Fault::never)?;
-        let client = self.performer.web.client().await?;
+        let client = self.context.http.client().await?;
         let request = client
             .post(url.clone())
             .timeout(API_TIME)

@@ -4,7 +4,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use watchkeeper_contract::effect::Sms;
 
-use super::Performer;
+use super::context::ConnectorContext;
 use super::fault::Fault;
 use super::http::{beginning, broken, form, outcome, shown};
 use super::secrets::Revealed;
@@ -20,15 +20,15 @@ struct Refusal {
 /// # Errors
 /// [`Fault`].
 pub async fn send(
-    performer: &Performer,
+    context: &ConnectorContext,
     id: &str,
     sms: &Sms,
     revealed: &Revealed,
 ) -> Result<(), Fault> {
     let account = revealed.text(&sms.account)?;
     let token = revealed.text(&sms.token)?;
-    let base = performer.config.twilio_url().map_err(Fault::never)?;
-    performer.config.admits_url(&base).map_err(Fault::never)?;
+    let base = context.config.twilio_url().map_err(Fault::never)?;
+    context.config.admits_url(&base).map_err(Fault::never)?;
     let path = utf8_percent_encode(account, NON_ALPHANUMERIC);
     let url = base.join(&format!("2010-04-01/Accounts/{path}/Messages.json"));
     let url = url.map_err(|_| Fault::never("the account makes no address"))?;
@@ -39,7 +39,7 @@ pub async fn send(
     ];
     let media = sms.media.iter();
     fields.extend(media.map(|address| ("MediaUrl".to_owned(), address.clone())));
-    let client = performer.web.client().await?;
+    let client = context.http.client().await?;
     let request = client
         .post(url.clone())
         .timeout(super::http::API_TIME)

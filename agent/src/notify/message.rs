@@ -16,6 +16,9 @@ use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
 use watchkeeper_assistant::wording::{cut, size};
 
+/// Number of what has none: it holds back no mark.
+pub const OWN: EventSeq = EventSeq(u64::MAX);
+
 /// Largest clip that goes along, in bytes; of a larger one is told where it lies.
 const MOST_ATTACHED: u64 = 8 << 20;
 
@@ -145,7 +148,7 @@ pub fn told_own(channel: &ChannelConfig, name: &str, own: &Own) -> Option<Told> 
             text.push_str(&format!(" A model adds: {}", plain(words)));
         }
         Told {
-            seq: super::queue::OWN,
+            seq: OWN,
             id: own.id.clone(),
             at: own.at,
             text: cut(text, MAX_TEXT),

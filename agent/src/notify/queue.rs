@@ -16,7 +16,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 
-use super::message::Told;
+use super::message::{OWN, Told};
 use super::pending::MOST_OWED;
 use crate::connectors::fault::{Again, Fault};
 use watchkeeper_client::backoff::Backoff;
@@ -32,9 +32,6 @@ const RETRY_FIRST: Duration = Duration::from_secs(2);
 const RETRY_CEILING: Duration = Duration::from_secs(300);
 /// Longest pause that a receiver may ask for.
 const MOST_ASKED: Duration = Duration::from_secs(3600);
-
-/// Number of what has none: it holds back no mark.
-pub const OWN: EventSeq = EventSeq(u64::MAX);
 
 /// How a channel likes its messages.
 #[derive(Debug, Clone, Copy)]

@@ -12,11 +12,11 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_store::{Batch, Store as _};
 
 use super::{Agent, AgentError, Rider};
-use crate::fleet::command::{self, CommandKey, Reply, execute};
-use crate::fleet::mqtt::link::Token;
-use crate::fleet::mqtt::{
-    CommandId, OperationName, Topics, UnknownOperation, parse_request, payload,
+use crate::fleet::command::{
+    self, CommandId, CommandKey, OperationName, Reply, UnknownOperation, execute,
 };
+use crate::fleet::mqtt::link::Token;
+use crate::fleet::mqtt::{Topics, parse_request, payload};
 use crate::fleet::outbox::{self, Class, Draft};
 use watchkeeper_client::clock::wall_now;
 

@@ -54,8 +54,9 @@ use crate::api;
 use crate::connectors::service::Service;
 use crate::connectors::{self, Performer};
 use crate::fleet::command::{self, CommandBoard, CommandKey, Outcome, Refusals, Replies};
+use crate::fleet::mqtt::broker::Broker;
 use crate::fleet::mqtt::command_subscription::Hearing;
-use crate::fleet::mqtt::link::{Broker, Link, LinkEvent, Refused, Token};
+use crate::fleet::mqtt::link::{Link, LinkEvent, Refused, Token};
 use crate::fleet::mqtt::payload::{
     self, LossMessage, Presence, TooLarge, event_draft, newer_draft, outage_alarm,
 };

@@ -14,8 +14,8 @@ use super::{Agent, AgentError, Rider};
 use crate::fleet::mqtt::payload::{MAX_PAYLOAD, opinion_draft};
 use crate::fleet::outbox;
 use crate::notify::message::Own;
-use crate::second_opinion::weigh::{Outcome, weigh};
-use crate::second_opinion::{Answer, Case, on_disk, queue};
+use crate::second_opinion::weigh::weigh;
+use crate::second_opinion::{Answer, Case, Outcome, on_disk, queue};
 use watchkeeper_client::clock::{age, wall_now};
 
 /// What came of asking about one event.

@@ -11,9 +11,9 @@ use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_contract::time::Wall;
 
 use super::{Agent, AgentError, StatusReport};
-use crate::fleet::command::Reply;
-use crate::fleet::mqtt::OperationName;
-use crate::fleet::mqtt::link::{Token, Will};
+use crate::fleet::command::{OperationName, Reply};
+use crate::fleet::mqtt::broker::Will;
+use crate::fleet::mqtt::link::Token;
 use crate::fleet::mqtt::payload::{
     self, AgentMessage, BirthMessage, CapabilityMessage, ChannelCounts, CountsMessage,
     FramesMessage, HealthMessage, Presence, SCHEMA, ServiceState, SinkCounts, SourceStateMessage,

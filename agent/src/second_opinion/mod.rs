@@ -62,6 +62,18 @@ impl Case {
     }
 }
 
+/// What came of asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The event is taken for more than the box thought.
+    Raised,
+    /// It is taken for less.
+    Lowered,
+    /// The local decision stands.
+    Stands,
+}
+
 /// What came of second opinions since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, utoipa::ToSchema)]
 pub struct Counts {
@@ -81,12 +93,12 @@ pub struct Counts {
 
 impl Counts {
     /// Counts what came of one event.
-    pub fn count(&mut self, outcome: weigh::Outcome, is_answered: bool) {
+    pub fn count(&mut self, outcome: Outcome, is_answered: bool) {
         let count = match outcome {
-            weigh::Outcome::Raised => &mut self.raised,
-            weigh::Outcome::Lowered => &mut self.lowered,
-            weigh::Outcome::Stands if is_answered => &mut self.stands,
-            weigh::Outcome::Stands => &mut self.without_answer,
+            Outcome::Raised => &mut self.raised,
+            Outcome::Lowered => &mut self.lowered,
+            Outcome::Stands if is_answered => &mut self.stands,
+            Outcome::Stands => &mut self.without_answer,
         };
         *count += 1;
     }

@@ -6,31 +6,18 @@
 //! Invariants: a confirmation lowers nothing and a refutation raises nothing; nothing is lowered unless the event's own terms say so; an opinion that something in the picture
 //! tried to talk into, and one that abstains, change nothing; whatever comes of it is at most `record`.
 
-use serde::Serialize;
 use watchkeeper_contract::event::{Asks, Decision, Evidence, Verdict};
 use watchkeeper_contract::rule::Gates;
 use watchkeeper_engine::rules::decide::verdict;
 use watchkeeper_engine::rules::evidence::round;
 
 use super::verdict::{Opinion, Stance};
-use super::{Answer, Case};
+use super::{Answer, Case, Outcome};
 
 /// Name of the link.
 pub const SOURCE: &str = "second_opinion";
 /// Most that an opinion may bring about.
 const HIGHEST: Verdict = Verdict::Record;
-
-/// What came of asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The event is taken for more than the box thought.
-    Raised,
-    /// It is taken for less.
-    Lowered,
-    /// The local decision stands.
-    Stands,
-}
 
 /// An event after it was asked about.
 #[derive(Debug, Clone, PartialEq)]

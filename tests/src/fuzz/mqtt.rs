@@ -4,7 +4,8 @@
 //! and belongs to this box; a payload is refused with a sentence, or is a request for the operation of its topic that is
 //! understood the same when it is written again.
 
-use watchkeeper_agent::fleet::mqtt::{Inbound, OperationName, Topics, parse_request};
+use watchkeeper_agent::fleet::command::OperationName;
+use watchkeeper_agent::fleet::mqtt::{Inbound, Topics, parse_request};
 use watchkeeper_contract::command::Operation;
 use watchkeeper_contract::id::{BoxId, SiteId};
 

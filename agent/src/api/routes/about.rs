@@ -15,8 +15,8 @@ use watchkeeper_http::{Refusal, body};
 use watchkeeper_llm::Client;
 use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
 
+use crate::api::app::App;
 use crate::api::conversations::Shop;
-use crate::api::{App, openapi};
 use crate::second_opinion;
 use crate::status::{ChannelStanding, MqttStanding, OutboxStanding, Standing};
 use watchkeeper_assistant::notes::{Notes, Vectors};
@@ -359,11 +359,4 @@ pub(super) async fn trace(
 
 fn unreadable(why: &str) -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage, why)
-}
-
-/// This description.
-#[utoipa::path(get, path = "/openapi.json", tag = "agent",
-    responses((status = 200, content_type = "application/json", body = Object)))]
-pub(super) async fn openapi() -> Json<Value> {
-    Json(openapi::document())
 }

@@ -3,19 +3,18 @@
 //! Map: [`talk`] is about conversations, [`proposals`] about what waits for a yes, [`about`] about everything that is only looked up.
 
 mod about;
+mod problem;
 mod proposals;
 mod talk;
 
+use axum::Json;
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
+use serde_json::Value;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
-use watchkeeper_contract::problem::ProblemCode;
-use watchkeeper_http::Refusal;
 
-use super::conversations::NotTaken;
-use super::{App, MAX_MESSAGE, openapi};
-use watchkeeper_assistant::proposal::pending::WaitingError;
+use super::app::{App, MAX_MESSAGE};
+use super::openapi;
 
 /// Every route.
 pub(super) fn all() -> OpenApiRouter<App> {
@@ -34,7 +33,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(about::cost))
         .routes(routes!(about::opinions))
         .routes(routes!(about::trace))
-        .routes(routes!(about::openapi));
+        .routes(routes!(openapi));
     OpenApiRouter::with_openapi(openapi::base()).nest("/v1", v1)
 }
 
@@ -43,31 +42,16 @@ pub(super) mod fuzzing {
     pub use super::talk::message;
 }
 
-/// What a refusal of the conversations is on the wire.
-fn refused(error: NotTaken) -> Refusal {
-    let (status, code) = match &error {
-        NotTaken::TooMany { .. } => (StatusCode::TOO_MANY_REQUESTS, ProblemCode::Limit),
-        NotTaken::Working { .. } | NotTaken::Over { .. } => {
-            (StatusCode::CONFLICT, ProblemCode::Conflict)
-        }
-        NotTaken::Unknown { .. } => (StatusCode::NOT_FOUND, ProblemCode::NotFound),
-        NotTaken::Closing => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::NotReady),
-        NotTaken::Waiting(error) => return unreadable(error),
-    };
-    let refusal = Refusal::new(status, code, error.to_string());
-    match error {
-        NotTaken::Unknown { id } => refusal.at("id", id),
-        _ => refusal,
-    }
+/// OpenAPI description of all routes, as JSON.
+#[must_use]
+pub fn document() -> Value {
+    let (_, openapi) = all().split_for_parts();
+    watchkeeper_http::openapi::document(openapi)
 }
 
-/// What is wrong with the file of offers, on the wire.
-fn unreadable(error: &WaitingError) -> Refusal {
-    let (status, code) = match error {
-        WaitingError::Unknown { .. } | WaitingError::OtherRuntime { .. } => {
-            (StatusCode::NOT_FOUND, ProblemCode::NotFound)
-        }
-        WaitingError::Io { .. } => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage),
-    };
-    Refusal::new(status, code, error.to_string())
+/// This description.
+#[utoipa::path(get, path = "/openapi.json", tag = "agent",
+    responses((status = 200, content_type = "application/json", body = Object)))]
+async fn openapi() -> Json<Value> {
+    Json(document())
 }

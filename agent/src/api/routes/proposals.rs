@@ -13,8 +13,9 @@ use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::{Refusal, closed};
 use watchkeeper_plain::Plain;
 
-use super::{refused, talk, unreadable};
-use crate::api::App;
+use super::problem::{refused, unreadable};
+use super::talk;
+use crate::api::app::App;
 use crate::api::conversations::Message;
 use watchkeeper_assistant::permissions::{Channel, may_answer};
 use watchkeeper_assistant::proposal::pending::Kept;

@@ -24,10 +24,10 @@ use watchkeeper_engine::workflow::codec;
 use watchkeeper_http::{Refusal, body, closed, refusal};
 use watchkeeper_plain::MAX_CHARS;
 
-use super::refused;
+use super::problem::refused;
+use crate::api::app::{App, MAX_FOLLOWERS, MAX_MESSAGE, MAX_READING};
 use crate::api::conversations::{ConversationStatus, Handle, Message};
 use crate::api::feed::{Entry, Feed, MAX_EVENTS};
-use crate::api::{App, MAX_FOLLOWERS, MAX_MESSAGE, MAX_READING};
 use watchkeeper_assistant::session::user_session::MAX_ATTACHED;
 
 /// Events that a page has when no limit is asked for.

@@ -5,7 +5,107 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::fleet::mqtt::{CommandId, OperationName};
+use watchkeeper_contract::command::Operation;
+
+/// Longest id of a command.
+pub const MAX_COMMAND_ID_LEN: usize = 64;
+/// Id a requester gave to a command: 1 to 64 of letters, digits, `-`, `_` and `.`, so that it is one topic level.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommandId(String);
+
+/// Text that can't be the id of a command.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a command id; use 1 to 64 of letters, digits, '-', '_' and '.'")]
+pub struct InvalidCommandId(String);
+
+impl CommandId {
+    /// Checks `value` and wraps it.
+    ///
+    /// # Errors
+    /// [`InvalidCommandId`] when it is empty, too long or holds another character.
+    pub fn new(value: impl Into<String>) -> Result<Self, InvalidCommandId> {
+        let value = value.into();
+        let fine = (1..=MAX_COMMAND_ID_LEN).contains(&value.len())
+            && value
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+        if fine {
+            Ok(Self(value))
+        } else {
+            Err(InvalidCommandId(value.chars().take(80).collect()))
+        }
+    }
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CommandId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Operations a box offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum OperationName {
+    /// Take a picture.
+    Snapshot,
+    /// Create or replace a pipeline.
+    Deploy,
+    /// Delete a pipeline.
+    Stop,
+}
+
+impl OperationName {
+    /// All of them, in the order of the document.
+    pub const ALL: [Self; 3] = [Self::Snapshot, Self::Deploy, Self::Stop];
+
+    /// The name as it stands in topics and in the member `op`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Snapshot => "snapshot",
+            Self::Deploy => "deploy",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+impl From<&Operation> for OperationName {
+    fn from(operation: &Operation) -> Self {
+        match operation {
+            Operation::Snapshot { .. } => Self::Snapshot,
+            Operation::Deploy { .. } => Self::Deploy,
+            Operation::Stop { .. } => Self::Stop,
+        }
+    }
+}
+
+impl fmt::Display for OperationName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An operation this box does not offer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("unknown operation; this box offers snapshot, deploy and stop")]
+pub struct UnknownOperation;
+
+impl FromStr for OperationName {
+    type Err = UnknownOperation;
+
+    fn from_str(name: &str) -> Result<Self, UnknownOperation> {
+        Self::ALL
+            .into_iter()
+            .find(|op| op.as_str() == name)
+            .ok_or(UnknownOperation)
+    }
+}
 
 /// Which command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_contract::command::{CommandRequest, CommandStatus};
 use watchkeeper_store::{Batch, Entry, Keyspace, NewerFormat, Op, Store, StoreError, pages};
 
-use super::CommandKey;
-use crate::fleet::mqtt::{CommandId, OperationName};
+use super::key::{CommandId, CommandKey, OperationName};
 
 const COMMANDS: Keyspace = Keyspace::new("commands");
 const VERSION: u8 = 2;

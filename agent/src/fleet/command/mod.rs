@@ -16,7 +16,10 @@ pub use board::{
     REJECTED_ENTRIES, refusal,
 };
 pub use execute::{Outcome, execute};
-pub use key::{CommandKey, InvalidCommandKey};
+pub use key::{
+    CommandId, CommandKey, InvalidCommandId, InvalidCommandKey, MAX_COMMAND_ID_LEN, OperationName,
+    UnknownOperation,
+};
 pub use ledger::{Record, Restored, restore, rider};
 pub use refusals::{MAX_STANDING, Refusals, TooMany};
 pub use replies::{MAX_PENDING, Replies, Reply};

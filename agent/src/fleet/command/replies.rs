@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use watchkeeper_contract::command::CommandReport;
 
-use crate::fleet::mqtt::CommandId;
+use super::key::CommandId;
 
 /// Answers that may wait. Requests beyond that stay unanswered until they come again, as retained ones do with every session.
 pub const MAX_PENDING: usize = 4096;

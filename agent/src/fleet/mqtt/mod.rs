@@ -4,6 +4,7 @@
 //! [`session`] decides when to connect, [`command_subscription`] whether requests are listened to, `retained` keeps what the broker shall
 //! hold, [`link`] is the shell around `rumqttc`, [`tls`] makes its set-up, `reason` says why there is none.
 
+pub mod broker;
 pub mod command_subscription;
 pub mod link;
 pub mod payload;
@@ -16,7 +17,4 @@ mod topics;
 
 pub use request::parse_request;
 pub use retained::{Publication, Retained};
-pub use topics::{
-    CommandId, Inbound, InvalidCommandId, MAX_COMMAND_ID_LEN, MAX_OPERATION_LEN, OperationName,
-    PREFIX, Topics, UnknownOperation,
-};
+pub use topics::{Inbound, MAX_OPERATION_LEN, PREFIX, Topics};

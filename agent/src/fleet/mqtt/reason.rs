@@ -8,7 +8,7 @@ use std::error::Error;
 use rumqttc::tokio_rustls::rustls::{self, AlertDescription as Alert, CertificateError as Cert};
 use rumqttc::{ConnectReturnCode as Code, ConnectionError};
 
-use super::link::Broker;
+use super::broker::Broker;
 
 /// What happened, and what a person can do about it where that is known.
 /// `accepted` tells whether the broker had taken the session before.

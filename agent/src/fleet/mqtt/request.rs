@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use watchkeeper_contract::command::CommandRequest;
 
 use super::payload::MAX_PAYLOAD;
-use super::topics::{OperationName, UnknownOperation};
+use crate::fleet::command::{OperationName, UnknownOperation};
 
 /// The request in `payload`, which came on the topic of `operation`.
 ///

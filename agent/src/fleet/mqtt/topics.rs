@@ -4,7 +4,8 @@
 //! types: none can hold `/`, `+` or `#`.
 //!
 //! ```
-//! use watchkeeper_agent::mqtt::{CommandId, Inbound, OperationName, Topics};
+//! use watchkeeper_agent::fleet::command::{CommandId, OperationName};
+//! use watchkeeper_agent::fleet::mqtt::{Inbound, Topics};
 //! use watchkeeper_contract::id::{BoxId, SiteId, SourceId};
 //!
 //! let topics = Topics::new(&SiteId::new("north")?, &BoxId::new("box-7")?);
@@ -28,117 +29,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::fmt;
-use std::str::FromStr;
-
-use watchkeeper_contract::command::Operation;
 use watchkeeper_contract::id::{BoxId, PipelineId, SiteId, SourceId};
+
+use crate::fleet::command::{CommandId, OperationName, UnknownOperation};
 
 /// First two levels: the product and the version of everything below.
 pub const PREFIX: &str = "watchkeeper/v1";
 
-/// Longest id of a command.
-pub const MAX_COMMAND_ID_LEN: usize = 64;
 /// Longest name of an operation that is answered, known or not: what waits to be refused is kept in memory.
 pub const MAX_OPERATION_LEN: usize = 64;
-
-/// Id a requester gave to a command: 1 to 64 of letters, digits, `-`, `_` and `.`, so that it is one topic level.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CommandId(String);
-
-/// Text that can't be the id of a command.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a command id; use 1 to 64 of letters, digits, '-', '_' and '.'")]
-pub struct InvalidCommandId(String);
-
-impl CommandId {
-    /// Checks `value` and wraps it.
-    ///
-    /// # Errors
-    /// [`InvalidCommandId`] when it is empty, too long or holds another character.
-    pub fn new(value: impl Into<String>) -> Result<Self, InvalidCommandId> {
-        let value = value.into();
-        let fine = (1..=MAX_COMMAND_ID_LEN).contains(&value.len())
-            && value
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-        if fine {
-            Ok(Self(value))
-        } else {
-            Err(InvalidCommandId(value.chars().take(80).collect()))
-        }
-    }
-
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for CommandId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Operations a box offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum OperationName {
-    /// Take a picture.
-    Snapshot,
-    /// Create or replace a pipeline.
-    Deploy,
-    /// Delete a pipeline.
-    Stop,
-}
-
-impl OperationName {
-    /// All of them, in the order of the document.
-    pub const ALL: [Self; 3] = [Self::Snapshot, Self::Deploy, Self::Stop];
-
-    /// The name as it stands in topics and in the member `op`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Snapshot => "snapshot",
-            Self::Deploy => "deploy",
-            Self::Stop => "stop",
-        }
-    }
-}
-
-impl From<&Operation> for OperationName {
-    fn from(operation: &Operation) -> Self {
-        match operation {
-            Operation::Snapshot { .. } => Self::Snapshot,
-            Operation::Deploy { .. } => Self::Deploy,
-            Operation::Stop { .. } => Self::Stop,
-        }
-    }
-}
-
-impl fmt::Display for OperationName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// An operation this box does not offer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("unknown operation; this box offers snapshot, deploy and stop")]
-pub struct UnknownOperation;
-
-impl FromStr for OperationName {
-    type Err = UnknownOperation;
-
-    fn from_str(name: &str) -> Result<Self, UnknownOperation> {
-        Self::ALL
-            .into_iter()
-            .find(|op| op.as_str() == name)
-            .ok_or(UnknownOperation)
-    }
-}
 
 /// A topic of this box that somebody else, or an earlier session, wrote to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use watchkeeper_contract::command::{CommandReport, CommandRequest, CommandStatus
 
 use super::Section;
 use super::names::{NOW, example_event, json, names};
+use watchkeeper_agent::fleet::command::{MAX_COMMAND_ID_LEN, OperationName};
 use watchkeeper_agent::fleet::mqtt::payload::MAX_PAYLOAD;
-use watchkeeper_agent::fleet::mqtt::{MAX_COMMAND_ID_LEN, OperationName};
 use watchkeeper_client::Deadlines;
 
 pub(super) fn sections() -> Vec<Section> {

@@ -5,7 +5,8 @@
 use serde_json::Value;
 use watchkeeper_contract::id::{BoxId, PipelineId, SiteId, SourceId};
 
-use watchkeeper_agent::fleet::mqtt::{CommandId, Topics};
+use watchkeeper_agent::fleet::command::CommandId;
+use watchkeeper_agent::fleet::mqtt::Topics;
 use watchkeeper_client::NewerRecord;
 
 pub(super) use super::example::{BOOT, NOW, example_event};

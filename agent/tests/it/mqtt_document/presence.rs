@@ -6,7 +6,7 @@ use watchkeeper_contract::source::LossCause;
 
 use super::Section;
 use super::names::{BOOT, NOW, SCHEMA_ROW, TS_QUALITY_ROW, TS_ROW, json, names};
-use watchkeeper_agent::fleet::mqtt::OperationName;
+use watchkeeper_agent::fleet::command::OperationName;
 use watchkeeper_agent::fleet::mqtt::payload::{
     AlarmMessage, BirthMessage, CapabilityMessage, HealthMessage, Presence, SCHEMA, ServiceState,
     SourceStateMessage, StateMessage,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use watchkeeper_agent::fleet::mqtt::link::{Broker, Keys};
+use watchkeeper_agent::fleet::mqtt::broker::{Broker, Keys};
 use watchkeeper_agent::fleet::outbox::Limits;
 use watchkeeper_agent::run::{Agent, Setup};
 use watchkeeper_contract::id::{BoxId, SiteId};

@@ -12,8 +12,8 @@ use super::event::kind_of;
 use super::{SCHEMA, encode};
 use crate::fleet::mqtt::topics::Topics;
 use crate::fleet::outbox::{Class, Draft};
-use crate::second_opinion::weigh::{Outcome, Weighed};
-use crate::second_opinion::{Answer, Case, Opinion};
+use crate::second_opinion::weigh::Weighed;
+use crate::second_opinion::{Answer, Case, Opinion, Outcome};
 
 /// On `cam/<source>/opinion/<kind>`, QoS 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]

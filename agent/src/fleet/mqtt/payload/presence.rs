@@ -11,7 +11,7 @@ use watchkeeper_contract::source::{Blindness, LossCause, SourceState, SourceStat
 use watchkeeper_contract::time::TimeQuality;
 
 use super::{MAX_PAYLOAD, SCHEMA};
-use crate::fleet::mqtt::topics::OperationName;
+use crate::fleet::command::OperationName;
 
 /// Retained on `state`; also the last will.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

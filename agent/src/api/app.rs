@@ -1,0 +1,117 @@
+//! State of the API: what its handlers share, and the limits of what they do at a time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use watchkeeper_assistant::permissions::Channel;
+use watchkeeper_http::{Refusal, refusal};
+
+use super::conversations::Conversations;
+use crate::status::Standing;
+
+/// Largest body of a message, in bytes: four pictures of a camera.
+pub const MAX_MESSAGE: usize = 8 << 20;
+
+/// Most clients that may follow conversations at a time; the next one is refused.
+pub const MAX_FOLLOWERS: usize = 32;
+
+/// Most bodies of messages that are read at a time; the next one is refused.
+pub(super) const MAX_READING: usize = 2;
+
+/// Most look-ups in files (notes, trace, books) that are made at a time; the next one waits.
+const MAX_LOOKING: usize = 2;
+
+/// Asks the agent's loop how things stand.
+pub type Asks = mpsc::Sender<oneshot::Sender<Standing>>;
+
+/// What keeps one of the two ways in closed, as a sentence each.
+#[derive(Debug, Default)]
+pub struct Troubles(Mutex<[Option<String>; 2]>);
+
+impl Troubles {
+    /// Notes it, or that it is over.
+    pub fn set(&self, channel: Channel, trouble: Option<String>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all[usize::from(channel == Channel::Remote)] = trouble;
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn all(&self) -> Vec<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().flatten().cloned().collect()
+    }
+}
+
+/// What every handler sees.
+#[derive(Clone)]
+pub(super) struct App {
+    /// Which way its requests come in.
+    pub(super) channel: Channel,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What both ways in have in common.
+pub struct Shared {
+    pub(super) conversations: Arc<Conversations>,
+    pub(super) asks: Asks,
+    /// Who serves the model, where one is configured.
+    pub(super) provider: Option<String>,
+    pub(super) troubles: Troubles,
+    pub(super) started: Instant,
+    pub(super) followers: Arc<Semaphore>,
+    pub(super) reading: Arc<Semaphore>,
+    pub(super) looking: Semaphore,
+    /// True once the API shuts down; streams end then.
+    pub(super) closing: watch::Receiver<bool>,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared")
+            .field("conversations", &self.conversations)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// An API that speaks by these conversations, and asks the agent's loop by `asks`.
+    #[must_use]
+    pub fn new(
+        conversations: Arc<Conversations>,
+        asks: Asks,
+        provider: Option<String>,
+        closing: watch::Receiver<bool>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            conversations,
+            asks,
+            provider,
+            troubles: Troubles::default(),
+            started: Instant::now(),
+            followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
+            reading: Arc::new(Semaphore::new(MAX_READING)),
+            looking: Semaphore::new(MAX_LOOKING),
+            closing,
+        })
+    }
+}
+
+impl App {
+    /// Looks something up in files, on a thread for that.
+    pub(super) async fn look<T, F>(&self, look: F) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Shared) -> T + Send + 'static,
+    {
+        // Never closed.
+        let _place = self.shared.looking.acquire().await.ok();
+        let shared = Arc::clone(&self.shared);
+        let looked = tokio::task::spawn_blocking(move || look(&shared)).await;
+        looked.map_err(|error| {
+            tracing::error!(%error, "a look-up of the API failed inside");
+            refusal::internal()
+        })
+    }
+}

@@ -1,0 +1,37 @@
+//! Errors of conversations and proposals as HTTP problems.
+
+use axum::http::StatusCode;
+use watchkeeper_assistant::proposal::pending::WaitingError;
+use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::Refusal;
+
+use crate::api::conversations::NotTaken;
+
+/// What a refusal of the conversations is on the wire.
+pub(super) fn refused(error: NotTaken) -> Refusal {
+    let (status, code) = match &error {
+        NotTaken::TooMany { .. } => (StatusCode::TOO_MANY_REQUESTS, ProblemCode::Limit),
+        NotTaken::Working { .. } | NotTaken::Over { .. } => {
+            (StatusCode::CONFLICT, ProblemCode::Conflict)
+        }
+        NotTaken::Unknown { .. } => (StatusCode::NOT_FOUND, ProblemCode::NotFound),
+        NotTaken::Closing => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::NotReady),
+        NotTaken::Waiting(error) => return unreadable(error),
+    };
+    let refusal = Refusal::new(status, code, error.to_string());
+    match error {
+        NotTaken::Unknown { id } => refusal.at("id", id),
+        _ => refusal,
+    }
+}
+
+/// What is wrong with the file of offers, on the wire.
+pub(super) fn unreadable(error: &WaitingError) -> Refusal {
+    let (status, code) = match error {
+        WaitingError::Unknown { .. } | WaitingError::OtherRuntime { .. } => {
+            (StatusCode::NOT_FOUND, ProblemCode::NotFound)
+        }
+        WaitingError::Io { .. } => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage),
+    };
+    Refusal::new(status, code, error.to_string())
+}

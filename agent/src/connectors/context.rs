@@ -1,0 +1,16 @@
+//! What every connector may use: the configuration, the HTTP client, the agent's store.
+
+use std::sync::Arc;
+
+use watchkeeper_config::SinksConfig;
+use watchkeeper_store::Store;
+
+use super::http_client::HttpClient;
+
+/// Shared by all connectors of one agent.
+#[derive(Debug)]
+pub struct ConnectorContext {
+    pub(super) config: SinksConfig,
+    pub(super) http: HttpClient,
+    pub(super) store: Arc<dyn Store>,
+}
