@@ -197,7 +197,9 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
             }) => {
                 let (against, said) = match against {
                     ChecksumSource::Manifest => ("the zoo", "as the zoo knows it"),
-                    ChecksumSource::Record => ("when it was put here", "unchanged since it was put here"),
+                    ChecksumSource::Record => {
+                        ("when it was put here", "unchanged since it was put here")
+                    }
                     ChecksumSource::Nothing => (
                         "nothing: its checksum is not known",
                         "with which nothing can be compared: its checksum is not known",
