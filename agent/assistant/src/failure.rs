@@ -7,11 +7,11 @@ use std::fmt;
 use watchkeeper_client::ClientError;
 use watchkeeper_contract::problem::ProblemCode;
 
-use crate::proposal::pending::WaitingError;
+use crate::proposal::pending::PendingError;
 
 /// Class of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
+pub enum ErrorKind {
     /// Tried and failed.
     Failed,
     /// The request itself is wrong: a name, a file, a definition.
@@ -20,7 +20,7 @@ pub enum FailureKind {
     NoRuntime,
 }
 
-impl FailureKind {
+impl ErrorKind {
     /// Number of the class in the API's field `exit`; the command exits with it.
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -34,16 +34,16 @@ impl FailureKind {
 
 /// A failed request: its class, one sentence, and lines of detail below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
-    pub kind: FailureKind,
+pub struct Error {
+    pub kind: ErrorKind,
     pub sentence: String,
     /// Such as each error of a file.
     pub details: Vec<String>,
 }
 
-impl Failure {
+impl Error {
     #[must_use]
-    pub fn new(kind: FailureKind, sentence: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, sentence: impl Into<String>) -> Self {
         Self {
             kind,
             sentence: sentence.into(),
@@ -51,10 +51,10 @@ impl Failure {
         }
     }
 
-    /// A failure of class [`FailureKind::BadInput`].
+    /// A failure of class [`ErrorKind::BadInput`].
     #[must_use]
     pub fn input(sentence: impl Into<String>) -> Self {
-        Self::new(FailureKind::BadInput, sentence)
+        Self::new(ErrorKind::BadInput, sentence)
     }
 
     /// Adds lines of detail.
@@ -65,7 +65,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.sentence)?;
         for line in &self.details {
@@ -75,40 +75,36 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<WaitingError> for Failure {
-    fn from(error: WaitingError) -> Self {
+impl From<PendingError> for Error {
+    fn from(error: PendingError) -> Self {
         let kind = match error {
-            WaitingError::Unknown { .. } | WaitingError::OtherRuntime { .. } => {
-                FailureKind::BadInput
-            }
-            WaitingError::Io { .. } => FailureKind::Failed,
+            PendingError::Unknown { .. } | PendingError::OtherRuntime { .. } => ErrorKind::BadInput,
+            PendingError::Io { .. } => ErrorKind::Failed,
         };
         Self::new(kind, error.to_string())
     }
 }
 
-impl From<ClientError> for Failure {
+impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
         let kind = match &error {
-            ClientError::Unreachable { .. } | ClientError::Forbidden { .. } => {
-                FailureKind::NoRuntime
-            }
+            ClientError::Unreachable { .. } | ClientError::Forbidden { .. } => ErrorKind::NoRuntime,
             ClientError::Timeout { .. }
             | ClientError::Broken { .. }
             | ClientError::Answer { .. }
             | ClientError::Write { .. }
-            | ClientError::Setup(_) => FailureKind::Failed,
+            | ClientError::Setup(_) => ErrorKind::Failed,
             ClientError::Refused(problem) => match problem.code {
                 ProblemCode::InvalidRequest
                 | ProblemCode::Unauthorized
                 | ProblemCode::NotFound
                 | ProblemCode::Conflict
                 | ProblemCode::InvalidWorkflow
-                | ProblemCode::Model => FailureKind::BadInput,
+                | ProblemCode::Model => ErrorKind::BadInput,
                 ProblemCode::NotReady
                 | ProblemCode::Storage
                 | ProblemCode::Limit
-                | ProblemCode::Internal => FailureKind::Failed,
+                | ProblemCode::Internal => ErrorKind::Failed,
             },
         };
         let details = error.problem().map(|problem| {

@@ -20,12 +20,12 @@ use watchkeeper_client::clock::wall_now;
 
 /// A way to a model.
 #[derive(Debug)]
-pub struct Way {
+pub struct LazyLlmClient {
     config: LlmConfig,
     client: Mutex<Option<Client>>,
 }
 
-impl Way {
+impl LazyLlmClient {
     /// The one of this section. Nothing is opened yet.
     #[must_use]
     pub fn new(config: LlmConfig) -> Self {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     fn client(config: LlmConfig) -> Result<Client, String> {
-        Way::new(config).client(Path::new("/state"), || Ok(Arc::new(MemoryStore::new())))
+        LazyLlmClient::new(config).client(Path::new("/state"), || Ok(Arc::new(MemoryStore::new())))
     }
 
     #[test]
@@ -250,7 +250,7 @@ mod tests {
     fn a_key_that_is_put_in_its_place_counts_for_the_next_call() {
         let dir = tempfile::tempdir().expect("dir");
         let file = dir.path().join("key");
-        let way = Way::new(LlmConfig {
+        let way = LazyLlmClient::new(LlmConfig {
             key: None,
             key_file: Some(file.clone()),
             ..config()

@@ -24,7 +24,8 @@ const WORKER: &str = "memory-vectors";
 /// What makes the vectors of notes, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(tag = "by", rename_all = "snake_case")]
-pub enum Vectors {
+#[schema(as = Vectors)]
+pub enum EmbedderChoice {
     /// Parts of words and a table of words that mean much the same: there is no model.
     Hashed,
     /// A model of sentences.
@@ -45,7 +46,7 @@ pub enum Vectors {
     },
 }
 
-impl Vectors {
+impl EmbedderChoice {
     /// In a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -87,18 +88,18 @@ pub fn look(folder: &Path) -> Result<(), String> {
 
 /// The embedder of a configuration. Takes as long as loading a model, where there is one.
 #[must_use]
-pub fn choose(config: &MemoryConfig) -> (Arc<dyn Embedder>, Vectors) {
+pub fn choose(config: &MemoryConfig) -> (Arc<dyn Embedder>, EmbedderChoice) {
     let hashed = || Arc::new(HashedEmbedder::default());
     let Some(folder) = folder(config) else {
-        return (hashed(), Vectors::Hashed);
+        return (hashed(), EmbedderChoice::Hashed);
     };
     let folder = folder.to_path_buf();
     match load(&folder) {
         Ok(model) => {
             let dimension = model.dimension();
-            (model, Vectors::Model { folder, dimension })
+            (model, EmbedderChoice::Model { folder, dimension })
         }
-        Err(why) => (hashed(), Vectors::Refused { folder, why }),
+        Err(why) => (hashed(), EmbedderChoice::Refused { folder, why }),
     }
 }
 
@@ -125,7 +126,7 @@ pub struct Notes(Arc<Shared>);
 struct Shared {
     folder: PathBuf,
     config: MemoryConfig,
-    embedder: OnceLock<(Arc<dyn Embedder>, Vectors)>,
+    embedder: OnceLock<(Arc<dyn Embedder>, EmbedderChoice)>,
     state: Mutex<State>,
 }
 
@@ -164,7 +165,7 @@ impl Notes {
     ///
     /// # Errors
     /// A sentence, when they can't be used.
-    pub fn open(&self) -> Result<Opened<'_>, String> {
+    pub fn open(&self) -> Result<MemoryGuard<'_>, String> {
         let shared = &self.0;
         let folder = &shared.folder;
         let failed =
@@ -177,7 +178,7 @@ impl Notes {
             None => Memory::open(folder, Arc::clone(embedder)),
         };
         let memory = opened.map_err(|e| failed(e.to_string()))?;
-        Ok(Opened {
+        Ok(MemoryGuard {
             shared,
             state,
             memory: Some(memory),
@@ -186,7 +187,7 @@ impl Notes {
 
     /// What makes their vectors; none while they were not opened yet, which loads it.
     #[must_use]
-    pub fn vectors(&self) -> Option<&Vectors> {
+    pub fn vectors(&self) -> Option<&EmbedderChoice> {
         self.0.embedder.get().map(|(_, vectors)| vectors)
     }
 
@@ -195,7 +196,7 @@ impl Notes {
     pub fn told(&self) -> String {
         match (self.vectors(), folder(&self.0.config)) {
             (Some(vectors), _) => vectors.sentence(),
-            (None, None) => Vectors::Hashed.sentence(),
+            (None, None) => EmbedderChoice::Hashed.sentence(),
             (None, Some(folder)) => format!(
                 "the model of sentences in {} is loaded when notes are looked for the first time; until then they are found by their words",
                 folder.display()
@@ -212,13 +213,13 @@ impl Notes {
 }
 
 impl Shared {
-    fn embedder(&self) -> &(Arc<dyn Embedder>, Vectors) {
+    fn embedder(&self) -> &(Arc<dyn Embedder>, EmbedderChoice) {
         self.embedder.get_or_init(|| {
             let (embedder, vectors) = choose(&self.config);
             match &vectors {
-                Vectors::Hashed => {}
-                Vectors::Model { .. } => tracing::info!("memory: {}", vectors.sentence()),
-                Vectors::Refused { .. } => tracing::warn!("memory: {}", vectors.sentence()),
+                EmbedderChoice::Hashed => {}
+                EmbedderChoice::Model { .. } => tracing::info!("memory: {}", vectors.sentence()),
+                EmbedderChoice::Refused { .. } => tracing::warn!("memory: {}", vectors.sentence()),
             }
             (embedder, vectors)
         })
@@ -232,14 +233,14 @@ impl Shared {
 
 /// The memory, held.
 #[derive(Debug)]
-pub struct Opened<'n> {
+pub struct MemoryGuard<'n> {
     shared: &'n Arc<Shared>,
     state: MutexGuard<'n, State>,
     /// There until it is given back.
     memory: Option<Memory>,
 }
 
-impl Deref for Opened<'_> {
+impl Deref for MemoryGuard<'_> {
     type Target = Memory;
 
     #[expect(clippy::expect_used, reason = "only dropping takes it out")]
@@ -248,14 +249,14 @@ impl Deref for Opened<'_> {
     }
 }
 
-impl DerefMut for Opened<'_> {
+impl DerefMut for MemoryGuard<'_> {
     #[expect(clippy::expect_used, reason = "only dropping takes it out")]
     fn deref_mut(&mut self) -> &mut Memory {
         self.memory.as_mut().expect("it is held")
     }
 }
 
-impl Drop for Opened<'_> {
+impl Drop for MemoryGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;
@@ -367,7 +368,7 @@ mod tests {
             model: None,
             usual: vec![dir.path().join("not-there"), there.clone()],
         };
-        assert_eq!(choose(&usual).1, Vectors::Hashed);
+        assert_eq!(choose(&usual).1, EmbedderChoice::Hashed);
         // A folder is there, and nothing in it.
         fs::create_dir(&there).unwrap();
         let (embedder, vectors) = choose(&usual);
@@ -381,13 +382,16 @@ mod tests {
             fs::copy(tiny().join(name), there.join(name)).unwrap();
         }
         let (folder, dimension) = (there, 16);
-        assert_eq!(choose(&usual).1, Vectors::Model { folder, dimension });
+        assert_eq!(
+            choose(&usual).1,
+            EmbedderChoice::Model { folder, dimension }
+        );
         // One that was named is not replaced by another one.
         let wrong = MemoryConfig {
             model: Some(dir.path().join("not-there")),
             ..usual
         };
-        assert!(matches!(choose(&wrong).1, Vectors::Refused { .. }));
+        assert!(matches!(choose(&wrong).1, EmbedderChoice::Refused { .. }));
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub use watchkeeper_config::ToolEffect as Effect;
 /// Which way a request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Channel {
+pub enum Entrypoint {
     /// One command of a person, who confirms with another one.
     Ask,
     /// A person's conversation.
@@ -20,7 +20,7 @@ pub enum Channel {
     Remote,
 }
 
-impl Channel {
+impl Entrypoint {
     /// Whether it is one of the agent's API, which many conversations share.
     #[must_use]
     pub const fn is_api(self) -> bool {
@@ -42,7 +42,7 @@ impl Channel {
 /// What a tool touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum ToolScope {
     /// What is known without looking: blocks, models.
     Catalogue,
     /// Pictures of the cameras.
@@ -57,22 +57,22 @@ pub enum Scope {
 
 /// What the tools of one request may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gate {
+pub struct ToolPermissions {
     /// Which way the request came in.
-    pub channel: Channel,
+    pub channel: Entrypoint,
     may: Vec<Effect>,
 }
 
-impl Gate {
+impl ToolPermissions {
     /// The gate of a channel, as the owner has it.
     #[must_use]
-    pub fn of(config: &PermissionsConfig, channel: Channel) -> Self {
+    pub fn of(config: &PermissionsConfig, channel: Entrypoint) -> Self {
         let tools = &config.tools;
         let list = match channel {
-            Channel::Ask => &tools.ask,
-            Channel::Chat => &tools.chat,
-            Channel::Local => &tools.local,
-            Channel::Remote => &tools.remote,
+            Entrypoint::Ask => &tools.ask,
+            Entrypoint::Chat => &tools.chat,
+            Entrypoint::Local => &tools.local,
+            Entrypoint::Remote => &tools.remote,
         };
         // Whoever may ask over the API may also confirm there, with the same authority: the socket's permission, or the token.
         let may = list.clone().unwrap_or_else(|| Effect::ALL.to_vec());
@@ -81,7 +81,7 @@ impl Gate {
 
     /// The gate of a channel of which the owner has said nothing.
     #[must_use]
-    pub fn open(channel: Channel) -> Self {
+    pub fn open(channel: Entrypoint) -> Self {
         Self::of(&PermissionsConfig::default(), channel)
     }
 
@@ -109,15 +109,14 @@ impl Gate {
 ///
 /// # Errors
 /// Where it may not be; the sentence says where it may.
-pub const fn may_answer(made: Channel, asks: Channel) -> Result<(), &'static str> {
+pub const fn may_answer(made: Entrypoint, asks: Entrypoint) -> Result<(), &'static str> {
     match (asks, made) {
-        (Channel::Local, Channel::Local | Channel::Remote) | (Channel::Remote, Channel::Remote) => {
-            Ok(())
-        }
-        (Channel::Remote, _) => {
+        (Entrypoint::Local, Entrypoint::Local | Entrypoint::Remote)
+        | (Entrypoint::Remote, Entrypoint::Remote) => Ok(()),
+        (Entrypoint::Remote, _) => {
             Err("it was made on the box: confirm it there, over the agent's socket")
         }
-        (Channel::Local, _) | (Channel::Ask | Channel::Chat, _) => {
+        (Entrypoint::Local, _) | (Entrypoint::Ask | Entrypoint::Chat, _) => {
             Err("it was not made over the agent's API")
         }
     }
@@ -129,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_box_may_answer_whatever_was_asked_for_and_a_token_only_what_came_by_token() {
-        use Channel::{Ask, Chat, Local, Remote};
+        use Entrypoint::{Ask, Chat, Local, Remote};
         let all = [Ask, Chat, Local, Remote];
         for made in all {
             for asks in all {
@@ -146,12 +145,12 @@ mod tests {
         config.tools.remote = Some(vec![Effect::Read]);
         config.tools.chat = Some(Vec::new());
         for effect in Effect::ALL {
-            let may = |channel| Gate::of(&config, channel).allows(effect);
-            assert!(may(Channel::Ask).is_ok() && may(Channel::Local).is_ok());
-            assert!(may(Channel::Chat).is_err());
-            assert_eq!(may(Channel::Remote).is_ok(), effect == Effect::Read);
+            let may = |channel| ToolPermissions::of(&config, channel).allows(effect);
+            assert!(may(Entrypoint::Ask).is_ok() && may(Entrypoint::Local).is_ok());
+            assert!(may(Entrypoint::Chat).is_err());
+            assert_eq!(may(Entrypoint::Remote).is_ok(), effect == Effect::Read);
         }
-        let why = Gate::of(&config, Channel::Remote).allows(Effect::ProposeLoss);
+        let why = ToolPermissions::of(&config, Entrypoint::Remote).allows(Effect::ProposeLoss);
         let why = why.expect_err("not named");
         assert!(
             why.ends_with("agent.tools.remote does not name propose_loss"),

@@ -10,15 +10,15 @@
 use serde::Serialize;
 use watchkeeper_plain::{Missing, Question};
 
-use crate::blueprint::store::{Listed, ShelfError};
-use crate::blueprint::{Blueprint, Flaw, Job, built_in, error};
+use crate::blueprint::store::{BlueprintEntry, BlueprintStoreError};
+use crate::blueprint::{Blueprint, BlueprintError, Job, built_in, error};
 use crate::proposal::conversation::Reply;
-use crate::proposal::reword::Choice;
+use crate::proposal::reword::JobChoice;
 
 /// Who chose a blueprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Chooser {
+pub enum ChosenBy {
     /// The person named it.
     Person,
     /// There are pictures to look at.
@@ -31,19 +31,19 @@ pub enum Chooser {
 
 /// A blueprint that was chosen.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Routed {
+pub struct Route {
     /// Which.
     pub blueprint: Blueprint,
     /// By whom.
-    pub by: Chooser,
+    pub by: ChosenBy,
 }
 
 /// Why a person can't have a blueprint.
 #[derive(Debug, thiserror::Error)]
-pub enum NotHere {
+pub enum RouteError {
     /// There is none, or the disk refuses.
     #[error(transparent)]
-    Shelf(#[from] ShelfError),
+    BlueprintStore(#[from] BlueprintStoreError),
     /// It can't be used.
     #[error("{0}")]
     Damaged(String),
@@ -55,15 +55,15 @@ pub enum NotHere {
 }
 
 /// The blueprints that a request may go to.
-fn open(shelf: &[Listed]) -> impl Iterator<Item = &Blueprint> {
+fn open(shelf: &[BlueprintEntry]) -> impl Iterator<Item = &Blueprint> {
     let serving = shelf.iter().filter_map(|listed| listed.serves.as_ref());
     serving.filter(|blueprint| blueprint.job.is_asked_for())
 }
 
 /// What a model is told of them.
 #[must_use]
-pub fn choices(shelf: &[Listed]) -> Vec<Choice> {
-    let told = open(shelf).map(|blueprint| Choice {
+pub fn choices(shelf: &[BlueprintEntry]) -> Vec<JobChoice> {
+    let told = open(shelf).map(|blueprint| JobChoice {
         name: blueprint.name.to_string(),
         when: blueprint.when.clone(),
     });
@@ -74,13 +74,13 @@ pub fn choices(shelf: &[Listed]) -> Vec<Choice> {
 ///
 /// # Errors
 /// Never, in a build that passed its tests.
-pub fn chosen(name: &str, shelf: &[Listed]) -> Result<Routed, Vec<Flaw>> {
+pub fn chosen(name: &str, shelf: &[BlueprintEntry]) -> Result<Route, Vec<BlueprintError>> {
     match open(shelf).find(|blueprint| blueprint.name.as_str() == name) {
-        Some(blueprint) => Ok(Routed {
+        Some(blueprint) => Ok(Route {
             blueprint: blueprint.clone(),
-            by: Chooser::Model,
+            by: ChosenBy::Model,
         }),
-        None => set_up(shelf, Chooser::Nobody),
+        None => set_up(shelf, ChosenBy::Nobody),
     }
 }
 
@@ -88,35 +88,35 @@ pub fn chosen(name: &str, shelf: &[Listed]) -> Result<Routed, Vec<Flaw>> {
 ///
 /// # Errors
 /// Never, in a build that passed its tests.
-pub fn set_up(shelf: &[Listed], by: Chooser) -> Result<Routed, Vec<Flaw>> {
+pub fn set_up(shelf: &[BlueprintEntry], by: ChosenBy) -> Result<Route, Vec<BlueprintError>> {
     let own = open(shelf).find(|blueprint| blueprint.name.as_str() == Job::SetUp.name());
     let blueprint = match own {
         Some(own) => own.clone(),
         None => built_in::of(Job::SetUp)?,
     };
-    Ok(Routed { blueprint, by })
+    Ok(Route { blueprint, by })
 }
 
 /// The one that a person named.
 ///
 /// # Errors
 /// When it can't be used for what a person says.
-pub fn named(listed: Listed) -> Result<Routed, NotHere> {
+pub fn named(listed: BlueprintEntry) -> Result<Route, RouteError> {
     // A person who names one means that one, and not what would serve in its place.
     if !listed.flaws.is_empty() {
         let flaws = error::sentence(&listed.flaws);
-        return Err(NotHere::Damaged(format!(
+        return Err(RouteError::Damaged(format!(
             "the blueprint {} can't be used: {flaws}",
             listed.name
         )));
     }
     let name = listed.name.to_string();
     match listed.serves {
-        Some(blueprint) if blueprint.job.is_asked_for() => Ok(Routed {
+        Some(blueprint) if blueprint.job.is_asked_for() => Ok(Route {
             blueprint,
-            by: Chooser::Person,
+            by: ChosenBy::Person,
         }),
-        _ => Err(NotHere::NotAskedFor(name)),
+        _ => Err(RouteError::NotAskedFor(name)),
     }
 }
 
@@ -181,13 +181,15 @@ mod tests {
     use watchkeeper_plain::intent::Look;
 
     use super::*;
-    use crate::blueprint::{Name, Shelf};
+    use crate::blueprint::{BlueprintName, BlueprintStore};
 
-    fn shelf(files: &[(&str, &str)]) -> (tempfile::TempDir, Shelf, Vec<Listed>) {
+    fn shelf(files: &[(&str, &str)]) -> (tempfile::TempDir, BlueprintStore, Vec<BlueprintEntry>) {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = Shelf::of(dir.path());
+        let shelf = BlueprintStore::of(dir.path());
         for (name, text) in files {
-            shelf.create(&Name::new(name).unwrap(), text).unwrap();
+            shelf
+                .create(&BlueprintName::new(name).unwrap(), text)
+                .unwrap();
         }
         let all = shelf.list().unwrap().0;
         (dir, shelf, all)
@@ -202,11 +204,11 @@ mod tests {
         let names: Vec<&str> = told.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["archive", "dock", "question", "set-up"]);
         for (name, blueprint, by) in [
-            ("dock", "dock", Chooser::Model),
-            ("archive", "archive", Chooser::Model),
-            ("", "set-up", Chooser::Nobody),
-            ("triage", "set-up", Chooser::Nobody),
-            ("../../etc", "set-up", Chooser::Nobody),
+            ("dock", "dock", ChosenBy::Model),
+            ("archive", "archive", ChosenBy::Model),
+            ("", "set-up", ChosenBy::Nobody),
+            ("triage", "set-up", ChosenBy::Nobody),
+            ("../../etc", "set-up", ChosenBy::Nobody),
         ] {
             let routed = chosen(name, &all).unwrap();
             assert_eq!(
@@ -223,7 +225,7 @@ mod tests {
         let routed = named(shelf.get("dock").unwrap()).unwrap();
         assert_eq!(
             (routed.blueprint.name.as_str(), routed.by),
-            ("dock", Chooser::Person)
+            ("dock", ChosenBy::Person)
         );
         let triage = named(shelf.get("triage").unwrap()).unwrap_err();
         assert!(

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use watchkeeper_config::redact::{self, Redactor};
 
 use super::redact::{hidden as definition, structured};
-use crate::permissions::Channel;
+use crate::permissions::Entrypoint;
 use watchkeeper_store::private_folder::make_private;
 
 /// Size from which a new file is begun. The one before it is kept.
@@ -30,9 +30,10 @@ pub const AGENT: &str = "agent";
 
 /// Whether who asks over this channel may see an entry: over TCP what was said over TCP, and what the agent did of its own.
 #[must_use]
-pub fn may_see(asks: Channel, entry: &Value) -> bool {
+pub fn may_see(asks: Entrypoint, entry: &Value) -> bool {
     let of = entry.get("channel").and_then(Value::as_str);
-    asks != Channel::Remote || of.is_some_and(|of| of == AGENT || of == Channel::Remote.name())
+    asks != Entrypoint::Remote
+        || of.is_some_and(|of| of == AGENT || of == Entrypoint::Remote.name())
 }
 
 /// When an entry was written; one that does not say so comes first.

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 use super::run::shape::{NamedLine, NamedZone};
-use watchkeeper_assistant::blueprint::Name;
+use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_assistant::moment::{FORMS, moment};
 
 /// Headless edge vision: watches cameras, decides, remembers, reports.
@@ -342,7 +342,7 @@ pub enum BlueprintAction {
     /// Create one from a file.
     Create {
         /// Name.
-        name: Name,
+        name: BlueprintName,
         /// The file; `-` is standard input.
         #[arg(long, value_name = "FILE")]
         from: PathBuf,
@@ -350,7 +350,7 @@ pub enum BlueprintAction {
     /// Change one, in the editor of EDITOR where nothing else gives the text. A built-in one gets a file in its place.
     Update {
         /// Name.
-        name: Name,
+        name: BlueprintName,
         /// The file with the new text; `-` is standard input, which is taken too where it is no terminal.
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
@@ -358,14 +358,14 @@ pub enum BlueprintAction {
     /// Copy one to another name.
     Duplicate {
         /// Name.
-        name: Name,
+        name: BlueprintName,
         /// Name of the copy.
-        new: Name,
+        new: BlueprintName,
     },
     /// Delete the file of one. The built-in ones stay.
     Delete {
         /// Name.
-        name: Name,
+        name: BlueprintName,
     },
 }
 

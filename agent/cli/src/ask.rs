@@ -8,13 +8,13 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::state_folder::state_folder;
 use super::user_llm::parts;
-use watchkeeper_assistant::permissions::Channel;
-use watchkeeper_assistant::proposal::conversation::{Conversation, Reply};
-use watchkeeper_assistant::proposal::offer::Offer;
-use watchkeeper_assistant::proposal::pending::Waiting;
-use watchkeeper_assistant::proposal::snapshot::Situation;
-use watchkeeper_assistant::session::progress::{Teller as _, Told};
-use watchkeeper_assistant::session::user_session::Assist;
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::proposal::conversation::{Reply, SessionState};
+use watchkeeper_assistant::proposal::offer::CheckedProposal;
+use watchkeeper_assistant::proposal::pending::PendingProposals;
+use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
+use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
+use watchkeeper_assistant::session::user_session::Session;
 use watchkeeper_client::RuntimeClient;
 
 /// Carries out the command.
@@ -25,8 +25,8 @@ pub(super) async fn run(
     out: &Output,
 ) -> Result<(), Failure> {
     let mut ask = Ask {
-        waiting: Waiting::new(&state_folder()?),
-        assist: Assist::new(parts(client, config, Channel::Ask, out))?,
+        waiting: PendingProposals::new(&state_folder()?),
+        assist: Session::new(parts(client, config, Entrypoint::Ask, out))?,
         out,
     };
     ask.assist.at = args.at;
@@ -46,9 +46,9 @@ pub(super) async fn run(
 }
 
 struct Ask<'o> {
-    assist: Assist,
+    assist: Session,
     out: &'o Output,
-    waiting: Waiting,
+    waiting: PendingProposals,
 }
 
 impl Ask<'_> {
@@ -86,13 +86,13 @@ impl Ask<'_> {
         let here = self.assist.situation().await?;
         let socket = self.assist.socket().to_path_buf();
         let shown = self.waiting.take(id, &socket, here.now.timestamp())?;
-        self.assist.conversation = Conversation::with(shown);
+        self.assist.conversation = SessionState::with(shown);
         let (reply, here) = self.assist.hear("yes").await?;
         self.other(reply, &here).await
     }
 
     /// Everything but a new offer.
-    async fn other(&mut self, reply: Reply, here: &Situation) -> Result<(), Failure> {
+    async fn other(&mut self, reply: Reply, here: &SystemSnapshot) -> Result<(), Failure> {
         let out = self.out;
         match reply {
             Reply::Apply(offer) => Ok(self.assist.apply(&offer).await?),
@@ -117,15 +117,15 @@ impl Ask<'_> {
                 out.object(&json!({"type": "question", "text": question.text, "choices": question.choices}));
                 let again =
                     "say all of it again with the answer in it; `watchkeeper chat` asks back";
-                Err(Assist::question(&question, here)
+                Err(Session::question(&question, here)
                     .with([again.to_owned()])
                     .into())
             }
             Reply::Answer(text) => {
-                out.tell(Told::Answer(&text));
+                out.tell(ProgressEvent::Answer(&text));
                 Ok(())
             }
-            Reply::Unknown(unknown) => Err(Assist::unknown(&unknown).into()),
+            Reply::Unknown(unknown) => Err(Session::unknown(&unknown).into()),
             Reply::TooLong(error) => Err(Failure::input(error.to_string())),
             Reply::NothingWaits | Reply::Dropped => Err(Failure::input(
                 "nothing waits for a yes or a no here: `watchkeeper ask --confirm ID` confirms a proposal, and one that is not confirmed is never done",
@@ -137,7 +137,7 @@ impl Ask<'_> {
     }
 
     /// Shows an offer and keeps it for a later yes.
-    fn keep(&self, offer: &Offer, here: &Situation) -> Result<String, Failure> {
+    fn keep(&self, offer: &CheckedProposal, here: &SystemSnapshot) -> Result<String, Failure> {
         let Some(shown) = self.assist.conversation.shown() else {
             return Err(Failure::new(
                 Exit::Failed,

@@ -13,8 +13,10 @@ use super::configuration;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::state_folder::state_folder;
-use watchkeeper_assistant::blueprint::store::{Listed, Origin, ShelfError};
-use watchkeeper_assistant::blueprint::{Blueprint, MAX_BYTES, Name, Shelf};
+use watchkeeper_assistant::blueprint::store::{
+    BlueprintEntry, BlueprintOrigin, BlueprintStoreError,
+};
+use watchkeeper_assistant::blueprint::{Blueprint, BlueprintName, BlueprintStore, MAX_BYTES};
 use watchkeeper_assistant::trace::TRACE_FOLDER;
 use watchkeeper_assistant::wording::cut;
 
@@ -29,7 +31,7 @@ pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<
             .join(TRACE_FOLDER),
         false => state_folder()?,
     };
-    let shelf = Shelf::of(&home);
+    let shelf = BlueprintStore::of(&home);
     match args.action.unwrap_or(BlueprintAction::List) {
         BlueprintAction::List => list(&shelf, out),
         BlueprintAction::Show { name } => show(&shelf, &name, out),
@@ -66,7 +68,7 @@ pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<
     }
 }
 
-fn list(shelf: &Shelf, out: &Output) -> Result<(), Failure> {
+fn list(shelf: &BlueprintStore, out: &Output) -> Result<(), Failure> {
     let (all, notes) = shelf.list()?;
     all.iter().for_each(|listed| out.object(&object(listed)));
     let rows = all.iter().map(|listed| {
@@ -94,14 +96,14 @@ fn list(shelf: &Shelf, out: &Output) -> Result<(), Failure> {
     out.table(&["blueprint", "job", "from", "limits", "when"], rows);
     for note in notes
         .into_iter()
-        .chain(all.iter().filter_map(Listed::trouble))
+        .chain(all.iter().filter_map(BlueprintEntry::trouble))
     {
         out.note(note);
     }
     Ok(())
 }
 
-fn show(shelf: &Shelf, name: &str, out: &Output) -> Result<(), Failure> {
+fn show(shelf: &BlueprintStore, name: &str, out: &Output) -> Result<(), Failure> {
     let listed = shelf.get(name)?;
     if let Some(trouble) = listed.trouble() {
         if listed.serves.is_none() {
@@ -122,7 +124,7 @@ fn show(shelf: &Shelf, name: &str, out: &Output) -> Result<(), Failure> {
 }
 
 /// A blueprint as programs get it.
-fn object(listed: &Listed) -> Value {
+fn object(listed: &BlueprintEntry) -> Value {
     let mut object = json!({"blueprint": listed.name, "from": listed.origin});
     if let Some(b) = &listed.serves {
         object["job"] = json!(b.job);
@@ -137,13 +139,13 @@ fn object(listed: &Listed) -> Value {
     object
 }
 
-const fn from(origin: Origin) -> &'static str {
+const fn from(origin: BlueprintOrigin) -> &'static str {
     match origin {
-        Origin::BuiltIn => "built in",
-        Origin::File => "file",
-        Origin::FileInPlace => "file in place of the built-in one",
-        Origin::BuiltInForDamaged => "built in; its file is damaged",
-        Origin::Damaged => "damaged file",
+        BlueprintOrigin::BuiltIn => "built in",
+        BlueprintOrigin::File => "file",
+        BlueprintOrigin::FileInPlace => "file in place of the built-in one",
+        BlueprintOrigin::BuiltInForDamaged => "built in; its file is damaged",
+        BlueprintOrigin::Damaged => "damaged file",
     }
 }
 
@@ -184,7 +186,11 @@ fn editor() -> Result<OsString, Failure> {
 }
 
 /// Has an editor change the text. What is no blueprint afterwards is kept in a file, which is told.
-fn edit(shelf: &Shelf, name: &Name, editor: &OsStr) -> Result<Blueprint, Failure> {
+fn edit(
+    shelf: &BlueprintStore,
+    name: &BlueprintName,
+    editor: &OsStr,
+) -> Result<Blueprint, Failure> {
     let before = shelf.get(name.as_str())?.text;
     let failed = |e: std::io::Error| Failure::new(Exit::Failed, format!("can't edit {name}: {e}"));
     let file = tempfile::Builder::new()
@@ -220,20 +226,20 @@ fn edit(shelf: &Shelf, name: &Name, editor: &OsStr) -> Result<Blueprint, Failure
     })
 }
 
-impl From<ShelfError> for Failure {
-    fn from(error: ShelfError) -> Self {
+impl From<BlueprintStoreError> for Failure {
+    fn from(error: BlueprintStoreError) -> Self {
         match error {
-            ShelfError::Io { .. } | ShelfError::Foreign { .. } => {
+            BlueprintStoreError::Io { .. } | BlueprintStoreError::Foreign { .. } => {
                 Self::new(Exit::Failed, error.to_string())
             }
-            ShelfError::Flawed(flaws) => {
+            BlueprintStoreError::Flawed(flaws) => {
                 let lines = flaws.iter().map(ToString::to_string);
                 Self::input("this is no blueprint").with(lines)
             }
-            ShelfError::Unknown { .. }
-            | ShelfError::Taken { .. }
-            | ShelfError::BuiltIn(_)
-            | ShelfError::Full => Self::input(error.to_string()),
+            BlueprintStoreError::Unknown { .. }
+            | BlueprintStoreError::Taken { .. }
+            | BlueprintStoreError::BuiltIn(_)
+            | BlueprintStoreError::Full => Self::input(error.to_string()),
         }
     }
 }
@@ -247,7 +253,10 @@ mod tests {
     #[test]
     fn an_editor_changes_one_and_what_it_broke_is_kept_elsewhere() {
         let home = tempfile::tempdir().unwrap();
-        let (shelf, name) = (Shelf::of(home.path()), Name::new("question").unwrap());
+        let (shelf, name) = (
+            BlueprintStore::of(home.path()),
+            BlueprintName::new("question").unwrap(),
+        );
         let by = |script: &str| edit(&shelf, &name, OsStr::new(script));
         assert_eq!(by("sed -i 's/steps = 8/steps = 3/'").unwrap().steps, 3);
         assert_eq!(shelf.serving(Job::Question).unwrap().0.steps, 3);

@@ -19,7 +19,7 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run::find;
 use watchkeeper_agent::connectors::secrets::credentials_folder;
-use watchkeeper_assistant::notes::Vectors;
+use watchkeeper_assistant::notes::EmbedderChoice;
 use watchkeeper_client::how_to_start;
 
 /// The daemon whose folder and socket are looked at.
@@ -237,9 +237,9 @@ fn notes(config: &Config) -> Finding {
     let what = vectors.sentence();
     let remedy = "mend what it says, or take the folder away";
     match (vectors, &config.memory.model) {
-        (Vectors::Hashed | Vectors::Model { .. }, _) => Finding::ok(what),
-        (Vectors::Refused { .. }, Some(_)) => Finding::problem(what, remedy),
-        (Vectors::Refused { .. }, None) => Finding::advice(what, remedy),
+        (EmbedderChoice::Hashed | EmbedderChoice::Model { .. }, _) => Finding::ok(what),
+        (EmbedderChoice::Refused { .. }, Some(_)) => Finding::problem(what, remedy),
+        (EmbedderChoice::Refused { .. }, None) => Finding::advice(what, remedy),
     }
 }
 

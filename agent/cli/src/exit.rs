@@ -5,8 +5,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use watchkeeper_assistant::failure::{self, FailureKind};
-use watchkeeper_assistant::proposal::pending::WaitingError;
+use watchkeeper_assistant::failure::{self, ErrorKind};
+use watchkeeper_assistant::proposal::pending::PendingError;
 use watchkeeper_client::ClientError;
 
 /// How the command ended.
@@ -42,9 +42,9 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
-            Self::Failed => FailureKind::Failed.code(),
-            Self::BadInput => FailureKind::BadInput.code(),
-            Self::NoRuntime => FailureKind::NoRuntime.code(),
+            Self::Failed => ErrorKind::Failed.code(),
+            Self::BadInput => ErrorKind::BadInput.code(),
+            Self::NoRuntime => ErrorKind::NoRuntime.code(),
             Self::Source => 4,
             Self::Undelivered => 5,
         }
@@ -128,18 +128,18 @@ impl fmt::Display for Failure {
     }
 }
 
-impl From<FailureKind> for Exit {
-    fn from(kind: FailureKind) -> Self {
+impl From<ErrorKind> for Exit {
+    fn from(kind: ErrorKind) -> Self {
         match kind {
-            FailureKind::Failed => Self::Failed,
-            FailureKind::BadInput => Self::BadInput,
-            FailureKind::NoRuntime => Self::NoRuntime,
+            ErrorKind::Failed => Self::Failed,
+            ErrorKind::BadInput => Self::BadInput,
+            ErrorKind::NoRuntime => Self::NoRuntime,
         }
     }
 }
 
-impl From<failure::Failure> for Failure {
-    fn from(failure: failure::Failure) -> Self {
+impl From<failure::Error> for Failure {
+    fn from(failure: failure::Error) -> Self {
         Self {
             exit: failure.kind.into(),
             sentence: failure.sentence,
@@ -150,12 +150,12 @@ impl From<failure::Failure> for Failure {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        failure::Failure::from(error).into()
+        failure::Error::from(error).into()
     }
 }
 
-impl From<WaitingError> for Failure {
-    fn from(error: WaitingError) -> Self {
-        failure::Failure::from(error).into()
+impl From<PendingError> for Failure {
+    fn from(error: PendingError) -> Self {
+        failure::Error::from(error).into()
     }
 }

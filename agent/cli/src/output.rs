@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::exit::Failure;
-use watchkeeper_assistant::session::progress::Step;
+use watchkeeper_assistant::session::progress::ProgressStep;
 use watchkeeper_assistant::wording::printable;
 
 /// Where the command writes. Cheap to clone; all clones are one.
@@ -100,7 +100,7 @@ impl Output {
     }
 
     /// Something that a model thinks or does while it works, for a person: on standard error, in a colour of its own where that is a terminal.
-    pub fn step(&self, step: Step, text: &str) {
+    pub fn step(&self, step: ProgressStep, text: &str) {
         if std::io::stderr().is_terminal() {
             self.around_bar(|| {
                 let text = printable(text);
@@ -196,22 +196,22 @@ impl Output {
     }
 }
 
-const fn mark(step: Step) -> &'static str {
+const fn mark(step: ProgressStep) -> &'static str {
     match step {
-        Step::Thought => "…",
-        Step::Action => ">",
-        Step::Failure => "!",
-        Step::Plan => "#",
+        ProgressStep::Thought => "…",
+        ProgressStep::Action => ">",
+        ProgressStep::Failure => "!",
+        ProgressStep::Plan => "#",
     }
 }
 
 /// Parameter of the SGR sequence of ECMA-48: dim, cyan, yellow, blue.
-const fn colour(step: Step) -> &'static str {
+const fn colour(step: ProgressStep) -> &'static str {
     match step {
-        Step::Thought => "2",
-        Step::Action => "36",
-        Step::Failure => "33",
-        Step::Plan => "34",
+        ProgressStep::Thought => "2",
+        ProgressStep::Action => "36",
+        ProgressStep::Failure => "33",
+        ProgressStep::Plan => "34",
     }
 }
 

@@ -7,20 +7,20 @@ use super::events::{self, Clock};
 use super::output::Output;
 use super::{remote, trace};
 use watchkeeper_assistant::proposal::counts::counts;
-use watchkeeper_assistant::proposal::event_search::Happened;
+use watchkeeper_assistant::proposal::event_search::EventSearchResult;
 use watchkeeper_assistant::proposal::llm_proposal::words;
-use watchkeeper_assistant::session::progress::{Teller, Told};
-use watchkeeper_assistant::session::user_session::Assist;
+use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink};
+use watchkeeper_assistant::session::user_session::Session;
 
-impl Teller for Output {
-    fn tell(&self, told: Told<'_>) {
+impl ProgressSink for Output {
+    fn tell(&self, told: ProgressEvent<'_>) {
         match &told {
-            Told::Busy(text) => self.busy(*text),
-            Told::Idle => self.end_live_line(),
+            ProgressEvent::Busy(text) => self.busy(*text),
+            ProgressEvent::Idle => self.end_live_line(),
             // A line of its own for each call of a model would bury what the model does; the whole is told in the end.
-            Told::Spent(_) => {}
-            Told::Note(text) => self.note(text),
-            Told::Waits => self.line("The proposal still waits: yes or no."),
+            ProgressEvent::Spent(_) => {}
+            ProgressEvent::Note(text) => self.note(text),
+            ProgressEvent::Waits => self.line("The proposal still waits: yes or no."),
             told if self.is_json() => self.object(&told.object()),
             told => show(told, self),
         }
@@ -28,12 +28,18 @@ impl Teller for Output {
 }
 
 /// What is no sign of life, for a person.
-fn show(told: &Told<'_>, out: &Output) {
+fn show(told: &ProgressEvent<'_>, out: &Output) {
     match told {
-        Told::Busy(_) | Told::Idle | Told::Spent(_) | Told::Note(_) | Told::Waits => {}
-        Told::Step(step, line, _) => out.step(*step, line),
-        Told::Said(line, _) | Told::Done(line, _) | Told::Text(line) => out.line(line),
-        Told::Offer(offer, _, hint) => {
+        ProgressEvent::Busy(_)
+        | ProgressEvent::Idle
+        | ProgressEvent::Spent(_)
+        | ProgressEvent::Note(_)
+        | ProgressEvent::Waits => {}
+        ProgressEvent::Step(step, line, _) => out.step(*step, line),
+        ProgressEvent::Said(line, _) | ProgressEvent::Done(line, _) | ProgressEvent::Text(line) => {
+            out.line(line)
+        }
+        ProgressEvent::Offer(offer, _, hint) => {
             for line in offer.lines() {
                 out.line(line);
             }
@@ -41,33 +47,35 @@ fn show(told: &Told<'_>, out: &Output) {
                 out.line(hint);
             }
         }
-        Told::Question(question, here) => out.line(Assist::question(question, here).to_string()),
-        Told::Confirmed(permit) => out.line(format!(
+        ProgressEvent::Question(question, here) => {
+            out.line(Session::question(question, here).to_string())
+        }
+        ProgressEvent::Confirmed(permit) => out.line(format!(
             "Confirmed by {}: {}.",
             permit.key(),
             permit.kind().name()
         )),
-        Told::Dropped => out.line("Put aside. Nothing was changed."),
-        Told::Answer(text) => {
+        ProgressEvent::Dropped => out.line("Put aside. Nothing was changed."),
+        ProgressEvent::Answer(text) => {
             let lines: Vec<String> = text.lines().map(words).collect();
             out.line(lines.join("\n"));
         }
-        Told::Remembered(kind, file) => out.line(format!(
+        ProgressEvent::Remembered(kind, file) => out.line(format!(
             "Noted as {} in {file}, where you can edit it.",
             kind.name()
         )),
-        Told::Notes(found) => notes(found, out),
-        Told::Cameras([]) => {
+        ProgressEvent::Notes(found) => notes(found, out),
+        ProgressEvent::Cameras([]) => {
             out.line("There is no camera yet: `watchkeeper sources add NAME ADDRESS` adds one.")
         }
-        Told::Cameras(sources) => remote::source_table(sources, out),
-        Told::Pipelines([], otherwise) => out.line(otherwise),
-        Told::Pipelines(pipelines, _) => remote::pipeline_table(pipelines, out),
-        Told::Status(here) => {
+        ProgressEvent::Cameras(sources) => remote::source_table(sources, out),
+        ProgressEvent::Pipelines([], otherwise) => out.line(otherwise),
+        ProgressEvent::Pipelines(pipelines, _) => remote::pipeline_table(pipelines, out),
+        ProgressEvent::Status(here) => {
             remote::show_status(&here.health, &here.sources, &here.pipelines, out);
             numbers(&here.pipelines, out);
         }
-        Told::Camera(sources, name, on_it) => {
+        ProgressEvent::Camera(sources, name, on_it) => {
             remote::source_table(sources, out);
             if on_it.is_empty() {
                 out.line(format!("Nothing watches {name}."));
@@ -77,11 +85,11 @@ fn show(told: &Told<'_>, out: &Output) {
                 numbers(on_it, out);
             }
         }
-        Told::Events(happened, wanted, head) => show_events(happened, wanted, head, out),
-        Told::Record(record) => events::show_record(record, Clock::Wall, out),
-        Told::Cost(cost) => out.line(cost.lines().join("\n")),
-        Told::Traced(entry) => out.line(trace::line(entry)),
-        Told::Failure(failure) => out.line(failure.to_string()),
+        ProgressEvent::Events(happened, wanted, head) => show_events(happened, wanted, head, out),
+        ProgressEvent::Record(record) => events::show_record(record, Clock::Wall, out),
+        ProgressEvent::Cost(cost) => out.line(cost.lines().join("\n")),
+        ProgressEvent::Traced(entry) => out.line(trace::line(entry)),
+        ProgressEvent::Failure(failure) => out.line(failure.to_string()),
     }
 }
 
@@ -94,7 +102,7 @@ fn numbers(pipelines: &[PipelineStatus], out: &Output) {
     lines.iter().for_each(|line| out.line(line));
 }
 
-fn show_events(happened: &Happened, wanted: &EventsWanted, head: &str, out: &Output) {
+fn show_events(happened: &EventSearchResult, wanted: &EventsWanted, head: &str, out: &Output) {
     let sentence = happened.sentence(wanted.only_number);
     let head: Vec<&str> = [head, &sentence]
         .into_iter()

@@ -10,11 +10,11 @@ use watchkeeper_store::{DiskStore, Options, Store};
 
 use super::output::Output;
 use super::state_folder::state_folder;
-use watchkeeper_assistant::llm::Way;
+use watchkeeper_assistant::llm::LazyLlmClient;
 use watchkeeper_assistant::notes::Notes;
-use watchkeeper_assistant::permissions::Channel;
-use watchkeeper_assistant::proposal::auto_approval::Policy;
-use watchkeeper_assistant::session::user_session::{Parts, ToModel};
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::proposal::auto_approval::ApprovalRules;
+use watchkeeper_assistant::session::user_session::{OpenLlm, SessionDeps};
 use watchkeeper_assistant::trace::TRACE_FOLDER;
 use watchkeeper_client::RuntimeClient;
 
@@ -23,12 +23,15 @@ const LEDGER: &str = "llm";
 
 /// A way to the model.
 #[derive(Debug)]
-struct PersonsModel(Way);
+struct PersonsModel(LazyLlmClient);
 
 impl PersonsModel {
     /// The one that the configuration names.
     fn of(config: &Config) -> Option<Self> {
-        config.llm.clone().map(|config| Self(Way::new(config)))
+        config
+            .llm
+            .clone()
+            .map(|config| Self(LazyLlmClient::new(config)))
     }
 
     /// The client. The error is a sentence for a person.
@@ -42,7 +45,7 @@ impl PersonsModel {
 }
 
 /// What opens the way to the model; `None` where none is configured.
-pub(super) fn opener(config: &Config) -> Option<ToModel> {
+pub(super) fn opener(config: &Config) -> Option<OpenLlm> {
     let model = PersonsModel::of(config)?;
     Some(Box::new(move || model.client()))
 }
@@ -51,11 +54,11 @@ pub(super) fn opener(config: &Config) -> Option<ToModel> {
 pub(super) fn parts(
     client: RuntimeClient,
     config: &Config,
-    channel: Channel,
+    channel: Entrypoint,
     out: &Output,
-) -> Parts {
+) -> SessionDeps {
     let home = state_folder().map_err(|failure| failure.sentence);
-    Parts {
+    SessionDeps {
         client,
         preferred: config.models.default.clone(),
         model: opener(config),
@@ -65,7 +68,7 @@ pub(super) fn parts(
             .ok()
             .map(|home| Notes::of(home, &config.memory)),
         home,
-        policy: Policy::of(&config.permissions, channel),
+        policy: ApprovalRules::of(&config.permissions, channel),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         channel,
         out: Arc::new(out.clone()),

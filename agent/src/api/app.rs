@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use watchkeeper_assistant::permissions::Channel;
+use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_http::{Refusal, refusal};
 
 use super::conversations::Conversations;
@@ -31,9 +31,9 @@ pub struct Troubles(Mutex<[Option<String>; 2]>);
 
 impl Troubles {
     /// Notes it, or that it is over.
-    pub fn set(&self, channel: Channel, trouble: Option<String>) {
+    pub fn set(&self, channel: Entrypoint, trouble: Option<String>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all[usize::from(channel == Channel::Remote)] = trouble;
+        all[usize::from(channel == Entrypoint::Remote)] = trouble;
     }
 
     /// All of them.
@@ -48,7 +48,7 @@ impl Troubles {
 #[derive(Clone)]
 pub(super) struct App {
     /// Which way its requests come in.
-    pub(super) channel: Channel,
+    pub(super) channel: Entrypoint,
     pub(super) shared: Arc<Shared>,
 }
 

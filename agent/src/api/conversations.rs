@@ -1,6 +1,6 @@
 //! Conversations with programs: how many there may be, what each of them waits for, and the task that each of them is.
 //!
-//! A conversation is a task that owns its [`Assist`] and hears one message at a time. Whoever asks it something hands in a message and follows its
+//! A conversation is a task that owns its [`Session`] and hears one message at a time. Whoever asks it something hands in a message and follows its
 //! [`Feed`]; whether they do, and for how long, makes no difference to the work.
 //!
 //! Invariants:
@@ -25,16 +25,18 @@ use watchkeeper_config::{PermissionsConfig, redact};
 use watchkeeper_http::closed;
 
 use super::feed::{END, Feed};
-use watchkeeper_assistant::failure::{Failure, FailureKind};
+use watchkeeper_assistant::failure::{Error, ErrorKind};
 use watchkeeper_assistant::notes::Notes;
-use watchkeeper_assistant::permissions::{Channel, may_answer};
-use watchkeeper_assistant::proposal::auto_approval::Policy;
-use watchkeeper_assistant::proposal::chat_command::Slash;
-use watchkeeper_assistant::proposal::conversation::Conversation;
-use watchkeeper_assistant::proposal::pending::{By, Kept, Waiting, WaitingError};
-use watchkeeper_assistant::session::progress::{Teller, Told};
-use watchkeeper_assistant::session::short_command::Came;
-use watchkeeper_assistant::session::user_session::{Assist, Keeping, Parts, ToModel};
+use watchkeeper_assistant::permissions::{Entrypoint, may_answer};
+use watchkeeper_assistant::proposal::auto_approval::ApprovalRules;
+use watchkeeper_assistant::proposal::chat_command::ChatCommand;
+use watchkeeper_assistant::proposal::conversation::SessionState;
+use watchkeeper_assistant::proposal::pending::{
+    PendingError, PendingProposal, PendingProposals, Requester,
+};
+use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink};
+use watchkeeper_assistant::session::short_command::CommandResult;
+use watchkeeper_assistant::session::user_session::{OpenLlm, ProposalStore, Session, SessionDeps};
 use watchkeeper_client::RuntimeClient;
 
 /// How many, how long.
@@ -95,14 +97,14 @@ impl std::fmt::Debug for Shop {
 
 impl Shop {
     /// What one assistant works with.
-    fn parts(&self, channel: Channel, out: Arc<dyn Teller>) -> Parts {
+    fn parts(&self, channel: Entrypoint, out: Arc<dyn ProgressSink>) -> SessionDeps {
         let model = self.model.clone();
-        Parts {
+        SessionDeps {
             client: self.client.clone(),
             preferred: self.preferred.clone(),
-            model: model.map(|open| Box::new(move || open()) as ToModel),
+            model: model.map(|open| Box::new(move || open()) as OpenLlm),
             provider: self.provider.clone(),
-            policy: Policy::of(&self.policy, channel),
+            policy: ApprovalRules::of(&self.policy, channel),
             other_trace: None,
             notes: Some(self.notes.clone()),
             home: Ok(self.home.clone()),
@@ -113,8 +115,8 @@ impl Shop {
 
     /// The offers that wait.
     #[must_use]
-    pub fn waiting(&self) -> Waiting {
-        Waiting::new(&self.home)
+    pub fn waiting(&self) -> PendingProposals {
+        PendingProposals::new(&self.home)
     }
 }
 
@@ -184,7 +186,7 @@ pub enum NotTaken {
     },
     /// The offers can't be read.
     #[error(transparent)]
-    Waiting(#[from] WaitingError),
+    Waiting(#[from] PendingError),
     /// The agent stops.
     #[error("the agent is stopping; try again in a moment")]
     Closing,
@@ -219,7 +221,7 @@ pub struct ConversationStatus {
     pub id: String,
     /// Which way it was begun: `local` over the socket, `remote` over TCP.
     #[schema(value_type = String)]
-    pub channel: Channel,
+    pub channel: Entrypoint,
     /// When it was begun.
     #[schema(value_type = String)]
     pub began: Timestamp,
@@ -258,7 +260,7 @@ pub struct Handle {
     /// Its id.
     pub id: String,
     /// Which way it was begun.
-    pub channel: Channel,
+    pub channel: Entrypoint,
     began: Timestamp,
     /// What happens in it.
     pub feed: Arc<Feed>,
@@ -342,7 +344,7 @@ impl Conversations {
 
     /// Those that who asks over this channel may see, the oldest first.
     #[must_use]
-    pub fn list(&self, asks: Channel) -> Vec<Arc<Handle>> {
+    pub fn list(&self, asks: Entrypoint) -> Vec<Arc<Handle>> {
         let open = self.open();
         let may = |handle: &&Arc<Handle>| may_answer(handle.channel, asks).is_ok();
         open.values().filter(may).cloned().collect()
@@ -352,7 +354,7 @@ impl Conversations {
     ///
     /// # Errors
     /// When as many as there may be are open.
-    pub fn begin(self: &Arc<Self>, channel: Channel) -> Result<Arc<Handle>, NotTaken> {
+    pub fn begin(self: &Arc<Self>, channel: Entrypoint) -> Result<Arc<Handle>, NotTaken> {
         // Ids begin with the time, so the oldest is the first.
         let id = Ulid::new().to_string().to_lowercase();
         self.open_as(id, channel, None)
@@ -362,7 +364,7 @@ impl Conversations {
     ///
     /// # Errors
     /// When there is none that who asks over this channel may see.
-    pub fn find(self: &Arc<Self>, id: &str, asks: Channel) -> Result<Arc<Handle>, NotTaken> {
+    pub fn find(self: &Arc<Self>, id: &str, asks: Entrypoint) -> Result<Arc<Handle>, NotTaken> {
         let found = self.open().get(id).cloned();
         if let Some(handle) = found {
             return match may_answer(handle.channel, asks) {
@@ -371,7 +373,7 @@ impl Conversations {
             };
         }
         let kept = self.shop.waiting().list(Timestamp::now())?;
-        let is_its = |kept: &Kept| {
+        let is_its = |kept: &PendingProposal| {
             let by = kept.by.as_ref();
             by.is_some_and(|by| by.conversation == id && may_answer(by.channel, asks).is_ok())
         };
@@ -385,7 +387,7 @@ impl Conversations {
     ///
     /// # Errors
     /// When it is not open, and as many as there may be are.
-    pub fn of_offer(self: &Arc<Self>, kept: Kept) -> Result<Arc<Handle>, NotTaken> {
+    pub fn of_offer(self: &Arc<Self>, kept: PendingProposal) -> Result<Arc<Handle>, NotTaken> {
         let id = kept.by.as_ref().map(|by| by.conversation.as_str());
         let found = id.and_then(|id| self.open().get(id).cloned());
         match found {
@@ -394,7 +396,7 @@ impl Conversations {
         }
     }
 
-    fn open_again(self: &Arc<Self>, kept: Kept) -> Result<Arc<Handle>, NotTaken> {
+    fn open_again(self: &Arc<Self>, kept: PendingProposal) -> Result<Arc<Handle>, NotTaken> {
         let Some(by) = kept.by.clone() else {
             return Err(unknown(&kept.id));
         };
@@ -404,8 +406,8 @@ impl Conversations {
     fn open_as(
         self: &Arc<Self>,
         id: String,
-        channel: Channel,
-        kept: Option<Kept>,
+        channel: Entrypoint,
+        kept: Option<PendingProposal>,
     ) -> Result<Arc<Handle>, NotTaken> {
         if *self.closing.borrow() {
             return Err(NotTaken::Closing);
@@ -416,7 +418,7 @@ impl Conversations {
         }
         let of_channel = open.values().filter(|h| h.channel == channel).count();
         let most = match channel {
-            Channel::Remote if of_channel >= self.bounds.remote => Some(self.bounds.remote),
+            Entrypoint::Remote if of_channel >= self.bounds.remote => Some(self.bounds.remote),
             _ if open.len() >= self.bounds.open => Some(self.bounds.open),
             _ => None,
         };
@@ -530,23 +532,27 @@ impl Drop for Leaving {
 }
 
 /// The task of a conversation.
-async fn converse(leaving: Leaving, mut messages: mpsc::Receiver<Message>, kept: Option<Kept>) {
+async fn converse(
+    leaving: Leaving,
+    mut messages: mpsc::Receiver<Message>,
+    kept: Option<PendingProposal>,
+) {
     let (all, handle) = (Arc::clone(&leaving.all), Arc::clone(&leaving.handle));
-    let out: Arc<dyn Teller> = Arc::clone(&handle.feed) as _;
+    let out: Arc<dyn ProgressSink> = Arc::clone(&handle.feed) as _;
     let parts = all.shop.parts(handle.channel, out);
-    let mut assist = match Assist::new(parts) {
-        Ok(assist) => assist.keeping(Keeping {
+    let mut assist = match Session::new(parts) {
+        Ok(assist) => assist.keeping(ProposalStore {
             waiting: all.shop.waiting(),
-            by: By {
+            by: Requester {
                 channel: handle.channel,
                 conversation: handle.id.clone(),
             },
             id: kept.as_ref().map(|kept| kept.id.clone()),
         }),
-        Err(failure) => return handle.feed.tell(Told::Failure(&failure)),
+        Err(failure) => return handle.feed.tell(ProgressEvent::Failure(&failure)),
     };
     if let Some(kept) = kept {
-        assist.conversation = Conversation::with(kept.shown);
+        assist.conversation = SessionState::with(kept.shown);
     }
     loop {
         let message = tokio::select! {
@@ -564,7 +570,7 @@ async fn converse(leaving: Leaving, mut messages: mpsc::Receiver<Message>, kept:
         handle.feed.push(json!({"type": "heard", "text": text}));
         let ended = hear(Arc::clone(&all), Arc::clone(&handle), &mut assist, message).await;
         if let Err(failure) = &ended {
-            handle.feed.tell(Told::Failure(failure));
+            handle.feed.tell(ProgressEvent::Failure(failure));
         }
         assist.settle();
         let waits = waits(&assist);
@@ -586,11 +592,11 @@ async fn converse(leaving: Leaving, mut messages: mpsc::Receiver<Message>, kept:
 async fn hear(
     all: Arc<Conversations>,
     handle: Arc<Handle>,
-    assist: &mut Assist,
+    assist: &mut Session,
     message: Message,
-) -> Result<(), Failure> {
+) -> Result<(), Error> {
     if message.about.is_some() && message.about.as_deref() != assist.kept() {
-        return Err(Failure::input(
+        return Err(Error::input(
             "this proposal waits no more: it was confirmed or put aside; ask again",
         ));
     }
@@ -602,8 +608,8 @@ async fn hear(
         () = closed(handle.ending.subscribe()) => Err(given_up("the conversation was ended")),
     };
     match heard? {
-        Came::Reply(reply, here) => assist.tell(before.as_ref(), *reply, &here).await,
-        Came::Told => Ok(()),
+        CommandResult::Reply(reply, here) => assist.tell(before.as_ref(), *reply, &here).await,
+        CommandResult::Told => Ok(()),
     }
 }
 
@@ -611,14 +617,14 @@ async fn hear(
 async fn understand(
     all: Arc<Conversations>,
     handle: Arc<Handle>,
-    assist: &mut Assist,
+    assist: &mut Session,
     message: Message,
-) -> Result<Came, Failure> {
+) -> Result<CommandResult, Error> {
     let at_work = Arc::clone(&all.at_work);
     let mut place = at_work.clone().try_acquire_owned().ok();
     if place.is_none() {
         let told = "other conversations are worked in; this one waits for its turn";
-        handle.feed.tell(Told::Busy(told));
+        handle.feed.tell(ProgressEvent::Busy(told));
         // Never closed.
         place = at_work.acquire_owned().await.ok();
     }
@@ -626,7 +632,7 @@ async fn understand(
         assist.attach(&name, picture)?;
     }
     let understood = if message.think {
-        let command = Slash::Think {
+        let command = ChatCommand::Think {
             blueprint: message.blueprint,
             text: message.text,
         };
@@ -638,16 +644,16 @@ async fn understand(
     understood
 }
 
-fn given_up(why: &str) -> Failure {
-    Failure::new(
-        FailureKind::Failed,
+fn given_up(why: &str) -> Error {
+    Error::new(
+        ErrorKind::Failed,
         format!(
             "{why}; the request was given up and nothing was changed. The same words within an hour go on where a model was"
         ),
     )
 }
 
-fn waits(assist: &Assist) -> Waits {
+fn waits(assist: &Session) -> Waits {
     let conversation = &assist.conversation;
     match (conversation.shown(), conversation.question()) {
         (Some(shown), _) => Waits::Yes {

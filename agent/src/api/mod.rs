@@ -28,7 +28,7 @@ use app::App;
 pub use app::{Asks, MAX_FOLLOWERS, MAX_MESSAGE, Shared, Troubles};
 pub use routes::document;
 use token::Token;
-use watchkeeper_assistant::permissions::Channel;
+use watchkeeper_assistant::permissions::Entrypoint;
 
 /// Readers of outside data that are no part of any interface, open to the fuzz targets in `tests` only.
 #[doc(hidden)]
@@ -37,7 +37,7 @@ pub mod fuzzing {
 }
 
 /// The whole API for requests that come in this way. Those over TCP show the token.
-pub fn router(shared: Arc<Shared>, channel: Channel, token: Option<Arc<Token>>) -> Router {
+pub fn router(shared: Arc<Shared>, channel: Entrypoint, token: Option<Arc<Token>>) -> Router {
     let (router, _) = routes::all().split_for_parts();
     let router = router
         .fallback(refusal::unknown_route)

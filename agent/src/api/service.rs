@@ -19,7 +19,7 @@ use super::token::Token;
 use super::{Asks, Shared, router};
 use watchkeeper_assistant::active::keep_at_start;
 use watchkeeper_assistant::notes::Notes;
-use watchkeeper_assistant::permissions::Channel;
+use watchkeeper_assistant::permissions::Entrypoint;
 
 /// How long a way in that could not be opened is left alone.
 const RETRY: Duration = Duration::from_secs(10);
@@ -98,13 +98,13 @@ async fn serve(setup: Setup, asks: Asks, closing: watch::Receiver<bool>) {
     ));
     let shared = Shared::new(Arc::clone(&conversations), asks, provider, closing.clone());
     let (config, credentials) = (setup.config, setup.credentials);
-    let local = keep_open(Channel::Local, &shared, &closing, || {
+    let local = keep_open(Entrypoint::Local, &shared, &closing, || {
         on_socket(&config, &shared, &closing)
     });
     let remote = async {
         if let Some(tcp) = &config.tcp {
             let open = || over_tcp(tcp, credentials.as_deref(), &shared, &closing);
-            keep_open(Channel::Remote, &shared, &closing, open).await;
+            keep_open(Entrypoint::Remote, &shared, &closing, open).await;
         }
     };
     tokio::join!(local, remote);
@@ -129,7 +129,7 @@ fn read_notes(notes: &Notes) {
 
 /// Opens a way in again and again, until the API closes. `open` ends with what keeps it closed.
 async fn keep_open<F>(
-    channel: Channel,
+    channel: Entrypoint,
     shared: &Shared,
     closing: &watch::Receiver<bool>,
     open: impl Fn() -> F,
@@ -169,8 +169,8 @@ async fn on_socket(
 ) -> Result<(), String> {
     let server = Server::bind(&config.socket, config.socket_mode).map_err(|e| e.to_string())?;
     tracing::info!(socket = %config.socket.display(), "the API is served");
-    shared.troubles.set(Channel::Local, None);
-    let app = router(Arc::clone(shared), Channel::Local, None);
+    shared.troubles.set(Entrypoint::Local, None);
+    let app = router(Arc::clone(shared), Entrypoint::Local, None);
     server
         .run(app, closing.clone())
         .await
@@ -191,8 +191,12 @@ async fn over_tcp(
     })?;
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!(%address, "the API is served over TCP, for whoever has the token");
-    shared.troubles.set(Channel::Remote, None);
-    let app = router(Arc::clone(shared), Channel::Remote, Some(Arc::new(token)));
+    shared.troubles.set(Entrypoint::Remote, None);
+    let app = router(
+        Arc::clone(shared),
+        Entrypoint::Remote,
+        Some(Arc::new(token)),
+    );
     let served = socket::serve(listener, app, closing.clone()).await;
     served.map_err(|e| e.to_string())
 }

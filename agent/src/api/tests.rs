@@ -9,9 +9,9 @@ use watchkeeper_http::closed;
 
 use super::conversations::{Bounds, Conversations, Handle, Message, NotTaken, Shop};
 use watchkeeper_assistant::notes::Notes;
-use watchkeeper_assistant::permissions::Channel;
-use watchkeeper_assistant::proposal::conversation::Shown;
-use watchkeeper_assistant::proposal::pending::By;
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::proposal::conversation::ShownProposal;
+use watchkeeper_assistant::proposal::pending::Requester;
 use watchkeeper_client::RuntimeClient;
 
 struct Here {
@@ -67,7 +67,7 @@ async fn said(all: &Conversations, handle: &Handle, message: Message) -> Vec<Str
 #[tokio::test]
 async fn a_failure_ends_the_message_and_not_the_conversation() {
     let here = here(Bounds::default());
-    let handle = here.all.begin(Channel::Local).expect("begun");
+    let handle = here.all.begin(Entrypoint::Local).expect("begun");
     for _ in 0..2 {
         let types = said(&here.all, &handle, words("list cameras")).await;
         assert_eq!(types, ["heard", "failure", "end"]);
@@ -81,7 +81,7 @@ async fn one_message_at_a_time_and_so_many_in_all() {
         turns: 2,
         ..Bounds::default()
     });
-    let handle = here.all.begin(Channel::Local).expect("begun");
+    let handle = here.all.begin(Entrypoint::Local).expect("begun");
     let first = here.all.say(&handle, words("list cameras"));
     assert!(first.is_ok());
     let second = here.all.say(&handle, words("list cameras"));
@@ -108,17 +108,17 @@ async fn those_with_the_token_do_not_keep_out_those_at_the_box() {
         ..Bounds::default()
     });
     for _ in 0..2 {
-        assert!(here.all.begin(Channel::Remote).is_ok());
+        assert!(here.all.begin(Entrypoint::Remote).is_ok());
     }
-    let more = here.all.begin(Channel::Remote);
+    let more = here.all.begin(Entrypoint::Remote);
     assert!(matches!(more, Err(NotTaken::TooMany { most: 2, .. })));
-    assert!(here.all.begin(Channel::Local).is_ok());
+    assert!(here.all.begin(Entrypoint::Local).is_ok());
     assert!(matches!(
-        here.all.begin(Channel::Local),
+        here.all.begin(Entrypoint::Local),
         Err(NotTaken::TooMany { most: 3, .. })
     ));
-    assert_eq!(here.all.list(Channel::Remote).len(), 2);
-    assert_eq!(here.all.list(Channel::Local).len(), 3);
+    assert_eq!(here.all.list(Entrypoint::Remote).len(), 2);
+    assert_eq!(here.all.list(Entrypoint::Local).len(), 3);
 }
 
 #[tokio::test]
@@ -128,17 +128,17 @@ async fn a_conversation_that_nobody_uses_ends_and_so_do_all_when_the_agent_stops
         ..Bounds::default()
     };
     let idle = here(bounds);
-    let handle = idle.all.begin(Channel::Local).expect("begun");
+    let handle = idle.all.begin(Entrypoint::Local).expect("begun");
     closed(handle.over()).await;
-    assert!(idle.all.list(Channel::Local).is_empty());
+    assert!(idle.all.list(Entrypoint::Local).is_empty());
     let stopped = here(Bounds::default());
     for _ in 0..3 {
-        stopped.all.begin(Channel::Local).expect("begun");
+        stopped.all.begin(Entrypoint::Local).expect("begun");
     }
     stopped.close.send_replace(true);
     stopped.all.ended().await;
     assert!(matches!(
-        stopped.all.begin(Channel::Local),
+        stopped.all.begin(Entrypoint::Local),
         Err(NotTaken::Closing)
     ));
 }
@@ -147,7 +147,7 @@ async fn a_conversation_that_nobody_uses_ends_and_so_do_all_when_the_agent_stops
 async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a_word_about_another_is_none()
  {
     let here = here(Bounds::default());
-    let shown = Shown {
+    let shown = ShownProposal {
         request: "count cars".to_owned(),
         corrections: Vec::new(),
         at: jiff::Timestamp::now(),
@@ -155,8 +155,8 @@ async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a
         made: None,
         tried: Vec::new(),
     };
-    let by = By {
-        channel: Channel::Local,
+    let by = Requester {
+        channel: Entrypoint::Local,
         conversation: "c1".to_owned(),
     };
     let socket = here.dir.path().join("none.sock");
@@ -168,16 +168,22 @@ async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a
         .keep(&socket, &shown, Some(by), now);
     let id = kept.expect("kept");
     assert!(matches!(
-        here.all.find("c1", Channel::Remote),
+        here.all.find("c1", Entrypoint::Remote),
         Err(NotTaken::Unknown { .. })
     ));
-    let handle = here.all.find("c1", Channel::Local).expect("opened again");
-    assert_eq!((handle.id.as_str(), handle.channel), ("c1", Channel::Local));
+    let handle = here
+        .all
+        .find("c1", Entrypoint::Local)
+        .expect("opened again");
+    assert_eq!(
+        (handle.id.as_str(), handle.channel),
+        ("c1", Entrypoint::Local)
+    );
     assert!(matches!(
-        here.all.find("c1", Channel::Remote),
+        here.all.find("c1", Entrypoint::Remote),
         Err(NotTaken::Unknown { .. })
     ));
-    let same = here.all.find("c1", Channel::Local).expect("it is open");
+    let same = here.all.find("c1", Entrypoint::Local).expect("it is open");
     assert!(Arc::ptr_eq(&handle, &same));
     let types = said(&here.all, &handle, Message::about("other", "yes")).await;
     assert_eq!(types, ["heard", "failure", "end"]);

@@ -15,7 +15,7 @@ use watchkeeper_store::Store;
 use super::finding::Finding;
 use super::look::{Budget, Look};
 use super::talk;
-use watchkeeper_assistant::llm::Way;
+use watchkeeper_assistant::llm::LazyLlmClient;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::clock::wall_now;
@@ -27,7 +27,7 @@ const TIME: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Asker {
     /// The way to the models; none where none is configured.
-    pub way: Option<Arc<Way>>,
+    pub way: Option<Arc<LazyLlmClient>>,
     /// Where the ledger is kept.
     pub store: Arc<dyn Store>,
     /// Folder of that store.

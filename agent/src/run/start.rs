@@ -39,8 +39,8 @@ use crate::log_limiter::Seldom;
 use crate::notify;
 use crate::second_opinion::{self, Asker};
 use crate::status::Questions;
-use watchkeeper_assistant::blueprint::Shelf;
-use watchkeeper_assistant::llm::{Way, catalogue};
+use watchkeeper_assistant::blueprint::BlueprintStore;
+use watchkeeper_assistant::llm::{LazyLlmClient, catalogue};
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::{TRACE_FOLDER, Trace};
 use watchkeeper_client::clock::{age, wall_now};
@@ -236,7 +236,7 @@ impl Agent {
         let llm = llm.or_else(|| setup.api.as_ref()?.llm.as_ref());
         let llm = llm.or_else(|| setup.heartbeat.as_ref()?.llm.as_ref());
         // One for all: the books are kept in memory too, and there must not be two of them.
-        let way = llm.map(|llm| Arc::new(Way::new(llm.clone())));
+        let way = llm.map(|llm| Arc::new(LazyLlmClient::new(llm.clone())));
         // Told now, not when somebody asks; what needs no model works without.
         if let Some(Err(why)) = llm.map(catalogue) {
             tracing::error!("the model of language can't be asked: {why}");
@@ -287,7 +287,7 @@ impl Agent {
                 folder: folder.clone(),
                 runtime: runtime.clone(),
                 trace: Trace::new(&setup.state_dir.join(TRACE_FOLDER), "agent"),
-                shelf: Shelf::of(&setup.state_dir.join(TRACE_FOLDER)),
+                shelf: BlueprintStore::of(&setup.state_dir.join(TRACE_FOLDER)),
                 time: opinions.time,
             })
         });

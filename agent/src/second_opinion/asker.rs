@@ -20,8 +20,8 @@ use watchkeeper_llm::{Client, Job, JobSpec};
 use watchkeeper_store::Store;
 
 use super::{Answer, Case, Opinion, talk, verdict};
-use watchkeeper_assistant::blueprint::{self, Blueprint, Shelf, Size};
-use watchkeeper_assistant::llm::Way;
+use watchkeeper_assistant::blueprint::{self, Blueprint, BlueprintStore, ModelSize};
+use watchkeeper_assistant::llm::LazyLlmClient;
 use watchkeeper_assistant::setup_agent::prompt::own;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
@@ -30,7 +30,7 @@ use watchkeeper_client::RuntimeClient;
 #[derive(Debug)]
 pub struct Asker {
     /// The way to the models.
-    pub way: Arc<Way>,
+    pub way: Arc<LazyLlmClient>,
     /// Where the ledger is kept.
     pub store: Arc<dyn Store>,
     /// Folder of that store.
@@ -40,7 +40,7 @@ pub struct Asker {
     /// What was asked and what came of it.
     pub trace: Trace,
     /// Where the blueprint of the job is.
-    pub shelf: Shelf,
+    pub shelf: BlueprintStore,
     /// Time that one model has.
     pub time: Duration,
 }
@@ -78,8 +78,8 @@ impl Asker {
         .await?;
         let blueprint = self.blueprint().await?;
         let first = match blueprint.model {
-            Size::Small => Detail::Low,
-            Size::Large => Detail::Medium,
+            ModelSize::Small => Detail::Low,
+            ModelSize::Large => Detail::Medium,
         };
         let first = self.job(&client, case, blueprint.model.tier(), first);
         let Look { said, model, cost } = self.look(first, case, &file, &blueprint).await;

@@ -3,15 +3,17 @@
 //! Property: one that is accepted is below the ceiling of its job in all that it may use and spend; one that is refused is refused with flaws of one
 //! line each, which name a field and a remedy.
 
-use watchkeeper_assistant::blueprint::{MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN, Name, read};
+use watchkeeper_assistant::blueprint::{
+    BlueprintName, MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN, read,
+};
 
 pub(super) fn blueprint(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    if let Ok(name) = Name::new(text.trim()) {
+    if let Ok(name) = BlueprintName::new(text.trim()) {
         assert!(!name.as_str().contains(['/', '.', '\0']));
     }
     for name in ["mine", "triage"] {
-        let name = Name::new(name).expect("a name");
+        let name = BlueprintName::new(name).expect("a name");
         match read(&name, &text) {
             Ok(read) => {
                 assert!(text.len() <= MAX_BYTES);

@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 use watchkeeper_agent::heartbeat::look::Look;
 use watchkeeper_agent::second_opinion::Case;
 use watchkeeper_agent::{heartbeat, second_opinion};
-use watchkeeper_assistant::blueprint::{Blueprint, Job, MAX_INSTRUCTIONS, Shelf, built_in};
-use watchkeeper_assistant::permissions::{Channel, Gate};
-use watchkeeper_assistant::setup_agent::job_spec::Brief;
+use watchkeeper_assistant::blueprint::{
+    Blueprint, BlueprintStore, Job, MAX_INSTRUCTIONS, built_in,
+};
+use watchkeeper_assistant::permissions::{Entrypoint, ToolPermissions};
+use watchkeeper_assistant::setup_agent::job_spec::SetupSpec;
 use watchkeeper_assistant::setup_agent::prompt::MAX_TOKENS;
 use watchkeeper_assistant::{proposal, router, setup_agent};
 use watchkeeper_client::RuntimeClient;
@@ -98,7 +100,7 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
             instructions: "x".repeat(MAX_INSTRUCTIONS),
             ..built_in::of(job).map_err(|flaws| anyhow::anyhow!("{flaws:?}"))?
         };
-        let brief = Brief::new(blueprint, Gate::open(Channel::Chat));
+        let brief = SetupSpec::new(blueprint, ToolPermissions::open(Entrypoint::Chat));
         all.push((what, setup_agent::prompt::talk("x", &brief).map_err(wrong)?));
     }
     let runtime = RuntimeClient::new(bench.socket())?;
@@ -116,7 +118,7 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
         "triage (second opinion)",
         second_opinion::talk::talk(&case, picture, own).map_err(wrong)?,
     ));
-    let jobs = router::choices(&Shelf::built_in());
+    let jobs = router::choices(&BlueprintStore::built_in());
     let scene = here.scene(&here.now);
     all.push(("rewording", proposal::reword::talk("x", &scene, &jobs)?));
     let look = Look {

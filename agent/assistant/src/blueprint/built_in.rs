@@ -2,7 +2,7 @@
 //!
 //! They are files as a person writes them, read by the same code.
 
-use super::{Blueprint, Flaw, Job, Name, read};
+use super::{Blueprint, BlueprintError, BlueprintName, Job, read};
 
 /// The text of the one of this job.
 #[must_use]
@@ -17,7 +17,7 @@ pub const fn text(job: Job) -> &'static str {
 
 /// The job whose built-in blueprint has this name.
 #[must_use]
-pub fn job_of(name: &Name) -> Option<Job> {
+pub fn job_of(name: &BlueprintName) -> Option<Job> {
     Job::named(name.as_str())
 }
 
@@ -25,10 +25,15 @@ pub fn job_of(name: &Name) -> Option<Job> {
 ///
 /// # Errors
 /// Never, in a build that passed its tests.
-pub fn of(job: Job) -> Result<Blueprint, Vec<Flaw>> {
-    let name = Name::new(job.name()).map_err(|e| {
+pub fn of(job: Job) -> Result<Blueprint, Vec<BlueprintError>> {
+    let name = BlueprintName::new(job.name()).map_err(|e| {
         let remedy = "this is a fault of the program: report it";
-        vec![Flaw::new("name", job.name(), &e.to_string(), remedy)]
+        vec![BlueprintError::new(
+            "name",
+            job.name(),
+            &e.to_string(),
+            remedy,
+        )]
     })?;
     read(&name, text(job))
 }

@@ -11,7 +11,7 @@ const SHOWN: usize = 120;
 
 /// One thing that is wrong with a blueprint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Flaw {
+pub struct BlueprintError {
     /// The field, such as `limits.steps`.
     pub field: String,
     /// What stands there; empty where nothing does.
@@ -25,7 +25,7 @@ pub struct Flaw {
     pub nearest: Option<String>,
 }
 
-impl Flaw {
+impl BlueprintError {
     pub(super) fn new(field: &str, found: impl fmt::Display, problem: &str, remedy: &str) -> Self {
         Self {
             field: match field {
@@ -50,7 +50,7 @@ impl Flaw {
     }
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for BlueprintError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.field)?;
         if !self.found.is_empty() {
@@ -72,7 +72,7 @@ fn line(text: &str) -> String {
 
 /// All of them in one line.
 #[must_use]
-pub fn sentence(flaws: &[Flaw]) -> String {
+pub fn sentence(flaws: &[BlueprintError]) -> String {
     let all: Vec<String> = flaws.iter().map(ToString::to_string).collect();
     all.join("; ")
 }

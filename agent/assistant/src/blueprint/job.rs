@@ -137,8 +137,8 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permissions::{Channel, Effect, Gate};
-    use crate::setup_agent::tool::Registered;
+    use crate::permissions::{Effect, Entrypoint, ToolPermissions};
+    use crate::setup_agent::tool::ToolSet;
 
     #[test]
     fn every_job_begins_with_a_tool_of_its_own_and_names_only_tools_that_are_there() {
@@ -148,15 +148,15 @@ mod tests {
             if job == Job::Triage {
                 continue;
             }
-            let there = Registered::of(&Gate::open(Channel::Ask), job.tools());
+            let there = ToolSet::of(&ToolPermissions::open(Entrypoint::Ask), job.tools());
             assert_eq!(there.names(), job.tools(), "{}", job.name());
         }
     }
 
     #[test]
     fn a_question_only_looks_and_the_archive_writes_nothing_but_notes() {
-        let effects = |job: Job| -> Vec<(Effect, crate::permissions::Scope)> {
-            let there = Registered::of(&Gate::open(Channel::Ask), job.tools());
+        let effects = |job: Job| -> Vec<(Effect, crate::permissions::ToolScope)> {
+            let there = ToolSet::of(&ToolPermissions::open(Entrypoint::Ask), job.tools());
             job.tools()
                 .iter()
                 .filter_map(|name| there.find(name))
@@ -167,7 +167,7 @@ mod tests {
         assert!(effects(Job::Question).iter().all(reads));
         for (effect, scope) in effects(Job::Archive) {
             let writes_notes =
-                (effect, scope) == (Effect::Write, crate::permissions::Scope::Memory);
+                (effect, scope) == (Effect::Write, crate::permissions::ToolScope::Memory);
             assert!(effect == Effect::Read || writes_notes);
         }
     }

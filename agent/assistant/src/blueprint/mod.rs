@@ -23,11 +23,11 @@ use serde::Serialize;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::money::Money;
 
-pub use error::Flaw;
+pub use error::BlueprintError;
 pub use job::Job;
-pub use name::Name;
+pub use name::BlueprintName;
 pub use read::read;
-pub use store::Shelf;
+pub use store::BlueprintStore;
 
 /// Largest file, in bytes.
 pub const MAX_BYTES: usize = 16 * 1024;
@@ -40,14 +40,14 @@ pub const MAX_WHEN: usize = 300;
 /// How large a model is asked, in the words of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Size {
+pub enum ModelSize {
     /// `llm.model`.
     Small,
     /// `llm.large_model`.
     Large,
 }
 
-impl Size {
+impl ModelSize {
     /// The model of the client that it is.
     #[must_use]
     pub const fn tier(self) -> Tier {
@@ -71,7 +71,7 @@ impl Size {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blueprint {
     /// Its name, which is the file's.
-    pub name: Name,
+    pub name: BlueprintName,
     /// What it is for.
     pub job: Job,
     /// When it is the right one, in one sentence.
@@ -81,7 +81,7 @@ pub struct Blueprint {
     /// The tools, in the order of the job.
     pub tools: Vec<&'static str>,
     /// How large a model.
-    pub model: Size,
+    pub model: ModelSize,
     /// Most calls of the model for one request or event.
     pub steps: u32,
     /// No further call is made for one request or event once this was spent on it.

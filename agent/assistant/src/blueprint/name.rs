@@ -14,24 +14,24 @@ pub const MAX_NAME: usize = 32;
 #[error(
     "{0:?} is not a name of a blueprint; use 1 to {MAX_NAME} of a-z, 0-9 and '-', with a letter first"
 )]
-pub struct BadName(pub String);
+pub struct InvalidBlueprintName(pub String);
 
 /// The name of a blueprint.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Name(String);
+pub struct BlueprintName(String);
 
-impl Name {
+impl BlueprintName {
     /// Checks `value` and wraps it.
     ///
     /// # Errors
-    /// [`BadName`] when it is empty, too long or holds another character.
-    pub fn new(value: &str) -> Result<Self, BadName> {
+    /// [`InvalidBlueprintName`] when it is empty, too long or holds another character.
+    pub fn new(value: &str) -> Result<Self, InvalidBlueprintName> {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let begins = value.starts_with(|c: char| c.is_ascii_lowercase());
         if begins && value.len() <= MAX_NAME && value.chars().all(fits) {
             Ok(Self(value.to_owned()))
         } else {
-            Err(BadName(value.chars().take(80).collect()))
+            Err(InvalidBlueprintName(value.chars().take(80).collect()))
         }
     }
 
@@ -42,16 +42,16 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for BlueprintName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::str::FromStr for Name {
-    type Err = BadName;
+impl std::str::FromStr for BlueprintName {
+    type Err = InvalidBlueprintName;
 
-    fn from_str(value: &str) -> Result<Self, BadName> {
+    fn from_str(value: &str) -> Result<Self, InvalidBlueprintName> {
         Self::new(value)
     }
 }
@@ -63,11 +63,11 @@ mod tests {
     #[test]
     fn a_name_can_be_no_path_and_no_flag() {
         for good in ["set-up", "a", "night-2"] {
-            assert!(Name::new(good).is_ok(), "{good}");
+            assert!(BlueprintName::new(good).is_ok(), "{good}");
         }
         let long = "a".repeat(MAX_NAME + 1);
         for bad in ["", "-a", "../a", "a/b", "A", "a.md", "2a", long.as_str()] {
-            assert!(Name::new(bad).is_err(), "{bad}");
+            assert!(BlueprintName::new(bad).is_err(), "{bad}");
         }
     }
 }

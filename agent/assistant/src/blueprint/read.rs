@@ -19,7 +19,10 @@
 use toml::{Table, Value};
 use watchkeeper_llm::money::Money;
 
-use super::{Blueprint, Flaw, Job, MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN, Name, Size, built_in};
+use super::{
+    Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN,
+    ModelSize, built_in,
+};
 
 const FENCE: &str = "+++";
 const KEYS: [&str; 5] = ["job", "when", "tools", "model", "limits"];
@@ -29,14 +32,14 @@ const LIMITS: [&str; 2] = ["steps", "cost_usd"];
 ///
 /// # Errors
 /// With everything that is wrong, at least one.
-pub fn read(name: &Name, text: &str) -> Result<Blueprint, Vec<Flaw>> {
+pub fn read(name: &BlueprintName, text: &str) -> Result<Blueprint, Vec<BlueprintError>> {
     let (front, body) = split(text).map_err(|flaw| vec![flaw])?;
     let table: Table = front.parse().map_err(|e: toml::de::Error| {
         // The reader's own words, without the drawing of the line.
         let remedy = "mend that line, or begin anew from `watchkeeper blueprints show NAME`";
-        vec![Flaw::new("front matter", "", e.message(), remedy)]
+        vec![BlueprintError::new("front matter", "", e.message(), remedy)]
     })?;
-    let mut reader = Reader { flaws: Vec::new() };
+    let mut reader = BlueprintParser { flaws: Vec::new() };
     let read = reader.blueprint(name, &table, body);
     match read {
         Some(blueprint) if reader.flaws.is_empty() => Ok(blueprint),
@@ -45,13 +48,13 @@ pub fn read(name: &Name, text: &str) -> Result<Blueprint, Vec<Flaw>> {
 }
 
 /// The front matter and what stands behind it.
-fn split(text: &str) -> Result<(&str, &str), Flaw> {
+fn split(text: &str) -> Result<(&str, &str), BlueprintError> {
     if text.len() > MAX_BYTES {
         let (found, most) = (
             format!("{} bytes", text.len()),
             format!("write at most {MAX_BYTES} bytes"),
         );
-        return Err(Flaw::new("file", found, "it is too large", &most));
+        return Err(BlueprintError::new("file", found, "it is too large", &most));
     }
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let fenced = || {
@@ -67,7 +70,7 @@ fn split(text: &str) -> Result<(&str, &str), Flaw> {
         None
     };
     fenced().ok_or_else(|| {
-        Flaw::new(
+        BlueprintError::new(
             "front matter",
             "",
             "it does not begin with a line +++, the fields, and another line +++",
@@ -76,17 +79,17 @@ fn split(text: &str) -> Result<(&str, &str), Flaw> {
     })
 }
 
-struct Reader {
-    flaws: Vec<Flaw>,
+struct BlueprintParser {
+    flaws: Vec<BlueprintError>,
 }
 
-impl Reader {
-    fn flaw(&mut self, flaw: Flaw) {
+impl BlueprintParser {
+    fn flaw(&mut self, flaw: BlueprintError) {
         self.flaws.push(flaw);
     }
 
     /// `None` where the job is not known, without which nothing else can be judged.
-    fn blueprint(&mut self, name: &Name, table: &Table, body: &str) -> Option<Blueprint> {
+    fn blueprint(&mut self, name: &BlueprintName, table: &Table, body: &str) -> Option<Blueprint> {
         self.known(table, "", &KEYS);
         let job = self.job(name, table.get("job"))?;
         let empty = Table::new();
@@ -94,7 +97,7 @@ impl Reader {
             None => &empty,
             Some(Value::Table(limits)) => limits,
             Some(other) => {
-                self.flaw(Flaw::new(
+                self.flaw(BlueprintError::new(
                     "limits",
                     other,
                     "it is no table",
@@ -120,7 +123,7 @@ impl Reader {
         for (key, value) in table {
             if !known.contains(&key.as_str()) {
                 let remedy = format!("leave it out; there are: {}", known.join(", "));
-                let flaw = Flaw::new(
+                let flaw = BlueprintError::new(
                     &format!("{before}{key}"),
                     value,
                     "there is no such field",
@@ -131,15 +134,15 @@ impl Reader {
         }
     }
 
-    fn job(&mut self, name: &Name, value: Option<&Value>) -> Option<Job> {
+    fn job(&mut self, name: &BlueprintName, value: Option<&Value>) -> Option<Job> {
         let names = Job::ALL.map(Job::name);
         let remedy = format!("write one of {}", names.join(", "));
         let Some(value) = value else {
-            self.flaw(Flaw::new("job", "", "it is missing", &remedy));
+            self.flaw(BlueprintError::new("job", "", "it is missing", &remedy));
             return None;
         };
         let Some(job) = value.as_str().and_then(Job::named) else {
-            let flaw = Flaw::new("job", value, "there is no such job", &remedy);
+            let flaw = BlueprintError::new("job", value, "there is no such job", &remedy);
             let written = value.as_str().unwrap_or_default();
             self.flaw(flaw.near(written, names));
             return None;
@@ -152,7 +155,7 @@ impl Reader {
                 own.name()
             );
             let problem = format!("the built-in blueprint {name} is of another job");
-            self.flaw(Flaw::new("job", value, &problem, &remedy));
+            self.flaw(BlueprintError::new("job", value, &problem, &remedy));
         }
         Some(job)
     }
@@ -162,13 +165,18 @@ impl Reader {
             "say in one line of at most {MAX_WHEN} characters when this is the right one: a model that routes reads it"
         );
         let Some(value) = value else {
-            self.flaw(Flaw::new("when", "", "it is missing", &remedy));
+            self.flaw(BlueprintError::new("when", "", "it is missing", &remedy));
             return String::new();
         };
         let text = value.as_str().map(str::trim).unwrap_or_default();
         let fits = (1..=MAX_WHEN).contains(&text.chars().count());
         if !fits || text.chars().any(char::is_control) {
-            self.flaw(Flaw::new("when", value, "it is no such line", &remedy));
+            self.flaw(BlueprintError::new(
+                "when",
+                value,
+                "it is no such line",
+                &remedy,
+            ));
         }
         text.to_owned()
     }
@@ -179,7 +187,7 @@ impl Reader {
             let found = format!("{} bytes", text.len());
             let remedy =
                 format!("write at most {MAX_INSTRUCTIONS}: a model reads them at each call");
-            self.flaw(Flaw::new(
+            self.flaw(BlueprintError::new(
                 "instructions",
                 found,
                 "they are too long",
@@ -189,7 +197,7 @@ impl Reader {
         let hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
         if text.contains(hidden) {
             let remedy = "take control characters out";
-            self.flaw(Flaw::new(
+            self.flaw(BlueprintError::new(
                 "instructions",
                 "",
                 "there is something in them that can't be seen",
@@ -206,13 +214,18 @@ impl Reader {
         };
         let there = format!("the job {} may have: {}", job.name(), all.join(", "));
         let Some(wanted) = value.as_array() else {
-            self.flaw(Flaw::new("tools", value, "it is no list of names", &there));
+            self.flaw(BlueprintError::new(
+                "tools",
+                value,
+                "it is no list of names",
+                &there,
+            ));
             return Vec::new();
         };
         for wanted in wanted {
             let name = wanted.as_str().unwrap_or_default();
             if !all.contains(&name) {
-                let flaw = Flaw::new(
+                let flaw = BlueprintError::new(
                     "tools",
                     wanted,
                     "it is no tool of this job, which a blueprint can't widen",
@@ -224,7 +237,7 @@ impl Reader {
         let is_wanted = |name: &str| wanted.iter().any(|w| w.as_str() == Some(name));
         if !is_wanted(job.first()) {
             let remedy = format!("add {:?}", job.first());
-            self.flaw(Flaw::new(
+            self.flaw(BlueprintError::new(
                 "tools",
                 "",
                 &format!("{} is missing, with which the job begins", job.first()),
@@ -234,21 +247,21 @@ impl Reader {
         all.iter().copied().filter(|name| is_wanted(name)).collect()
     }
 
-    fn model(&mut self, value: Option<&Value>) -> Size {
+    fn model(&mut self, value: Option<&Value>) -> ModelSize {
         match value.map(Value::as_str) {
-            None | Some(Some("small")) => Size::Small,
-            Some(Some("large")) => Size::Large,
+            None | Some(Some("small")) => ModelSize::Small,
+            Some(Some("large")) => ModelSize::Large,
             Some(other) => {
                 let remedy = "write \"small\" (llm.model) or \"large\" (llm.large_model)";
                 let found = other.unwrap_or("no text");
-                let flaw = Flaw::new(
+                let flaw = BlueprintError::new(
                     "model",
                     format!("{found:?}"),
                     "there is no such size",
                     remedy,
                 );
                 self.flaw(flaw.near(found, ["small", "large"]));
-                Size::Small
+                ModelSize::Small
             }
         }
     }
@@ -263,7 +276,7 @@ impl Reader {
             Some(steps) if (1..=most).contains(&steps) => steps,
             _ => {
                 let remedy = format!("write a whole number from 1 to {most}: calls of the model");
-                self.flaw(Flaw::new(
+                self.flaw(BlueprintError::new(
                     "limits.steps",
                     value,
                     "the job has no such bound",
@@ -293,7 +306,7 @@ impl Reader {
                     "write an amount of US dollars above 0 and up to {:.2}",
                     most.dollars()
                 );
-                self.flaw(Flaw::new(
+                self.flaw(BlueprintError::new(
                     "limits.cost_usd",
                     value,
                     "the job has no such bound",
@@ -312,8 +325,8 @@ mod tests {
 
     use super::*;
 
-    fn name(name: &str) -> Name {
-        Name::new(name).unwrap()
+    fn name(name: &str) -> BlueprintName {
+        BlueprintName::new(name).unwrap()
     }
 
     fn flaws(front: &str, body: &str) -> Vec<String> {
@@ -331,7 +344,7 @@ mod tests {
         assert_eq!((read.steps, read.cost), (12, Job::Question.most_cost()));
         assert_eq!(
             (read.model, read.instructions.as_str()),
-            (Size::Small, "Answer in Polish.")
+            (ModelSize::Small, "Answer in Polish.")
         );
     }
 

@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use super::{Blueprint, Flaw, Job, MAX_BYTES, Name, built_in, error, read};
+use super::{Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, built_in, error, read};
 use watchkeeper_store::private_folder::make_private;
 
 /// Most files of a folder.
@@ -21,7 +21,7 @@ const ENDING: &str = "md";
 /// Where a blueprint comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum BlueprintOrigin {
     /// It is compiled in.
     BuiltIn,
     /// A file.
@@ -36,20 +36,20 @@ pub enum Origin {
 
 /// One of the shelf.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed {
+pub struct BlueprintEntry {
     /// Its name.
-    pub name: Name,
+    pub name: BlueprintName,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: BlueprintOrigin,
     /// What is wrong with its file.
-    pub flaws: Vec<Flaw>,
+    pub flaws: Vec<BlueprintError>,
     /// The one that serves; none where the file can't be used and nothing stands behind it.
     pub serves: Option<Blueprint>,
     /// The text of the one that serves, or of the file that can't be used.
     pub text: String,
 }
 
-impl Listed {
+impl BlueprintEntry {
     /// What is wrong with its file and what serves instead, in one sentence; none where nothing is wrong.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
@@ -69,7 +69,7 @@ impl Listed {
 
 /// What does not work with the shelf.
 #[derive(Debug, thiserror::Error)]
-pub enum ShelfError {
+pub enum BlueprintStoreError {
     /// The disk refuses.
     #[error("the blueprint's file {} can't be used: {source}; let this user read and write there", path.display())]
     Io {
@@ -102,7 +102,7 @@ pub enum ShelfError {
     #[error("there is a blueprint {name} already{}; `watchkeeper blueprints update {name}` changes it, or choose another name", if *.built_in { " (built in)" } else { "" })]
     Taken {
         /// The name.
-        name: Name,
+        name: BlueprintName,
         /// Whether it is a built-in one.
         built_in: bool,
     },
@@ -110,7 +110,7 @@ pub enum ShelfError {
     #[error(
         "{0} is built in and can't be deleted; a file in its place (`watchkeeper blueprints update {0}`) changes it, and can be"
     )]
-    BuiltIn(Name),
+    BuiltIn(BlueprintName),
     /// Too many.
     #[error(
         "there are {MAX_FILES} blueprints of yours, which is as many as are read; delete one first"
@@ -118,7 +118,7 @@ pub enum ShelfError {
     Full,
     /// The text is none.
     #[error("this is no blueprint")]
-    Flawed(Vec<Flaw>),
+    Flawed(Vec<BlueprintError>),
 }
 
 fn near(nearest: &Option<String>) -> String {
@@ -129,11 +129,11 @@ fn near(nearest: &Option<String>) -> String {
 
 /// The folder.
 #[derive(Debug, Clone)]
-pub struct Shelf {
+pub struct BlueprintStore {
     folder: PathBuf,
 }
 
-impl Shelf {
+impl BlueprintStore {
     /// The one of this folder of what is kept. It is made when something is written.
     #[must_use]
     pub fn of(home: &Path) -> Self {
@@ -152,26 +152,26 @@ impl Shelf {
     ///
     /// # Errors
     /// When the folder is there and can't be read.
-    pub fn list(&self) -> Result<(Vec<Listed>, Vec<String>), ShelfError> {
+    pub fn list(&self) -> Result<(Vec<BlueprintEntry>, Vec<String>), BlueprintStoreError> {
         let (names, notes) = self.files()?;
         let built_in = Job::ALL
             .into_iter()
-            .filter_map(|job| Name::new(job.name()).ok());
-        let mut all: Vec<Name> = names.into_iter().chain(built_in).collect();
+            .filter_map(|job| BlueprintName::new(job.name()).ok());
+        let mut all: Vec<BlueprintName> = names.into_iter().chain(built_in).collect();
         all.sort();
         all.dedup();
         let listed = all.into_iter().map(|name| self.look(name));
-        let listed: Result<Vec<Option<Listed>>, _> = listed.collect();
+        let listed: Result<Vec<Option<BlueprintEntry>>, _> = listed.collect();
         Ok((listed?.into_iter().flatten().collect(), notes))
     }
 
     /// The built-in ones alone, for a folder that can't be read.
     #[must_use]
-    pub fn built_in() -> Vec<Listed> {
+    pub fn built_in() -> Vec<BlueprintEntry> {
         let one = |job: Job| {
-            Some(Listed {
-                name: Name::new(job.name()).ok()?,
-                origin: Origin::BuiltIn,
+            Some(BlueprintEntry {
+                name: BlueprintName::new(job.name()).ok()?,
+                origin: BlueprintOrigin::BuiltIn,
                 flaws: Vec::new(),
                 serves: Some(built_in::of(job).ok()?),
                 text: built_in::text(job).to_owned(),
@@ -184,8 +184,8 @@ impl Shelf {
     ///
     /// # Errors
     /// When there is none, or the disk refuses.
-    pub fn get(&self, name: &str) -> Result<Listed, ShelfError> {
-        let found = match Name::new(name) {
+    pub fn get(&self, name: &str) -> Result<BlueprintEntry, BlueprintStoreError> {
+        let found = match BlueprintName::new(name) {
             Ok(name) => self.look(name)?,
             Err(_) => None,
         };
@@ -217,16 +217,20 @@ impl Shelf {
     ///
     /// # Errors
     /// When there is one of that name, the text is none, or the disk refuses.
-    pub fn create(&self, name: &Name, text: &str) -> Result<Blueprint, ShelfError> {
-        let blueprint = read(name, text).map_err(ShelfError::Flawed)?;
+    pub fn create(
+        &self,
+        name: &BlueprintName,
+        text: &str,
+    ) -> Result<Blueprint, BlueprintStoreError> {
+        let blueprint = read(name, text).map_err(BlueprintStoreError::Flawed)?;
         if let Ok(Some(there)) = self.look(name.clone()) {
-            return Err(ShelfError::Taken {
+            return Err(BlueprintStoreError::Taken {
                 name: name.clone(),
-                built_in: there.origin == Origin::BuiltIn,
+                built_in: there.origin == BlueprintOrigin::BuiltIn,
             });
         }
         self.room()?;
-        self.write(name, text, Place::Free)?;
+        self.write(name, text, WriteTarget::Free)?;
         Ok(blueprint)
     }
 
@@ -234,12 +238,16 @@ impl Shelf {
     ///
     /// # Errors
     /// When there is none of that name, the text is none, or the disk refuses.
-    pub fn update(&self, name: &Name, text: &str) -> Result<Blueprint, ShelfError> {
-        let blueprint = read(name, text).map_err(ShelfError::Flawed)?;
-        if self.get(name.as_str())?.origin == Origin::BuiltIn {
+    pub fn update(
+        &self,
+        name: &BlueprintName,
+        text: &str,
+    ) -> Result<Blueprint, BlueprintStoreError> {
+        let blueprint = read(name, text).map_err(BlueprintStoreError::Flawed)?;
+        if self.get(name.as_str())?.origin == BlueprintOrigin::BuiltIn {
             self.room()?;
         }
-        self.write(name, text, Place::Any)?;
+        self.write(name, text, WriteTarget::Any)?;
         Ok(blueprint)
     }
 
@@ -247,7 +255,11 @@ impl Shelf {
     ///
     /// # Errors
     /// As [`Self::create`]; one that can't be used can't be copied.
-    pub fn duplicate(&self, name: &Name, new: &Name) -> Result<Blueprint, ShelfError> {
+    pub fn duplicate(
+        &self,
+        name: &BlueprintName,
+        new: &BlueprintName,
+    ) -> Result<Blueprint, BlueprintStoreError> {
         let text = self.get(name.as_str())?.text;
         self.create(new, &text)
     }
@@ -256,7 +268,7 @@ impl Shelf {
     ///
     /// # Errors
     /// When there is no such file, or the disk refuses.
-    pub fn delete(&self, name: &Name) -> Result<bool, ShelfError> {
+    pub fn delete(&self, name: &BlueprintName) -> Result<bool, BlueprintStoreError> {
         let path = self.path(name);
         match fs::remove_file(&path) {
             Ok(()) => {
@@ -265,17 +277,17 @@ impl Shelf {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(match built_in::job_of(name) {
-                    Some(_) => ShelfError::BuiltIn(name.clone()),
+                    Some(_) => BlueprintStoreError::BuiltIn(name.clone()),
                     None => self.unknown(name.as_str()),
                 })
             }
-            Err(source) => Err(ShelfError::Io { path, source }),
+            Err(source) => Err(BlueprintStoreError::Io { path, source }),
         }
     }
 
     /// The names of the files that count, and what is told of the others.
-    fn files(&self) -> Result<(Vec<Name>, Vec<String>), ShelfError> {
-        let io = |source| ShelfError::Io {
+    fn files(&self) -> Result<(Vec<BlueprintName>, Vec<String>), BlueprintStoreError> {
+        let io = |source| BlueprintStoreError::Io {
             path: self.folder.clone(),
             source,
         };
@@ -293,7 +305,7 @@ impl Shelf {
                 continue;
             }
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-            match Name::new(&stem) {
+            match BlueprintName::new(&stem) {
                 Ok(name) => names.push(name),
                 Err(error) if notes.len() < MAX_FILES => {
                     notes.push(format!("a file is not read: {error}"))
@@ -312,21 +324,21 @@ impl Shelf {
         Ok((names, notes))
     }
 
-    fn room(&self) -> Result<(), ShelfError> {
+    fn room(&self) -> Result<(), BlueprintStoreError> {
         match self.files()?.0.len() < MAX_FILES {
             true => Ok(()),
-            false => Err(ShelfError::Full),
+            false => Err(BlueprintStoreError::Full),
         }
     }
 
     /// What this name stands for; none for nothing.
-    fn look(&self, name: Name) -> Result<Option<Listed>, ShelfError> {
+    fn look(&self, name: BlueprintName) -> Result<Option<BlueprintEntry>, BlueprintStoreError> {
         let job = built_in::job_of(&name);
         let text = self.read_file(&name)?;
         let built_in = |origin, flaws| {
             job.map(|job| {
                 let serves = built_in::of(job).ok();
-                Listed {
+                BlueprintEntry {
                     name: name.clone(),
                     origin,
                     flaws,
@@ -336,29 +348,29 @@ impl Shelf {
             })
         };
         let Some(text) = text else {
-            return Ok(built_in(Origin::BuiltIn, Vec::new()));
+            return Ok(built_in(BlueprintOrigin::BuiltIn, Vec::new()));
         };
         let read = text.and_then(|text| match read(&name, &text) {
             Ok(blueprint) => Ok((blueprint, text)),
             Err(flaws) => Err(flaws),
         });
         Ok(Some(match read {
-            Ok((blueprint, text)) => Listed {
+            Ok((blueprint, text)) => BlueprintEntry {
                 name,
                 origin: if job.is_some() {
-                    Origin::FileInPlace
+                    BlueprintOrigin::FileInPlace
                 } else {
-                    Origin::File
+                    BlueprintOrigin::File
                 },
                 flaws: Vec::new(),
                 serves: Some(blueprint),
                 text,
             },
-            Err(flaws) => match built_in(Origin::BuiltInForDamaged, flaws.clone()) {
+            Err(flaws) => match built_in(BlueprintOrigin::BuiltInForDamaged, flaws.clone()) {
                 Some(listed) => listed,
-                None => Listed {
+                None => BlueprintEntry {
                     name,
-                    origin: Origin::Damaged,
+                    origin: BlueprintOrigin::Damaged,
                     flaws,
                     serves: None,
                     text: String::new(),
@@ -368,14 +380,17 @@ impl Shelf {
     }
 
     /// The text of a file; none where there is none, a flaw where it can't be read or is no text.
-    fn read_file(&self, name: &Name) -> Result<Option<Result<String, Vec<Flaw>>>, ShelfError> {
+    fn read_file(
+        &self,
+        name: &BlueprintName,
+    ) -> Result<Option<Result<String, Vec<BlueprintError>>>, BlueprintStoreError> {
         let path = self.path(name);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             // What should be the folder is none.
             Err(source) if source.kind() == io::ErrorKind::NotADirectory => {
-                return Err(ShelfError::Io { path, source });
+                return Err(BlueprintStoreError::Io { path, source });
             }
             Err(error) => return Ok(Some(Err(vec![unreadable(&error)]))),
         };
@@ -386,7 +401,7 @@ impl Shelf {
             return Ok(Some(Err(vec![unreadable(&error)])));
         }
         let text = String::from_utf8(bytes).map_err(|_| {
-            vec![Flaw::new(
+            vec![BlueprintError::new(
                 "file",
                 "",
                 "it is no UTF-8 text",
@@ -396,9 +411,14 @@ impl Shelf {
         Ok(Some(text))
     }
 
-    fn write(&self, name: &Name, text: &str, place: Place) -> Result<(), ShelfError> {
+    fn write(
+        &self,
+        name: &BlueprintName,
+        text: &str,
+        place: WriteTarget,
+    ) -> Result<(), BlueprintStoreError> {
         let path = self.path(name);
-        let io = |source| ShelfError::Io {
+        let io = |source| BlueprintStoreError::Io {
             path: path.clone(),
             source,
         };
@@ -413,12 +433,12 @@ impl Shelf {
         self.give_to_owner(new.path())?;
         new.as_file().sync_all().map_err(io)?;
         let put = match place {
-            Place::Any => new.persist(&path),
-            Place::Free => new.persist_noclobber(&path),
+            WriteTarget::Any => new.persist(&path),
+            WriteTarget::Free => new.persist_noclobber(&path),
         };
         put.map_err(|error| match error.error.kind() {
             // Somebody was faster.
-            io::ErrorKind::AlreadyExists => ShelfError::Taken {
+            io::ErrorKind::AlreadyExists => BlueprintStoreError::Taken {
                 name: name.clone(),
                 built_in: false,
             },
@@ -428,12 +448,12 @@ impl Shelf {
     }
 
     /// Makes the folder and those above it that are not there, each for the owner of the one above it.
-    fn make_folder(&self) -> Result<(), ShelfError> {
+    fn make_folder(&self) -> Result<(), BlueprintStoreError> {
         let ancestors = self.folder.ancestors();
         let missing: Vec<&Path> = ancestors
             .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
             .collect();
-        let io = |source| ShelfError::Io {
+        let io = |source| BlueprintStoreError::Io {
             path: self.folder.clone(),
             source,
         };
@@ -446,35 +466,35 @@ impl Shelf {
     }
 
     /// Gives a file that was just written to the owner of the folder: written with sudo, it would be nothing to the agent.
-    fn give_to_owner(&self, file: &Path) -> Result<(), ShelfError> {
+    fn give_to_owner(&self, file: &Path) -> Result<(), BlueprintStoreError> {
         give(file, &self.folder).map_err(|source| {
             let owner = fs::metadata(&self.folder).map(|folder| folder.uid());
             let path = self.folder.clone();
             match owner {
                 Ok(owner) if source.kind() == io::ErrorKind::PermissionDenied => {
-                    ShelfError::Foreign { path, owner }
+                    BlueprintStoreError::Foreign { path, owner }
                 }
-                _ => ShelfError::Io { path, source },
+                _ => BlueprintStoreError::Io { path, source },
             }
         })
     }
 
-    fn sync(&self) -> Result<(), ShelfError> {
+    fn sync(&self) -> Result<(), BlueprintStoreError> {
         let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        synced.map_err(|source| ShelfError::Io {
+        synced.map_err(|source| BlueprintStoreError::Io {
             path: self.folder.clone(),
             source,
         })
     }
 
-    fn path(&self, name: &Name) -> PathBuf {
+    fn path(&self, name: &BlueprintName) -> PathBuf {
         self.folder.join(format!("{name}.{ENDING}"))
     }
 
-    fn unknown(&self, name: &str) -> ShelfError {
+    fn unknown(&self, name: &str) -> BlueprintStoreError {
         let all = self.list().map(|(all, _)| all).unwrap_or_default();
         let names: Vec<&str> = all.iter().map(|listed| listed.name.as_str()).collect();
-        ShelfError::Unknown {
+        BlueprintStoreError::Unknown {
             nearest: watchkeeper_plain::scene::nearest(name, names.iter().copied())
                 .map(str::to_owned),
             known: names.join(", "),
@@ -485,7 +505,7 @@ impl Shelf {
 
 /// Where a file may be written.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum WriteTarget {
     /// Where none is.
     Free,
     /// Also in the place of one.
@@ -502,13 +522,13 @@ fn give(path: &Path, folder: &Path) -> io::Result<()> {
 }
 
 /// What is wrong with a file that can't be read.
-fn unreadable(error: &io::Error) -> Flaw {
+fn unreadable(error: &io::Error) -> BlueprintError {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => "give it to the user who reads it here (chown)",
         io::ErrorKind::IsADirectory => "put a file in its place",
         _ => "put another file in its place, or look at the disk",
     };
-    Flaw::new("file", "", &format!("it can't be read: {error}"), remedy)
+    BlueprintError::new("file", "", &format!("it can't be read: {error}"), remedy)
 }
 
 #[cfg(test)]
@@ -519,17 +539,17 @@ mod tests {
     const DOCK: &str =
         "+++\njob = \"question\"\nwhen = \"About the dock.\"\n+++\nAnswer in Polish.\n";
 
-    fn name(name: &str) -> Name {
-        Name::new(name).unwrap()
+    fn name(name: &str) -> BlueprintName {
+        BlueprintName::new(name).unwrap()
     }
 
-    fn shelf() -> (tempfile::TempDir, Shelf) {
+    fn shelf() -> (tempfile::TempDir, BlueprintStore) {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = Shelf::of(dir.path());
+        let shelf = BlueprintStore::of(dir.path());
         (dir, shelf)
     }
 
-    fn names(shelf: &Shelf) -> Vec<(String, Origin)> {
+    fn names(shelf: &BlueprintStore) -> Vec<(String, BlueprintOrigin)> {
         let (all, notes) = shelf.list().unwrap();
         assert_eq!(notes, Vec::<String>::new());
         all.iter().map(|l| (l.name.to_string(), l.origin)).collect()
@@ -540,7 +560,10 @@ mod tests {
         let (_dir, shelf) = shelf();
         let all = names(&shelf);
         assert_eq!(all.len(), Job::ALL.len());
-        assert!(all.iter().all(|(_, origin)| *origin == Origin::BuiltIn));
+        assert!(
+            all.iter()
+                .all(|(_, origin)| *origin == BlueprintOrigin::BuiltIn)
+        );
         assert!(!shelf.folder().exists(), "a look makes nothing");
     }
 
@@ -574,16 +597,16 @@ mod tests {
         let own = built_in::text(Job::Question).replace("steps = 8", "steps = 3");
         assert!(matches!(
             shelf.create(&name("question"), &own),
-            Err(ShelfError::Taken { built_in: true, .. })
+            Err(BlueprintStoreError::Taken { built_in: true, .. })
         ));
         shelf.update(&name("question"), &own).unwrap();
         assert_eq!(shelf.serving(Job::Question).unwrap().0.steps, 3);
-        assert!(names(&shelf).contains(&("question".to_owned(), Origin::FileInPlace)));
+        assert!(names(&shelf).contains(&("question".to_owned(), BlueprintOrigin::FileInPlace)));
         assert!(shelf.delete(&name("question")).unwrap());
         assert_eq!(shelf.serving(Job::Question).unwrap().0.steps, 8);
         assert!(matches!(
             shelf.delete(&name("question")),
-            Err(ShelfError::BuiltIn(_))
+            Err(BlueprintStoreError::BuiltIn(_))
         ));
     }
 
@@ -608,7 +631,7 @@ mod tests {
             let dock = shelf.get("dock").unwrap();
             assert_eq!(
                 (dock.origin, dock.serves.is_none()),
-                (Origin::Damaged, true)
+                (BlueprintOrigin::Damaged, true)
             );
             assert!(dock.trouble().unwrap().contains("not used"));
             assert!(shelf.duplicate(&name("dock"), &name("yard")).is_err());
@@ -629,10 +652,10 @@ mod tests {
         std::os::unix::fs::symlink("gate.md", shelf.folder().join("gate.md")).unwrap();
         let (all, _) = shelf.list().unwrap();
         let of = |name: &str| all.iter().find(|l| l.name.as_str() == name).unwrap();
-        assert_eq!(of("dock").origin, Origin::File);
-        assert_eq!(of("question").origin, Origin::BuiltInForDamaged);
+        assert_eq!(of("dock").origin, BlueprintOrigin::File);
+        assert_eq!(of("question").origin, BlueprintOrigin::BuiltInForDamaged);
         for damaged in ["yard", "gate"] {
-            assert_eq!(of(damaged).origin, Origin::Damaged);
+            assert_eq!(of(damaged).origin, BlueprintOrigin::Damaged);
             let told = of(damaged).trouble().unwrap();
             assert!(told.contains("it can't be read"), "{told}");
         }
@@ -648,7 +671,7 @@ mod tests {
         if chown(dir.path(), Some(12_345), Some(12_345)).is_err() {
             return;
         }
-        let shelf = Shelf::of(&dir.path().join("assistant"));
+        let shelf = BlueprintStore::of(&dir.path().join("assistant"));
         shelf.create(&name("dock"), DOCK).unwrap();
         shelf
             .update(&name("question"), built_in::text(Job::Question))
@@ -677,7 +700,9 @@ mod tests {
             .map(|n| {
                 let shelf = shelf.clone();
                 let text = DOCK.replace("Polish", &format!("Polish {n}"));
-                std::thread::spawn(move || (shelf.write(&name("dock"), &text, Place::Free), text))
+                std::thread::spawn(move || {
+                    (shelf.write(&name("dock"), &text, WriteTarget::Free), text)
+                })
             })
             .collect();
         let many: Vec<_> = many.into_iter().map(|one| one.join().unwrap()).collect();
@@ -687,7 +712,7 @@ mod tests {
         assert!(
             refused
                 .iter()
-                .all(|(done, _)| matches!(done, Err(ShelfError::Taken { .. })))
+                .all(|(done, _)| matches!(done, Err(BlueprintStoreError::Taken { .. })))
         );
         assert_eq!(shelf.get("dock").unwrap().text, made[0].1);
         assert_eq!(
@@ -703,7 +728,7 @@ mod tests {
         let wrong = DOCK.replace("question", "triag");
         assert!(matches!(
             shelf.create(&name("dock"), &wrong),
-            Err(ShelfError::Flawed(_))
+            Err(BlueprintStoreError::Flawed(_))
         ));
         assert!(!shelf.folder().exists());
     }
@@ -716,11 +741,11 @@ mod tests {
         }
         assert!(matches!(
             shelf.create(&name("more"), DOCK),
-            Err(ShelfError::Full)
+            Err(BlueprintStoreError::Full)
         ));
         assert!(matches!(
             shelf.update(&name("question"), DOCK),
-            Err(ShelfError::Full)
+            Err(BlueprintStoreError::Full)
         ));
         fs::write(shelf.folder().join("zz.md"), DOCK).unwrap();
         fs::write(shelf.folder().join("Not A Name.md"), DOCK).unwrap();
@@ -740,13 +765,13 @@ mod tests {
             .mode();
         assert_eq!(mode & 0o777, 0o600);
         // A file where the folder would be: nothing can be read or written there.
-        let blocked = Shelf::of(&dir.path().join("blueprints/dock.md"));
+        let blocked = BlueprintStore::of(&dir.path().join("blueprints/dock.md"));
         let (blueprint, trouble) = blocked.serving(Job::Question).unwrap();
         assert_eq!(blueprint.name.as_str(), "question");
         assert!(trouble.is_some());
         assert!(matches!(
             blocked.create(&name("x"), DOCK),
-            Err(ShelfError::Io { .. })
+            Err(BlueprintStoreError::Io { .. })
         ));
     }
 }

@@ -4,19 +4,19 @@
 //! cameras, pictures, events or notes stood, and any of them may be somebody else's words; so there is nothing that a policy could say of it.
 //!
 //! Invariants:
-//! - a [`Permit`] comes from nothing but [`Policy::decide`], for one offer, of which it has the mark;
+//! - a [`AutoApproval`] comes from nothing but [`ApprovalRules::decide`], for one offer, of which it has the mark;
 //! - there is none for what a model had a word in, for part of a request, for more than one pipeline, for what something speaks against, and for a kind that is not named;
 //! - a channel without a list of its own has none at all. Pure.
 
 use watchkeeper_config::{ChangeKind, PermissionsConfig};
 use watchkeeper_plain::Change;
 
-use super::offer::Offer;
-use crate::permissions::{Channel, Gate};
+use super::offer::CheckedProposal;
+use crate::permissions::{Entrypoint, ToolPermissions};
 
 /// Whose words an offer was made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum Author {
     /// A person's own, read by the rules and by nobody else.
     Persons,
     /// A model had a word in it.
@@ -25,31 +25,31 @@ pub enum Whose {
 
 /// What the owner said of one channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Policy {
+pub struct ApprovalRules {
     /// Its key.
     key: String,
     kinds: Vec<ChangeKind>,
-    gate: Gate,
+    gate: ToolPermissions,
 }
 
 /// What comes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
+pub enum ApprovalDecision {
     /// It is carried out.
-    Confirmed(Permit),
+    Confirmed(AutoApproval),
     /// A person is asked, and why.
     Asks(String),
 }
 
 /// In the place of a yes to one offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permit {
+pub struct AutoApproval {
     key: String,
     kind: ChangeKind,
     mark: String,
 }
 
-impl Permit {
+impl AutoApproval {
     /// The key that says so.
     #[must_use]
     pub fn key(&self) -> &str {
@@ -62,33 +62,33 @@ impl Permit {
         self.kind
     }
 
-    /// [`Offer::mark`] of the offer that it is for.
+    /// [`CheckedProposal::mark`] of the offer that it is for.
     #[must_use]
     pub(super) fn mark(&self) -> &str {
         &self.mark
     }
 }
 
-impl Policy {
+impl ApprovalRules {
     /// That of a channel.
     #[must_use]
-    pub fn of(config: &PermissionsConfig, channel: Channel) -> Self {
+    pub fn of(config: &PermissionsConfig, channel: Entrypoint) -> Self {
         let kinds = match channel {
-            Channel::Ask => &config.ask,
-            Channel::Chat => &config.chat,
-            Channel::Local => &config.local,
-            Channel::Remote => &config.remote,
+            Entrypoint::Ask => &config.ask,
+            Entrypoint::Chat => &config.chat,
+            Entrypoint::Local => &config.local,
+            Entrypoint::Remote => &config.remote,
         };
         Self {
             key: format!("agent.auto_approve.{}", channel.name()),
             kinds: kinds.clone(),
-            gate: Gate::of(config, channel),
+            gate: ToolPermissions::of(config, channel),
         }
     }
 
     /// What tools of a model may do there.
     #[must_use]
-    pub const fn gate(&self) -> &Gate {
+    pub const fn gate(&self) -> &ToolPermissions {
         &self.gate
     }
 
@@ -112,22 +112,22 @@ impl Policy {
 
     /// Whether it stands for a yes to this offer.
     #[must_use]
-    pub fn decide(&self, offer: &Offer, whose: Whose) -> Decision {
+    pub fn decide(&self, offer: &CheckedProposal, whose: Author) -> ApprovalDecision {
         match self.kind_of(offer, whose) {
-            Ok(kind) => Decision::Confirmed(Permit {
+            Ok(kind) => ApprovalDecision::Confirmed(AutoApproval {
                 key: self.key.clone(),
                 kind,
                 mark: offer.mark(),
             }),
-            Err(why) => Decision::Asks(why),
+            Err(why) => ApprovalDecision::Asks(why),
         }
     }
 
-    fn kind_of(&self, offer: &Offer, whose: Whose) -> Result<ChangeKind, String> {
+    fn kind_of(&self, offer: &CheckedProposal, whose: Author) -> Result<ChangeKind, String> {
         if self.kinds.is_empty() {
             return Err(format!("{} names nothing", self.key));
         }
-        if whose == Whose::Models || offer.made.is_some() {
+        if whose == Author::Models || offer.made.is_some() {
             return Err("a model had a word in it, which a policy never confirms".to_owned());
         }
         if !offer.is_whole() {
@@ -168,10 +168,10 @@ mod tests {
     use proptest::prelude::*;
     use watchkeeper_plain::Plain;
 
-    use super::super::conversation::{Conversation, Reply};
-    use super::super::snapshot::Situation;
+    use super::super::conversation::{Reply, SessionState};
+    use super::super::snapshot::SystemSnapshot;
     use super::super::snapshot::testing::{situation, status};
-    use super::super::trial::Tried;
+    use super::super::trial::TrialResult;
     use super::*;
 
     const WATCH: &str = "tell me when a person crosses the vertical line at 50% on camera gate";
@@ -187,24 +187,24 @@ mod tests {
         }
     }
 
-    fn only(kinds: &[ChangeKind]) -> Policy {
+    fn only(kinds: &[ChangeKind]) -> ApprovalRules {
         let config = PermissionsConfig {
             chat: kinds.to_vec(),
             ..PermissionsConfig::default()
         };
-        Policy::of(&config, Channel::Chat)
+        ApprovalRules::of(&config, Entrypoint::Chat)
     }
 
-    fn heard(text: &str, here: &Situation) -> Offer {
+    fn heard(text: &str, here: &SystemSnapshot) -> CheckedProposal {
         let plain = Plain::new().unwrap();
-        match Conversation::default().hear(text, &plain, here) {
+        match SessionState::default().hear(text, &plain, here) {
             Reply::Offer(offer) => *offer,
             other => panic!("{text}: {other:#?}"),
         }
     }
 
     /// The box on which these watches run.
-    fn runs(number: usize) -> Situation {
+    fn runs(number: usize) -> SystemSnapshot {
         let mut here = situation();
         let offer = heard(WATCH, &here);
         let Some(Change::Deploy(spec)) = offer.proposal.changes.first() else {
@@ -218,10 +218,10 @@ mod tests {
         here
     }
 
-    fn why(decision: Decision) -> String {
+    fn why(decision: ApprovalDecision) -> String {
         match decision {
-            Decision::Asks(why) => why,
-            Decision::Confirmed(permit) => panic!("{permit:?}"),
+            ApprovalDecision::Asks(why) => why,
+            ApprovalDecision::Confirmed(permit) => panic!("{permit:?}"),
         }
     }
 
@@ -234,8 +234,12 @@ mod tests {
             (WATCH, ChangeKind::Deploy),
         ] {
             let offer = heard(text, &here);
-            let Decision::Confirmed(permit) = only(&[kind]).decide(&offer, Whose::Persons) else {
-                panic!("{text}: {:?}", only(&[kind]).decide(&offer, Whose::Persons));
+            let ApprovalDecision::Confirmed(permit) = only(&[kind]).decide(&offer, Author::Persons)
+            else {
+                panic!(
+                    "{text}: {:?}",
+                    only(&[kind]).decide(&offer, Author::Persons)
+                );
             };
             assert_eq!(
                 (permit.key(), permit.kind()),
@@ -244,7 +248,7 @@ mod tests {
             assert_eq!(permit.mark(), offer.mark());
             let others: Vec<ChangeKind> =
                 ChangeKind::ALL.into_iter().filter(|k| *k != kind).collect();
-            let asked = why(only(&others).decide(&offer, Whose::Persons));
+            let asked = why(only(&others).decide(&offer, Author::Persons));
             assert!(asked.contains("does not name"), "{asked}");
         }
     }
@@ -252,9 +256,9 @@ mod tests {
     #[test]
     fn nothing_is_named_unless_it_is_written() {
         let offer = heard("pause watch-0", &runs(1));
-        let none = Policy::of(&PermissionsConfig::default(), Channel::Chat);
+        let none = ApprovalRules::of(&PermissionsConfig::default(), Entrypoint::Chat);
         assert_eq!(
-            why(none.decide(&offer, Whose::Persons)),
+            why(none.decide(&offer, Author::Persons)),
             "agent.auto_approve.chat names nothing"
         );
     }
@@ -263,7 +267,7 @@ mod tests {
     fn more_than_one_pipeline_is_asked_about_however_wide_the_list_is() {
         let offer = heard("stop everything", &runs(2));
         let all = only(&ChangeKind::ALL);
-        assert!(why(all.decide(&offer, Whose::Persons)).contains("about 2 pipelines"));
+        assert!(why(all.decide(&offer, Author::Persons)).contains("about 2 pipelines"));
     }
 
     #[test]
@@ -271,18 +275,18 @@ mod tests {
         let mut offer = heard(WATCH, &runs(0));
         let all = only(&ChangeKind::ALL);
         assert!(matches!(
-            all.decide(&offer, Whose::Persons),
-            Decision::Confirmed(_)
+            all.decide(&offer, Author::Persons),
+            ApprovalDecision::Confirmed(_)
         ));
         let Some(Change::Deploy(spec)) = offer.proposal.changes.first() else {
             panic!("{offer:#?}");
         };
         let mind = vec!["events came one after the other".to_owned()];
-        offer.tried = vec![Tried {
+        offer.tried = vec![TrialResult {
             mind,
-            ..Tried::new(spec)
+            ..TrialResult::new(spec)
         }];
-        assert!(why(all.decide(&offer, Whose::Persons)).contains("one after the other"));
+        assert!(why(all.decide(&offer, Author::Persons)).contains("one after the other"));
     }
 
     proptest! {
@@ -293,21 +297,21 @@ mod tests {
         fn no_policy_confirms_a_models_word(
             which in 0..4usize, channel in 0..4usize, model_words in any::<bool>(),
         ) {
-            let channel = [Channel::Ask, Channel::Chat, Channel::Local, Channel::Remote][channel];
+            let channel = [Entrypoint::Ask, Entrypoint::Chat, Entrypoint::Local, Entrypoint::Remote][channel];
             let text = ["pause watch-0", "stop watch-0", "stop everything", WATCH][which];
             let mut offer = heard(text, &runs(2));
             let whose = match model_words {
-                true => Whose::Models,
+                true => Author::Models,
                 false => {
-                    offer.made = Some(super::super::llm_proposal::Made {
+                    offer.made = Some(super::super::llm_proposal::LlmProposal {
                         model: "m".to_owned(), says: String::new(), assumed: Vec::new(),
                         not_possible: Vec::new(), evidence: Vec::new(), changes: Vec::new(),
                     });
-                    Whose::Persons
+                    Author::Persons
                 }
             };
-            let policy = Policy::of(&widest(), channel);
-            prop_assert!(matches!(policy.decide(&offer, whose), Decision::Asks(_)));
+            let policy = ApprovalRules::of(&widest(), channel);
+            prop_assert!(matches!(policy.decide(&offer, whose), ApprovalDecision::Asks(_)));
         }
     }
 }

@@ -6,7 +6,7 @@ use watchkeeper_plain::scene::nearest;
 
 /// A short command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Slash {
+pub enum ChatCommand {
     /// How the runtime, its sources and its pipelines are.
     Status,
     /// The sources and pipelines.
@@ -85,7 +85,7 @@ const MAX_ENTRIES: usize = 500;
 
 /// The command in a line that begins with a slash; `None` where it doesn't.
 #[must_use]
-pub fn parse(line: &str) -> Option<Slash> {
+pub fn parse(line: &str) -> Option<ChatCommand> {
     let line = line.trim();
     if !line.starts_with('/') {
         return None;
@@ -93,47 +93,47 @@ pub fn parse(line: &str) -> Option<Slash> {
     let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     Some(match command {
-        "/status" => Slash::Status,
-        "/streams" => Slash::Streams,
+        "/status" => ChatCommand::Status,
+        "/streams" => ChatCommand::Streams,
         "/stop" | "/pause" | "/resume" => {
             let verb = command.trim_start_matches('/');
-            Slash::Say(format!("{verb} {rest}").trim().to_owned())
+            ChatCommand::Say(format!("{verb} {rest}").trim().to_owned())
         }
-        "/events" if rest.is_empty() => Slash::Events(EVENTS),
+        "/events" if rest.is_empty() => ChatCommand::Events(EVENTS),
         "/events" => match rest.parse() {
-            Ok(count @ 1..=MAX_EVENTS) => Slash::Events(count),
-            _ => Slash::Wrong(format!(
+            Ok(count @ 1..=MAX_EVENTS) => ChatCommand::Events(count),
+            _ => ChatCommand::Wrong(format!(
                 "/events takes a number from 1 to {MAX_EVENTS}, such as /events 20"
             )),
         },
-        "/memory" if rest.is_empty() => Slash::Wrong(
+        "/memory" if rest.is_empty() => ChatCommand::Wrong(
             "/memory takes the words to look for, such as /memory loading dock".to_owned(),
         ),
-        "/memory" => Slash::Memory(rest.to_owned()),
-        "/think" if rest.is_empty() => Slash::Wrong(
+        "/memory" => ChatCommand::Memory(rest.to_owned()),
+        "/think" if rest.is_empty() => ChatCommand::Wrong(
             "/think takes what is to be set up, such as /think count the people at the desk"
                 .to_owned(),
         ),
         "/think" => think(rest),
         "/image" if rest.is_empty() => {
-            Slash::Wrong("/image takes a file, such as /image dock.jpg".to_owned())
+            ChatCommand::Wrong("/image takes a file, such as /image dock.jpg".to_owned())
         }
-        "/image" => Slash::Image(rest.to_owned()),
-        "/plan" => Slash::Plan,
-        "/cost" => Slash::Cost,
-        "/trace" if rest.is_empty() => Slash::Trace(ENTRIES),
+        "/image" => ChatCommand::Image(rest.to_owned()),
+        "/plan" => ChatCommand::Plan,
+        "/cost" => ChatCommand::Cost,
+        "/trace" if rest.is_empty() => ChatCommand::Trace(ENTRIES),
         "/trace" => match rest.parse() {
-            Ok(count @ 1..=MAX_ENTRIES) => Slash::Trace(count),
-            _ => Slash::Wrong(format!(
+            Ok(count @ 1..=MAX_ENTRIES) => ChatCommand::Trace(count),
+            _ => ChatCommand::Wrong(format!(
                 "/trace takes a number from 1 to {MAX_ENTRIES}, such as /trace 50"
             )),
         },
-        "/help" | "/?" => Slash::Help,
-        "/quit" | "/exit" => Slash::Quit,
+        "/help" | "/?" => ChatCommand::Help,
+        "/quit" | "/exit" => ChatCommand::Quit,
         other => {
             let near = nearest(other, ALL.iter().map(|(name, ..)| *name));
             let other: String = other.chars().take(40).collect();
-            Slash::Wrong(match near {
+            ChatCommand::Wrong(match near {
                 Some(name) => format!("there is no {other}; did you mean {name}?"),
                 None => format!("there is no {other}; /help lists what there is"),
             })
@@ -142,19 +142,19 @@ pub fn parse(line: &str) -> Option<Slash> {
 }
 
 /// `@archive what came yesterday`: a blueprint, and the words for it.
-fn think(rest: &str) -> Slash {
+fn think(rest: &str) -> ChatCommand {
     let Some(named) = rest.strip_prefix('@') else {
-        return Slash::Think {
+        return ChatCommand::Think {
             blueprint: None,
             text: rest.to_owned(),
         };
     };
     match named.split_once(char::is_whitespace) {
-        Some((name, text)) if !name.is_empty() => Slash::Think {
+        Some((name, text)) if !name.is_empty() => ChatCommand::Think {
             blueprint: Some(name.to_owned()),
             text: text.trim().to_owned(),
         },
-        _ => Slash::Wrong(
+        _ => ChatCommand::Wrong(
             "/think @NAME takes what is to be done after the name, such as /think @archive what came yesterday; \
              `watchkeeper blueprints list` has the names"
                 .to_owned(),
@@ -178,7 +178,7 @@ mod tests {
 
     fn wrong(line: &str) -> String {
         match parse(line) {
-            Some(Slash::Wrong(text)) => text,
+            Some(ChatCommand::Wrong(text)) => text,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -187,9 +187,9 @@ mod tests {
     fn what_stops_and_pauses_is_a_request_in_words() {
         assert_eq!(
             parse("/pause gate-people"),
-            Some(Slash::Say("pause gate-people".to_owned()))
+            Some(ChatCommand::Say("pause gate-people".to_owned()))
         );
-        assert_eq!(parse(" /stop "), Some(Slash::Say("stop".to_owned())));
+        assert_eq!(parse(" /stop "), Some(ChatCommand::Say("stop".to_owned())));
         assert_eq!(parse("pause gate"), None);
     }
 
@@ -203,7 +203,7 @@ mod tests {
                 _ => format!("{name} gate"),
             };
             assert!(
-                !matches!(parse(&line), None | Some(Slash::Wrong(_))),
+                !matches!(parse(&line), None | Some(ChatCommand::Wrong(_))),
                 "{line}"
             );
             assert!(help().contains(name));
@@ -215,7 +215,7 @@ mod tests {
         let think = |blueprint: Option<&str>, text: &str| {
             let blueprint = blueprint.map(str::to_owned);
             let text = text.to_owned();
-            Some(Slash::Think { blueprint, text })
+            Some(ChatCommand::Think { blueprint, text })
         };
         assert_eq!(parse("/think count them"), think(None, "count them"));
         assert_eq!(

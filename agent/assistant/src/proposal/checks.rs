@@ -12,7 +12,7 @@ use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_engine::rules::check::unknown_channels;
 use watchkeeper_engine::templates::watch::MOTION;
 
-use super::snapshot::Situation;
+use super::snapshot::SystemSnapshot;
 
 /// What was found about one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,7 +31,7 @@ pub struct Check {
 
 /// Compiles the workflow of `spec`, checks its rules, and compares both with the models that are known.
 #[must_use]
-pub fn check(spec: &PipelineSpec, here: &Situation) -> Check {
+pub fn check(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     let mut check = Check {
         pipeline: spec.id.clone(),
         steps: 0,

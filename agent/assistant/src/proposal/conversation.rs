@@ -1,6 +1,6 @@
 //! What is said back to a person, and what is waited for: a request, the answer to a question, or a yes.
 //!
-//! [`Conversation::hear`] is the way in, [`Conversation::hear_reworded`] that of a model's words. Between two texts it waits for
+//! [`SessionState::hear`] is the way in, [`SessionState::hear_reworded`] that of a model's words. Between two texts it waits for
 //!
 //! ```text
 //! Nothing ──a request──────► Yes(shown) ──yes──► the same mark comes of it now: Apply, then Nothing
@@ -13,7 +13,7 @@
 //! [`super::pending`].
 //!
 //! Invariants:
-//! - [`Reply::Apply`] comes only from a yes and nothing but a yes, said while an offer waits that was shown before, or from a [`Permit`] for that very offer;
+//! - [`Reply::Apply`] comes only from a yes and nothing but a yes, said while an offer waits that was shown before, or from a [`AutoApproval`] for that very offer;
 //! - on a yes the request is understood again, in what runs now and at the time when it was said; what a model proposed is compared with what
 //!   runs now as it was proposed. Where another offer comes of it, that one is shown and nothing is applied;
 //! - an offer waits for one yes, not longer than [`PATIENCE_S`], and is put aside by whatever is said next
@@ -26,11 +26,11 @@ use watchkeeper_memory::Kind;
 use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::{Answer, Missing, Plain, Question, TooLong};
 
-use super::auto_approval::Permit;
-use super::llm_proposal::Made;
-use super::offer::{Offer, said};
-use super::snapshot::Situation;
-use super::trial::Tried;
+use super::auto_approval::AutoApproval;
+use super::llm_proposal::LlmProposal;
+use super::offer::{CheckedProposal, said};
+use super::snapshot::SystemSnapshot;
+use super::trial::TrialResult;
 
 /// For how long an offer waits, in seconds. What runs is compared anyway; this is for times in the request, such as `until 8`, that pass.
 pub const PATIENCE_S: i64 = 3600;
@@ -76,28 +76,28 @@ const WISHES: [&str; 10] = [
 
 /// What to recognise an offer by that was shown and waits for a yes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ShownProposal {
     /// The person's words.
     pub request: String,
     /// What was said to the proposal of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub corrections: Vec<String>,
-    /// When they were said, to the nanosecond: times in [`Offer::mark`] are reckoned from it.
+    /// When they were said, to the nanosecond: times in [`CheckedProposal::mark`] are reckoned from it.
     pub at: Timestamp,
-    /// [`Offer::mark`] of what was shown.
+    /// [`CheckedProposal::mark`] of what was shown.
     pub mark: String,
     /// What a model proposed: it is not understood again, but taken as it was shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<Made>,
+    pub made: Option<LlmProposal>,
     /// What was seen when it was tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TrialResult>,
 }
 
-impl Shown {
+impl ShownProposal {
     /// What is kept of an offer.
     #[must_use]
-    pub fn of(offer: &Offer) -> Self {
+    pub fn of(offer: &CheckedProposal) -> Self {
         Self {
             request: offer.request.clone(),
             corrections: offer.corrections.clone(),
@@ -110,14 +110,19 @@ impl Shown {
 
     /// The offer that it is in this situation; `None` where the words mean none any more.
     #[must_use]
-    pub fn again(&self, plain: &Plain, here: &Situation) -> Option<Offer> {
+    pub fn again(&self, plain: &Plain, here: &SystemSnapshot) -> Option<CheckedProposal> {
         let at = self.at.to_zoned(here.now.time_zone().clone());
         if let Some(made) = &self.made {
-            return Some(Offer::of_model(&self.request, &at, made.clone(), here));
+            return Some(CheckedProposal::of_model(
+                &self.request,
+                &at,
+                made.clone(),
+                here,
+            ));
         }
         match plain.corrected(&self.request, &self.corrections, &here.scene(&at)) {
             Ok(Answer::Propose(proposal)) => {
-                let mut offer = Offer::new(&self.request, &at, *proposal, here);
+                let mut offer = CheckedProposal::new(&self.request, &at, *proposal, here);
                 offer.corrections.clone_from(&self.corrections);
                 offer.tried.clone_from(&self.tried);
                 Some(offer)
@@ -149,13 +154,13 @@ impl Shown {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
     /// This could be done; a yes is waited for.
-    Offer(Box<Offer>),
+    Offer(Box<CheckedProposal>),
     /// The same after a yes that came to something else: what runs has changed, or too much time has passed. A new yes is waited for.
-    Anew(Box<Offer>),
+    Anew(Box<CheckedProposal>),
     /// This was understood and can't be confirmed, and why.
-    Unsound(Box<Offer>, String),
+    Unsound(Box<CheckedProposal>, String),
     /// To be carried out now.
-    Apply(Box<Offer>),
+    Apply(Box<CheckedProposal>),
     /// Something has to be known first; its answer is waited for.
     Ask(Question),
     /// Something to look up.
@@ -180,40 +185,40 @@ pub enum Reply {
 
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Default)]
-enum Waits {
+enum Awaiting {
     #[default]
     Nothing,
     Answer(Question),
-    Yes(Shown),
+    Yes(ShownProposal),
 }
 
 /// A conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Conversation {
-    waits: Waits,
+pub struct SessionState {
+    waits: Awaiting,
 }
 
-impl Conversation {
+impl SessionState {
     /// One in which this offer waits for a yes.
     #[must_use]
-    pub fn with(shown: Shown) -> Self {
+    pub fn with(shown: ShownProposal) -> Self {
         Self {
-            waits: Waits::Yes(shown),
+            waits: Awaiting::Yes(shown),
         }
     }
 
     /// The offer that waits for a yes.
     #[must_use]
-    pub fn shown(&self) -> Option<&Shown> {
+    pub fn shown(&self) -> Option<&ShownProposal> {
         match &self.waits {
-            Waits::Yes(shown) => Some(shown),
-            Waits::Nothing | Waits::Answer(_) => None,
+            Awaiting::Yes(shown) => Some(shown),
+            Awaiting::Nothing | Awaiting::Answer(_) => None,
         }
     }
 
     /// What was seen when the offer that waits was tried.
-    pub fn tried(&mut self, seen: &[Tried]) {
-        if let Waits::Yes(shown) = &mut self.waits {
+    pub fn tried(&mut self, seen: &[TrialResult]) {
+        if let Awaiting::Yes(shown) = &mut self.waits {
             shown.tried = seen.to_vec();
         }
     }
@@ -222,13 +227,13 @@ impl Conversation {
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
         match &self.waits {
-            Waits::Answer(question) => Some(question),
-            Waits::Nothing | Waits::Yes(_) => None,
+            Awaiting::Answer(question) => Some(question),
+            Awaiting::Nothing | Awaiting::Yes(_) => None,
         }
     }
 
     /// Hears a text and says what comes of it.
-    pub fn hear(&mut self, text: &str, plain: &Plain, here: &Situation) -> Reply {
+    pub fn hear(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
         let before = self.waits.clone();
         let reply = self.take(text.trim(), plain, here);
         if let Reply::See(_) = reply {
@@ -239,15 +244,22 @@ impl Conversation {
     }
 
     /// Hears a request that is not in a person's own words: nothing in it is a yes, a no, an answer or something to remember.
-    pub fn hear_reworded(&mut self, text: &str, plain: &Plain, here: &Situation) -> Reply {
+    pub fn hear_reworded(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
         self.hear_request(text.trim(), plain, here)
     }
 
     /// The owner of the box said yes to such an offer beforehand. It is compared with what runs as on any yes; where it is not the one that the permit is for, it goes
     /// on waiting.
-    pub fn permitted(&mut self, permit: &Permit, plain: &Plain, here: &Situation) -> Reply {
+    pub fn permitted(
+        &mut self,
+        permit: &AutoApproval,
+        plain: &Plain,
+        here: &SystemSnapshot,
+    ) -> Reply {
         match std::mem::take(&mut self.waits) {
-            Waits::Yes(shown) if shown.mark == permit.mark() => self.confirm(&shown, plain, here),
+            Awaiting::Yes(shown) if shown.mark == permit.mark() => {
+                self.confirm(&shown, plain, here)
+            }
             waits => {
                 self.waits = waits;
                 Reply::NothingWaits
@@ -257,55 +269,55 @@ impl Conversation {
 
     /// A model had the last word, and proposes nothing: nothing waits any more.
     pub fn answer(&mut self, text: String) -> Reply {
-        self.waits = Waits::Nothing;
+        self.waits = Awaiting::Nothing;
         Reply::Answer(text)
     }
 
     /// Takes what a model proposes for the request of a person. It waits for the same yes as what was understood by the rules.
-    pub fn propose(&mut self, request: &str, made: Made, here: &Situation) -> Reply {
-        let offer = Offer::of_model(request, &here.now, made, here);
+    pub fn propose(&mut self, request: &str, made: LlmProposal, here: &SystemSnapshot) -> Reply {
+        let offer = CheckedProposal::of_model(request, &here.now, made, here);
         self.show(offer)
     }
 
-    fn take(&mut self, text: &str, plain: &Plain, here: &Situation) -> Reply {
+    fn take(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
         if text.is_empty() {
             return Reply::Silence;
         }
         if says(text, &YES) {
             return match std::mem::take(&mut self.waits) {
-                Waits::Yes(shown) => self.confirm(&shown, plain, here),
-                Waits::Answer(question) => self.hear_answer(question, text, plain, here),
-                Waits::Nothing => Reply::NothingWaits,
+                Awaiting::Yes(shown) => self.confirm(&shown, plain, here),
+                Awaiting::Answer(question) => self.hear_answer(question, text, plain, here),
+                Awaiting::Nothing => Reply::NothingWaits,
             };
         }
         if says(text, &NO) {
             return match std::mem::take(&mut self.waits) {
-                Waits::Nothing => Reply::NothingWaits,
-                Waits::Yes(_) | Waits::Answer(_) => Reply::Dropped,
+                Awaiting::Nothing => Reply::NothingWaits,
+                Awaiting::Yes(_) | Awaiting::Answer(_) => Reply::Dropped,
             };
         }
         if let Some((kind, words)) = remembered(text) {
             return Reply::Remember(kind, words.to_owned());
         }
         match self.waits.clone() {
-            Waits::Answer(question) => self.hear_answer(question, text, plain, here),
-            Waits::Yes(shown) if is_corrected(&shown, text, plain, here) => {
+            Awaiting::Answer(question) => self.hear_answer(question, text, plain, here),
+            Awaiting::Yes(shown) if is_corrected(&shown, text, plain, here) => {
                 self.hear_correction(shown, text, plain, here)
             }
-            Waits::Nothing | Waits::Yes(_) => self.hear_request(text, plain, here),
+            Awaiting::Nothing | Awaiting::Yes(_) => self.hear_request(text, plain, here),
         }
     }
 
     /// A correction of what was shown: the whole is understood again, at the time when the request was said.
     fn hear_correction(
         &mut self,
-        shown: Shown,
+        shown: ShownProposal,
         text: &str,
         plain: &Plain,
-        here: &Situation,
+        here: &SystemSnapshot,
     ) -> Reply {
         let at = shown.at.to_zoned(here.now.time_zone().clone());
-        let Shown {
+        let ShownProposal {
             request,
             mut corrections,
             ..
@@ -313,7 +325,7 @@ impl Conversation {
         corrections.push(text.to_owned());
         match plain.corrected(&request, &corrections, &here.scene(&at)) {
             Ok(Answer::Propose(proposal)) => {
-                let mut offer = Offer::new(&request, &at, *proposal, here);
+                let mut offer = CheckedProposal::new(&request, &at, *proposal, here);
                 offer.corrections = corrections;
                 self.show(offer)
             }
@@ -323,7 +335,7 @@ impl Conversation {
                 if !here.looked && !unseen.is_empty() {
                     return Reply::See(unseen);
                 }
-                self.waits = Waits::Nothing;
+                self.waits = Awaiting::Nothing;
                 question.about = Missing::Meaning;
                 Reply::Ask(question)
             }
@@ -332,7 +344,7 @@ impl Conversation {
     }
 
     /// A yes to what was shown.
-    fn confirm(&mut self, shown: &Shown, plain: &Plain, here: &Situation) -> Reply {
+    fn confirm(&mut self, shown: &ShownProposal, plain: &Plain, here: &SystemSnapshot) -> Reply {
         if shown.is_fresh(here.now.timestamp())
             && let Some(offer) = shown.again(plain, here)
             && offer.mark() == shown.mark
@@ -348,7 +360,7 @@ impl Conversation {
         let scene = here.scene(&here.now);
         let reply = match plain.corrected(&shown.request, &shown.corrections, &scene) {
             Ok(Answer::Propose(proposal)) => {
-                let mut offer = Offer::new(&shown.request, &here.now, *proposal, here);
+                let mut offer = CheckedProposal::new(&shown.request, &here.now, *proposal, here);
                 offer.corrections.clone_from(&shown.corrections);
                 self.show(offer)
             }
@@ -366,7 +378,7 @@ impl Conversation {
         question: Question,
         text: &str,
         plain: &Plain,
-        here: &Situation,
+        here: &SystemSnapshot,
     ) -> Reply {
         let scene = here.scene(&here.now);
         let alone = plain.understand(text, &scene);
@@ -381,16 +393,16 @@ impl Conversation {
         }
         match plain.understand(&whole, &scene) {
             Err(too_long) => {
-                self.waits = Waits::Answer(question);
+                self.waits = Awaiting::Answer(question);
                 Reply::TooLong(too_long)
             }
             // What was asked for was not in it: the question stays, with what was said before.
             Ok(Answer::Unknown(unknown)) => {
-                self.waits = Waits::Answer(question);
+                self.waits = Awaiting::Answer(question);
                 Reply::Unknown(unknown)
             }
             Ok(Answer::Ask(next)) if next.about == question.about && next.text == question.text => {
-                self.waits = Waits::Answer(question.clone());
+                self.waits = Awaiting::Answer(question.clone());
                 Reply::Ask(question)
             }
             other => self.answered(&whole, other, here),
@@ -398,31 +410,38 @@ impl Conversation {
     }
 
     /// Has an offer wait for its yes, where it can be confirmed.
-    fn show(&mut self, offer: Offer) -> Reply {
+    fn show(&mut self, offer: CheckedProposal) -> Reply {
         if let Some(why) = offer.unsound() {
-            self.waits = Waits::Nothing;
+            self.waits = Awaiting::Nothing;
             return Reply::Unsound(Box::new(offer), why);
         }
-        self.waits = Waits::Yes(Shown::of(&offer));
+        self.waits = Awaiting::Yes(ShownProposal::of(&offer));
         Reply::Offer(Box::new(offer))
     }
 
-    fn hear_request(&mut self, text: &str, plain: &Plain, here: &Situation) -> Reply {
+    fn hear_request(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
         let answer = plain.understand(text, &here.scene(&here.now));
         self.answered(text, answer, here)
     }
 
     /// What comes of a request that was understood as this.
-    fn answered(&mut self, text: &str, answer: Result<Answer, TooLong>, here: &Situation) -> Reply {
+    fn answered(
+        &mut self,
+        text: &str,
+        answer: Result<Answer, TooLong>,
+        here: &SystemSnapshot,
+    ) -> Reply {
         let answer = match answer {
             Ok(answer) => answer,
             Err(too_long) => {
-                self.waits = Waits::Nothing;
+                self.waits = Awaiting::Nothing;
                 return Reply::TooLong(too_long);
             }
         };
         match answer {
-            Answer::Propose(proposal) => self.show(Offer::new(text, &here.now, *proposal, here)),
+            Answer::Propose(proposal) => {
+                self.show(CheckedProposal::new(text, &here.now, *proposal, here))
+            }
             Answer::Look(looked) => Reply::Look(looked),
             Answer::Ask(question) => {
                 // A size that is not known is a reason for many questions, and none that a person should be asked.
@@ -432,14 +451,14 @@ impl Conversation {
                 }
                 self.waits = match question.about {
                     // These are answered by saying all of it again.
-                    Missing::Meaning | Missing::Picture => Waits::Nothing,
-                    _ => Waits::Answer(question.clone()),
+                    Missing::Meaning | Missing::Picture => Awaiting::Nothing,
+                    _ => Awaiting::Answer(question.clone()),
                 };
                 Reply::Ask(question)
             }
             Answer::Unknown(unknown) => {
                 // `Yes, but only at night` is no yes, and the next one is not to what was shown before it.
-                self.waits = Waits::Nothing;
+                self.waits = Awaiting::Nothing;
                 Reply::Unknown(unknown)
             }
         }
@@ -447,7 +466,7 @@ impl Conversation {
 }
 
 /// Whether a text corrects what was shown. What a model proposed is corrected by whoever made it.
-fn is_corrected(shown: &Shown, text: &str, plain: &Plain, here: &Situation) -> bool {
+fn is_corrected(shown: &ShownProposal, text: &str, plain: &Plain, here: &SystemSnapshot) -> bool {
     shown.made.is_none()
         && shown.is_fresh(here.now.timestamp())
         && shown.corrections.len() < MAX_CORRECTIONS

@@ -18,7 +18,8 @@ const SHOWN: usize = 7;
 
 /// What the model of language has cost, and what it may.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Cost {
+#[schema(as = Cost)]
+pub struct CostReport {
     /// Who serves it; absent: no model is configured, and nothing can be spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
@@ -84,7 +85,7 @@ pub struct Call {
     pub usd: f64,
 }
 
-impl Cost {
+impl CostReport {
     /// What the books say. `None`: no model is configured; the error is why they can't be read.
     #[must_use]
     pub fn of(provider: Option<String>, books: Option<Result<Report, String>>) -> Self {
@@ -144,7 +145,7 @@ impl Cost {
     }
 }
 
-fn of_books(report: &Report) -> Cost {
+fn of_books(report: &Report) -> CostReport {
     let day = |(day, totals): (&u64, &Totals)| {
         let seconds = i64::try_from(*day).ok()?.checked_mul(86_400)?;
         let at = Timestamp::from_second(seconds)
@@ -173,7 +174,7 @@ fn of_books(report: &Report) -> Cost {
     let limits = &report.limits;
     let spare = report.days.len().saturating_sub(DAYS);
     let old = report.calls.len().saturating_sub(CALLS);
-    Cost {
+    CostReport {
         provider: None,
         why: None,
         budget: Some(Budget {
@@ -203,9 +204,9 @@ mod tests {
 
     #[test]
     fn whoever_has_no_model_or_no_books_is_told_why_in_one_line() {
-        let none = Cost::of(None, None).lines();
+        let none = CostReport::of(None, None).lines();
         assert!(none.len() == 1 && none[0].contains("nothing is spent"));
-        let away = Cost::of(Some("claude".to_owned()), Some(Err("no key".to_owned())));
+        let away = CostReport::of(Some("claude".to_owned()), Some(Err("no key".to_owned())));
         assert_eq!(away.lines(), ["no key"]);
     }
 
@@ -219,7 +220,7 @@ mod tests {
             tokens: 47_000,
             usd: 0.029,
         };
-        let cost = Cost {
+        let cost = CostReport {
             provider: Some("claude".to_owned()),
             why: None,
             budget: Some(Budget {

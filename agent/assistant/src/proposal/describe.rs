@@ -13,7 +13,7 @@ use watchkeeper_contract::rule::{
 use watchkeeper_engine::templates::watch::TRACKED;
 use watchkeeper_engine::workflow::{INPUT, Overlay, compile, flattened, is_sink};
 
-use super::llm_proposal::MadeChange;
+use super::llm_proposal::ProposedChange;
 use crate::redact;
 use crate::wording::{cut, printable};
 
@@ -22,9 +22,9 @@ const SHOWN: usize = 160;
 
 /// A change in one sentence, and one more for each of its steps that hand something to the outside.
 #[must_use]
-pub fn really(change: &MadeChange) -> Vec<String> {
+pub fn really(change: &ProposedChange) -> Vec<String> {
     let sentence = match change {
-        MadeChange::Deploy { spec } | MadeChange::Replace { spec } => {
+        ProposedChange::Deploy { spec } | ProposedChange::Replace { spec } => {
             let shown = redact::spec(spec);
             let steps = filled_steps(&shown["workflow"], shown["parameters"].as_object());
             let (sending, others): (Vec<&Value>, Vec<&Value>) =
@@ -37,8 +37,8 @@ pub fn really(change: &MadeChange) -> Vec<String> {
             );
             return told;
         }
-        MadeChange::Stop { pipeline } => format!("{pipeline} ends and is gone"),
-        MadeChange::Pause { pipeline, until } => match until {
+        ProposedChange::Stop { pipeline } => format!("{pipeline} ends and is gone"),
+        ProposedChange::Pause { pipeline, until } => match until {
             Some(until) => format!(
                 "{pipeline} pauses until {}",
                 until
@@ -47,7 +47,7 @@ pub fn really(change: &MadeChange) -> Vec<String> {
             ),
             None => format!("{pipeline} pauses until somebody resumes it"),
         },
-        MadeChange::Resume { pipeline } => format!("{pipeline} goes on"),
+        ProposedChange::Resume { pipeline } => format!("{pipeline} goes on"),
     };
     vec![sentence]
 }
@@ -616,7 +616,7 @@ mod tests {
         steps.push(inner);
         let spec = json!({"id": "p", "source": "gate", "workflow": {"version": "1.0", "inputs": [], "steps": steps, "outputs": []}});
         let spec = Box::new(serde_json::from_value(spec).unwrap());
-        let told = really(&MadeChange::Deploy { spec });
+        let told = really(&ProposedChange::Deploy { spec });
         let [watch, hook, file] = told.try_into().unwrap();
         assert!(
             watch.contains("wait13 (continue_if, stop_delay 14)"),
@@ -658,7 +658,7 @@ mod tests {
             ]},
         });
         let spec = Box::new(serde_json::from_value(spec).unwrap());
-        let told = really(&MadeChange::Deploy { spec });
+        let told = really(&ProposedChange::Deploy { spec });
         let [watch, hook, mail, slack, inner] = told.try_into().unwrap();
         assert!(
             inner.contains("in__hook (webhook_sink)") && inner.contains("https://inner.example/"),

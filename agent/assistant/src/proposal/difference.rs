@@ -12,7 +12,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_plain::Change;
 
-use super::snapshot::Situation;
+use super::snapshot::SystemSnapshot;
 use crate::redact::told_apart;
 use crate::wording::cut;
 
@@ -23,7 +23,7 @@ const MAX_FIELDS: usize = 20;
 
 /// What becomes of one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct ProposalDiff {
     /// Which.
     pub pipeline: PipelineId,
     /// The source it watches, where that is known.
@@ -31,13 +31,13 @@ pub struct Difference {
     pub source: Option<SourceId>,
     /// What becomes of it.
     #[serde(flatten)]
-    pub becomes: Becomes,
+    pub becomes: DiffKind,
 }
 
 /// What becomes of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "becomes", rename_all = "snake_case")]
-pub enum Becomes {
+pub enum DiffKind {
     /// It is new.
     New,
     /// It takes the place of one of that name, which has come meanwhile.
@@ -45,7 +45,7 @@ pub enum Becomes {
     /// Fields of it are others.
     Other {
         /// Each field that differs.
-        fields: Vec<Field>,
+        fields: Vec<FieldDiff>,
         /// How many more there are.
         more: usize,
         /// What becomes of the time after which it ends by itself, where it had one: it is counted anew.
@@ -66,7 +66,7 @@ pub enum Becomes {
 
 /// One field that differs. A side that has none is `null`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Field {
+pub struct FieldDiff {
     /// Path in the specification, such as `workflow.steps.detect.confidence`.
     pub path: String,
     /// What stands there.
@@ -77,7 +77,7 @@ pub struct Field {
 
 /// What `change` makes different in this situation.
 #[must_use]
-pub fn difference(change: &Change, situation: &Situation) -> Difference {
+pub fn difference(change: &Change, situation: &SystemSnapshot) -> ProposalDiff {
     let id = match change {
         Change::Deploy(spec) | Change::Replace(spec) => &spec.id,
         Change::Stop(id) | Change::Resume(id) | Change::Pause { pipeline: id, .. } => id,
@@ -85,23 +85,23 @@ pub fn difference(change: &Change, situation: &Situation) -> Difference {
     let status = situation.pipeline(id.as_str());
     let runs = status.map(|p| &p.spec);
     let becomes = match (change, status) {
-        (Change::Deploy(_), None) => Becomes::New,
-        (Change::Deploy(_), Some(_)) => Becomes::Taken,
-        (_, None) => Becomes::Missing,
+        (Change::Deploy(_), None) => DiffKind::New,
+        (Change::Deploy(_), Some(_)) => DiffKind::Taken,
+        (_, None) => DiffKind::Missing,
         (Change::Replace(spec), Some(runs)) => compared(runs, spec),
-        (Change::Stop(_), Some(_)) => Becomes::Gone,
+        (Change::Stop(_), Some(_)) => DiffKind::Gone,
         (Change::Pause { until, .. }, Some(runs)) if is_paused(runs, until.as_ref()) => {
-            Becomes::Same
+            DiffKind::Same
         }
-        (Change::Pause { .. }, Some(_)) => Becomes::Paused,
-        (Change::Resume(_), Some(runs)) if goes(runs) => Becomes::Same,
-        (Change::Resume(_), Some(_)) => Becomes::Resumed,
+        (Change::Pause { .. }, Some(_)) => DiffKind::Paused,
+        (Change::Resume(_), Some(runs)) if goes(runs) => DiffKind::Same,
+        (Change::Resume(_), Some(_)) => DiffKind::Resumed,
     };
     let source = match change {
         Change::Deploy(spec) | Change::Replace(spec) => Some(spec.source.clone()),
         _ => runs.map(|spec| spec.source.clone()),
     };
-    Difference {
+    ProposalDiff {
         pipeline: id.clone(),
         source,
         becomes,
@@ -119,7 +119,7 @@ fn goes(status: &PipelineStatus) -> bool {
     !status.spec.paused && matches!(state, PipelineState::Starting | PipelineState::Running)
 }
 
-fn compared(status: &PipelineStatus, wanted: &PipelineSpec) -> Becomes {
+fn compared(status: &PipelineStatus, wanted: &PipelineSpec) -> DiffKind {
     let runs = &status.spec;
     let time = runs.stop_after_s.and(wanted.stop_after_s);
     let time = time.map(|seconds| match status.state {
@@ -131,14 +131,14 @@ fn compared(status: &PipelineStatus, wanted: &PipelineSpec) -> Becomes {
     let mut fields = Vec::new();
     fields_of("", &runs, &wanted, &mut fields);
     if fields.is_empty() {
-        return Becomes::Same;
+        return DiffKind::Same;
     }
     let more = fields.len().saturating_sub(MAX_FIELDS);
     fields.truncate(MAX_FIELDS);
-    Becomes::Other { fields, more, time }
+    DiffKind::Other { fields, more, time }
 }
 
-fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<Field>) {
+fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<FieldDiff>) {
     let below = |name: &str| match path {
         "" => name.to_owned(),
         path => format!("{path}.{name}"),
@@ -188,7 +188,7 @@ fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<Field>) {
                 );
             }
         }
-        (from, to) => fields.push(Field {
+        (from, to) => fields.push(FieldDiff {
             path: path.to_owned(),
             from: shown(from),
             to: shown(to),
@@ -211,13 +211,13 @@ fn shown(value: &Value) -> String {
     cut(value.to_string(), SHOWN)
 }
 
-impl Difference {
+impl ProposalDiff {
     /// Whether it makes any difference that can be made.
     #[must_use]
     pub fn acts(&self) -> bool {
         !matches!(
             self.becomes,
-            Becomes::Same | Becomes::Missing | Becomes::Taken
+            DiffKind::Same | DiffKind::Missing | DiffKind::Taken
         )
     }
 
@@ -231,18 +231,18 @@ impl Difference {
             .unwrap_or_default();
         let id = &self.pipeline;
         let head = match &self.becomes {
-            Becomes::New => format!("+ {id}{on} is new"),
-            Becomes::Taken => format!("! {id}: the name is taken by a pipeline that runs"),
-            Becomes::Other { .. } => format!("~ {id}{on} begins anew with"),
-            Becomes::Gone => format!("- {id}{on} ends and is gone; its events stay"),
-            Becomes::Paused => format!("~ {id}{on} pauses"),
-            Becomes::Resumed => format!("~ {id}{on} goes on"),
-            Becomes::Same => format!("= {id}{on} is so already"),
-            Becomes::Missing => format!("! {id} is not there"),
+            DiffKind::New => format!("+ {id}{on} is new"),
+            DiffKind::Taken => format!("! {id}: the name is taken by a pipeline that runs"),
+            DiffKind::Other { .. } => format!("~ {id}{on} begins anew with"),
+            DiffKind::Gone => format!("- {id}{on} ends and is gone; its events stay"),
+            DiffKind::Paused => format!("~ {id}{on} pauses"),
+            DiffKind::Resumed => format!("~ {id}{on} goes on"),
+            DiffKind::Same => format!("= {id}{on} is so already"),
+            DiffKind::Missing => format!("! {id} is not there"),
         };
         let mut lines = vec![head];
-        if let Becomes::Other { fields, more, time } = &self.becomes {
-            let line = |f: &Field| format!("    {}: {} → {}", f.path, f.from, f.to);
+        if let DiffKind::Other { fields, more, time } = &self.becomes {
+            let line = |f: &FieldDiff| format!("    {}: {} → {}", f.path, f.from, f.to);
             lines.extend(fields.iter().map(line));
             if *more > 0 {
                 lines.push(format!("    and {more} more"));

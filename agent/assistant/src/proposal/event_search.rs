@@ -20,7 +20,7 @@ pub const MAX_SHOWN: usize = 50;
 
 /// A search that goes on.
 #[derive(Debug, Clone)]
-pub struct Search {
+pub struct EventSearch {
     wanted: EventsWanted,
     /// The number before the oldest record that the journal still has.
     floor: u64,
@@ -35,7 +35,7 @@ pub struct Search {
 
 /// What a search found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Happened {
+pub struct EventSearchResult {
     /// The newest of the events, the oldest first.
     pub events: Vec<Event>,
     /// When each of all of them happened, newest first, where its clock was not unset: at most as many as records are looked at.
@@ -46,7 +46,7 @@ pub struct Happened {
     pub cut: bool,
 }
 
-impl Search {
+impl EventSearch {
     /// A search in a journal that has everything from `first` to `last`.
     #[must_use]
     pub fn new(wanted: EventsWanted, first: EventSeq, last: EventSeq) -> Self {
@@ -144,9 +144,9 @@ impl Search {
 
     /// What was found.
     #[must_use]
-    pub fn done(mut self) -> Happened {
+    pub fn done(mut self) -> EventSearchResult {
         self.found.reverse();
-        Happened {
+        EventSearchResult {
             events: self.found,
             moments: self.moments,
             number: self.number,
@@ -159,7 +159,7 @@ fn time(event: &Event) -> Option<Timestamp> {
     Timestamp::from_millisecond(event.at.unix_ms).ok()
 }
 
-impl Happened {
+impl EventSearchResult {
     /// What was found, as a sentence.
     #[must_use]
     pub fn sentence(&self, only_number: bool) -> String {
@@ -208,8 +208,8 @@ mod tests {
     }
 
     /// A journal with an event a second: cars at the gate, every third a person at the dock. Records up to `gone` were dropped.
-    fn search(wanted: EventsWanted, last: u64, gone: u64) -> (Happened, usize) {
-        let mut search = Search::new(wanted, EventSeq(gone + 1), EventSeq(last));
+    fn search(wanted: EventsWanted, last: u64, gone: u64) -> (EventSearchResult, usize) {
+        let mut search = EventSearch::new(wanted, EventSeq(gone + 1), EventSeq(last));
         let mut pages = 0;
         while let Some((after, limit)) = search.next() {
             pages += 1;
@@ -283,7 +283,7 @@ mod tests {
             JournalRecord::Known(known)
         };
         let number = |wanted: EventsWanted| {
-            let mut search = Search::new(wanted, EventSeq(1), EventSeq(4));
+            let mut search = EventSearch::new(wanted, EventSeq(1), EventSeq(4));
             search.take(vec![
                 of(1, "a", "crosses"),
                 of(2, "a", "stays"),

@@ -28,7 +28,7 @@ pub const MAX_BYTES: usize = 128 * 1024;
 /// One change, in the form in which it is kept and in which programs read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-pub enum MadeChange {
+pub enum ProposedChange {
     /// A new pipeline.
     Deploy {
         /// All of it.
@@ -59,7 +59,7 @@ pub enum MadeChange {
     },
 }
 
-impl MadeChange {
+impl ProposedChange {
     /// The pipeline that it is about.
     #[must_use]
     pub fn pipeline(&self) -> &PipelineId {
@@ -87,7 +87,7 @@ impl MadeChange {
 
 /// What a model proposed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Made {
+pub struct LlmProposal {
     /// Which model.
     pub model: String,
     /// What it says that it does, in its own words.
@@ -99,16 +99,16 @@ pub struct Made {
     /// What the box found out about it beforehand: where the preview lies, what the dry run gave.
     pub evidence: Vec<String>,
     /// What would change, in order.
-    pub changes: Vec<MadeChange>,
+    pub changes: Vec<ProposedChange>,
 }
 
-impl Made {
+impl LlmProposal {
     /// The proposal that it is.
     #[must_use]
     pub fn proposal(&self) -> Proposal {
         Proposal {
             intents: Vec::new(),
-            changes: self.changes.iter().map(MadeChange::change).collect(),
+            changes: self.changes.iter().map(ProposedChange::change).collect(),
             understood: self.says.clone(),
             assumed: self.assumed.clone(),
             not_possible: self.not_possible.clone(),
@@ -155,8 +155,8 @@ mod tests {
         .unwrap()
     }
 
-    fn made(changes: Vec<MadeChange>) -> Made {
-        Made {
+    fn made(changes: Vec<ProposedChange>) -> LlmProposal {
+        LlmProposal {
             model: "m".to_owned(),
             says: "Counts people.".to_owned(),
             assumed: Vec::new(),
@@ -171,8 +171,8 @@ mod tests {
         let spec = Box::new(spec());
         let pipeline = spec.id.clone();
         let made = made(vec![
-            MadeChange::Deploy { spec },
-            MadeChange::Stop { pipeline },
+            ProposedChange::Deploy { spec },
+            ProposedChange::Stop { pipeline },
         ]);
         let [watch, stop] = made.really().try_into().unwrap();
         for part in [
@@ -191,9 +191,9 @@ mod tests {
     #[test]
     fn what_is_kept_comes_back_as_it_was() {
         let spec = Box::new(spec());
-        let made = made(vec![MadeChange::Replace { spec }]);
+        let made = made(vec![ProposedChange::Replace { spec }]);
         let kept = serde_json::to_string(&made).unwrap();
-        assert_eq!(serde_json::from_str::<Made>(&kept).unwrap(), made);
+        assert_eq!(serde_json::from_str::<LlmProposal>(&kept).unwrap(), made);
     }
 
     #[test]

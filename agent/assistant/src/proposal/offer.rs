@@ -1,6 +1,6 @@
 //! A proposal as a person is shown it: what was understood, what of it is doubtful, what the engine says, what would be different.
 //!
-//! Invariant: two offers have the same [`Offer::mark`] only where they would do the same to the same pipelines and say the same about it.
+//! Invariant: two offers have the same [`CheckedProposal::mark`] only where they would do the same to the same pipelines and say the same about it.
 
 use jiff::Zoned;
 use serde::Serialize;
@@ -10,16 +10,16 @@ use watchkeeper_plain::{Change, Proposal};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::checks::{Check, check};
-use super::difference::{Difference, difference};
-use super::llm_proposal::Made;
-use super::snapshot::Situation;
-use super::trial::Tried;
+use super::difference::{ProposalDiff, difference};
+use super::llm_proposal::LlmProposal;
+use super::snapshot::SystemSnapshot;
+use super::trial::TrialResult;
 use crate::redact;
 use crate::wording::quoted;
 
 /// An offer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Offer {
+pub struct CheckedProposal {
     /// The person's words.
     pub request: String,
     /// What was said to the proposal of them, such as `make it 30 seconds`.
@@ -31,11 +31,11 @@ pub struct Offer {
     /// What the engine says to each pipeline that would be new or another.
     pub checks: Vec<Check>,
     /// What would be different, in the order of the changes.
-    pub difference: Vec<Difference>,
+    pub difference: Vec<ProposalDiff>,
     /// The model's proposal that this is; none where a person's own words were understood.
-    pub made: Option<Made>,
+    pub made: Option<LlmProposal>,
     /// What was seen when it was tried. It is not what the offer is recognised by: another day shows another scene.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<TrialResult>,
     /// What the pipelines that it is about are now.
     before: Vec<PipelineSpec>,
 }
@@ -50,11 +50,11 @@ pub(super) fn said(request: &str, corrections: &[String]) -> String {
     all
 }
 
-impl Offer {
+impl CheckedProposal {
     /// The offer that a proposal is in this situation.
     #[must_use]
-    pub fn new(request: &str, at: &Zoned, proposal: Proposal, situation: &Situation) -> Self {
-        let difference: Vec<Difference> = proposal
+    pub fn new(request: &str, at: &Zoned, proposal: Proposal, situation: &SystemSnapshot) -> Self {
+        let difference: Vec<ProposalDiff> = proposal
             .changes
             .iter()
             .map(|change| difference(change, situation))
@@ -80,7 +80,12 @@ impl Offer {
 
     /// The offer that a model's proposal is in this situation. `request` are the person's words that it was made for.
     #[must_use]
-    pub fn of_model(request: &str, at: &Zoned, made: Made, situation: &Situation) -> Self {
+    pub fn of_model(
+        request: &str,
+        at: &Zoned,
+        made: LlmProposal,
+        situation: &SystemSnapshot,
+    ) -> Self {
         let offer = Self::new(request, at, made.proposal(), situation);
         Self {
             made: Some(made),
@@ -101,7 +106,7 @@ impl Offer {
         if let Some(error) = errors.next() {
             return Some(format!("it can't be deployed: {error}"));
         }
-        if !self.difference.iter().any(Difference::acts) {
+        if !self.difference.iter().any(ProposalDiff::acts) {
             return Some("it would change nothing".to_owned());
         }
         None
@@ -195,9 +200,12 @@ impl Offer {
             told("  wrong: ", check.errors.clone());
             told("  mind: ", check.warnings.clone());
         }
-        told("  ", self.tried.iter().flat_map(Tried::lines).collect());
+        told(
+            "  ",
+            self.tried.iter().flat_map(TrialResult::lines).collect(),
+        );
         lines.push("What would be different:".to_owned());
-        let difference = self.difference.iter().flat_map(Difference::lines);
+        let difference = self.difference.iter().flat_map(ProposalDiff::lines);
         lines.extend(difference.map(|line| format!("  {line}")));
         lines
     }

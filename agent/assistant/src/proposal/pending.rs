@@ -16,8 +16,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use watchkeeper_store::private_folder::make_private;
 
-use super::conversation::Shown;
-use crate::permissions::Channel;
+use super::conversation::ShownProposal;
+use crate::permissions::Entrypoint;
 
 /// Most offers that wait.
 pub const MAX_WAITING: usize = 16;
@@ -38,7 +38,7 @@ const ID_LENGTH: usize = 5;
 
 /// Why no offer could be kept or taken.
 #[derive(Debug, thiserror::Error)]
-pub enum WaitingError {
+pub enum PendingError {
     /// There is none of this id.
     #[error(
         "no proposal {id:?} waits: it was confirmed, is older than an hour, or was never made; ask again (`watchkeeper ask \"…\"`){}",
@@ -83,40 +83,40 @@ fn known(others: &[String]) -> String {
 struct Stored {
     format: u32,
     /// The oldest first.
-    offers: Vec<Kept>,
+    offers: Vec<PendingProposal>,
 }
 
 /// Who an offer of the agent's API was made for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct By {
+pub struct Requester {
     /// Which way the request came in.
-    pub channel: Channel,
+    pub channel: Entrypoint,
     /// The conversation that it was made in.
     pub conversation: String,
 }
 
 /// An offer that waits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct PendingProposal {
     /// What it is asked for by.
     pub id: String,
     /// Socket of the runtime that it was made for.
     pub socket: String,
     /// Who it was made for; absent for a person's own commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<By>,
+    pub by: Option<Requester>,
     /// What to recognise it by.
     #[serde(flatten)]
-    pub shown: Shown,
+    pub shown: ShownProposal,
 }
 
 /// The file of offers that wait.
 #[derive(Debug, Clone)]
-pub struct Waiting {
+pub struct PendingProposals {
     folder: PathBuf,
 }
 
-impl Waiting {
+impl PendingProposals {
     /// The one in this folder, which is made when the first offer comes.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
@@ -132,10 +132,10 @@ impl Waiting {
     pub fn keep(
         &self,
         socket: &Path,
-        shown: &Shown,
-        by: Option<By>,
+        shown: &ShownProposal,
+        by: Option<Requester>,
         now: Timestamp,
-    ) -> Result<String, WaitingError> {
+    ) -> Result<String, PendingError> {
         let _lock = self.lock()?;
         let mut offers = self.read(now)?;
         let id = loop {
@@ -145,7 +145,7 @@ impl Waiting {
                 break id;
             }
         };
-        offers.push(Kept {
+        offers.push(PendingProposal {
             id: id.clone(),
             socket: socket.display().to_string(),
             by,
@@ -161,7 +161,7 @@ impl Waiting {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn list(&self, now: Timestamp) -> Result<Vec<Kept>, WaitingError> {
+    pub fn list(&self, now: Timestamp) -> Result<Vec<PendingProposal>, PendingError> {
         let _lock = self.lock()?;
         self.read(now)
     }
@@ -170,19 +170,24 @@ impl Waiting {
     ///
     /// # Errors
     /// When there is none of this id for the runtime at `socket`, or the disk refuses; then it still waits.
-    pub fn take(&self, id: &str, socket: &Path, now: Timestamp) -> Result<Shown, WaitingError> {
+    pub fn take(
+        &self,
+        id: &str,
+        socket: &Path,
+        now: Timestamp,
+    ) -> Result<ShownProposal, PendingError> {
         let _lock = self.lock()?;
         let mut offers = self.read(now)?;
         let wanted = id.trim().to_lowercase();
         let Some(at) = offers.iter().position(|offer| offer.id == wanted) else {
-            return Err(WaitingError::Unknown {
+            return Err(PendingError::Unknown {
                 id: id.chars().take(40).collect(),
                 others: offers.into_iter().map(|offer| offer.id).collect(),
             });
         };
         let socket = socket.display().to_string();
         if let Some(offer) = offers.get(at).filter(|offer| offer.socket != socket) {
-            return Err(WaitingError::OtherRuntime {
+            return Err(PendingError::OtherRuntime {
                 id: offer.id.clone(),
                 made_for: offer.socket.clone(),
                 asked: socket,
@@ -195,9 +200,9 @@ impl Waiting {
 
     /// Those that still wait. A file that makes no sense, or is of another version, is set aside: what stands in it would wait an hour at most, and the way of a
     /// box without a keyboard must not be barred by it.
-    fn read(&self, now: Timestamp) -> Result<Vec<Kept>, WaitingError> {
+    fn read(&self, now: Timestamp) -> Result<Vec<PendingProposal>, PendingError> {
         let path = self.path();
-        let io = |source| WaitingError::Io {
+        let io = |source| PendingError::Io {
             path: path.clone(),
             source,
         };
@@ -224,9 +229,9 @@ impl Waiting {
         }
     }
 
-    fn write(&self, offers: Vec<Kept>) -> Result<(), WaitingError> {
+    fn write(&self, offers: Vec<PendingProposal>) -> Result<(), PendingError> {
         let path = self.path();
-        let io = |source| WaitingError::Io {
+        let io = |source| PendingError::Io {
             path: path.clone(),
             source,
         };
@@ -246,7 +251,7 @@ impl Waiting {
     }
 
     /// Holds off other commands until it is dropped.
-    fn lock(&self) -> Result<File, WaitingError> {
+    fn lock(&self) -> Result<File, PendingError> {
         let path = self.folder.join(LOCK);
         make_private(&self.folder)
             .and_then(|()| {
@@ -255,7 +260,7 @@ impl Waiting {
                 file.lock()?;
                 Ok(file)
             })
-            .map_err(|source| WaitingError::Io { path, source })
+            .map_err(|source| PendingError::Io { path, source })
     }
 
     fn path(&self) -> PathBuf {
@@ -264,7 +269,7 @@ impl Waiting {
 }
 
 /// The offers in a file; the error says what is wrong with it.
-fn stored(bytes: &[u8]) -> Result<Vec<Kept>, String> {
+fn stored(bytes: &[u8]) -> Result<Vec<PendingProposal>, String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("it is larger than {MAX_BYTES} bytes"));
     }
@@ -283,7 +288,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::super::conversation::PATIENCE_S;
-    use super::super::llm_proposal::Made;
+    use super::super::llm_proposal::LlmProposal;
     use super::*;
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -292,8 +297,8 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn shown(request: &str) -> Shown {
-        Shown {
+    fn shown(request: &str) -> ShownProposal {
+        ShownProposal {
             request: request.to_owned(),
             corrections: Vec::new(),
             at: NOW,
@@ -303,9 +308,9 @@ mod tests {
         }
     }
 
-    fn here() -> (tempfile::TempDir, Waiting) {
+    fn here() -> (tempfile::TempDir, PendingProposals) {
         let dir = tempfile::tempdir().unwrap();
-        let waiting = Waiting::new(&dir.path().join("state/watchkeeper"));
+        let waiting = PendingProposals::new(&dir.path().join("state/watchkeeper"));
         (dir, waiting)
     }
 
@@ -316,7 +321,7 @@ mod tests {
         let id = waiting
             .keep(socket, &shown("count cars"), None, NOW)
             .unwrap();
-        let other = Waiting::new(&waiting.folder);
+        let other = PendingProposals::new(&waiting.folder);
         assert_eq!(
             other.take(&id.to_uppercase(), socket, later(10)).unwrap(),
             shown("count cars")
@@ -328,7 +333,7 @@ mod tests {
     #[test]
     fn an_offer_comes_back_with_its_moment_to_the_nanosecond() {
         let (_dir, waiting) = here();
-        let shown = Shown {
+        let shown = ShownProposal {
             at: Timestamp::new(1, 234_567_891).unwrap(),
             ..shown("pause gate for two hours")
         };
@@ -341,17 +346,17 @@ mod tests {
     #[test]
     fn what_a_model_proposed_is_kept_whole() {
         let (_dir, waiting) = here();
-        let made = Made {
+        let made = LlmProposal {
             model: "m".to_owned(),
             says: "Stops it.".to_owned(),
             assumed: Vec::new(),
             not_possible: Vec::new(),
             evidence: vec!["tried on 10 s".to_owned()],
-            changes: vec![crate::proposal::llm_proposal::MadeChange::Stop {
+            changes: vec![crate::proposal::llm_proposal::ProposedChange::Stop {
                 pipeline: watchkeeper_contract::id::PipelineId::new("p").unwrap(),
             }],
         };
-        let shown = Shown {
+        let shown = ShownProposal {
             made: Some(made),
             ..shown("räum auf")
         };
@@ -409,7 +414,7 @@ mod tests {
         for text in ["{", "[]", r#"{"format": 3, "offers": []}"#, "\u{0}"] {
             fs::write(waiting.path(), text).unwrap();
             let error = waiting.take(&id, Path::new("/a"), NOW).unwrap_err();
-            assert!(matches!(error, WaitingError::Unknown { .. }), "{error}");
+            assert!(matches!(error, PendingError::Unknown { .. }), "{error}");
             assert_eq!(
                 fs::read_to_string(waiting.folder.join(ASIDE)).unwrap(),
                 text

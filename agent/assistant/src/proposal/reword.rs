@@ -48,7 +48,7 @@ Keep to what the person said: add no camera, class, place, number or time of you
 /// What a model made of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Reworded {
+pub struct Rewording {
     /// Code of the language that the person speaks, in lower case; empty where the model named none.
     #[serde(default)]
     pub language: String,
@@ -62,7 +62,7 @@ pub struct Reworded {
     pub job: String,
 }
 
-impl Reworded {
+impl Rewording {
     /// Whether the person speaks the language in which the rules answer.
     #[must_use]
     pub fn is_english(&self) -> bool {
@@ -72,7 +72,7 @@ impl Reworded {
 
 /// A job that may be chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Choice {
+pub struct JobChoice {
     /// Name of the blueprint.
     pub name: String,
     /// When it is the right one.
@@ -81,7 +81,7 @@ pub struct Choice {
 
 /// Why an answer is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoRewording {
+pub enum RewordError {
     /// Not the JSON that was asked for.
     #[error("the model did not answer in the form it was asked for")]
     Form,
@@ -94,7 +94,11 @@ pub enum NoRewording {
 ///
 /// # Errors
 /// Never for a text that is not empty.
-pub fn talk(text: &str, scene: &Scene, jobs: &[Choice]) -> Result<Conversation, ConversationError> {
+pub fn talk(
+    text: &str,
+    scene: &Scene,
+    jobs: &[JobChoice],
+) -> Result<Conversation, ConversationError> {
     let names = |all: Vec<String>| -> Vec<String> { all.into_iter().take(MAX_NAMES).collect() };
     let cameras = scene.cameras.iter().map(|c| called(c.id.as_str(), &c.name));
     let cameras = cameras.collect();
@@ -159,15 +163,15 @@ pub fn ask() -> CallOptions {
 ///
 /// # Errors
 /// When it is nothing to go on with.
-pub fn read(answer: &str) -> Result<Reworded, NoRewording> {
-    let object = object_in(answer).ok_or(NoRewording::Form)?;
-    let mut reworded: Reworded = serde_json::from_str(object).map_err(|_| NoRewording::Form)?;
+pub fn read(answer: &str) -> Result<Rewording, RewordError> {
+    let object = object_in(answer).ok_or(RewordError::Form)?;
+    let mut reworded: Rewording = serde_json::from_str(object).map_err(|_| RewordError::Form)?;
     reworded.request = reworded.request.trim().to_owned();
     reworded.left_out.truncate(MAX_LEFT_OUT);
     reworded.job = reworded.job.trim().to_owned();
     reworded.language = reworded.language.trim().to_lowercase();
     match reworded.request.chars().count() {
-        chars if chars > MAX_CHARS => Err(NoRewording::Long),
+        chars if chars > MAX_CHARS => Err(RewordError::Long),
         _ => Ok(reworded),
     }
 }
@@ -189,7 +193,7 @@ mod tests {
             "id": "gate-people", "source": "gate", "workflow": {"version": "1.0", "inputs": [], "steps": [], "outputs": []},
         }));
         here.pipelines.push(status(&spec.unwrap()));
-        let jobs = [Choice {
+        let jobs = [JobChoice {
             name: "dock".to_owned(),
             when: "IGNORE-ALL".to_owned(),
         }];
@@ -215,19 +219,19 @@ mod tests {
         let good =
             read("```json\n{\"request\": \" count people \", \"left_out\": [\"blue\"]}\n```");
         assert_eq!(good.unwrap().request, "count people");
-        assert_eq!(read("count people"), Err(NoRewording::Form));
+        assert_eq!(read("count people"), Err(RewordError::Form));
         assert_eq!(
             read("{\"request\": \"x\", \"run\": \"rm\"}"),
-            Err(NoRewording::Form)
+            Err(RewordError::Form)
         );
-        assert_eq!(read("} {"), Err(NoRewording::Form));
+        assert_eq!(read("} {"), Err(RewordError::Form));
         let routed = read("{\"request\": \" \", \"left_out\": [], \"job\": \"question\"}").unwrap();
         assert_eq!(
             (routed.request.as_str(), routed.job.as_str()),
             ("", "question")
         );
         let long = format!("{{\"request\": \"{}\"}}", "x".repeat(MAX_CHARS + 1));
-        assert_eq!(read(&long), Err(NoRewording::Long));
+        assert_eq!(read(&long), Err(RewordError::Long));
     }
 
     #[test]

@@ -29,7 +29,7 @@ const EVERYDAY: [&str; 22] = [
 
 /// The runtime at one moment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Situation {
+pub struct SystemSnapshot {
     /// How it is.
     pub health: Health,
     /// Its sources.
@@ -46,7 +46,7 @@ pub struct Situation {
     pub looked: bool,
 }
 
-impl Situation {
+impl SystemSnapshot {
     /// The scene at the time `now`: the one of this moment, or the one at which a request was made.
     #[must_use]
     pub fn scene(&self, now: &Zoned) -> Scene {
@@ -238,8 +238,8 @@ pub(crate) mod testing {
         .unwrap()
     }
 
-    pub(crate) fn situation() -> Situation {
-        Situation {
+    pub(crate) fn situation() -> SystemSnapshot {
+        SystemSnapshot {
             health: serde_json::from_value(json!({
                 "state": "up", "reasons": [], "version": "0", "boot_id": "b", "uptime_s": 1.0, "pid": 1, "last_seq": 0,
             }))
@@ -277,7 +277,7 @@ mod tests {
     fn the_preferred_model_comes_first_and_the_one_without_classes_last() {
         let mut here = situation();
         here.models.push(model("other", &["person"]));
-        let names = |here: &Situation| -> Vec<String> {
+        let names = |here: &SystemSnapshot| -> Vec<String> {
             let scene = here.scene(&here.now);
             scene.models.into_iter().map(|m| m.name).collect()
         };

@@ -19,7 +19,7 @@ const MANY: u64 = 5;
 
 /// A pipeline of a proposal that was tried, or was not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct TrialResult {
     /// Which.
     pub pipeline: PipelineId,
     /// Its camera.
@@ -29,7 +29,7 @@ pub struct Tried {
     pub picture: Option<String>,
     /// What was seen; absent where it was not tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seen: Option<Glance>,
+    pub seen: Option<TrialStats>,
     /// What should be known before a yes, a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mind: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Tried {
 
 /// Some seconds of a camera, as a pipeline saw them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Glance {
+pub struct TrialStats {
     /// Seconds of the camera's time.
     pub seconds: f64,
     /// Pictures in them.
@@ -50,7 +50,7 @@ pub struct Glance {
     /// Crossings by line.
     pub lines: BTreeMap<String, LineCount>,
     /// Zones.
-    pub zones: BTreeMap<String, ZoneGlance>,
+    pub zones: BTreeMap<String, ZoneStats>,
     /// Events that there would have been, by rule.
     pub events: BTreeMap<String, u64>,
     /// Events beyond those that a trial lists, of rules that are not told.
@@ -69,9 +69,9 @@ const fn is_none(number: &u64) -> bool {
     *number == 0
 }
 
-/// A zone in a [`Glance`].
+/// A zone in a [`TrialStats`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct ZoneGlance {
+pub struct ZoneStats {
     /// Visits.
     pub visits: u64,
     /// How many were in it at the end.
@@ -80,14 +80,14 @@ pub struct ZoneGlance {
 
 /// A word about what was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub enum TrialRemark {
     /// It speaks against the request, unless it was only for a moment: worth a second look.
     Against(String),
     /// Worth knowing.
     Mind(String),
 }
 
-impl Word {
+impl TrialRemark {
     /// The sentence.
     #[must_use]
     pub fn sentence(&self) -> &str {
@@ -97,7 +97,7 @@ impl Word {
     }
 }
 
-impl Tried {
+impl TrialResult {
     /// One of which nothing is known yet.
     #[must_use]
     pub fn new(spec: &PipelineSpec) -> Self {
@@ -126,7 +126,7 @@ impl Tried {
     }
 }
 
-impl Glance {
+impl TrialStats {
     /// What of a dry run is told.
     #[must_use]
     pub fn of(report: &DryRunReport) -> Self {
@@ -138,7 +138,7 @@ impl Glance {
             *events.entry(event.event.rule.clone()).or_default() += 1;
         }
         let zones = results.zones.iter().map(|(name, zone)| {
-            let zone = ZoneGlance {
+            let zone = ZoneStats {
                 visits: zone.count,
                 present: zone.present,
             };
@@ -191,14 +191,14 @@ impl Glance {
 
     /// Where what was seen speaks against what this pipeline is for, or is worth a word: one sentence.
     #[must_use]
-    pub fn word(&self, spec: &PipelineSpec) -> Option<Word> {
+    pub fn word(&self, spec: &PipelineSpec) -> Option<TrialRemark> {
         let rules = spec.rules.as_deref().unwrap_or_default();
         if let Some(why) = self.unjudged(rules, &spec.workflow) {
             let sentence = format!("it could not be judged what this will tell: {why}");
-            return Some(Word::Mind(sentence));
+            return Some(TrialRemark::Mind(sentence));
         }
         let of_rule = rules.iter().find_map(|rule| self.word_about(rule));
-        of_rule.or_else(|| self.quiet().map(Word::Mind))
+        of_rule.or_else(|| self.quiet().map(TrialRemark::Mind))
     }
 
     /// Why nothing follows from what was seen: a zone is empty, too, where nobody could look into it.
@@ -226,7 +226,7 @@ impl Glance {
         }
     }
 
-    fn word_about(&self, rule: &RuleSpec) -> Option<Word> {
+    fn word_about(&self, rule: &RuleSpec) -> Option<TrialRemark> {
         let events = self.events.get(&rule.name).copied().unwrap_or_default();
         // Those that were not listed may be of any rule.
         let may_have_told = events > 0 || self.more_events > 0;
@@ -245,21 +245,21 @@ impl Glance {
                 hold => format!("once it was so for {hold} s"),
             };
             return match *bound {
-                CountBound::Under(1) if present == 0 => Some(Word::Mind(format!(
+                CountBound::Under(1) if present == 0 => Some(TrialRemark::Mind(format!(
                     "{zone} is empty now, so this tells of it {then}"
                 ))),
-                CountBound::Under(bound) if present < bound => Some(Word::Mind(format!(
+                CountBound::Under(bound) if present < bound => Some(TrialRemark::Mind(format!(
                     "there are fewer than {bound} in {zone} now ({present}), so this tells of it {then}"
                 ))),
                 // It became so and is over again.
                 CountBound::Under(_) if may_have_told => None,
-                CountBound::Under(1) => Some(Word::Against(format!(
+                CountBound::Under(1) => Some(TrialRemark::Against(format!(
                     "{zone} was never empty for long enough ({present} in it at the end): if it is free now, the place is another one"
                 ))),
-                CountBound::Under(bound) => Some(Word::Against(format!(
+                CountBound::Under(bound) => Some(TrialRemark::Against(format!(
                     "there were never fewer than {bound} in {zone} for long enough ({present} at the end): if there are fewer now, the place is another one"
                 ))),
-                CountBound::Over(bound) if present > bound => Some(Word::Mind(format!(
+                CountBound::Over(bound) if present > bound => Some(TrialRemark::Mind(format!(
                     "there are more than {bound} in {zone} now ({present}), so this tells of it {then}"
                 ))),
                 CountBound::Over(_) => None,
@@ -267,7 +267,7 @@ impl Glance {
         }
         (events >= MANY).then(|| {
             let rule = &rule.name;
-            Word::Mind(format!(
+            TrialRemark::Mind(format!(
                 "{rule} would have told {}{events} times in {:.0} s, which may be more than you want",
                 self.least(),
                 self.seconds
@@ -276,7 +276,7 @@ impl Glance {
     }
 
     /// The zone whose detections these are.
-    fn zone(&self, detections: &str) -> Option<(&str, ZoneGlance)> {
+    fn zone(&self, detections: &str) -> Option<(&str, ZoneStats)> {
         let step = step_in(detections)?;
         let (name, zone) = self.zones.get_key_value(step)?;
         Some((name, *zone))
@@ -293,7 +293,7 @@ impl Glance {
                 "nothing that it looks for was seen meanwhile, which proves nothing".to_owned(),
             );
         }
-        let is_unused = |zone: &ZoneGlance| zone.visits == 0 && zone.present == 0;
+        let is_unused = |zone: &ZoneStats| zone.visits == 0 && zone.present == 0;
         let is_quiet = !self.zones.is_empty() && self.zones.values().all(is_unused);
         is_quiet.then(|| {
             let zones: Vec<&str> = self.zones.keys().map(String::as_str).collect();
@@ -385,22 +385,22 @@ mod tests {
     }
 
     /// Four seconds with a zone in which so many are.
-    fn glance(present: u32, events: u64) -> Glance {
-        let zone = ZoneGlance {
+    fn glance(present: u32, events: u64) -> TrialStats {
+        let zone = ZoneStats {
             visits: u64::from(present),
             present,
         };
-        Glance {
+        TrialStats {
             seconds: 4.0,
             frames: 20,
             tracks: 2,
             zones: [("bay".to_owned(), zone)].into(),
             events: [("told".to_owned(), events)].into(),
-            ..Glance::default()
+            ..TrialStats::default()
         }
     }
 
-    fn word(seen: &Glance, rule: RuleSpec) -> Option<Word> {
+    fn word(seen: &TrialStats, rule: RuleSpec) -> Option<TrialRemark> {
         let workflow = json!({"steps": [
             {"type": "detector", "name": "detect", "images": "$inputs.image"},
             {"type": "tracker", "name": "track", "detections": "$steps.detect.predictions"},
@@ -448,12 +448,12 @@ mod tests {
     #[test]
     fn a_trial_that_ended_early_proves_neither_one_thing_nor_the_other() {
         for present in [0, 2] {
-            let seen = Glance {
+            let seen = TrialStats {
                 seconds: 1.0,
                 ended: Some("the recording ended".to_owned()),
                 ..glance(present, 0)
             };
-            let Some(Word::Mind(said)) = word(&seen, free()) else {
+            let Some(TrialRemark::Mind(said)) = word(&seen, free()) else {
                 panic!("{:?}", word(&seen, free()));
             };
             assert!(
@@ -465,7 +465,7 @@ mod tests {
 
     #[test]
     fn events_beyond_those_that_are_listed_count() {
-        let seen = Glance {
+        let seen = TrialStats {
             more_events: 40,
             ..glance(1, 200)
         };
@@ -478,7 +478,7 @@ mod tests {
         let said = word(&seen, enters).unwrap();
         assert!(said.sentence().contains("at least 200 times"), "{said:?}");
         // They may be of the rule that waits for the place to be free.
-        let others = Glance {
+        let others = TrialStats {
             more_events: 40,
             ..glance(2, 0)
         };
@@ -487,7 +487,7 @@ mod tests {
 
     #[test]
     fn a_place_that_was_never_empty_speaks_against_waiting_for_it_to_be_free() {
-        let Some(Word::Against(said)) = word(&glance(2, 0), free()) else {
+        let Some(TrialRemark::Against(said)) = word(&glance(2, 0), free()) else {
             panic!("nothing against it");
         };
         assert!(
@@ -549,7 +549,7 @@ mod tests {
             elsewhere.sentence(),
             "2 were seen meanwhile, and none in bay"
         );
-        let empty = Glance {
+        let empty = TrialStats {
             tracks: 0,
             ..glance(0, 0)
         };
@@ -578,17 +578,20 @@ mod tests {
     #[test]
     fn what_was_tried_is_told_in_lines_and_comes_back_from_its_file() {
         let spec = serde_json::from_value(json!({"id": "bay", "source": "park", "workflow": {}}));
-        let tried = Tried {
+        let tried = TrialResult {
             picture: Some("/p.jpg".to_owned()),
             seen: Some(glance(0, 0)),
             mind: vec!["small".to_owned()],
-            ..Tried::new(&spec.unwrap())
+            ..TrialResult::new(&spec.unwrap())
         };
         let lines = tried.lines();
         assert_eq!(lines.len(), 3, "{lines:?}");
         assert_eq!(lines[0], "drawn on the picture of park: /p.jpg");
         assert!(lines[1].starts_with("tried on park: 4 s"), "{lines:?}");
         let written = serde_json::to_string(&tried).unwrap();
-        assert_eq!(serde_json::from_str::<Tried>(&written).unwrap(), tried);
+        assert_eq!(
+            serde_json::from_str::<TrialResult>(&written).unwrap(),
+            tried
+        );
     }
 }

@@ -10,20 +10,20 @@ use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::intent::Look;
 use watchkeeper_plain::{Missing, Question};
 
-use super::progress::Told;
-use super::user_session::Assist;
-use crate::failure::Failure;
-use crate::proposal::conversation::{Conversation, Reply, Shown};
-use crate::proposal::offer::Offer;
-use crate::proposal::pending::WaitingError;
-use crate::proposal::snapshot::Situation;
+use super::progress::ProgressEvent;
+use super::user_session::Session;
+use crate::failure::Error;
+use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
+use crate::proposal::offer::CheckedProposal;
+use crate::proposal::pending::PendingError;
+use crate::proposal::snapshot::SystemSnapshot;
 use crate::setup_agent::tool_context::look_back;
 use crate::wording::quoted;
 
-impl Assist {
+impl Session {
     /// Shows an offer. `hint` says what waits for what.
-    pub fn show_offer(&self, offer: &Offer, id: Option<&str>, hint: &str) {
-        self.parts.out.tell(Told::Offer(offer, id, hint));
+    pub fn show_offer(&self, offer: &CheckedProposal, id: Option<&str>, hint: &str) {
+        self.parts.out.tell(ProgressEvent::Offer(offer, id, hint));
     }
 
     /// Tells what came of a text; what was confirmed is carried out. `before` waited for a yes when it was said.
@@ -32,10 +32,10 @@ impl Assist {
     /// When nothing came of it, or it could not be carried out.
     pub async fn tell(
         &mut self,
-        before: Option<&Shown>,
+        before: Option<&ShownProposal>,
         reply: Reply,
-        here: &Situation,
-    ) -> Result<(), Failure> {
+        here: &SystemSnapshot,
+    ) -> Result<(), Error> {
         let shown = self.conversation.shown();
         let (waits, is_another) = (shown.is_some(), shown != before);
         let is_answer = matches!(reply, Reply::Apply(_) | Reply::Dropped | Reply::Anew(_));
@@ -55,33 +55,33 @@ impl Assist {
             Reply::Apply(offer) => self.apply(&offer).await,
             Reply::Unsound(offer, why) => {
                 self.show_offer(&offer, None, "");
-                Err(Failure::input(format!(
+                Err(Error::input(format!(
                     "This can't be confirmed, because {why}."
                 )))
             }
             Reply::Look(looked) => {
                 self.look(&looked, here).await?;
                 if waits {
-                    out.tell(Told::Waits);
+                    out.tell(ProgressEvent::Waits);
                 }
                 Ok(())
             }
             Reply::Remember(kind, words) => self.remember(kind, &words),
             Reply::Ask(question) => {
-                out.tell(Told::Question(&question, here));
+                out.tell(ProgressEvent::Question(&question, here));
                 Ok(())
             }
             Reply::Answer(text) => {
-                out.tell(Told::Answer(&text));
+                out.tell(ProgressEvent::Answer(&text));
                 Ok(())
             }
             Reply::Unknown(unknown) => Err(Self::unknown(&unknown)),
-            Reply::TooLong(error) => Err(Failure::input(error.to_string())),
+            Reply::TooLong(error) => Err(Error::input(error.to_string())),
             Reply::Dropped => {
-                out.tell(Told::Dropped);
+                out.tell(ProgressEvent::Dropped);
                 Ok(())
             }
-            Reply::NothingWaits => Err(Failure::input(
+            Reply::NothingWaits => Err(Error::input(
                 "Nothing waits for a yes or a no. Say what to watch, or what you want to know; /help has examples.",
             )),
             Reply::Silence | Reply::See(_) => Ok(()),
@@ -89,7 +89,7 @@ impl Assist {
     }
 
     /// Takes an offer that waits no more off the disk. Where it is to be carried out and is not there any more, somebody else had it first.
-    pub(super) fn forget_kept(&mut self, reply: &Reply) -> Result<(), Failure> {
+    pub(super) fn forget_kept(&mut self, reply: &Reply) -> Result<(), Error> {
         let socket = self.parts.client.socket().to_path_buf();
         let Some(keeping) = &mut self.keeping else {
             return Ok(());
@@ -101,7 +101,7 @@ impl Assist {
             (Ok(_), _) => Ok(()),
             (Err(error), Reply::Apply(_)) => Err(error.into()),
             // It may be an hour old by now.
-            (Err(WaitingError::Unknown { .. }), _) => Ok(()),
+            (Err(PendingError::Unknown { .. }), _) => Ok(()),
             (Err(error), _) => {
                 tracing::warn!(%error, "a proposal that was put aside still waits");
                 Ok(())
@@ -109,7 +109,11 @@ impl Assist {
         }
     }
 
-    fn keep_and_show(&mut self, offer: &Offer, here: &Situation) -> Result<(), Failure> {
+    fn keep_and_show(
+        &mut self,
+        offer: &CheckedProposal,
+        here: &SystemSnapshot,
+    ) -> Result<(), Error> {
         let socket = self.parts.client.socket();
         if let (Some(keeping), Some(shown)) = (&mut self.keeping, self.conversation.shown()) {
             let by = Some(keeping.by.clone());
@@ -117,7 +121,7 @@ impl Assist {
                 .waiting
                 .keep(socket, shown, by, here.now.timestamp());
             // What could not be kept is not shown, so no yes can be to it.
-            keeping.id = Some(kept.inspect_err(|_| self.conversation = Conversation::default())?);
+            keeping.id = Some(kept.inspect_err(|_| self.conversation = SessionState::default())?);
         }
         self.show_offer(offer, self.kept(), "Shall I do that? yes or no");
         Ok(())
@@ -125,7 +129,7 @@ impl Assist {
 
     /// The sentence of a question, with what could be answered. Where a picture is missing, why none comes.
     #[must_use]
-    pub fn question(question: &Question, here: &Situation) -> Failure {
+    pub fn question(question: &Question, here: &SystemSnapshot) -> Error {
         let mut details = Vec::new();
         if !question.choices.is_empty() {
             details.push(format!("could be: {}", question.choices.join(", ")));
@@ -142,44 +146,48 @@ impl Assist {
                 });
             details.extend(away);
         }
-        Failure::input(&question.text).with(details)
+        Error::input(&question.text).with(details)
     }
 
     /// The sentence of what was not understood.
     #[must_use]
-    pub fn unknown(unknown: &Unknown) -> Failure {
+    pub fn unknown(unknown: &Unknown) -> Error {
         let words = &unknown.not_understood;
         let details = (!words.is_empty()).then(|| format!("not understood: {}", quoted(words)));
-        Failure::input(&unknown.text).with(details)
+        Error::input(&unknown.text).with(details)
     }
 
     /// Looks something up and tells it.
     ///
     /// # Errors
     /// When the runtime does not answer.
-    pub async fn look(&self, looked: &Looked, here: &Situation) -> Result<(), Failure> {
+    pub async fn look(&self, looked: &Looked, here: &SystemSnapshot) -> Result<(), Error> {
         let out = Arc::clone(&self.parts.out);
         match &looked.look {
-            Look::Cameras => out.tell(Told::Cameras(&here.sources)),
-            Look::Pipelines(None) => out.tell(Told::Pipelines(&here.pipelines, &looked.text)),
+            Look::Cameras => out.tell(ProgressEvent::Cameras(&here.sources)),
+            Look::Pipelines(None) => {
+                out.tell(ProgressEvent::Pipelines(&here.pipelines, &looked.text))
+            }
             Look::Pipelines(Some(camera)) => {
                 let on_it = here.pipelines.iter().filter(|p| p.spec.source == *camera);
                 let on_it: Vec<_> = on_it.cloned().collect();
-                out.tell(Told::Pipelines(&on_it, &looked.text));
+                out.tell(ProgressEvent::Pipelines(&on_it, &looked.text));
             }
-            Look::Status(None) => out.tell(Told::Status(here)),
+            Look::Status(None) => out.tell(ProgressEvent::Status(here)),
             Look::Status(Some(camera)) => {
                 let sources = here.sources.iter().filter(|s| s.spec.id == *camera);
                 let sources: Vec<_> = sources.cloned().collect();
                 let on_it = here.pipelines.iter().filter(|p| p.spec.source == *camera);
                 let on_it: Vec<_> = on_it.cloned().collect();
-                out.tell(Told::Camera(&sources, camera.as_str(), &on_it));
+                out.tell(ProgressEvent::Camera(&sources, camera.as_str(), &on_it));
             }
             Look::Events(wanted) => {
                 let happened = look_back(&self.parts.client, wanted).await?;
-                out.tell(Told::Events(&happened, wanted, &looked.text));
+                out.tell(ProgressEvent::Events(&happened, wanted, &looked.text));
             }
-            Look::Classes | Look::Templates | Look::Help => out.tell(Told::Text(&looked.text)),
+            Look::Classes | Look::Templates | Look::Help => {
+                out.tell(ProgressEvent::Text(&looked.text))
+            }
         }
         if !looked.not_understood.is_empty() {
             let words = quoted(&looked.not_understood);

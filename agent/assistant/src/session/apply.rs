@@ -10,12 +10,12 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::Change;
 
-use super::progress::Told;
-use super::user_session::Assist;
+use super::progress::ProgressEvent;
+use super::user_session::Session;
 use crate::active::keep_current;
-use crate::failure::Failure;
-use crate::proposal::difference::Difference;
-use crate::proposal::offer::Offer;
+use crate::failure::Error;
+use crate::proposal::difference::ProposalDiff;
+use crate::proposal::offer::CheckedProposal;
 use crate::redact;
 use crate::wording::changed_pipeline;
 
@@ -34,26 +34,29 @@ fn unknown(error: &ClientError, pipeline: &PipelineId) -> Option<String> {
     })
 }
 
-impl Assist {
+impl Session {
     /// Carries out an offer, one change after the other. The first that fails ends it, and what was done before is told.
     ///
     /// # Errors
     /// With what failed, and what was done before it.
-    pub async fn apply(&self, offer: &Offer) -> Result<(), Failure> {
+    pub async fn apply(&self, offer: &CheckedProposal) -> Result<(), Error> {
         let mut done = Vec::new();
         for (change, difference) in offer.proposal.changes.iter().zip(&offer.difference) {
             if !difference.acts() {
                 continue;
             }
             let out = Arc::clone(&self.parts.out);
-            out.tell(Told::Busy(&format!("changing {}", difference.pipeline)));
+            out.tell(ProgressEvent::Busy(&format!(
+                "changing {}",
+                difference.pipeline
+            )));
             let outcome = self.carry_out(change, difference).await;
-            out.tell(Told::Idle);
+            out.tell(ProgressEvent::Idle);
             match outcome {
                 Ok(sentence) => done.push(sentence),
                 Err(error) => {
                     let unknown = unknown(&error, change.pipeline());
-                    let mut failure = Failure::from(error);
+                    let mut failure = Error::from(error);
                     failure.details.extend(unknown);
                     let told = done
                         .iter()
@@ -84,7 +87,7 @@ impl Assist {
     async fn carry_out(
         &self,
         change: &Change,
-        difference: &Difference,
+        difference: &ProposalDiff,
     ) -> Result<String, ClientError> {
         let (client, out) = (&self.parts.client, &self.parts.out);
         let status = match change {
@@ -98,13 +101,13 @@ impl Assist {
             Change::Stop(pipeline) => {
                 client.delete_pipeline(pipeline).await?;
                 let sentence = format!("pipeline {pipeline} is gone");
-                out.tell(Told::Done(&sentence, json!({"removed": pipeline})));
+                out.tell(ProgressEvent::Done(&sentence, json!({"removed": pipeline})));
                 return Ok(sentence);
             }
         };
         let sentence = changed_pipeline(&status);
         let done = json!({"becomes": difference.becomes, "pipeline": redact::status(&status)});
-        out.tell(Told::Done(&sentence, done));
+        out.tell(ProgressEvent::Done(&sentence, done));
         let told = status
             .note
             .iter()
@@ -125,7 +128,7 @@ impl Assist {
     }
 
     /// Keeps a watch that was asked for and confirmed among the notes.
-    fn keep_watch(&self, offer: &Offer) {
+    fn keep_watch(&self, offer: &CheckedProposal) {
         let camera = offer
             .proposal
             .changes

@@ -8,27 +8,27 @@ use bytes::Bytes;
 use serde_json::json;
 use watchkeeper_llm::Client;
 
-use super::progress::Told;
-use super::rewording::{Said, Unsaid, reword};
-use super::setup_runner::{Request, Working};
-use super::user_session::Assist;
-use crate::blueprint::store::Listed;
-use crate::blueprint::{Flaw, Job, Shelf, error};
-use crate::failure::{Failure, FailureKind};
+use super::progress::ProgressEvent;
+use super::rewording::{RewordFailure, RewordResult, reword};
+use super::setup_runner::{SetupRequest, SetupRunner};
+use super::user_session::Session;
+use crate::blueprint::store::BlueprintEntry;
+use crate::blueprint::{BlueprintError, BlueprintStore, Job, error};
+use crate::failure::{Error, ErrorKind};
 use crate::proposal::conversation::Reply;
 use crate::proposal::llm_proposal::words;
-use crate::proposal::snapshot::Situation;
-use crate::router::{self, Chooser, NotHere, Routed};
-use crate::setup_agent::turn::End;
+use crate::proposal::snapshot::SystemSnapshot;
+use crate::router::{self, ChosenBy, Route, RouteError};
+use crate::setup_agent::turn::TurnEnd;
 use crate::wording::quoted;
 
-impl Assist {
+impl Session {
     /// The way to the model.
-    pub(super) fn language(&self) -> Result<Client, Failure> {
+    pub(super) fn language(&self) -> Result<Client, Error> {
         let open = self.parts.model.as_ref().ok_or_else(|| {
-            Failure::input("no model of language is configured: the section [llm] of the configuration names one")
+            Error::input("no model of language is configured: the section [llm] of the configuration names one")
         })?;
-        open().map_err(|why| Failure::new(FailureKind::Failed, why))
+        open().map_err(|why| Error::new(ErrorKind::Failed, why))
     }
 
     /// What a model makes of what the rules did not understand: other words, which the rules read, or a proposal of its own. `None`: it was no help,
@@ -37,8 +37,8 @@ impl Assist {
         &mut self,
         text: &str,
         attached: Vec<(String, Bytes)>,
-        here: &mut Situation,
-    ) -> Result<Option<Reply>, Failure> {
+        here: &mut SystemSnapshot,
+    ) -> Result<Option<Reply>, Error> {
         if self.parts.model.is_none() {
             return Ok(None);
         }
@@ -51,10 +51,10 @@ impl Assist {
         };
         let mut reworded = None;
         let shelf = self.shelf();
-        let mut routed = router::set_up(&shelf, Chooser::Pictures).map_err(at_fault)?;
+        let mut routed = router::set_up(&shelf, ChosenBy::Pictures).map_err(at_fault)?;
         if attached.is_empty() {
             let jobs = router::choices(&shelf);
-            routed.by = Chooser::Nobody;
+            routed.by = ChosenBy::Nobody;
             match reword(&client, text, &here.scene(&here.now), &jobs).await {
                 Ok(said) if said.reworded.request.is_empty() => {
                     routed = router::chosen(&said.reworded.job, &shelf).map_err(at_fault)?;
@@ -83,10 +83,10 @@ impl Assist {
                     }
                     self.conversation = before;
                 }
-                Err(Unsaid::Nothing(why)) => {
+                Err(RewordFailure::Nothing(why)) => {
                     self.note("not_reworded", || json!({"sentence": why.to_string()}));
                 }
-                Err(why @ (Unsaid::Model(_) | Unsaid::Talk(_))) => {
+                Err(why @ (RewordFailure::Model(_) | RewordFailure::Talk(_))) => {
                     self.no_help(&why.to_string());
                     return Ok(None);
                 }
@@ -114,8 +114,8 @@ impl Assist {
         ));
     }
 
-    fn tell_reworded(&self, said: &Said, is_whole: bool) {
-        let Said {
+    fn tell_reworded(&self, said: &RewordResult, is_whole: bool) {
+        let RewordResult {
             reworded,
             model,
             cost,
@@ -131,7 +131,7 @@ impl Assist {
         }
     }
 
-    fn tell_left_out(&self, said: &Said) {
+    fn tell_left_out(&self, said: &RewordResult) {
         self.say(&format!(
             "{} put it as {:?}",
             said.model, said.reworded.request
@@ -143,14 +143,14 @@ impl Assist {
     }
 
     /// The blueprints there are. What is wrong with one is told, and takes no other away.
-    pub(super) fn shelf(&self) -> Vec<Listed> {
+    pub(super) fn shelf(&self) -> Vec<BlueprintEntry> {
         let Ok(home) = &self.parts.home else {
-            return Shelf::built_in();
+            return BlueprintStore::built_in();
         };
-        match Shelf::of(home).list() {
+        match BlueprintStore::of(home).list() {
             Ok((all, notes)) => {
                 notes.iter().for_each(|note| self.say(note));
-                for trouble in all.iter().filter_map(Listed::trouble) {
+                for trouble in all.iter().filter_map(BlueprintEntry::trouble) {
                     self.note("damaged_blueprint", || json!({"sentence": trouble}));
                     self.say(&trouble);
                 }
@@ -158,18 +158,18 @@ impl Assist {
             }
             Err(error) => {
                 self.say(&format!("{error}; the built-in blueprints serve"));
-                Shelf::built_in()
+                BlueprintStore::built_in()
             }
         }
     }
 
     /// The blueprint that a person named.
-    pub(super) fn named(&self, name: &str) -> Result<Routed, Failure> {
+    pub(super) fn named(&self, name: &str) -> Result<Route, Error> {
         let home = self.parts.home.as_ref();
-        let home = home.map_err(|why| Failure::new(FailureKind::Failed, why.clone()))?;
-        let listed = Shelf::of(home).get(name).map_err(NotHere::from);
+        let home = home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))?;
+        let listed = BlueprintStore::of(home).get(name).map_err(RouteError::from);
         let routed = listed.and_then(router::named);
-        routed.map_err(|why| Failure::input(why.to_string()))
+        routed.map_err(|why| Error::input(why.to_string()))
     }
 
     /// Has a model work on a request by a blueprint.
@@ -178,10 +178,10 @@ impl Assist {
         client: &Client,
         text: &str,
         attached: Vec<(String, Bytes)>,
-        routed: Routed,
-        here: &Situation,
+        routed: Route,
+        here: &SystemSnapshot,
     ) -> Result<Reply, String> {
-        let working = Working {
+        let working = SetupRunner {
             client,
             runtime: &self.parts.client,
             preferred: self.parts.preferred.clone(),
@@ -191,7 +191,7 @@ impl Assist {
             trace: self.trace.as_ref(),
             out: Arc::clone(&self.parts.out),
         };
-        let request = Request {
+        let request = SetupRequest {
             text,
             routed,
             gate: self.parts.policy.gate().clone(),
@@ -201,12 +201,12 @@ impl Assist {
         let (end, ahead) = working.run(request).await?;
         self.unsettled = Some(ahead);
         match end {
-            End::Answer { text } => Ok(self.conversation.answer(text)),
-            End::Nothing { why } => Err(why),
-            End::Proposal { made, text: said } => {
+            TurnEnd::Answer { text } => Ok(self.conversation.answer(text)),
+            TurnEnd::Nothing { why } => Err(why),
+            TurnEnd::Proposal { made, text: said } => {
                 if !said.is_empty() {
                     let line = format!("{} says: {}", made.model, words(&said));
-                    self.parts.out.tell(Told::Said(&line, &said));
+                    self.parts.out.tell(ProgressEvent::Said(&line, &said));
                 }
                 // What runs may have changed while the model worked.
                 let now = self.situation().await.unwrap_or_else(|_| here.clone());
@@ -224,6 +224,6 @@ impl Assist {
 }
 
 /// A blueprint of this build that can't be read.
-pub(super) fn at_fault(flaws: Vec<Flaw>) -> Failure {
-    Failure::new(FailureKind::Failed, error::sentence(&flaws))
+pub(super) fn at_fault(flaws: Vec<BlueprintError>) -> Error {
+    Error::new(ErrorKind::Failed, error::sentence(&flaws))
 }

@@ -4,7 +4,7 @@
 //! [`setup_runner`] are the two ways in which a model helps, [`crate::router`] chooses; [`progress`] is what is said meanwhile, in the form that programs read.
 //!
 //! Invariants:
-//! - the only requests that change what the box does are made by [`Assist::tell`](user_session::Assist::tell), for an offer that a yes was said to, by a person or beforehand by the owner's policy;
+//! - the only requests that change what the box does are made by [`Session::tell`](user_session::Session::tell), for an offer that a yes was said to, by a person or beforehand by the owner's policy;
 //! - whoever listens is told the same: a terminal shows of it what a person reads, a program gets the objects;
 //! - what a person says is heard without passwords and keys ([`secrets`]), before anything else is done with it.
 

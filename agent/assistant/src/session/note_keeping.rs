@@ -6,26 +6,26 @@ use jiff::Timestamp;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Words};
 use watchkeeper_memory::{Found, MemoryError, Query};
 
-use super::progress::Told;
-use super::user_session::Assist;
-use crate::failure::{Failure, FailureKind};
+use super::progress::ProgressEvent;
+use super::user_session::Session;
+use crate::failure::{Error, ErrorKind};
 use crate::notes::Notes;
 use watchkeeper_client::clock::wall_now;
 
-impl Assist {
+impl Session {
     /// Keeps a person's word.
     ///
     /// # Errors
     /// When it is no note, or can't be kept.
-    pub fn remember(&self, kind: Kind, words: &str) -> Result<(), Failure> {
-        let words = Words::new(words).map_err(|e| Failure::input(e.to_string()))?;
+    pub fn remember(&self, kind: Kind, words: &str) -> Result<(), Error> {
+        let words = Words::new(words).map_err(|e| Error::input(e.to_string()))?;
         let at = self.remember_entry(Entry::new(kind, Origin::Person, words))?;
-        self.parts.out.tell(Told::Remembered(kind, &at));
+        self.parts.out.tell(ProgressEvent::Remembered(kind, &at));
         Ok(())
     }
 
-    pub(super) fn remember_entry(&self, entry: Entry) -> Result<String, Failure> {
-        let failed = |why: String| Failure::new(FailureKind::Failed, why);
+    pub(super) fn remember_entry(&self, entry: Entry) -> Result<String, Error> {
+        let failed = |why: String| Error::new(ErrorKind::Failed, why);
         let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
         let kept = memory.remember(wall_now(), entry).map_err(unkept)?;
         Ok(memory.folder().join(kept.file).display().to_string())
@@ -35,12 +35,12 @@ impl Assist {
     ///
     /// # Errors
     /// When they can't be read.
-    pub fn search_memory(&self, words: &str) -> Result<Vec<Found>, Failure> {
+    pub fn search_memory(&self, words: &str) -> Result<Vec<Found>, Error> {
         let query = Query {
             now: Some(Timestamp::now()),
             ..Query::new(words)
         };
-        let failed = |why: String| Failure::new(FailureKind::Failed, why);
+        let failed = |why: String| Error::new(ErrorKind::Failed, why);
         let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
         memory.search(query).map_err(unkept)
     }
@@ -54,6 +54,6 @@ impl Assist {
     }
 }
 
-fn unkept(error: MemoryError) -> Failure {
-    Failure::new(FailureKind::Failed, error.to_string())
+fn unkept(error: MemoryError) -> Error {
+    Error::new(ErrorKind::Failed, error.to_string())
 }

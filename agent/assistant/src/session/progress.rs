@@ -9,25 +9,25 @@ use watchkeeper_memory::Found;
 use watchkeeper_plain::Question;
 use watchkeeper_plain::intent::EventsWanted;
 
-use crate::failure::Failure;
-use crate::proposal::auto_approval::Permit;
-use crate::proposal::costs::Cost;
-use crate::proposal::event_search::Happened;
-use crate::proposal::offer::Offer;
-use crate::proposal::snapshot::Situation;
+use crate::failure::Error;
+use crate::proposal::auto_approval::AutoApproval;
+use crate::proposal::costs::CostReport;
+use crate::proposal::event_search::EventSearchResult;
+use crate::proposal::offer::CheckedProposal;
+use crate::proposal::snapshot::SystemSnapshot;
 use crate::redact;
-use crate::setup_agent::turn::Spent;
+use crate::setup_agent::turn::TurnCost;
 use watchkeeper_client::JournalRecord;
 
 /// Somebody who listens.
-pub trait Teller: Send + Sync {
+pub trait ProgressSink: Send + Sync {
     /// Hears it.
-    fn tell(&self, told: Told<'_>);
+    fn tell(&self, told: ProgressEvent<'_>);
 }
 
 /// What a model does while it works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum ProgressStep {
     /// It thinks.
     Thought,
     /// It uses a tool.
@@ -38,7 +38,7 @@ pub enum Step {
     Plan,
 }
 
-impl Step {
+impl ProgressStep {
     /// Its name for programs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -53,7 +53,7 @@ impl Step {
 
 /// Something that is told.
 #[derive(Debug)]
-pub enum Told<'t> {
+pub enum ProgressEvent<'t> {
     /// What is waited for.
     Busy(&'t str),
     /// What was waited for came.
@@ -61,17 +61,17 @@ pub enum Told<'t> {
     /// Worth knowing, and not the result.
     Note(&'t str),
     /// A model does something: in one line, and its particulars.
-    Step(Step, &'t str, Value),
+    Step(ProgressStep, &'t str, Value),
     /// What a model's work has cost so far.
-    Spent(&'t Spent),
+    Spent(&'t TurnCost),
     /// A model's own words beside what it proposes, in one line and as they came.
     Said(&'t str, &'t str),
     /// An offer: with the id that it is kept under, where it is, and what is waited for.
-    Offer(&'t Offer, Option<&'t str>, &'t str),
+    Offer(&'t CheckedProposal, Option<&'t str>, &'t str),
     /// Something has to be known first.
-    Question(&'t Question, &'t Situation),
+    Question(&'t Question, &'t SystemSnapshot),
     /// The offer that was shown is confirmed, by what the owner of the box said beforehand.
-    Confirmed(&'t Permit),
+    Confirmed(&'t AutoApproval),
     /// The offer from before still waits.
     Waits,
     /// What waited was put aside.
@@ -91,22 +91,22 @@ pub enum Told<'t> {
     /// What is deployed, and what to say where nothing is.
     Pipelines(&'t [PipelineStatus], &'t str),
     /// How all of it is.
-    Status(&'t Situation),
+    Status(&'t SystemSnapshot),
     /// One camera, its name, and what watches it.
     Camera(&'t [SourceStatus], &'t str, &'t [PipelineStatus]),
     /// Events that were searched for, with the beginning of the sentence about them.
-    Events(&'t Happened, &'t EventsWanted, &'t str),
+    Events(&'t EventSearchResult, &'t EventsWanted, &'t str),
     /// A record of the journal.
     Record(&'t JournalRecord),
     /// What the model has cost, and what it may.
-    Cost(&'t Cost),
+    Cost(&'t CostReport),
     /// An entry of the trace.
     Traced(&'t Value),
     /// It failed.
-    Failure(&'t Failure),
+    Failure(&'t Error),
 }
 
-impl Told<'_> {
+impl ProgressEvent<'_> {
     /// The object that programs get.
     #[must_use]
     pub fn object(&self) -> Value {

@@ -12,16 +12,16 @@ use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_plain::Scene;
 
-use crate::proposal::reword::{self, Choice, NoRewording, Reworded};
+use crate::proposal::reword::{self, JobChoice, RewordError, Rewording};
 
 /// Time for one rewording: a person waits for it.
 const TIME: Duration = Duration::from_secs(30);
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Said {
+pub struct RewordResult {
     /// The other words.
-    pub reworded: Reworded,
+    pub reworded: Rewording,
     /// Which model said it.
     pub model: String,
     /// What it cost.
@@ -30,13 +30,13 @@ pub struct Said {
 
 /// Why nothing came of it.
 #[derive(Debug, thiserror::Error)]
-pub enum Unsaid {
+pub enum RewordFailure {
     /// The model is away or can't be afforded.
     #[error(transparent)]
     Model(#[from] LlmError),
     /// It made nothing of it.
     #[error(transparent)]
-    Nothing(#[from] NoRewording),
+    Nothing(#[from] RewordError),
     /// A fault of this program.
     #[error("{0}")]
     Talk(#[from] watchkeeper_llm::conversation::ConversationError),
@@ -50,8 +50,8 @@ pub async fn reword(
     client: &Client,
     text: &str,
     scene: &Scene,
-    jobs: &[Choice],
-) -> Result<Said, Unsaid> {
+    jobs: &[JobChoice],
+) -> Result<RewordResult, RewordFailure> {
     let talk = reword::talk(text, scene, jobs)?;
     let mut job = client.start_job(JobSpec {
         name: "reword".to_owned(),
@@ -61,7 +61,7 @@ pub async fn reword(
     });
     let reply = job.ask(&talk, &reword::ask(), &mut |_| {}).await?;
     let reworded = reword::read(&reply.text())?;
-    Ok(Said {
+    Ok(RewordResult {
         reworded,
         model: reply.model,
         cost: job.spent().1,

@@ -16,17 +16,17 @@ use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
-use super::progress::{Step, Teller, Told};
+use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
 use crate::notes::Notes;
-use crate::permissions::{Channel, Gate};
+use crate::permissions::{Entrypoint, ToolPermissions};
 use crate::proposal::llm_proposal::words;
-use crate::router::Routed;
-use crate::setup_agent::drive::{Driver, Seen};
-use crate::setup_agent::job_spec::Brief;
+use crate::router::Route;
+use crate::setup_agent::drive::{TurnDriver, TurnProgress};
+use crate::setup_agent::job_spec::SetupSpec;
 use crate::setup_agent::prompt;
-use crate::setup_agent::tool_context::Hands;
-use crate::setup_agent::turn::{End, FORMAT, Head, Record};
-use crate::setup_agent::turn_log::{Ahead, Wanted};
+use crate::setup_agent::tool_context::ToolContext;
+use crate::setup_agent::turn::{FORMAT, TurnEnd, TurnHead, TurnRecord};
+use crate::setup_agent::turn_log::{TurnKey, TurnLog};
 use crate::trace::Trace;
 use crate::wording::{counted, cut};
 use watchkeeper_client::RuntimeClient;
@@ -45,21 +45,21 @@ const SHOWN: usize = 200;
 
 /// What a turn is begun with.
 #[derive(Debug)]
-pub struct Request<'r> {
+pub struct SetupRequest<'r> {
     /// The person's words.
     pub text: &'r str,
     /// Who is to work on them, and who chose that.
-    pub routed: Routed,
+    pub routed: Route,
     /// What tools may do for them.
-    pub gate: Gate,
+    pub gate: ToolPermissions,
     /// Pictures that came with them.
     pub attached: Vec<(String, Bytes)>,
     /// What was said and done before; `null` where nothing was.
     pub earlier: Value,
 }
 
-/// What the words of a request came with, as [`Head::context`] says.
-fn context(request: &Request<'_>) -> String {
+/// What the words of a request came with, as [`TurnHead::context`] says.
+fn context(request: &SetupRequest<'_>) -> String {
     let mut hash = Xxh3::new();
     for (name, picture) in &request.attached {
         hash.update(name.as_bytes());
@@ -73,7 +73,7 @@ fn context(request: &Request<'_>) -> String {
 }
 
 /// Who has a model work.
-pub struct Working<'s> {
+pub struct SetupRunner<'s> {
     /// The way to the model.
     pub client: &'s Client,
     /// The runtime.
@@ -89,10 +89,10 @@ pub struct Working<'s> {
     /// Where it is traced; `None`: nowhere.
     pub trace: Option<&'s Trace>,
     /// Who listens.
-    pub out: Arc<dyn Teller>,
+    pub out: Arc<dyn ProgressSink>,
 }
 
-impl std::fmt::Debug for Working<'_> {
+impl std::fmt::Debug for SetupRunner<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Working")
             .field("folder", &self.folder)
@@ -100,29 +100,29 @@ impl std::fmt::Debug for Working<'_> {
     }
 }
 
-impl Working<'_> {
+impl SetupRunner<'_> {
     /// Has the model work on a request. What it came to is handed over with its file, which the caller forgets when it has shown it.
     ///
     /// # Errors
     /// A sentence, when nothing came of it.
-    pub async fn run(&self, request: Request<'_>) -> Result<(End, Ahead), String> {
+    pub async fn run(&self, request: SetupRequest<'_>) -> Result<(TurnEnd, TurnLog), String> {
         let context = context(&request);
-        let Routed { blueprint, by } = request.routed;
-        let brief = Brief::new(blueprint, request.gate.clone());
+        let Route { blueprint, by } = request.routed;
+        let brief = SetupSpec::new(blueprint, request.gate.clone());
         let blueprint = &brief.blueprint;
         let turns = self.folder.join(match request.gate.channel {
-            Channel::Remote => REMOTE_TURNS,
-            Channel::Ask | Channel::Chat | Channel::Local => TURNS,
+            Entrypoint::Remote => REMOTE_TURNS,
+            Entrypoint::Ask | Entrypoint::Chat | Entrypoint::Local => TURNS,
         });
         let socket = self.runtime.socket().display().to_string();
         let now = Timestamp::now();
-        let wanted = Wanted {
+        let wanted = TurnKey {
             request: request.text,
             context: &context,
             socket: &socket,
             now,
         };
-        let left = Ahead::left(&turns, &wanted, &brief).map_err(|e| e.to_string())?;
+        let left = TurnLog::left(&turns, &wanted, &brief).map_err(|e| e.to_string())?;
         for head in &left.closed {
             self.note("broken_off", json!({"turn": head.id, "text": head.request}));
             // Somebody else's words are not for this one.
@@ -144,7 +144,7 @@ impl Working<'_> {
                 ahead
             }
             None => {
-                let head = Head {
+                let head = TurnHead {
                     id: Ulid::new().to_string(),
                     request: request.text.to_owned(),
                     at: now,
@@ -156,12 +156,12 @@ impl Working<'_> {
                     cost: Some(blueprint.cost),
                 };
                 let talk = Box::new(prompt::talk(request.text, &brief)?);
-                let first = Record::Begun {
+                let first = TurnRecord::Begun {
                     format: FORMAT,
                     head,
                     talk,
                 };
-                Ahead::begin(&turns, first).map_err(|e| e.to_string())?
+                TurnLog::begin(&turns, first).map_err(|e| e.to_string())?
             }
         };
         self.note("blueprint", json!({
@@ -174,7 +174,7 @@ impl Working<'_> {
             detail: Detail::Medium,
             time: TIME,
         });
-        let hands = Hands {
+        let hands = ToolContext {
             client: self.runtime.clone(),
             preferred: self.preferred.clone(),
             sees: job.model().image_tier,
@@ -185,7 +185,7 @@ impl Working<'_> {
             earlier: request.earlier,
             at: self.at,
         };
-        let driver = Driver {
+        let driver = TurnDriver {
             hands: &hands,
             brief: &brief,
             trace: self.trace,
@@ -193,7 +193,7 @@ impl Working<'_> {
         let came = driver
             .run(&mut ahead, &mut job, &mut |seen| self.show(&seen))
             .await;
-        self.out.tell(Told::Idle);
+        self.out.tell(ProgressEvent::Idle);
         self.cost(&ahead);
         match came {
             Ok(end) => {
@@ -210,41 +210,45 @@ impl Working<'_> {
     }
 
     fn say(&self, note: &str) {
-        self.out.tell(Told::Note(note));
+        self.out.tell(ProgressEvent::Note(note));
     }
 
-    fn show(&self, seen: &Seen<'_>) {
+    fn show(&self, seen: &TurnProgress<'_>) {
         let out = &self.out;
         match seen {
-            Seen::Asking => out.tell(Told::Busy("the model thinks")),
-            Seen::Spent(spent) => out.tell(Told::Spent(spent)),
-            Seen::Thought(text) => {
+            TurnProgress::Asking => out.tell(ProgressEvent::Busy("the model thinks")),
+            TurnProgress::Spent(spent) => out.tell(ProgressEvent::Spent(spent)),
+            TurnProgress::Thought(text) => {
                 let of = json!({"text": words(text)});
-                out.tell(Told::Step(Step::Thought, &short(text), of));
+                out.tell(ProgressEvent::Step(ProgressStep::Thought, &short(text), of));
             }
-            Seen::Using(call) => {
-                out.tell(Told::Busy(&format!("{} …", call.name)));
+            TurnProgress::Using(call) => {
+                out.tell(ProgressEvent::Busy(&format!("{} …", call.name)));
                 let of = json!({"tool": call.name, "arguments": arguments(call)});
-                out.tell(Told::Step(Step::Action, &action(call), of));
+                out.tell(ProgressEvent::Step(ProgressStep::Action, &action(call), of));
             }
-            Seen::Failed(call, why) => {
+            TurnProgress::Failed(call, why) => {
                 let line = format!("{}: {}", call.name, short(why));
                 let of = json!({"tool": call.name, "sentence": words(why)});
-                out.tell(Told::Step(Step::Failure, &line, of));
+                out.tell(ProgressEvent::Step(ProgressStep::Failure, &line, of));
             }
-            Seen::Plan(steps) => {
+            TurnProgress::Plan(steps) => {
                 let lines = steps
                     .iter()
                     .map(|s| format!("[{}] {}", if s.done { 'x' } else { ' ' }, s.step));
                 let lines: Vec<String> = lines.collect();
                 let of = json!({"steps": steps});
-                out.tell(Told::Step(Step::Plan, &lines.join("\n  "), of));
+                out.tell(ProgressEvent::Step(
+                    ProgressStep::Plan,
+                    &lines.join("\n  "),
+                    of,
+                ));
             }
         }
     }
 
     /// Says what it has cost so far.
-    fn cost(&self, ahead: &Ahead) {
+    fn cost(&self, ahead: &TurnLog) {
         let spent = ahead.turn.spent();
         if spent.asks == 0 {
             return;
@@ -267,12 +271,12 @@ impl Working<'_> {
     }
 
     /// Keeps what was learned, in fixed sentences: names that were checked, and numbers.
-    fn reflect(&self, hands: &Hands, ahead: &Ahead, end: &End, brief: &Brief) {
+    fn reflect(&self, hands: &ToolContext, ahead: &TurnLog, end: &TurnEnd, brief: &SetupSpec) {
         let turn = &ahead.turn;
         let came = match end {
-            End::Answer { .. } => "an answer".to_owned(),
-            End::Nothing { .. } => "nothing".to_owned(),
-            End::Proposal { made, .. } => {
+            TurnEnd::Answer { .. } => "an answer".to_owned(),
+            TurnEnd::Nothing { .. } => "nothing".to_owned(),
+            TurnEnd::Proposal { made, .. } => {
                 let names: Vec<&str> = made.changes.iter().map(|c| c.pipeline().as_str()).collect();
                 format!("a proposal about {}", names.join(", "))
             }

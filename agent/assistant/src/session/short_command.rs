@@ -9,38 +9,38 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_plain::answer::Looked;
 use watchkeeper_plain::intent::Look;
 
-use super::progress::Told;
-use super::user_session::Assist;
-use crate::failure::{Failure, FailureKind};
-use crate::proposal::chat_command::{self, Slash};
+use super::progress::ProgressEvent;
+use super::user_session::Session;
+use crate::failure::{Error, ErrorKind};
+use crate::proposal::chat_command::{self, ChatCommand};
 use crate::proposal::conversation::Reply;
-use crate::proposal::costs::Cost;
-use crate::proposal::snapshot::Situation;
+use crate::proposal::costs::CostReport;
+use crate::proposal::snapshot::SystemSnapshot;
 use crate::trace::{Trace, at, may_see};
 
 /// What came of a text.
 #[derive(Debug)]
-pub enum Came {
+pub enum CommandResult {
     /// A reply that is still to be told, in how things were when it was heard.
-    Reply(Box<Reply>, Box<Situation>),
+    Reply(Box<Reply>, Box<SystemSnapshot>),
     /// It was looked up and told.
     Told,
 }
 
-impl Came {
-    fn of((reply, here): (Reply, Situation)) -> Self {
+impl CommandResult {
+    fn of((reply, here): (Reply, SystemSnapshot)) -> Self {
         Self::Reply(Box::new(reply), Box::new(here))
     }
 }
 
-impl Assist {
+impl Session {
     /// Hears a text, which may be a short command.
     ///
     /// # Errors
     /// When nothing comes of it.
-    pub async fn take(&mut self, text: &str) -> Result<Came, Failure> {
+    pub async fn take(&mut self, text: &str) -> Result<CommandResult, Error> {
         match chat_command::parse(text) {
-            None => Ok(Came::of(self.hear(text).await?)),
+            None => Ok(CommandResult::of(self.hear(text).await?)),
             Some(command) => self.short(command).await,
         }
     }
@@ -49,61 +49,63 @@ impl Assist {
     ///
     /// # Errors
     /// When nothing comes of it, or it is for a terminal only.
-    pub async fn short(&mut self, command: Slash) -> Result<Came, Failure> {
+    pub async fn short(&mut self, command: ChatCommand) -> Result<CommandResult, Error> {
         let out = Arc::clone(&self.parts.out);
         match command {
-            Slash::Say(text) => return Ok(Came::of(self.hear(&text).await?)),
-            Slash::Think { blueprint, text } => {
-                return Ok(Came::of(self.think(&text, blueprint.as_deref()).await?));
+            ChatCommand::Say(text) => return Ok(CommandResult::of(self.hear(&text).await?)),
+            ChatCommand::Think { blueprint, text } => {
+                return Ok(CommandResult::of(
+                    self.think(&text, blueprint.as_deref()).await?,
+                ));
             }
-            Slash::Status => {
+            ChatCommand::Status => {
                 let here = self.situation().await?;
                 self.look(&looked(Look::Status(None)), &here).await?;
                 if let Ok(notes) = self.notes() {
-                    out.tell(Told::Note(&notes.told()));
+                    out.tell(ProgressEvent::Note(&notes.told()));
                 }
             }
-            Slash::Streams => {
+            ChatCommand::Streams => {
                 let here = self.situation().await?;
                 self.look(&looked(Look::Cameras), &here).await?;
                 self.look(&looked(Look::Pipelines(None)), &here).await?;
             }
-            Slash::Events(count) => self.latest_events(count).await?,
-            Slash::Memory(words) => {
+            ChatCommand::Events(count) => self.latest_events(count).await?,
+            ChatCommand::Memory(words) => {
                 let found = self.search_memory(&words)?;
-                out.tell(Told::Notes(&found));
+                out.tell(ProgressEvent::Notes(&found));
             }
-            Slash::Plan => {
+            ChatCommand::Plan => {
                 let text = match (self.conversation.shown(), self.conversation.question()) {
                     (Some(shown), _) => format!("Waits for your yes or no: {}", shown.words()),
                     (None, Some(question)) => format!("Waits for your answer: {}", question.text),
                     (None, None) => "Nothing waits.".to_owned(),
                 };
-                out.tell(Told::Text(&text));
+                out.tell(ProgressEvent::Text(&text));
             }
-            Slash::Cost => self.tell_cost(),
-            Slash::Trace(count) => self.tell_trace(count)?,
-            Slash::Help => {
-                out.tell(Told::Text(&chat_command::help()));
-                return Ok(Came::of(self.hear("help").await?));
+            ChatCommand::Cost => self.tell_cost(),
+            ChatCommand::Trace(count) => self.tell_trace(count)?,
+            ChatCommand::Help => {
+                out.tell(ProgressEvent::Text(&chat_command::help()));
+                return Ok(CommandResult::of(self.hear("help").await?));
             }
-            Slash::Wrong(why) => return Err(Failure::input(why)),
-            Slash::Image(_) => {
-                return Err(Failure::input(
+            ChatCommand::Wrong(why) => return Err(Error::input(why)),
+            ChatCommand::Image(_) => {
+                return Err(Error::input(
                     "/image reads a file beside a terminal; here a picture comes in `images` of the message",
                 ));
             }
-            Slash::Quit => {
-                return Err(Failure::input(
+            ChatCommand::Quit => {
+                return Err(Error::input(
                     "/quit ends the chat of a terminal; DELETE /v1/conversations/ID ends this conversation",
                 ));
             }
         }
-        Ok(Came::Told)
+        Ok(CommandResult::Told)
     }
 
     /// The latest records of the journal.
-    async fn latest_events(&self, count: u32) -> Result<(), Failure> {
+    async fn latest_events(&self, count: u32) -> Result<(), Error> {
         let client = &self.parts.client;
         let last = client.health().await?.last_seq;
         let mut after = EventSeq(last.0.saturating_sub(u64::from(count)));
@@ -117,11 +119,13 @@ impl Assist {
             after = end.seq();
             wanted = wanted.saturating_sub(u32::try_from(page.len()).unwrap_or(u32::MAX));
             for record in &page {
-                self.parts.out.tell(Told::Record(record));
+                self.parts.out.tell(ProgressEvent::Record(record));
             }
         }
         if wanted == count {
-            self.parts.out.tell(Told::Text("There are no events."));
+            self.parts
+                .out
+                .tell(ProgressEvent::Text("There are no events."));
         }
         Ok(())
     }
@@ -130,26 +134,26 @@ impl Assist {
     fn tell_cost(&self) {
         let model = self.parts.model.as_ref();
         let books = model.map(|open| open().map(|client| client.report()));
-        let cost = Cost::of(self.parts.provider.clone(), books);
-        self.parts.out.tell(Told::Cost(&cost));
+        let cost = CostReport::of(self.parts.provider.clone(), books);
+        self.parts.out.tell(ProgressEvent::Cost(&cost));
     }
 
     /// The latest entries of the trace, with those of the other trace where this user may read it.
-    fn tell_trace(&self, count: usize) -> Result<(), Failure> {
+    fn tell_trace(&self, count: usize) -> Result<(), Error> {
         let (out, channel) = (&self.parts.out, self.parts.channel);
         let home = self.parts.home.as_ref();
-        let home = home.map_err(|why| Failure::new(FailureKind::Failed, why.clone()))?;
+        let home = home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))?;
         let latest = |folder| {
             Trace::new(folder, channel.name()).latest_where(count, |entry| may_see(channel, entry))
         };
         let mut entries = latest(home).map_err(|error| {
             let sentence = format!("can't read the trace in {}: {error}", home.display());
-            Failure::new(FailureKind::Failed, sentence)
+            Error::new(ErrorKind::Failed, sentence)
         })?;
         if let Some(other) = &self.parts.other_trace {
             match latest(other) {
                 Ok(others) => entries.extend(others),
-                Err(error) => out.tell(Told::Note(&format!(
+                Err(error) => out.tell(ProgressEvent::Note(&format!(
                     "what the agent asked is left out: can't read {}: {error}",
                     other.display()
                 ))),
@@ -158,11 +162,11 @@ impl Assist {
         entries.sort_by_key(at);
         let entries = entries.split_off(entries.len().saturating_sub(count));
         if entries.is_empty() {
-            out.tell(Told::Text("Nothing was asked yet."));
+            out.tell(ProgressEvent::Text("Nothing was asked yet."));
         }
         entries
             .iter()
-            .for_each(|entry| out.tell(Told::Traced(entry)));
+            .for_each(|entry| out.tell(ProgressEvent::Traced(entry)));
         Ok(())
     }
 }

@@ -20,14 +20,14 @@ use watchkeeper_engine::workflow::{Compiled, compile};
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_plain::Change;
 
-use super::progress::{Teller, Told};
+use super::progress::{ProgressEvent, ProgressSink};
 use super::setup_runner::PICTURES;
-use crate::proposal::offer::Offer;
-use crate::proposal::snapshot::Situation;
-use crate::proposal::trial::{Glance, Tried, Word};
+use crate::proposal::offer::CheckedProposal;
+use crate::proposal::snapshot::SystemSnapshot;
+use crate::proposal::trial::{TrialRemark, TrialResult, TrialStats};
 use crate::setup_agent::geometry::judge;
 use crate::setup_agent::preview_spec::drawn;
-use crate::setup_agent::tool_context::Hands;
+use crate::setup_agent::tool_context::ToolContext;
 use crate::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 
@@ -41,23 +41,23 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LOOKS: usize = 2;
 
 /// Who tries.
-pub(super) struct Trying<'t> {
-    hands: Hands,
-    here: &'t Situation,
+pub(super) struct TrialRunner<'t> {
+    hands: ToolContext,
+    here: &'t SystemSnapshot,
     trace: Option<&'t Trace>,
-    out: Arc<dyn Teller>,
+    out: Arc<dyn ProgressSink>,
 }
 
-impl<'t> Trying<'t> {
+impl<'t> TrialRunner<'t> {
     /// One who keeps the pictures below `home`, where there is a folder.
     pub(super) fn new(
         client: RuntimeClient,
         home: Option<&PathBuf>,
-        here: &'t Situation,
+        here: &'t SystemSnapshot,
         trace: Option<&'t Trace>,
-        out: Arc<dyn Teller>,
+        out: Arc<dyn ProgressSink>,
     ) -> Self {
-        let hands = Hands {
+        let hands = ToolContext {
             client,
             preferred: None,
             sees: None,
@@ -77,7 +77,7 @@ impl<'t> Trying<'t> {
     }
 
     /// Tries the pipelines of an offer that have lines or zones.
-    pub(super) async fn run(&self, offer: &Offer) -> Vec<Tried> {
+    pub(super) async fn run(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
         let changes = offer.proposal.changes.iter().zip(&offer.difference);
         let placed = changes.filter_map(|(change, difference)| match change {
             Change::Deploy(spec) | Change::Replace(spec) if difference.acts() => placed(spec),
@@ -86,11 +86,11 @@ impl<'t> Trying<'t> {
         let until = Instant::now() + PATIENCE;
         let mut all = Vec::new();
         for (spec, compiled) in placed {
-            let mut tried = Tried::new(spec);
+            let mut tried = TrialResult::new(spec);
             let why = if all.len() >= MOST {
                 Some(format!("of one proposal {MOST} are tried at most"))
             } else {
-                self.out.tell(Told::Busy(&format!(
+                self.out.tell(ProgressEvent::Busy(&format!(
                     "trying it for {TRIED_S} s on {}",
                     spec.source
                 )));
@@ -107,7 +107,7 @@ impl<'t> Trying<'t> {
             all.push(tried);
         }
         if !all.is_empty() {
-            self.out.tell(Told::Idle);
+            self.out.tell(ProgressEvent::Idle);
         }
         all
     }
@@ -116,12 +116,12 @@ impl<'t> Trying<'t> {
         &self,
         spec: &PipelineSpec,
         compiled: &Compiled,
-        tried: &mut Tried,
+        tried: &mut TrialResult,
     ) -> Result<(), String> {
         self.is_there(spec)?;
         for _ in 0..LOOKS {
             let word = self.look(spec, compiled, tried).await?;
-            if !matches!(word, Some(Word::Against(_))) {
+            if !matches!(word, Some(TrialRemark::Against(_))) {
                 break;
             }
         }
@@ -145,8 +145,8 @@ impl<'t> Trying<'t> {
         &self,
         spec: &PipelineSpec,
         compiled: &Compiled,
-        tried: &mut Tried,
-    ) -> Result<Option<Word>, String> {
+        tried: &mut TrialResult,
+    ) -> Result<Option<TrialRemark>, String> {
         let hands = &self.hands;
         let file = hands.frame(&spec.source).await?;
         let source = hands.client.source(&spec.source).await;
@@ -173,7 +173,7 @@ impl<'t> Trying<'t> {
             seconds: f64::from(TRIED_S),
         };
         let report = hands.client.dry_run(&wanted).await;
-        let seen = Glance::of(&report.map_err(|e| e.in_full())?);
+        let seen = TrialStats::of(&report.map_err(|e| e.in_full())?);
         let word = seen.word(spec);
         mind.extend(word.iter().map(|word| word.sentence().to_owned()));
         tried.picture = kept;
@@ -186,7 +186,7 @@ impl<'t> Trying<'t> {
     }
 
     /// Notes why one was not tried.
-    fn note(&self, tried: &Tried) {
+    fn note(&self, tried: &TrialResult) {
         if let Some(why) = &tried.not_tried {
             self.trace(
                 "not_tried",

@@ -1,8 +1,8 @@
 //! The assistant with its hands: hears a text in how things are now. What it does besides is beside it: a model is asked (`by_model`), what came of a text is told
 //! (`answering`), what was confirmed is carried out (`carrying_out`), and a person's words are kept (`remembering`).
 //!
-//! Invariants: the only requests that change something are made in [`Assist::apply`], for an offer that a yes was said to, by a person or beforehand by the owner's policy; where offers are kept
-//! ([`Keeping`]), one that waits is on the disk before it is shown, and gone from it before anything is done about it.
+//! Invariants: the only requests that change something are made in [`Session::apply`], for an offer that a yes was said to, by a person or beforehand by the owner's policy; where offers are kept
+//! ([`ProposalStore`]), one that waits is on the disk before it is shown, and gone from it before anything is done about it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,21 +20,21 @@ use watchkeeper_plain::Plain;
 use watchkeeper_plain::intent::Look;
 
 use super::llm_fallback::at_fault;
-use super::progress::{Teller, Told};
+use super::progress::{ProgressEvent, ProgressSink};
 use super::secrets::without_secrets;
-use super::trial_runner::Trying;
-use crate::failure::{Failure, FailureKind};
+use super::trial_runner::TrialRunner;
+use crate::failure::{Error, ErrorKind};
 use crate::notes::Notes;
-use crate::permissions::Channel;
-use crate::proposal::auto_approval::{Decision, Policy, Whose};
-use crate::proposal::conversation::{Conversation, Reply};
-use crate::proposal::history::Recollection;
+use crate::permissions::Entrypoint;
+use crate::proposal::auto_approval::{ApprovalDecision, ApprovalRules, Author};
+use crate::proposal::conversation::{Reply, SessionState};
+use crate::proposal::history::SessionHistory;
 use crate::proposal::llm_proposal::words;
-use crate::proposal::pending::{By, Waiting};
-use crate::proposal::snapshot::Situation;
-use crate::router::{self, Chooser};
+use crate::proposal::pending::{PendingProposals, Requester};
+use crate::proposal::snapshot::SystemSnapshot;
+use crate::router::{self, ChosenBy};
 use crate::setup_agent::tool_context::situation;
-use crate::setup_agent::turn_log::Ahead;
+use crate::setup_agent::turn_log::TurnLog;
 use crate::trace::Trace;
 use watchkeeper_client::{ClientError, RuntimeClient};
 
@@ -44,16 +44,16 @@ const LOOKS_AT_ONCE: usize = 4;
 const MAX_LOOKS: usize = 16;
 
 /// Opens the way to a model of language when one is wanted. The error is a sentence for a person.
-pub type ToModel = Box<dyn Fn() -> Result<Client, String> + Send + Sync>;
+pub type OpenLlm = Box<dyn Fn() -> Result<Client, String> + Send + Sync>;
 
 /// What an assistant works with.
-pub struct Parts {
+pub struct SessionDeps {
     /// The runtime.
     pub client: RuntimeClient,
     /// Model of the box that the configuration prefers.
     pub preferred: Option<String>,
     /// Absent where no model of language is configured.
-    pub model: Option<ToModel>,
+    pub model: Option<OpenLlm>,
     /// The notes; none where nothing can be kept.
     pub notes: Option<Notes>,
     /// Folder of what is kept (notes, turns, previews, the trace), or why there is none.
@@ -61,16 +61,16 @@ pub struct Parts {
     /// Who serves the model; absent where none is configured.
     pub provider: Option<String>,
     /// What the owner confirmed beforehand on this channel.
-    pub policy: Policy,
+    pub policy: ApprovalRules,
     /// Folder of another trace that is shown with the own one: to a person that of the agent.
     pub other_trace: Option<PathBuf>,
     /// Which way requests come in.
-    pub channel: Channel,
+    pub channel: Entrypoint,
     /// Who listens.
-    pub out: Arc<dyn Teller>,
+    pub out: Arc<dyn ProgressSink>,
 }
 
-impl std::fmt::Debug for Parts {
+impl std::fmt::Debug for SessionDeps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Parts")
             .field("home", &self.home)
@@ -81,44 +81,44 @@ impl std::fmt::Debug for Parts {
 
 /// Offers that are kept for a yes that may come from elsewhere, or after a restart.
 #[derive(Debug)]
-pub struct Keeping {
+pub struct ProposalStore {
     /// The file.
-    pub waiting: Waiting,
+    pub waiting: PendingProposals,
     /// Who they are made for.
-    pub by: By,
+    pub by: Requester,
     /// The one that waits here.
     pub id: Option<String>,
 }
 
 /// The assistant with its hands.
-pub struct Assist {
-    pub(super) parts: Parts,
+pub struct Session {
+    pub(super) parts: SessionDeps,
     /// What is waited for.
-    pub conversation: Conversation,
+    pub conversation: SessionState,
     pub(super) plain: Plain,
     /// Whether what was heard last are a model's words.
     pub by_model: bool,
     /// Whose words the question is about that waits for an answer, if any does.
-    pub(super) asks_for: Whose,
+    pub(super) asks_for: Author,
     /// Whose words the offer is of that waits. One that was made elsewhere may be a model's.
-    pub(super) offered_by: Whose,
+    pub(super) offered_by: Author,
     /// When requests are taken to be said; absent: now.
     pub at: Option<Timestamp>,
     /// Whether what the rules propose is tried before it is shown. What is confirmed beforehand is not: nobody looks at it.
     pub tries: bool,
     /// What was said and came of it.
-    pub(super) earlier: Recollection,
+    pub(super) earlier: SessionHistory,
     /// Pictures that the next request comes with.
     pub(super) attached: Vec<(String, Bytes)>,
     /// A model's work that is over and not handed over yet.
-    pub(super) unsettled: Option<Ahead>,
+    pub(super) unsettled: Option<TurnLog>,
     /// Absent where nothing can be kept.
     pub(super) trace: Option<Trace>,
     /// Absent where an offer waits as long as this does.
-    pub(super) keeping: Option<Keeping>,
+    pub(super) keeping: Option<ProposalStore>,
 }
 
-impl std::fmt::Debug for Assist {
+impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Assist")
             .field("parts", &self.parts)
@@ -132,25 +132,25 @@ pub const MAX_ATTACHED: usize = 4;
 /// Largest picture, in bytes.
 pub const MAX_PICTURE: u64 = 16 << 20;
 
-impl Assist {
+impl Session {
     /// An assistant that nothing was said to yet.
     ///
     /// # Errors
     /// Never with the lexicon of this build.
-    pub fn new(parts: Parts) -> Result<Self, Failure> {
-        let plain = Plain::new().map_err(|e| Failure::new(FailureKind::Failed, e.to_string()))?;
+    pub fn new(parts: SessionDeps) -> Result<Self, Error> {
+        let plain = Plain::new().map_err(|e| Error::new(ErrorKind::Failed, e.to_string()))?;
         let home = parts.home.as_ref().ok();
         Ok(Self {
             trace: home.map(|folder| Trace::new(folder, parts.channel.name())),
             parts,
-            conversation: Conversation::default(),
+            conversation: SessionState::default(),
             plain,
             by_model: false,
-            asks_for: Whose::Persons,
-            offered_by: Whose::Models,
+            asks_for: Author::Persons,
+            offered_by: Author::Models,
             at: None,
             tries: true,
-            earlier: Recollection::default(),
+            earlier: SessionHistory::default(),
             attached: Vec::new(),
             unsettled: None,
             keeping: None,
@@ -159,7 +159,7 @@ impl Assist {
 
     /// Has it keep its offers.
     #[must_use]
-    pub fn keeping(mut self, keeping: Keeping) -> Self {
+    pub fn keeping(mut self, keeping: ProposalStore) -> Self {
         self.keeping = Some(keeping);
         self
     }
@@ -180,13 +180,13 @@ impl Assist {
     ///
     /// # Errors
     /// [`ClientError`], as every request.
-    pub async fn situation(&self) -> Result<Situation, ClientError> {
+    pub async fn situation(&self) -> Result<SystemSnapshot, ClientError> {
         let here = situation(&self.parts.client, self.parts.preferred.clone()).await?;
         let now = match self.at {
             Some(at) => at.to_zoned(here.now.time_zone().clone()),
             None => here.now,
         };
-        Ok(Situation { now, ..here })
+        Ok(SystemSnapshot { now, ..here })
     }
 
     /// Hears a text in how things are now. Cameras of which no picture is known are looked at where the answer needs it; what the rules do not
@@ -194,7 +194,7 @@ impl Assist {
     ///
     /// # Errors
     /// When the runtime does not answer, or pictures came with it and no model is there to look at them.
-    pub async fn hear(&mut self, text: &str) -> Result<(Reply, Situation), Failure> {
+    pub async fn hear(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
         let text = &*without_secrets(text, &*self.parts.out);
         let mut here = self.situation().await?;
         self.note("request", || json!({"text": text}));
@@ -203,7 +203,7 @@ impl Assist {
         // An answer to what a model put into other words is heard together with those.
         let mut whose = match before.question() {
             Some(_) => self.asks_for,
-            None => Whose::Persons,
+            None => Author::Persons,
         };
         let attached = std::mem::take(&mut self.attached);
         let mut by_model = None;
@@ -215,7 +215,7 @@ impl Assist {
                 // What the rules make of the words alone is not what was asked. The pictures go with their words: kept, they would come with every later
                 // text, and no rule would be heard any more.
                 let sentence = "the pictures that came with it were not looked at and are put away; give them again when the model answers, or say it without them";
-                return Err(Failure::new(FailureKind::Failed, sentence));
+                return Err(Error::new(ErrorKind::Failed, sentence));
             }
         }
         let mut reply = match by_model {
@@ -248,7 +248,7 @@ impl Assist {
             }
         }
         if self.by_model {
-            whose = Whose::Models;
+            whose = Author::Models;
         }
         if let Reply::Offer(offer) = &reply {
             // Who corrects a model's words has still not said all of it.
@@ -271,16 +271,16 @@ impl Assist {
     async fn by_policy(
         &mut self,
         reply: Reply,
-        whose: Whose,
+        whose: Author,
         waited: bool,
-        here: Situation,
-    ) -> Result<(Reply, Situation), Failure> {
+        here: SystemSnapshot,
+    ) -> Result<(Reply, SystemSnapshot), Error> {
         let Reply::Offer(offer) = &reply else {
             return Ok((reply, here));
         };
         let permit = match self.parts.policy.decide(offer, whose) {
-            Decision::Confirmed(permit) => permit,
-            Decision::Asks(why) => {
+            ApprovalDecision::Confirmed(permit) => permit,
+            ApprovalDecision::Asks(why) => {
                 let key = self.parts.policy.key();
                 self.note(
                     "policy",
@@ -301,12 +301,12 @@ impl Assist {
             })
         });
         self.show_offer(offer, None, "");
-        self.parts.out.tell(Told::Confirmed(&permit));
+        self.parts.out.tell(ProgressEvent::Confirmed(&permit));
         let now = match self.situation().await {
             Ok(now) => now,
             Err(error) => {
                 // It was shown as confirmed and is kept nowhere: no later yes is to be about it.
-                self.conversation = Conversation::default();
+                self.conversation = SessionState::default();
                 return Err(error.into());
             }
         };
@@ -317,13 +317,13 @@ impl Assist {
 
     /// What the owner confirmed beforehand on this channel.
     #[must_use]
-    pub fn policy(&self) -> &Policy {
+    pub fn policy(&self) -> &ApprovalRules {
         &self.parts.policy
     }
 
     /// Has what the rules propose tried. `before` is the conversation as it was when the text was said: whoever gives up meanwhile is left in it, since nobody
     /// was shown what it has come to.
-    async fn try_out(&mut self, reply: &mut Reply, before: Conversation, here: &Situation) {
+    async fn try_out(&mut self, reply: &mut Reply, before: SessionState, here: &SystemSnapshot) {
         let (Reply::Offer(offer) | Reply::Anew(offer)) = reply else {
             return;
         };
@@ -333,7 +333,7 @@ impl Assist {
         let after = std::mem::replace(&mut self.conversation, before);
         let home = self.parts.home.as_ref().ok();
         let (client, out) = (self.parts.client.clone(), Arc::clone(&self.parts.out));
-        let trying = Trying::new(client, home, here, self.trace.as_ref(), out);
+        let trying = TrialRunner::new(client, home, here, self.trace.as_ref(), out);
         offer.tried = trying.run(offer).await;
         self.conversation = after;
         self.conversation.tried(&offer.tried);
@@ -347,13 +347,13 @@ impl Assist {
         &mut self,
         text: &str,
         blueprint: Option<&str>,
-    ) -> Result<(Reply, Situation), Failure> {
+    ) -> Result<(Reply, SystemSnapshot), Error> {
         let text = &*without_secrets(text, &*self.parts.out);
         let routed = match blueprint {
             Some(name) => self.named(name)?,
             None => {
                 let shelf = self.shelf();
-                router::set_up(&shelf, Chooser::Person).map_err(at_fault)?
+                router::set_up(&shelf, ChosenBy::Person).map_err(at_fault)?
             }
         };
         let here = self.situation().await?;
@@ -361,11 +361,11 @@ impl Assist {
         let client = self.language()?;
         let attached = std::mem::take(&mut self.attached);
         let reply = self.work(&client, text, attached, routed, &here).await;
-        let reply = reply.map_err(|why| Failure::new(FailureKind::Failed, why))?;
+        let reply = reply.map_err(|why| Error::new(ErrorKind::Failed, why))?;
         self.by_model = true;
-        (self.asks_for, self.offered_by) = (Whose::Models, Whose::Models);
+        (self.asks_for, self.offered_by) = (Author::Models, Author::Models);
         self.trace_reply(&reply);
-        let (reply, here) = self.by_policy(reply, Whose::Models, false, here).await?;
+        let (reply, here) = self.by_policy(reply, Author::Models, false, here).await?;
         self.keep_exchange(text, &reply);
         Ok((reply, here))
     }
@@ -374,10 +374,10 @@ impl Assist {
     pub(super) async fn by_rules(
         &mut self,
         text: &str,
-        here: &mut Situation,
+        here: &mut SystemSnapshot,
         reworded: bool,
-    ) -> Result<Reply, Failure> {
-        let hear = |talk: &mut Conversation, plain: &Plain, here: &Situation| match reworded {
+    ) -> Result<Reply, Error> {
+        let hear = |talk: &mut SessionState, plain: &Plain, here: &SystemSnapshot| match reworded {
             false => talk.hear(text, plain, here),
             true => talk.hear_reworded(text, plain, here),
         };
@@ -401,7 +401,7 @@ impl Assist {
     /// Has the runtime open these cameras for a moment, which tells it the size of their pictures. One that shows nothing is told by its state.
     async fn see(&self, cameras: &[SourceId]) {
         let out = Arc::clone(&self.parts.out);
-        out.tell(Told::Busy(
+        out.tell(ProgressEvent::Busy(
             "looking at cameras of which no picture was seen yet",
         ));
         let looks: Vec<BoxFuture<'static, ()>> = cameras
@@ -413,7 +413,7 @@ impl Assist {
             .buffer_unordered(LOOKS_AT_ONCE)
             .collect::<Vec<()>>()
             .await;
-        out.tell(Told::Idle);
+        out.tell(ProgressEvent::Idle);
     }
 
     fn trace_reply(&self, reply: &Reply) {
@@ -454,15 +454,15 @@ impl Assist {
     }
 
     pub(super) fn say(&self, note: &str) {
-        self.parts.out.tell(Told::Note(note));
+        self.parts.out.tell(ProgressEvent::Note(note));
     }
 
     /// Takes the picture in a file, which the next request is about.
     ///
     /// # Errors
     /// When it can't be read or taken.
-    pub fn attach_file(&mut self, file: &Path) -> Result<(), Failure> {
-        let failed = |why: String| Failure::input(format!("can't read {}: {why}", file.display()));
+    pub fn attach_file(&mut self, file: &Path) -> Result<(), Error> {
+        let failed = |why: String| Error::input(format!("can't read {}: {why}", file.display()));
         let bytes = bounded::read_up_to(file, MAX_PICTURE).map_err(|e| failed(e.to_string()))?;
         if !codec::is_picture(&bytes) {
             return Err(failed("it is no JPEG or PNG".to_owned()));
@@ -475,9 +475,9 @@ impl Assist {
     ///
     /// # Errors
     /// When there are as many as there may be.
-    pub fn attach(&mut self, name: &str, picture: Bytes) -> Result<(), Failure> {
+    pub fn attach(&mut self, name: &str, picture: Bytes) -> Result<(), Error> {
         if self.attached.len() >= MAX_ATTACHED {
-            return Err(Failure::input(format!(
+            return Err(Error::input(format!(
                 "a request comes with at most {MAX_ATTACHED} pictures"
             )));
         }

@@ -10,7 +10,7 @@ const ROUND: u64 = 12_000;
 
 /// How the model is asked next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum ContextBudget {
     /// As always.
     Enough,
     /// Without tools: what they would answer may have no room any more.
@@ -21,15 +21,15 @@ pub enum Room {
 
 /// What there is room for: behind a prompt of so many tokens, where a prompt may have `most` and answers are allowed for in that already.
 #[must_use]
-pub fn ask(prompt: u64, most: u64) -> Room {
+pub fn ask(prompt: u64, most: u64) -> ContextBudget {
     // Where little is allowed a whole round would never have room.
     let round = ROUND.min(most / 4);
     if prompt > most {
-        Room::None
+        ContextBudget::None
     } else if prompt > most - round {
-        Room::ForAnAnswer
+        ContextBudget::ForAnAnswer
     } else {
-        Room::Enough
+        ContextBudget::Enough
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
 
     use super::super::tool::MAX_TEXT;
     use super::super::turn::testing::{begins, looked, says};
-    use super::super::turn::{End, Next, Record, Turn};
+    use super::super::turn::{Turn, TurnEnd, TurnRecord, TurnStep};
     use super::*;
 
     fn model() -> Model {
@@ -54,17 +54,17 @@ mod tests {
 
     #[test]
     fn a_prompt_fits_or_it_is_not_sent_and_the_last_round_is_for_the_answer() {
-        assert_eq!(ask(8_000, 100_000), Room::Enough);
-        assert_eq!(ask(88_000, 100_000), Room::Enough);
-        assert_eq!(ask(88_001, 100_000), Room::ForAnAnswer);
-        assert_eq!(ask(100_000, 100_000), Room::ForAnAnswer);
-        assert_eq!(ask(100_001, 100_000), Room::None);
+        assert_eq!(ask(8_000, 100_000), ContextBudget::Enough);
+        assert_eq!(ask(88_000, 100_000), ContextBudget::Enough);
+        assert_eq!(ask(88_001, 100_000), ContextBudget::ForAnAnswer);
+        assert_eq!(ask(100_000, 100_000), ContextBudget::ForAnAnswer);
+        assert_eq!(ask(100_001, 100_000), ContextBudget::None);
         assert_eq!(
             ask(8_000, 12_000),
-            Room::Enough,
+            ContextBudget::Enough,
             "a small allowance is used too"
         );
-        assert_eq!(ask(u64::MAX, u64::MAX), Room::ForAnAnswer);
+        assert_eq!(ask(u64::MAX, u64::MAX), ContextBudget::ForAnAnswer);
     }
 
     /// One answer of a model: how many calls it makes, how long each result is, whether it has a picture.
@@ -75,7 +75,7 @@ mod tests {
         prop::collection::vec(prop::collection::vec(result, 1..8), 0..30)
     }
 
-    fn result(call: &str, length: usize, picture: bool) -> Record {
+    fn result(call: &str, length: usize, picture: bool) -> TurnRecord {
         let picture = picture.then(|| {
             UserPart::Picture(Picture {
                 media: MediaType::Jpeg,
@@ -85,7 +85,7 @@ mod tests {
             })
         });
         let text = UserPart::Text("x".repeat(length));
-        Record::Came {
+        TurnRecord::Came {
             result: Box::new(ToolResult {
                 call: call.to_owned(),
                 parts: picture.into_iter().chain([text]).collect(),
@@ -105,22 +105,22 @@ mod tests {
         loop {
             let before = turn.talk().turns().to_vec();
             match turn.next() {
-                Next::End(_) => return (largest, turn),
-                Next::Run(call) => {
+                TurnStep::End(_) => return (largest, turn),
+                TurnStep::Run(call) => {
                     let (length, picture) = serde_json::from_str(call.arguments.text()).unwrap();
                     turn.take(begins(&call.id)).unwrap();
                     turn.take(result(&call.id, length, picture)).unwrap();
                 }
-                Next::Ask { last } => {
+                TurnStep::Ask { last } => {
                     let prompt = estimate::prompt(turn.talk(), &model);
                     let room = ask(prompt, most);
-                    if room == Room::None {
+                    if room == ContextBudget::None {
                         let end = Box::new(turn.full(prompt, most));
-                        turn.take(Record::Ended { end }).unwrap();
+                        turn.take(TurnRecord::Ended { end }).unwrap();
                         continue;
                     }
                     largest = largest.max(prompt);
-                    let may_call = !last && room == Room::Enough;
+                    let may_call = !last && room == ContextBudget::Enough;
                     let calls = rounds.next().filter(|_| may_call).unwrap_or_default();
                     let calls: Vec<(String, serde_json::Value)> = calls
                         .into_iter()
@@ -152,7 +152,7 @@ mod tests {
         ) {
             let (largest, turn) = drive(rounds, most);
             prop_assert!(largest <= most, "{largest} of {most}");
-            prop_assert!(matches!(turn.next(), Next::End(_)));
+            prop_assert!(matches!(turn.next(), TurnStep::End(_)));
         }
     }
 
@@ -160,7 +160,7 @@ mod tests {
     fn a_turn_without_room_says_what_to_raise_and_one_with_room_for_words_has_them() {
         let long: Vec<Round> = (0..20).map(|_| vec![(MAX_TEXT, true); 7]).collect();
         let (_, turn) = drive(long, 20_000);
-        let Next::End(End::Nothing { why }) = turn.next() else {
+        let TurnStep::End(TurnEnd::Nothing { why }) = turn.next() else {
             panic!("{:?}", turn.next());
         };
         assert!(
@@ -169,7 +169,7 @@ mod tests {
         );
         let (_, turn) = drive(vec![vec![(MAX_TEXT, false)]; 3], 20_000);
         assert!(
-            matches!(turn.next(), Next::End(End::Answer { .. })),
+            matches!(turn.next(), TurnStep::End(TurnEnd::Answer { .. })),
             "{:?}",
             turn.next()
         );

@@ -15,13 +15,13 @@ use watchkeeper_llm::conversation::{AssistantPart, ToolCall, ToolResult, UserPar
 use watchkeeper_llm::{CallOptions, Job};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::context_window::{self, Room};
-use super::facts::Fact;
-use super::job_spec::Brief;
-use super::tool::{Given, Outcome};
-use super::tool_context::Hands;
-use super::turn::{End, Next, Record, refusal};
-use super::turn_log::{Ahead, AheadError};
+use super::context_window::{self, ContextBudget};
+use super::facts::ToolFact;
+use super::job_spec::SetupSpec;
+use super::tool::{ToolInput, ToolOutcome};
+use super::tool_context::ToolContext;
+use super::turn::{TurnEnd, TurnRecord, TurnStep, refusal};
+use super::turn_log::{TurnLog, TurnLogError};
 use crate::trace::{Trace, without_secrets};
 
 /// Most tokens of one answer. A workflow of twenty steps takes some 2,000.
@@ -31,11 +31,11 @@ const TRACED: usize = 2_000;
 
 /// Something for the person to see while it goes on.
 #[derive(Debug)]
-pub enum Seen<'s> {
+pub enum TurnProgress<'s> {
     /// The model is asked.
     Asking,
     /// It answered: what the turn has cost so far.
-    Spent(&'s super::turn::Spent),
+    Spent(&'s super::turn::TurnCost),
     /// What it thought or said before a call; may be long.
     Thought(&'s str),
     /// A tool is used.
@@ -48,16 +48,16 @@ pub enum Seen<'s> {
 
 /// Why a turn stopped before its end.
 #[derive(Debug, thiserror::Error)]
-pub enum Stopped {
+pub enum TurnStopped {
     /// The model is away, or can't be afforded.
     #[error(transparent)]
     Model(#[from] LlmError),
     /// It can't be written down.
     #[error(transparent)]
-    Ahead(#[from] AheadError),
+    Ahead(#[from] TurnLogError),
 }
 
-impl Stopped {
+impl TurnStopped {
     /// Whether the same request may go on from here later. A model that refused is not shown the same again.
     #[must_use]
     pub fn goes_on_later(&self) -> bool {
@@ -82,33 +82,33 @@ impl Stopped {
 
 /// What a turn is driven with.
 #[derive(Debug)]
-pub struct Driver<'d> {
+pub struct TurnDriver<'d> {
     /// The way to the box.
-    pub hands: &'d Hands,
+    pub hands: &'d ToolContext,
     /// What it works by.
-    pub brief: &'d Brief,
+    pub brief: &'d SetupSpec,
     /// Where it is traced; `None`: nowhere.
     pub trace: Option<&'d Trace>,
 }
 
-impl Driver<'_> {
+impl TurnDriver<'_> {
     /// Drives the turn of `ahead` to its end with `job`.
     ///
     /// # Errors
-    /// [`Stopped`], when it can't go on now.
+    /// [`TurnStopped`], when it can't go on now.
     pub async fn run(
         &self,
-        ahead: &mut Ahead,
+        ahead: &mut TurnLog,
         job: &mut Job,
-        seen: &mut (dyn FnMut(Seen<'_>) + Send),
-    ) -> Result<End, Stopped> {
+        seen: &mut (dyn FnMut(TurnProgress<'_>) + Send),
+    ) -> Result<TurnEnd, TurnStopped> {
         loop {
             match ahead.turn.next() {
-                Next::Ask { last } => self.ask(ahead, job, last, seen).await?,
-                Next::Run(call) => self.call(ahead, &call, seen).await?,
-                Next::End(end) => {
+                TurnStep::Ask { last } => self.ask(ahead, job, last, seen).await?,
+                TurnStep::Run(call) => self.call(ahead, &call, seen).await?,
+                TurnStep::End(end) => {
                     if !ahead.turn.is_over() {
-                        let record = Record::Ended {
+                        let record = TurnRecord::Ended {
                             end: Box::new(end.clone()),
                         };
                         ahead.note(record)?;
@@ -121,35 +121,35 @@ impl Driver<'_> {
 
     async fn ask(
         &self,
-        ahead: &mut Ahead,
+        ahead: &mut TurnLog,
         job: &mut Job,
         last: bool,
-        seen: &mut (dyn FnMut(Seen<'_>) + Send),
-    ) -> Result<(), Stopped> {
+        seen: &mut (dyn FnMut(TurnProgress<'_>) + Send),
+    ) -> Result<(), TurnStopped> {
         let (prompt, most) = (job.prompt(ahead.turn.talk()), job.max_prompt(MAX_OUTPUT));
         // The first question is never too long for its own sake: where it has no room, the sentence about the budget says so.
         let room = match ahead.turn.spent().asks {
-            0 => Room::Enough,
+            0 => ContextBudget::Enough,
             _ => context_window::ask(prompt, most),
         };
-        if room != Room::Enough {
+        if room != ContextBudget::Enough {
             self.note("little_room", || {
                 json!({
                     "turn": ahead.turn.head().id, "tokens": prompt, "most": most,
                     "sentence": match room {
-                        Room::None => "the conversation has no room for another call",
-                        Room::Enough | Room::ForAnAnswer => "the conversation has room for an answer, and for no further tool",
+                        ContextBudget::None => "the conversation has no room for another call",
+                        ContextBudget::Enough | ContextBudget::ForAnAnswer => "the conversation has room for an answer, and for no further tool",
                     },
                 })
             });
         }
-        if room == Room::None {
+        if room == ContextBudget::None {
             let end = Box::new(ahead.turn.full(prompt, most));
-            return Ok(ahead.note(Record::Ended { end })?);
+            return Ok(ahead.note(TurnRecord::Ended { end })?);
         }
-        seen(Seen::Asking);
+        seen(TurnProgress::Asking);
         let mut ask = CallOptions::new(MAX_OUTPUT);
-        if last || room == Room::ForAnAnswer {
+        if last || room == ContextBudget::ForAnAnswer {
             ask = ask.choice(ToolChoice::Never);
         }
         let (_, before) = job.spent();
@@ -186,7 +186,7 @@ impl Driver<'_> {
                     && ahead.turn.spent().asks > 0
                 {
                     let end = Box::new(ahead.turn.full(prompt, most));
-                    return Ok(ahead.note(Record::Ended { end })?);
+                    return Ok(ahead.note(TurnRecord::Ended { end })?);
                 }
                 return Err(error.into());
             }
@@ -208,11 +208,11 @@ impl Driver<'_> {
                     || json!({"turn": ahead.turn.head().id, "text": cut(text)}),
                 );
                 if reply.calls().next().is_some() || what == "thought" {
-                    seen(Seen::Thought(text));
+                    seen(TurnProgress::Thought(text));
                 }
             }
         }
-        let record = Record::Said {
+        let record = TurnRecord::Said {
             turn: Box::new(reply.turn),
             stop: reply.stop,
             model: reply.model,
@@ -220,16 +220,16 @@ impl Driver<'_> {
             cost,
         };
         ahead.note(record)?;
-        seen(Seen::Spent(&ahead.turn.spent()));
+        seen(TurnProgress::Spent(&ahead.turn.spent()));
         Ok(())
     }
 
     async fn call(
         &self,
-        ahead: &mut Ahead,
+        ahead: &mut TurnLog,
         call: &ToolCall,
-        seen: &mut (dyn FnMut(Seen<'_>) + Send),
-    ) -> Result<(), Stopped> {
+        seen: &mut (dyn FnMut(TurnProgress<'_>) + Send),
+    ) -> Result<(), TurnStopped> {
         let id = ahead.turn.head().id.clone();
         let permit = ahead.turn.permit(call, &self.brief.tools, &self.brief.gate);
         self.note("gate", || {
@@ -242,8 +242,8 @@ impl Driver<'_> {
         let tool = match permit {
             Ok(tool) => tool,
             Err(why) => {
-                seen(Seen::Failed(call, &why));
-                let record = Record::Came {
+                seen(TurnProgress::Failed(call, &why));
+                let record = TurnRecord::Came {
                     result: Box::new(refusal(call, &why)),
                     facts: Vec::new(),
                 };
@@ -253,11 +253,11 @@ impl Driver<'_> {
         self.note("tool", || {
             json!({"turn": id, "tool": call.name, "call": call.id, "arguments": cut(&without_secrets(call.arguments.text()))})
         });
-        ahead.note(Record::Begins {
+        ahead.note(TurnRecord::Begins {
             call: call.id.clone(),
         })?;
-        seen(Seen::Using(call));
-        let given = Given {
+        seen(TurnProgress::Using(call));
+        let given = ToolInput {
             hands: self.hands,
             head: ahead.turn.head(),
             facts: ahead.turn.facts(),
@@ -271,11 +271,11 @@ impl Driver<'_> {
         if outcome.is_error
             && let Some(UserPart::Text(why)) = outcome.parts.last()
         {
-            seen(Seen::Failed(call, why));
+            seen(TurnProgress::Failed(call, why));
         }
         for fact in &outcome.facts {
-            if let Fact::Plan { steps } = fact {
-                seen(Seen::Plan(steps));
+            if let ToolFact::Plan { steps } = fact {
+                seen(TurnProgress::Plan(steps));
             }
         }
         Ok(ahead.note(came(call, outcome))?)
@@ -291,8 +291,8 @@ impl Driver<'_> {
     }
 }
 
-fn came(call: &ToolCall, outcome: Outcome) -> Record {
-    Record::Came {
+fn came(call: &ToolCall, outcome: ToolOutcome) -> TurnRecord {
+    TurnRecord::Came {
         result: Box::new(ToolResult {
             call: call.id.clone(),
             parts: outcome.parts,

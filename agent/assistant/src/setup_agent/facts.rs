@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
-use crate::proposal::llm_proposal::{MAX_CHANGES, MAX_SENTENCES, Made, MadeChange, words};
+use crate::proposal::llm_proposal::{
+    LlmProposal, MAX_CHANGES, MAX_SENTENCES, ProposedChange, words,
+};
 
 /// Most drafts of one turn.
 pub const MAX_DRAFTS: usize = 12;
@@ -17,7 +19,7 @@ pub const MAX_PLAN: usize = 12;
 /// One thing that a tool left.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
-pub enum Fact {
+pub enum ToolFact {
     /// A workflow that compiles.
     Draft {
         /// The definition.
@@ -44,7 +46,7 @@ pub enum Fact {
     /// Something is put up for a yes.
     Proposed {
         /// The change.
-        change: Box<MadeChange>,
+        change: Box<ProposedChange>,
         /// The draft that it is made of.
         draft: Option<String>,
         /// The model's words about it.
@@ -85,11 +87,11 @@ pub struct PlanStep {
 
 /// All facts of a turn.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Facts(Vec<Fact>);
+pub struct TurnFacts(Vec<ToolFact>);
 
-impl Facts {
+impl TurnFacts {
     /// Adds one.
-    pub fn add(&mut self, fact: Fact) {
+    pub fn add(&mut self, fact: ToolFact) {
         self.0.push(fact);
     }
 
@@ -108,7 +110,7 @@ impl Facts {
 
     fn drafts(&self) -> impl Iterator<Item = &Value> {
         self.0.iter().filter_map(|fact| match fact {
-            Fact::Draft { workflow } => Some(workflow),
+            ToolFact::Draft { workflow } => Some(workflow),
             _ => None,
         })
     }
@@ -117,7 +119,7 @@ impl Facts {
     #[must_use]
     pub fn wrong_on(&self, name: &str, on: &SourceId) -> Option<&[String]> {
         self.0.iter().rev().find_map(|fact| match fact {
-            Fact::Previewed {
+            ToolFact::Previewed {
                 draft,
                 camera,
                 wrong,
@@ -131,7 +133,7 @@ impl Facts {
     #[must_use]
     pub fn plan(&self) -> &[PlanStep] {
         let plan = self.0.iter().rev().find_map(|fact| match fact {
-            Fact::Plan { steps } => Some(steps.as_slice()),
+            ToolFact::Plan { steps } => Some(steps.as_slice()),
             _ => None,
         });
         plan.unwrap_or_default()
@@ -139,23 +141,25 @@ impl Facts {
 
     /// What is put up for a yes, the latest word about each pipeline.
     #[must_use]
-    pub fn changes(&self) -> Vec<MadeChange> {
+    pub fn changes(&self) -> Vec<ProposedChange> {
         self.proposed().map(|(change, ..)| change.clone()).collect()
     }
 
     /// The latest word about each pipeline, in the order in which these came.
-    fn proposed(&self) -> impl Iterator<Item = (&MadeChange, Option<&str>, &ModelWords)> {
+    fn proposed(&self) -> impl Iterator<Item = (&ProposedChange, Option<&str>, &ModelWords)> {
         let all = self.0.iter().enumerate();
         all.filter_map(|(at, fact)| match fact {
-            Fact::Proposed {
+            ToolFact::Proposed {
                 change,
                 draft,
                 words,
             } => {
                 let later = self.0.get(at + 1..).unwrap_or_default();
                 let is_last = !later.iter().any(|later| match later {
-                    Fact::Proposed { change: other, .. } => other.pipeline() == change.pipeline(),
-                    Fact::Withdrawn { pipeline } => pipeline == change.pipeline(),
+                    ToolFact::Proposed { change: other, .. } => {
+                        other.pipeline() == change.pipeline()
+                    }
+                    ToolFact::Withdrawn { pipeline } => pipeline == change.pipeline(),
                     _ => false,
                 });
                 is_last.then_some((&**change, draft.as_deref(), words))
@@ -166,8 +170,8 @@ impl Facts {
 
     /// The proposal that all of it comes to; `None`: nothing is put up.
     #[must_use]
-    pub fn made(&self, model: &str) -> Option<Made> {
-        let mut made = Made {
+    pub fn made(&self, model: &str) -> Option<LlmProposal> {
+        let mut made = LlmProposal {
             model: words(model),
             says: String::new(),
             assumed: Vec::new(),
@@ -199,7 +203,7 @@ impl Facts {
     /// What was found out about a draft.
     fn evidence(&self, name: &str) -> Vec<String> {
         let found = self.0.iter().filter_map(|fact| match fact {
-            Fact::Previewed {
+            ToolFact::Previewed {
                 draft,
                 camera,
                 picture,
@@ -208,7 +212,7 @@ impl Facts {
                 Some(file) => format!("drawn on the picture of {camera}: {file}"),
                 None => format!("drawn on the picture of {camera}"),
             }),
-            Fact::Tried { draft, sentence } if draft == name => Some(sentence.clone()),
+            ToolFact::Tried { draft, sentence } if draft == name => Some(sentence.clone()),
             _ => None,
         });
         found.collect()
@@ -222,9 +226,9 @@ mod tests {
 
     use super::*;
 
-    fn stop(id: &str) -> Fact {
-        Fact::Proposed {
-            change: Box::new(MadeChange::Stop {
+    fn stop(id: &str) -> ToolFact {
+        ToolFact::Proposed {
+            change: Box::new(ProposedChange::Stop {
                 pipeline: PipelineId::new(id).unwrap(),
             }),
             draft: None,
@@ -235,9 +239,9 @@ mod tests {
         }
     }
 
-    fn pause(id: &str) -> Fact {
-        Fact::Proposed {
-            change: Box::new(MadeChange::Pause {
+    fn pause(id: &str) -> ToolFact {
+        ToolFact::Proposed {
+            change: Box::new(ProposedChange::Pause {
                 pipeline: PipelineId::new(id).unwrap(),
                 until: None,
             }),
@@ -248,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_last_word_about_a_pipeline_is_the_one_that_is_put_up() {
-        let mut facts = Facts::default();
+        let mut facts = TurnFacts::default();
         assert_eq!(facts.made("m"), None);
         for fact in [stop("a"), stop("b"), pause("a")] {
             facts.add(fact);
@@ -256,10 +260,10 @@ mod tests {
         let made = facts.made("m").unwrap();
         let ids: Vec<&str> = made.changes.iter().map(|c| c.pipeline().as_str()).collect();
         assert_eq!(ids, ["b", "a"]);
-        assert!(matches!(made.changes[1], MadeChange::Pause { .. }));
+        assert!(matches!(made.changes[1], ProposedChange::Pause { .. }));
         assert_eq!(made.says, "Stops b.");
         let pipeline = PipelineId::new("b").unwrap();
-        facts.add(Fact::Withdrawn { pipeline });
+        facts.add(ToolFact::Withdrawn { pipeline });
         assert_eq!(facts.made("m").unwrap().changes.len(), 1);
         facts.add(stop("b"));
         assert_eq!(facts.made("m").unwrap().changes.len(), 2);
@@ -267,9 +271,9 @@ mod tests {
 
     #[test]
     fn drafts_are_named_in_the_order_in_which_they_came_and_a_preview_is_of_one_camera() {
-        let mut facts = Facts::default();
+        let mut facts = TurnFacts::default();
         for n in 1..=2 {
-            facts.add(Fact::Draft {
+            facts.add(ToolFact::Draft {
                 workflow: json!({"n": n}),
             });
         }
@@ -278,7 +282,7 @@ mod tests {
             assert_eq!(facts.draft(wrong), None, "{wrong}");
         }
         let gate = SourceId::new("gate").unwrap();
-        let previewed = |wrong: &[&str]| Fact::Previewed {
+        let previewed = |wrong: &[&str]| ToolFact::Previewed {
             draft: "d1".to_owned(),
             camera: gate.clone(),
             wrong: wrong.iter().map(|w| (*w).to_owned()).collect(),

@@ -16,7 +16,7 @@ const MAX_BOXES: usize = 25;
 
 /// What was found out about the places.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct Findings {
+pub struct GeometryReport {
     /// What nobody can mean. A draft with one of these is not proposed.
     pub wrong: Vec<String>,
     /// What may be meant, and is told.
@@ -79,8 +79,8 @@ pub fn listed(seen: &[Seen]) -> Value {
 
 /// Judges the places of a workflow in a picture of `size` in pixels, on which `seen` is now.
 #[must_use]
-pub fn judge(overlays: &[Overlay], size: [u32; 2], seen: &[Seen]) -> Findings {
-    let mut findings = Findings::default();
+pub fn judge(overlays: &[Overlay], size: [u32; 2], seen: &[Seen]) -> GeometryReport {
+    let mut findings = GeometryReport::default();
     for overlay in overlays {
         match overlay {
             Overlay::Line { name, start, end } => {
@@ -131,7 +131,7 @@ pub fn judge(overlays: &[Overlay], size: [u32; 2], seen: &[Seen]) -> Findings {
     findings
 }
 
-fn beyond(what: &str, points: &[Point], [width, height]: [u32; 2], findings: &mut Findings) {
+fn beyond(what: &str, points: &[Point], [width, height]: [u32; 2], findings: &mut GeometryReport) {
     let (w, h) = (f64::from(width), f64::from(height));
     let is_inside = |p: &&Point| (0.0..=w).contains(&p.x) && (0.0..=h).contains(&p.y);
     let outside = points.iter().find(|p| !is_inside(p));

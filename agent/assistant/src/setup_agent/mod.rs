@@ -8,7 +8,7 @@
 //! and [`drive`] the loop that has them all work together.
 //!
 //! Invariants:
-//! - no tool acts: what would change a pipeline becomes a [`Made`](crate::proposal::llm_proposal::Made) that a person is shown, with the difference to what
+//! - no tool acts: what would change a pipeline becomes a [`LlmProposal`](crate::proposal::llm_proposal::LlmProposal) that a person is shown, with the difference to what
 //!   runs, and that only their yes carries out ([`crate::proposal::conversation`]);
 //! - what comes from outside (pictures, names, events, notes, answers of the box) stands in results of tools and nowhere else;
 //! - a turn is on the disk before what it says is done: after a crash it goes on where it was, and no tool with an effect runs twice;

@@ -21,7 +21,7 @@ const STEP: &str = "preview_step_";
 
 /// A workflow that shows another one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Drawn {
+pub struct PreviewSpec {
     /// The definition.
     pub definition: Value,
     /// Outputs with detections.
@@ -32,14 +32,14 @@ pub struct Drawn {
 
 /// The workflow that shows `definition`, which compiled to `compiled`.
 #[must_use]
-pub fn drawn(definition: &Value, compiled: &Compiled) -> Drawn {
+pub fn drawn(definition: &Value, compiled: &Compiled) -> PreviewSpec {
     let detectors = compiled.detector_steps();
     let overlays = compiled.overlays();
     let whole = build(definition, compiled, &detectors, &overlays);
     if detectors.is_empty() || validate(&whole.definition).ok {
         return whole;
     }
-    Drawn {
+    PreviewSpec {
         only_places: true,
         ..build(definition, compiled, &[], &overlays)
     }
@@ -50,7 +50,7 @@ fn build(
     compiled: &Compiled,
     detectors: &[String],
     overlays: &[Overlay],
-) -> Drawn {
+) -> PreviewSpec {
     let image = compiled.image_input().unwrap_or("image");
     let mut steps = needed(definition, detectors);
     let mut canvas = format!("$inputs.{image}");
@@ -103,7 +103,7 @@ fn build(
         let selector = format!("$steps.{last}.image");
         outputs.push(json!({"type": "JsonField", "name": PICTURE, "selector": selector}));
     }
-    Drawn {
+    PreviewSpec {
         definition: json!({
             "version": definition.get("version").cloned().unwrap_or_else(|| json!("1.0")),
             "inputs": definition.get("inputs").cloned().unwrap_or_else(|| json!([])),
@@ -161,7 +161,7 @@ mod tests {
 
     use super::*;
 
-    fn of(definition: &Value) -> Drawn {
+    fn of(definition: &Value) -> PreviewSpec {
         let compiled = compile(definition, &BTreeMap::new()).unwrap();
         let drawn = drawn(definition, &compiled);
         let report = validate(&drawn.definition);
@@ -169,7 +169,7 @@ mod tests {
         drawn
     }
 
-    fn types(drawn: &Drawn) -> Vec<String> {
+    fn types(drawn: &PreviewSpec) -> Vec<String> {
         let steps = drawn.definition["steps"].as_array().unwrap();
         let kind = |step: &Value| {
             let kind = step["type"].as_str().unwrap();

@@ -11,7 +11,7 @@ use watchkeeper_llm::Conversation;
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall};
 use watchkeeper_llm::raw_json::RawJson;
 
-use super::job_spec::Brief;
+use super::job_spec::SetupSpec;
 use super::tool::LOOK_AROUND;
 use crate::blueprint::{Blueprint, Job};
 
@@ -107,7 +107,7 @@ pub fn system(blueprint: &Blueprint) -> Vec<String> {
 ///
 /// # Errors
 /// A sentence; never, in a build that passed its tests, for a request that is not empty.
-pub fn talk(request: &str, brief: &Brief) -> Result<Conversation, String> {
+pub fn talk(request: &str, brief: &SetupSpec) -> Result<Conversation, String> {
     let told = brief.tools.told().map_err(|e| e.to_string())?;
     let call = ToolCall {
         id: FIRST_CALL.to_owned(),
@@ -132,16 +132,16 @@ mod tests {
 
     use super::*;
     use crate::blueprint::{MAX_INSTRUCTIONS, built_in};
-    use crate::permissions::{Channel, Gate};
+    use crate::permissions::{Entrypoint, ToolPermissions};
 
     /// The largest blueprint of a job: every tool, and instructions as long as they may be.
-    fn largest(job: Job) -> Brief {
+    fn largest(job: Job) -> SetupSpec {
         let blueprint = Blueprint {
             instructions: "x".repeat(MAX_INSTRUCTIONS),
             ..built_in::of(job).unwrap()
         };
         assert_eq!(blueprint.tools, job.tools());
-        Brief::new(blueprint, Gate::open(Channel::Ask))
+        SetupSpec::new(blueprint, ToolPermissions::open(Entrypoint::Ask))
     }
 
     #[test]
@@ -206,7 +206,10 @@ mod tests {
     #[test]
     fn the_persons_words_are_the_only_ones_that_are_not_ours() {
         for job in [Job::SetUp, Job::Question, Job::Archive] {
-            let brief = Brief::new(built_in::of(job).unwrap(), Gate::open(Channel::Ask));
+            let brief = SetupSpec::new(
+                built_in::of(job).unwrap(),
+                ToolPermissions::open(Entrypoint::Ask),
+            );
             let talk = talk("count the goats", &brief).unwrap();
             assert_eq!(talk.system(), [instructions(job)]);
             assert_eq!(talk.open_calls().len(), 1);

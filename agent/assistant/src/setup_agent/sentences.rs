@@ -20,7 +20,7 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut begin = 0;
     let mut end = 0;
-    let mut within = Within::default();
+    let mut within = QuoteStack::default();
     for piece in text.split_sentence_bounds() {
         for (at, c) in piece.char_indices() {
             within.see(c);
@@ -73,9 +73,9 @@ fn is_short(word: &str) -> bool {
 
 /// The quotation marks and brackets that are open: for each, what closes it. One that nothing closes is open to the end of the text.
 #[derive(Debug, Default)]
-struct Within(Vec<&'static str>);
+struct QuoteStack(Vec<&'static str>);
 
-impl Within {
+impl QuoteStack {
     fn see(&mut self, c: char) {
         if self.0.last().is_some_and(|closing| closing.contains(c)) {
             self.0.pop();

@@ -19,10 +19,10 @@ use watchkeeper_llm::picture::{Detail, prepare};
 use watchkeeper_plain::intent::EventsWanted;
 
 use super::geometry::Seen;
-use super::preview_spec::{Drawn, PICTURE};
+use super::preview_spec::{PICTURE, PreviewSpec};
 use crate::notes::Notes;
-use crate::proposal::event_search::{Happened, Search};
-use crate::proposal::snapshot::Situation;
+use crate::proposal::event_search::{EventSearch, EventSearchResult};
+use crate::proposal::snapshot::SystemSnapshot;
 use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_store::private_folder::make_private;
 
@@ -31,7 +31,7 @@ const MAX_KEPT: usize = 40;
 
 /// The way to the box.
 #[derive(Debug)]
-pub struct Hands {
+pub struct ToolContext {
     /// The runtime.
     pub client: RuntimeClient,
     /// Model of the box that the configuration prefers.
@@ -54,7 +54,7 @@ pub struct Hands {
 
 /// A picture as the model sees it.
 #[derive(Debug)]
-pub struct Shown {
+pub struct ModelPicture {
     /// The picture; `None` for a model that sees none.
     pub part: Option<UserPart>,
     /// Pixels of the camera's picture for one of this, across and down.
@@ -63,7 +63,7 @@ pub struct Shown {
 
 /// A picture with what was found on it.
 #[derive(Debug)]
-pub struct Looked {
+pub struct DetectedPicture {
     /// The file, as JPEG; none where nothing was drawn.
     pub picture: Option<Bytes>,
     /// What was detected.
@@ -79,8 +79,8 @@ pub struct Looked {
 pub async fn situation(
     client: &RuntimeClient,
     preferred: Option<String>,
-) -> Result<Situation, ClientError> {
-    Ok(Situation {
+) -> Result<SystemSnapshot, ClientError> {
+    Ok(SystemSnapshot {
         health: client.health().await?,
         sources: client.sources().await?,
         pipelines: client.pipelines().await?,
@@ -98,29 +98,29 @@ pub async fn situation(
 pub async fn look_back(
     client: &RuntimeClient,
     wanted: &EventsWanted,
-) -> Result<Happened, ClientError> {
+) -> Result<EventSearchResult, ClientError> {
     let last = client.health().await?.last_seq;
     let first = client.verify_events(EventSeq(0), 1).await?.first;
-    let mut search = Search::new(wanted.clone(), first, last);
+    let mut search = EventSearch::new(wanted.clone(), first, last);
     while let Some((after, limit)) = search.next() {
         search.take(client.events(after, limit).await?);
     }
     Ok(search.done())
 }
 
-impl Hands {
+impl ToolContext {
     /// How the box is now. The error is a sentence for the model.
     ///
     /// # Errors
     /// When the runtime does not answer.
-    pub async fn situation(&self) -> Result<Situation, String> {
+    pub async fn situation(&self) -> Result<SystemSnapshot, String> {
         let here = situation(&self.client, self.preferred.clone()).await;
         let here = here.map_err(|e| e.in_full())?;
         let now = match self.at {
             Some(at) => at.to_zoned(here.now.time_zone().clone()),
             None => here.now,
         };
-        Ok(Situation { now, ..here })
+        Ok(SystemSnapshot { now, ..here })
     }
 
     /// The latest picture of a camera. The error is a sentence for the model.
@@ -158,9 +158,9 @@ impl Hands {
     ///
     /// # Errors
     /// When it is none.
-    pub async fn show(&self, file: Bytes) -> Result<Shown, String> {
+    pub async fn show(&self, file: Bytes) -> Result<ModelPicture, String> {
         let Some(tier) = self.sees else {
-            return Ok(Shown {
+            return Ok(ModelPicture {
                 part: None,
                 scale: (1.0, 1.0),
             });
@@ -170,7 +170,7 @@ impl Hands {
         let prepared = prepared
             .map_err(|e| e.to_string())?
             .map_err(|e| e.to_string())?;
-        Ok(Shown {
+        Ok(ModelPicture {
             part: Some(UserPart::Picture(prepared.picture)),
             scale: prepared.scale,
         })
@@ -180,7 +180,7 @@ impl Hands {
     ///
     /// # Errors
     /// A sentence, when the runtime refuses.
-    pub async fn look(&self, drawn: &Drawn, file: &Bytes) -> Result<Looked, String> {
+    pub async fn look(&self, drawn: &PreviewSpec, file: &Bytes) -> Result<DetectedPicture, String> {
         let run = WorkflowRun {
             workflow: drawn.definition.clone(),
             images: vec![codec::to_base64(file)],
@@ -194,7 +194,7 @@ impl Hands {
         let picture = picture.and_then(Value::as_str);
         let picture = picture.map(codec::from_base64).transpose()?;
         let found = drawn.found.iter().filter_map(|output| row.get(output));
-        Ok(Looked {
+        Ok(DetectedPicture {
             picture: picture.map(Bytes::from),
             seen: found.flat_map(Seen::all).collect(),
             failed: ran
@@ -218,7 +218,7 @@ impl Hands {
     ///
     /// # Errors
     /// When there is none, or several are called so.
-    pub fn camera(name: &str, here: &Situation) -> Result<SourceId, String> {
+    pub fn camera(name: &str, here: &SystemSnapshot) -> Result<SourceId, String> {
         let known = here.sources.iter().map(|s| &s.spec);
         let known: Vec<_> = known
             .map(|s| (&s.id, s.id.as_str(), title(&s.name)))
@@ -236,7 +236,7 @@ impl Hands {
     ///
     /// # Errors
     /// When there is none, or several are called so.
-    pub fn pipeline(name: &str, here: &Situation) -> Result<PipelineId, String> {
+    pub fn pipeline(name: &str, here: &SystemSnapshot) -> Result<PipelineId, String> {
         let known = here.pipelines.iter().map(|p| &p.spec);
         let known: Vec<_> = known
             .map(|s| (&s.id, s.id.as_str(), title(&s.name)))

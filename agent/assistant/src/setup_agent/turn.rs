@@ -1,10 +1,10 @@
 //! One request on its way through a model: what was said, what was called, what came of it, and what is next.
 //!
-//! A turn is the fold of its [`Record`]s, in the order in which they were written: one that goes on after a crash was made of the same records as one
+//! A turn is the fold of its [`TurnRecord`]s, in the order in which they were written: one that goes on after a crash was made of the same records as one
 //! that never stopped, by the same code ([`Turn::take`]).
 //!
 //! Invariants:
-//! - a call is run only after its [`Record::Begins`], and gets exactly one [`Record::Came`]; one that had begun when the process died is run again only
+//! - a call is run only after its [`TurnRecord::Begins`], and gets exactly one [`TurnRecord::Came`]; one that had begun when the process died is run again only
 //!   where it only looks ([`Turn::resumed`]);
 //! - calls of an answer that did not stop for them are never run;
 //! - it ends: after as many calls of the model as its blueprint allows, at most [`MAX_ASKS`], the last of which may not use a tool; or after the call
@@ -23,10 +23,10 @@ use watchkeeper_llm::money::Money;
 use watchkeeper_llm::usage::Usage;
 use watchkeeper_llm::{Reply, StopReason};
 
-use super::facts::{Fact, Facts};
-use super::tool::Registered;
-use crate::permissions::{Channel, Effect, Gate};
-use crate::proposal::llm_proposal::Made;
+use super::facts::{ToolFact, TurnFacts};
+use super::tool::ToolSet;
+use crate::permissions::{Effect, Entrypoint, ToolPermissions};
+use crate::proposal::llm_proposal::LlmProposal;
 
 /// Most calls of the model in one turn.
 pub const MAX_ASKS: u32 = 20;
@@ -39,7 +39,7 @@ const INTERRUPTED: &str = "interrupted: the agent was ended while this ran, so i
 
 /// How a turn began.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Head {
+pub struct TurnHead {
     /// Name of the turn in the trace and the ledger.
     pub id: String,
     /// The person's words.
@@ -53,7 +53,7 @@ pub struct Head {
     pub blueprint: String,
     /// Which way it came in.
     #[serde(default = "before_channels")]
-    pub channel: Channel,
+    pub channel: Entrypoint,
     /// What the words came with, by hash: pictures, and over the API, where there are many conversations, what was said before. The same words with something
     /// else are another request.
     #[serde(default)]
@@ -72,8 +72,8 @@ fn before_blueprints() -> String {
 }
 
 /// What every turn is taken for whose file does not say.
-const fn before_channels() -> Channel {
-    Channel::Ask
+const fn before_channels() -> Entrypoint {
+    Entrypoint::Ask
 }
 
 const fn most_asks() -> u32 {
@@ -83,13 +83,13 @@ const fn most_asks() -> u32 {
 /// What happened, as it is written down before anything is done about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-pub enum Record {
+pub enum TurnRecord {
     /// The turn begins.
     Begun {
         /// Format of the records.
         format: u32,
         /// How.
-        head: Head,
+        head: TurnHead,
         /// What the model is told of its job, its tools, and the request.
         talk: Box<Conversation>,
     },
@@ -116,12 +116,12 @@ pub enum Record {
         /// With what.
         result: Box<ToolResult>,
         /// What it left.
-        facts: Vec<Fact>,
+        facts: Vec<ToolFact>,
     },
     /// It is over.
     Ended {
         /// How.
-        end: Box<End>,
+        end: Box<TurnEnd>,
     },
 }
 
@@ -131,7 +131,7 @@ pub const FORMAT: u32 = 1;
 /// How a turn ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "end", rename_all = "snake_case")]
-pub enum End {
+pub enum TurnEnd {
     /// With an answer, and nothing to confirm.
     Answer {
         /// The model's words.
@@ -140,7 +140,7 @@ pub enum End {
     /// With a proposal.
     Proposal {
         /// What would change.
-        made: Box<Made>,
+        made: Box<LlmProposal>,
         /// The model's words beside it; may be empty.
         text: String,
     },
@@ -153,7 +153,7 @@ pub enum End {
 
 /// What is next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
+pub enum TurnStep {
     /// The model is asked.
     Ask {
         /// Whether it may not use a tool any more.
@@ -162,12 +162,12 @@ pub enum Next {
     /// This call is run, or refused.
     Run(ToolCall),
     /// It is over.
-    End(End),
+    End(TurnEnd),
 }
 
 /// What was spent on a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Spent {
+pub struct TurnCost {
     /// Answers of the model.
     pub asks: u32,
     /// Calls of tools that were run.
@@ -181,32 +181,32 @@ pub struct Spent {
 /// A turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    head: Head,
+    head: TurnHead,
     talk: Conversation,
-    facts: Facts,
-    open: Vec<Open>,
+    facts: TurnFacts,
+    open: Vec<OpenCall>,
     used: BTreeMap<String, u32>,
     /// How often each was run and failed.
     in_vain: BTreeMap<String, u32>,
     /// How often each tool failed or was refused.
     failed: BTreeMap<String, u32>,
-    spent: Spent,
+    spent: TurnCost,
     model: String,
     said: String,
     /// Why the last answer stopped, where nothing of it is open.
     stop: Option<StopReason>,
-    end: Option<End>,
+    end: Option<TurnEnd>,
 }
 
 /// A call of the last answer.
 #[derive(Debug, Clone, PartialEq)]
-struct Open {
+struct OpenCall {
     call: ToolCall,
     begun: bool,
     result: Option<ToolResult>,
 }
 
-impl Open {
+impl OpenCall {
     fn new(call: ToolCall) -> Self {
         Self {
             call,
@@ -245,8 +245,8 @@ impl Turn {
     ///
     /// # Errors
     /// When it is another record, or one of another version.
-    pub fn begin(record: Record) -> Result<Self, TurnError> {
-        let Record::Begun { format, head, talk } = record else {
+    pub fn begin(record: TurnRecord) -> Result<Self, TurnError> {
+        let TurnRecord::Begun { format, head, talk } = record else {
             return Err(out_of_place("record before the beginning"));
         };
         if format != FORMAT {
@@ -255,13 +255,13 @@ impl Turn {
         let open = talk.open_calls().into_iter().cloned();
         Ok(Self {
             head,
-            open: open.map(Open::new).collect(),
+            open: open.map(OpenCall::new).collect(),
             talk: *talk,
-            facts: Facts::default(),
+            facts: TurnFacts::default(),
             used: BTreeMap::new(),
             in_vain: BTreeMap::new(),
             failed: BTreeMap::new(),
-            spent: Spent::default(),
+            spent: TurnCost::default(),
             model: String::new(),
             said: String::new(),
             stop: None,
@@ -273,20 +273,20 @@ impl Turn {
     ///
     /// # Errors
     /// When it does not belong there. The turn is to be given up then: part of the record may have been taken.
-    pub fn take(&mut self, record: Record) -> Result<(), TurnError> {
+    pub fn take(&mut self, record: TurnRecord) -> Result<(), TurnError> {
         if self.end.is_some() {
             return Err(out_of_place("record after the end"));
         }
         match record {
-            Record::Begun { .. } => Err(out_of_place("second beginning")),
-            Record::Said {
+            TurnRecord::Begun { .. } => Err(out_of_place("second beginning")),
+            TurnRecord::Said {
                 turn,
                 stop,
                 model,
                 usage,
                 cost,
             } => self.said(*turn, stop, model, usage, cost),
-            Record::Begins { call } => {
+            TurnRecord::Begins { call } => {
                 let open = self.open_call(&call).ok_or(out_of_place("call"))?;
                 open.begun = true;
                 let name = open.call.name.clone();
@@ -294,7 +294,7 @@ impl Turn {
                 self.spent.runs += 1;
                 Ok(())
             }
-            Record::Came { result, facts } => {
+            TurnRecord::Came { result, facts } => {
                 let call = result.call.clone();
                 let open = self.open_call(&call).ok_or(out_of_place("result"))?;
                 if result.is_error {
@@ -315,7 +315,7 @@ impl Turn {
                 }
                 Ok(())
             }
-            Record::Ended { end } => {
+            TurnRecord::Ended { end } => {
                 self.end = Some(*end);
                 Ok(())
             }
@@ -344,7 +344,7 @@ impl Turn {
         self.talk.push_reply(&reply)?;
         let runs = matches!(stop, StopReason::ToolUse);
         if runs {
-            self.open = calls.into_iter().map(Open::new).collect();
+            self.open = calls.into_iter().map(OpenCall::new).collect();
         } else if !calls.is_empty() {
             let why = "not run: the answer did not stop for it";
             let results = calls.iter().map(|call| refusal(call, why));
@@ -360,27 +360,27 @@ impl Turn {
     }
 
     /// The call of this id that waits for its result.
-    fn open_call(&mut self, id: &str) -> Option<&mut Open> {
+    fn open_call(&mut self, id: &str) -> Option<&mut OpenCall> {
         let mut open = self.open.iter_mut();
         open.find(|open| open.call.id == id && open.result.is_none())
     }
 
     /// What is next.
     #[must_use]
-    pub fn next(&self) -> Next {
+    pub fn next(&self) -> TurnStep {
         if let Some(end) = &self.end {
-            return Next::End(end.clone());
+            return TurnStep::End(end.clone());
         }
         if let Some(open) = self.open.iter().find(|open| open.result.is_none()) {
-            return Next::Run(open.call.clone());
+            return TurnStep::Run(open.call.clone());
         }
         let most = self.head.steps.clamp(1, MAX_ASKS);
         let may_ask = self.spent.asks < most && !self.is_spent();
         match &self.stop {
-            Some(StopReason::Pause) | None if may_ask => Next::Ask {
+            Some(StopReason::Pause) | None if may_ask => TurnStep::Ask {
                 last: self.spent.asks + 1 == most,
             },
-            Some(_) | None => Next::End(self.conclusion()),
+            Some(_) | None => TurnStep::End(self.conclusion()),
         }
     }
 
@@ -390,37 +390,37 @@ impl Turn {
     }
 
     /// What all of it comes to.
-    fn conclusion(&self) -> End {
+    fn conclusion(&self) -> TurnEnd {
         let text = self.said.trim().to_owned();
         if let Some(made) = self.facts.made(&self.model) {
             let made = Box::new(made);
-            return End::Proposal { made, text };
+            return TurnEnd::Proposal { made, text };
         }
         // What was said before calls that led to nothing more is no answer.
         let is_cut = self.stop.is_none() && self.is_spent();
         match text.as_str() {
-            _ if is_cut => End::Nothing {
+            _ if is_cut => TurnEnd::Nothing {
                 why: format!(
                     "{} was spent on it, which is as much as the blueprint {} allows for one request",
                     self.spent.cost, self.head.blueprint
                 ),
             },
-            "" => End::Nothing {
+            "" => TurnEnd::Nothing {
                 why: "the model came to no answer".to_owned(),
             },
-            _ => End::Answer { text },
+            _ => TurnEnd::Answer { text },
         }
     }
 
     /// How it ends where a prompt of so many tokens is more than the most that one may have: with what was put up, else with why.
     #[must_use]
-    pub fn full(&self, prompt: u64, most: u64) -> End {
+    pub fn full(&self, prompt: u64, most: u64) -> TurnEnd {
         match self.facts.made(&self.model) {
-            Some(made) => End::Proposal {
+            Some(made) => TurnEnd::Proposal {
                 made: Box::new(made),
                 text: String::new(),
             },
-            None => End::Nothing {
+            None => TurnEnd::Nothing {
                 why: format!(
                     "the request has grown to {prompt} tokens and one call may have {most}; ask for less at once, or raise `tokens_per_call` of [llm]"
                 ),
@@ -430,11 +430,11 @@ impl Turn {
 
     /// What has to be written before a turn that broke off goes on: answers to calls that had begun and that must not be run twice.
     #[must_use]
-    pub fn resumed(&self, tools: &Registered) -> Vec<Record> {
+    pub fn resumed(&self, tools: &ToolSet) -> Vec<TurnRecord> {
         let begun = self.open.iter().filter(|o| o.begun && o.result.is_none());
         let effect = |name: &str| tools.find(name).map(|tool| tool.effect);
         let lost = begun.filter(|open| effect(&open.call.name) != Some(Effect::Read));
-        let answer = |open: &Open| Record::Came {
+        let answer = |open: &OpenCall| TurnRecord::Came {
             result: Box::new(refusal(&open.call, INTERRUPTED)),
             facts: Vec::new(),
         };
@@ -448,8 +448,8 @@ impl Turn {
     pub fn permit<'t>(
         &self,
         call: &ToolCall,
-        tools: &'t Registered,
-        gate: &Gate,
+        tools: &'t ToolSet,
+        gate: &ToolPermissions,
     ) -> Result<&'t super::tool::Tool, String> {
         let Some(tool) = tools.find(&call.name) else {
             return Err(format!(
@@ -474,7 +474,7 @@ impl Turn {
 
     /// How it began.
     #[must_use]
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &TurnHead {
         &self.head
     }
 
@@ -486,7 +486,7 @@ impl Turn {
 
     /// What the tools have left.
     #[must_use]
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &TurnFacts {
         &self.facts
     }
 
@@ -498,7 +498,7 @@ impl Turn {
 
     /// What was spent.
     #[must_use]
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> TurnCost {
         self.spent
     }
 
@@ -534,19 +534,19 @@ pub(crate) mod testing {
     use watchkeeper_llm::conversation::AssistantPart;
     use watchkeeper_llm::raw_json::RawJson;
 
-    use super::super::job_spec::Brief;
+    use super::super::job_spec::SetupSpec;
     use super::super::prompt::{self, FIRST_CALL};
     use super::*;
     use crate::blueprint::{Job, built_in};
 
-    pub(crate) fn head(request: &str) -> Head {
-        Head {
+    pub(crate) fn head(request: &str) -> TurnHead {
+        TurnHead {
             id: ulid::Ulid::from_parts(1, 1).to_string(),
             request: request.to_owned(),
             at: Timestamp::UNIX_EPOCH,
             socket: "/run/a.sock".to_owned(),
             blueprint: "set-up".to_owned(),
-            channel: Channel::Ask,
+            channel: Entrypoint::Ask,
             context: String::new(),
             steps: MAX_ASKS,
             cost: None,
@@ -554,20 +554,23 @@ pub(crate) mod testing {
     }
 
     /// What the built-in blueprint of a set-up comes to.
-    pub(crate) fn brief() -> Brief {
-        Brief::new(built_in::of(Job::SetUp).unwrap(), Gate::open(Channel::Ask))
+    pub(crate) fn brief() -> SetupSpec {
+        SetupSpec::new(
+            built_in::of(Job::SetUp).unwrap(),
+            ToolPermissions::open(Entrypoint::Ask),
+        )
     }
 
-    pub(crate) fn begun(request: &str) -> Record {
+    pub(crate) fn begun(request: &str) -> TurnRecord {
         let talk = prompt::talk(request, &brief()).unwrap();
-        Record::Begun {
+        TurnRecord::Begun {
             format: FORMAT,
             head: head(request),
             talk: Box::new(talk),
         }
     }
 
-    pub(crate) fn says(text: &str, calls: &[(&str, &str, Value)]) -> Record {
+    pub(crate) fn says(text: &str, calls: &[(&str, &str, Value)]) -> TurnRecord {
         let text = (!text.is_empty()).then(|| AssistantPart::Text(text.to_owned()));
         let called = calls.iter().map(|(id, name, arguments)| {
             AssistantPart::Call(ToolCall {
@@ -581,7 +584,7 @@ pub(crate) mod testing {
         } else {
             StopReason::ToolUse
         };
-        Record::Said {
+        TurnRecord::Said {
             turn: Box::new(AssistantTurn {
                 parts: text.into_iter().chain(called).collect(),
                 raw: None,
@@ -596,14 +599,14 @@ pub(crate) mod testing {
         }
     }
 
-    pub(crate) fn begins(call: &str) -> Record {
-        Record::Begins {
+    pub(crate) fn begins(call: &str) -> TurnRecord {
+        TurnRecord::Begins {
             call: call.to_owned(),
         }
     }
 
-    pub(crate) fn came(call: &str, facts: Vec<Fact>) -> Record {
-        Record::Came {
+    pub(crate) fn came(call: &str, facts: Vec<ToolFact>) -> TurnRecord {
+        TurnRecord::Came {
             result: Box::new(ToolResult {
                 call: call.to_owned(),
                 parts: vec!["seen".into()],
@@ -626,9 +629,9 @@ pub(crate) mod testing {
     }
 
     /// The calls that began, each as often as it did, with their tools.
-    pub(crate) fn began_names(records: &[Record]) -> Vec<(String, String)> {
+    pub(crate) fn began_names(records: &[TurnRecord]) -> Vec<(String, String)> {
         let said = records.iter().filter_map(|record| match record {
-            Record::Said { turn, .. } => Some(turn),
+            TurnRecord::Said { turn, .. } => Some(turn),
             _ => None,
         });
         let names: BTreeMap<String, String> = said
@@ -636,7 +639,7 @@ pub(crate) mod testing {
             .map(|call| (call.id.clone(), call.name.clone()))
             .collect();
         let begun = records.iter().filter_map(|record| match record {
-            Record::Begins { call } => Some(call.clone()),
+            TurnRecord::Begins { call } => Some(call.clone()),
             _ => None,
         });
         begun
@@ -657,18 +660,18 @@ mod tests {
     use super::super::prompt::FIRST_CALL;
     use super::testing::{began_names, begins, begun, came, head, looked, nothing, says};
     use super::*;
-    use crate::proposal::llm_proposal::MadeChange;
+    use crate::proposal::llm_proposal::ProposedChange;
 
-    fn tools() -> Registered {
-        Registered::of(
-            &Gate::open(Channel::Chat),
+    fn tools() -> ToolSet {
+        ToolSet::of(
+            &ToolPermissions::open(Entrypoint::Chat),
             crate::blueprint::Job::SetUp.tools(),
         )
     }
 
-    fn stop() -> Fact {
-        Fact::Proposed {
-            change: Box::new(MadeChange::Stop {
+    fn stop() -> ToolFact {
+        ToolFact::Proposed {
+            change: Box::new(ProposedChange::Stop {
                 pipeline: PipelineId::new("p").unwrap(),
             }),
             draft: None,
@@ -679,8 +682,8 @@ mod tests {
     #[test]
     fn a_request_begins_with_a_look_that_nobody_paid_a_model_for() {
         let turn = Turn::begin(begun("x")).unwrap();
-        assert!(matches!(turn.next(), Next::Run(call) if call.id == FIRST_CALL));
-        assert_eq!(looked().next(), Next::Ask { last: false });
+        assert!(matches!(turn.next(), TurnStep::Run(call) if call.id == FIRST_CALL));
+        assert_eq!(looked().next(), TurnStep::Ask { last: false });
         assert_eq!(looked().spent().asks, 0);
     }
 
@@ -688,29 +691,32 @@ mod tests {
     fn words_without_a_call_end_it_with_an_answer_or_with_what_was_put_up() {
         let mut turn = looked();
         turn.take(says("There are no goats.", &[])).unwrap();
-        let answer = End::Answer {
+        let answer = TurnEnd::Answer {
             text: "There are no goats.".to_owned(),
         };
-        assert_eq!(turn.next(), Next::End(answer));
+        assert_eq!(turn.next(), TurnStep::End(answer));
         let mut turn = looked();
         turn.take(says("", &[("a", "propose_control", nothing())]))
             .unwrap();
         turn.take(begins("a")).unwrap();
         turn.take(came("a", vec![stop()])).unwrap();
         turn.take(says("It waits.", &[])).unwrap();
-        let Next::End(End::Proposal { made, text }) = turn.next() else {
+        let TurnStep::End(TurnEnd::Proposal { made, text }) = turn.next() else {
             panic!("{:?}", turn.next());
         };
         assert_eq!((made.changes.len(), text.as_str()), (1, "It waits."));
         let mut turn = looked();
         turn.take(says("", &[])).unwrap();
-        assert!(matches!(turn.next(), Next::End(End::Nothing { .. })));
+        assert!(matches!(
+            turn.next(),
+            TurnStep::End(TurnEnd::Nothing { .. })
+        ));
     }
 
     #[test]
     fn calls_of_an_answer_that_was_cut_off_are_never_run() {
         let mut turn = looked();
-        let Record::Said {
+        let TurnRecord::Said {
             turn: said,
             model,
             usage,
@@ -720,7 +726,7 @@ mod tests {
         else {
             panic!("a reply");
         };
-        let cut = Record::Said {
+        let cut = TurnRecord::Said {
             turn: said,
             stop: StopReason::MaxOutput,
             model,
@@ -728,7 +734,7 @@ mod tests {
             cost,
         };
         turn.take(cut).unwrap();
-        assert!(matches!(turn.next(), Next::End(End::Answer { .. })));
+        assert!(matches!(turn.next(), TurnStep::End(TurnEnd::Answer { .. })));
         assert_eq!(turn.spent().runs, 1, "the first look alone");
     }
 
@@ -748,10 +754,10 @@ mod tests {
         for record in lost {
             turn.take(record).unwrap();
         }
-        assert!(matches!(turn.next(), Next::Run(call) if call.id == "b"));
+        assert!(matches!(turn.next(), TurnStep::Run(call) if call.id == "b"));
         turn.take(begins("b")).unwrap();
         turn.take(came("b", Vec::new())).unwrap();
-        assert!(matches!(turn.next(), Next::Run(call) if call.id == "c"));
+        assert!(matches!(turn.next(), TurnStep::Run(call) if call.id == "c"));
         assert!(turn.resumed(&tools()).is_empty(), "c had not begun");
     }
 
@@ -763,25 +769,41 @@ mod tests {
             name: name.to_owned(),
             arguments: watchkeeper_llm::raw_json::RawJson::of(&nothing()),
         };
-        let refused = turn.permit(&call("deploy_now"), &tools, &Gate::open(Channel::Chat));
+        let refused = turn.permit(
+            &call("deploy_now"),
+            &tools,
+            &ToolPermissions::open(Entrypoint::Chat),
+        );
         assert!(refused.is_err_and(|why| why.contains("propose_deployment")));
         for n in 0..3 {
             let id = format!("n{n}");
             turn.take(says("", &[(&id, "memory_note", nothing())]))
                 .unwrap();
             assert!(
-                turn.permit(&call("memory_note"), &tools, &Gate::open(Channel::Chat))
-                    .is_ok()
+                turn.permit(
+                    &call("memory_note"),
+                    &tools,
+                    &ToolPermissions::open(Entrypoint::Chat)
+                )
+                .is_ok()
             );
             turn.take(begins(&id)).unwrap();
             turn.take(came(&id, Vec::new())).unwrap();
         }
-        let refused = turn.permit(&call("memory_note"), &tools, &Gate::open(Channel::Chat));
+        let refused = turn.permit(
+            &call("memory_note"),
+            &tools,
+            &ToolPermissions::open(Entrypoint::Chat),
+        );
         assert!(refused.is_err_and(|why| why.contains("3 times")));
         // A mistake is forgiven, but not for ever.
         let mut vain = 0;
         while turn
-            .permit(&call("update_plan"), &tools, &Gate::open(Channel::Chat))
+            .permit(
+                &call("update_plan"),
+                &tools,
+                &ToolPermissions::open(Entrypoint::Chat),
+            )
             .is_ok()
         {
             let id = format!("v{vain}");
@@ -796,14 +818,14 @@ mod tests {
                 "no such step",
             );
             let (result, facts) = (Box::new(result), Vec::new());
-            turn.take(Record::Came { result, facts }).unwrap();
+            turn.take(TurnRecord::Came { result, facts }).unwrap();
             vain += 1;
         }
         let per_turn = tools.find("update_plan").unwrap().per_turn;
         assert_eq!(vain, 2 * per_turn);
         let mut config = PermissionsConfig::default();
         config.tools.chat = Some(vec![Effect::Read]);
-        let looking = Gate::of(&config, Channel::Chat);
+        let looking = ToolPermissions::of(&config, Entrypoint::Chat);
         assert!(turn.permit(&call("update_plan"), &tools, &looking).is_err());
     }
 
@@ -813,19 +835,19 @@ mod tests {
         let mut asks = 0;
         loop {
             match turn.next() {
-                Next::Ask { last } => {
+                TurnStep::Ask { last } => {
                     asks += 1;
                     assert_eq!(last, asks == MAX_ASKS);
                     let id = format!("c{asks}");
                     turn.take(says("on and on", &[(&id, "list_cameras", nothing())]))
                         .unwrap();
                 }
-                Next::Run(call) => {
+                TurnStep::Run(call) => {
                     turn.take(begins(&call.id)).unwrap();
                     turn.take(came(&call.id, Vec::new())).unwrap();
                 }
-                Next::End(end) => {
-                    assert!(matches!(end, End::Answer { .. }));
+                TurnStep::End(end) => {
+                    assert!(matches!(end, TurnEnd::Answer { .. }));
                     break;
                 }
             }
@@ -835,8 +857,8 @@ mod tests {
 
     #[test]
     fn it_ends_when_its_blueprint_allows_no_more_calls_or_no_more_money() {
-        let begin = |change: &dyn Fn(&mut Head)| {
-            let Record::Begun {
+        let begin = |change: &dyn Fn(&mut TurnHead)| {
+            let TurnRecord::Begun {
                 format,
                 mut head,
                 talk,
@@ -845,7 +867,7 @@ mod tests {
                 panic!("a beginning");
             };
             change(&mut head);
-            let mut turn = Turn::begin(Record::Begun { format, head, talk }).unwrap();
+            let mut turn = Turn::begin(TurnRecord::Begun { format, head, talk }).unwrap();
             turn.take(begins(FIRST_CALL)).unwrap();
             turn.take(came(FIRST_CALL, Vec::new())).unwrap();
             turn
@@ -857,22 +879,22 @@ mod tests {
             turn.take(came(id, Vec::new())).unwrap();
         };
         let mut short = begin(&|head| head.steps = 2);
-        assert_eq!(short.next(), Next::Ask { last: false });
+        assert_eq!(short.next(), TurnStep::Ask { last: false });
         step(&mut short, "a");
-        assert_eq!(short.next(), Next::Ask { last: true });
+        assert_eq!(short.next(), TurnStep::Ask { last: true });
         // Each answer costs 5.
         let mut poor = begin(&|head| head.cost = Some(Money(6)));
         step(&mut poor, "a");
-        assert_eq!(poor.next(), Next::Ask { last: false });
+        assert_eq!(poor.next(), TurnStep::Ask { last: false });
         step(&mut poor, "b");
-        let Next::End(End::Nothing { why }) = poor.next() else {
+        let TurnStep::End(TurnEnd::Nothing { why }) = poor.next() else {
             panic!("{:?}", poor.next());
         };
         assert!(why.contains("blueprint set-up"), "{why}");
         // An answer that came with the last of the money is one.
         let mut just = begin(&|head| head.cost = Some(Money(5)));
         just.take(says("There are none.", &[])).unwrap();
-        assert!(matches!(just.next(), Next::End(End::Answer { .. })));
+        assert!(matches!(just.next(), TurnStep::End(TurnEnd::Answer { .. })));
     }
 
     #[test]
@@ -881,7 +903,7 @@ mod tests {
         for member in ["blueprint", "steps"] {
             old.as_object_mut().unwrap().remove(member);
         }
-        assert_eq!(serde_json::from_value::<Head>(old).unwrap(), head("x"));
+        assert_eq!(serde_json::from_value::<TurnHead>(old).unwrap(), head("x"));
     }
 
     #[test]
@@ -893,8 +915,8 @@ mod tests {
             "answered already"
         );
         assert!(turn.take(begun("x")).is_err());
-        let end = Record::Ended {
-            end: Box::new(End::Answer {
+        let end = TurnRecord::Ended {
+            end: Box::new(TurnEnd::Answer {
                 text: "x".to_owned(),
             }),
         };
@@ -904,7 +926,7 @@ mod tests {
     }
 
     /// The turn as a new process has it.
-    fn again(records: &mut Vec<Record>) -> Turn {
+    fn again(records: &mut Vec<TurnRecord>) -> Turn {
         let mut turn = Turn::begin(records[0].clone()).unwrap();
         for record in &records[1..] {
             turn.take(record.clone()).unwrap();
@@ -935,8 +957,8 @@ mod tests {
                     turn = again(&mut records);
                 }
                 let record = match turn.next() {
-                    Next::End(_) => break,
-                    Next::Ask { .. } => {
+                    TurnStep::End(_) => break,
+                    TurnStep::Ask { .. } => {
                         let calls: Vec<(String, &str)> = script.next().unwrap_or_default().into_iter().map(|n| {
                             called += 1;
                             (format!("c{called}"), names[n])
@@ -944,7 +966,7 @@ mod tests {
                         let calls: Vec<(&str, &str, serde_json::Value)> = calls.iter().map(|(id, name)| (id.as_str(), *name, json!({}))).collect();
                         says("so", &calls)
                     }
-                    Next::Run(call) => {
+                    TurnStep::Run(call) => {
                         let begin = begins(&call.id);
                         records.push(begin.clone());
                         turn.take(begin).unwrap();

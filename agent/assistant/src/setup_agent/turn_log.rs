@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::job_spec::Brief;
-use super::turn::{Head, PATIENCE_OF_QUESTIONS_S, PATIENCE_S, Record, Turn};
+use super::job_spec::SetupSpec;
+use super::turn::{PATIENCE_OF_QUESTIONS_S, PATIENCE_S, Turn, TurnHead, TurnRecord};
 use crate::blueprint::Job;
 use watchkeeper_store::private_folder::make_private;
 
@@ -26,7 +26,7 @@ const ENDING: &str = "jsonl";
 
 /// Why a turn can't be written down, and so not begun or gone on with.
 #[derive(Debug, thiserror::Error)]
-pub enum AheadError {
+pub enum TurnLogError {
     /// The disk refuses.
     #[error("what the model does can't be written down in {}: {source}; let this user write there", path.display())]
     Io {
@@ -45,7 +45,7 @@ pub enum AheadError {
 
 /// A turn with its file.
 #[derive(Debug)]
-pub struct Ahead {
+pub struct TurnLog {
     path: PathBuf,
     file: File,
     bytes: u64,
@@ -55,10 +55,10 @@ pub struct Ahead {
 
 /// What a request is recognised by.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct TurnKey<'a> {
     /// The person's words.
     pub request: &'a str,
-    /// [`Head::context`].
+    /// [`TurnHead::context`].
     pub context: &'a str,
     /// Socket of the runtime that it is about.
     pub socket: &'a str,
@@ -68,22 +68,22 @@ pub struct Wanted<'a> {
 
 /// What is left of requests whose process died.
 #[derive(Debug, Default)]
-pub struct Left {
+pub struct UnfinishedTurns {
     /// The one that is gone on with.
-    pub same: Option<Ahead>,
+    pub same: Option<TurnLog>,
     /// Those that are closed.
-    pub closed: Vec<Head>,
+    pub closed: Vec<TurnHead>,
 }
 
-impl Ahead {
+impl TurnLog {
     /// Begins a turn in `folder`.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn begin(folder: &Path, first: Record) -> Result<Self, AheadError> {
+    pub fn begin(folder: &Path, first: TurnRecord) -> Result<Self, TurnLogError> {
         let turn = Turn::begin(first.clone())?;
         let path = folder.join(format!("{}.{ENDING}", turn.head().id));
-        let io = |source| AheadError::Io {
+        let io = |source| TurnLogError::Io {
             path: path.clone(),
             source,
         };
@@ -109,13 +109,13 @@ impl Ahead {
     ///
     /// # Errors
     /// When the disk refuses; then it is not taken.
-    pub fn note(&mut self, record: Record) -> Result<(), AheadError> {
+    pub fn note(&mut self, record: TurnRecord) -> Result<(), TurnLogError> {
         self.write(&record)?;
         Ok(self.turn.take(record)?)
     }
 
-    fn write(&mut self, record: &Record) -> Result<(), AheadError> {
-        let io = |source| AheadError::Io {
+    fn write(&mut self, record: &TurnRecord) -> Result<(), TurnLogError> {
+        let io = |source| TurnLogError::Io {
             path: self.path.clone(),
             source,
         };
@@ -123,7 +123,7 @@ impl Ahead {
         line.push(b'\n');
         self.bytes = self.bytes.saturating_add(line.len() as u64);
         if self.bytes > MAX_BYTES {
-            return Err(AheadError::TooLong);
+            return Err(TurnLogError::TooLong);
         }
         self.file.write_all(&line).map_err(io)?;
         self.file.sync_data().map_err(io)
@@ -140,8 +140,12 @@ impl Ahead {
     ///
     /// # Errors
     /// When the disk refuses to have what must be noted written.
-    pub fn left(folder: &Path, wanted: &Wanted<'_>, brief: &Brief) -> Result<Left, AheadError> {
-        let mut left = Left::default();
+    pub fn left(
+        folder: &Path,
+        wanted: &TurnKey<'_>,
+        brief: &SetupSpec,
+    ) -> Result<UnfinishedTurns, TurnLogError> {
+        let mut left = UnfinishedTurns::default();
         let Ok(entries) = fs::read_dir(folder) else {
             return Ok(left);
         };
@@ -198,7 +202,7 @@ impl Ahead {
     }
 
     /// Whether this version would begin with the same instructions and tools.
-    fn says_the_same(&self, brief: &Brief) -> bool {
+    fn says_the_same(&self, brief: &SetupSpec) -> bool {
         let talk = self.turn.talk();
         let same_tools = brief.tools.told().is_ok_and(|told| told == talk.tools());
         talk.system() == brief.system && same_tools
@@ -214,7 +218,7 @@ impl Ahead {
             if line.last() != Some(&b'\n') {
                 break;
             }
-            let Ok(record) = serde_json::from_slice::<Record>(&line) else {
+            let Ok(record) = serde_json::from_slice::<TurnRecord>(&line) else {
                 break;
             };
             match &mut turn {
@@ -244,16 +248,16 @@ impl Ahead {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::super::prompt::FIRST_CALL;
-    use super::super::turn::Next;
+    use super::super::turn::TurnStep;
     use super::super::turn::testing::{begins, begun, brief, came, head, nothing, says};
     use super::*;
     use crate::blueprint::built_in;
-    use crate::permissions::{Channel, Gate};
+    use crate::permissions::{Entrypoint, ToolPermissions};
 
     const WORDS: &str = "count the goats";
 
-    fn wanted(request: &str, at_s: i64) -> Wanted<'_> {
-        Wanted {
+    fn wanted(request: &str, at_s: i64) -> TurnKey<'_> {
+        TurnKey {
             request,
             context: "",
             socket: "/run/a.sock",
@@ -261,13 +265,13 @@ mod tests {
         }
     }
 
-    fn left(folder: &Path, request: &str, at_s: i64) -> Left {
-        Ahead::left(folder, &wanted(request, at_s), &brief()).unwrap()
+    fn left(folder: &Path, request: &str, at_s: i64) -> UnfinishedTurns {
+        TurnLog::left(folder, &wanted(request, at_s), &brief()).unwrap()
     }
 
     /// A turn in which a note is about to be written.
-    fn noting(folder: &Path) -> Ahead {
-        let mut ahead = Ahead::begin(folder, begun(WORDS)).unwrap();
+    fn noting(folder: &Path) -> TurnLog {
+        let mut ahead = TurnLog::begin(folder, begun(WORDS)).unwrap();
         for record in [
             begins(FIRST_CALL),
             came(FIRST_CALL, Vec::new()),
@@ -284,7 +288,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(noting(dir.path()));
         let ahead = left(dir.path(), WORDS, 60).same.unwrap();
-        assert_eq!(ahead.turn.next(), Next::Ask { last: false });
+        assert_eq!(ahead.turn.next(), TurnStep::Ask { last: false });
         assert_eq!(ahead.turn.failed().get("memory_note"), Some(&1));
         ahead.forget();
         assert!(left(dir.path(), WORDS, 60).same.is_none());
@@ -309,17 +313,17 @@ mod tests {
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         }
         for other in [
-            Wanted {
+            TurnKey {
                 socket: "/run/b.sock",
                 ..wanted(WORDS, 60)
             },
-            Wanted {
+            TurnKey {
                 context: "another picture",
                 ..wanted(WORDS, 60)
             },
         ] {
             drop(noting(dir.path()));
-            let left = Ahead::left(dir.path(), &other, &brief()).unwrap();
+            let left = TurnLog::left(dir.path(), &other, &brief()).unwrap();
             assert!(left.same.is_none(), "{other:?}");
             assert_eq!(left.closed.len(), 1, "{other:?}");
         }
@@ -329,28 +333,33 @@ mod tests {
     fn over_the_api_one_conversation_does_not_close_what_another_may_go_on_with() {
         let dir = tempfile::tempdir().unwrap();
         let mut head = head(WORDS);
-        head.channel = Channel::Local;
+        head.channel = Entrypoint::Local;
         head.context = "what was said".to_owned();
-        let Record::Begun { format, talk, .. } = begun(WORDS) else {
+        let TurnRecord::Begun { format, talk, .. } = begun(WORDS) else {
             unreachable!("a turn begins so");
         };
-        drop(Ahead::begin(dir.path(), Record::Begun { format, head, talk }).unwrap());
-        let api = Brief::new(
+        drop(TurnLog::begin(dir.path(), TurnRecord::Begun { format, head, talk }).unwrap());
+        let api = SetupSpec::new(
             built_in::of(Job::SetUp).unwrap(),
-            Gate::open(Channel::Local),
+            ToolPermissions::open(Entrypoint::Local),
         );
         // Somebody else with the same words, and somebody at the box.
         for brief in [&api, &brief()] {
-            let left = Ahead::left(dir.path(), &wanted(WORDS, 60), brief).unwrap();
+            let left = TurnLog::left(dir.path(), &wanted(WORDS, 60), brief).unwrap();
             assert!(left.same.is_none() && left.closed.is_empty());
         }
-        let own = Wanted {
+        let own = TurnKey {
             context: "what was said",
             ..wanted(WORDS, 60)
         };
-        assert!(Ahead::left(dir.path(), &own, &api).unwrap().same.is_some());
+        assert!(
+            TurnLog::left(dir.path(), &own, &api)
+                .unwrap()
+                .same
+                .is_some()
+        );
         let late = wanted("something else", PATIENCE_S + 1);
-        let left = Ahead::left(dir.path(), &late, &api).unwrap();
+        let left = TurnLog::left(dir.path(), &late, &api).unwrap();
         assert_eq!(left.closed.len(), 1);
     }
 
@@ -365,12 +374,12 @@ mod tests {
             let mut ahead = left(dir.path(), WORDS, 60).same.unwrap();
             // It goes on: a call is answered, or the model is asked.
             match ahead.turn.next() {
-                Next::Run(call) => {
+                TurnStep::Run(call) => {
                     ahead.note(begins(&call.id)).unwrap();
                     ahead.note(came(&call.id, Vec::new())).unwrap();
                 }
-                Next::Ask { .. } => ahead.note(says("done", &[])).unwrap(),
-                Next::End(end) => panic!("{end:?}"),
+                TurnStep::Ask { .. } => ahead.note(says("done", &[])).unwrap(),
+                TurnStep::End(end) => panic!("{end:?}"),
             }
             drop(ahead);
             assert!(left(dir.path(), WORDS, 60).same.is_some(), "{length}");
@@ -386,12 +395,12 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("turns");
-        let ahead = Ahead::begin(&folder, begun(WORDS)).unwrap();
+        let ahead = TurnLog::begin(&folder, begun(WORDS)).unwrap();
         let mode = fs::metadata(&ahead.path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600);
         assert!(matches!(
-            Ahead::begin(&folder, says("x", &[])),
-            Err(AheadError::OutOfPlace(_))
+            TurnLog::begin(&folder, says("x", &[])),
+            Err(TurnLogError::OutOfPlace(_))
         ));
     }
 }

@@ -17,12 +17,12 @@ use super::state_folder::state_folder;
 use super::user_llm::parts;
 use lines::{Line, Lines};
 use watchkeeper_assistant::failure;
-use watchkeeper_assistant::permissions::Channel;
-use watchkeeper_assistant::proposal::chat_command::{self, Slash};
-use watchkeeper_assistant::proposal::snapshot::Situation;
-use watchkeeper_assistant::session::progress::{Teller as _, Told};
-use watchkeeper_assistant::session::short_command::Came;
-use watchkeeper_assistant::session::user_session::Assist;
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::proposal::chat_command::{self, ChatCommand};
+use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
+use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
+use watchkeeper_assistant::session::short_command::CommandResult;
+use watchkeeper_assistant::session::user_session::Session;
 use watchkeeper_client::RuntimeClient;
 
 /// Carries out the command.
@@ -35,7 +35,7 @@ pub(super) async fn run(
         .ok()
         .map(|folder| folder.join("chat.history"));
     let mut chat = Chat {
-        assist: Assist::new(parts(client, config, Channel::Chat, out))?,
+        assist: Session::new(parts(client, config, Entrypoint::Chat, out))?,
         out,
     };
     let mut lines = Lines::open(history, out.is_json());
@@ -94,7 +94,7 @@ async fn break_of(breaks: &mut Option<Signal>) {
 }
 
 /// What completion knows besides the commands.
-fn names(here: &Situation) -> Vec<String> {
+fn names(here: &SystemSnapshot) -> Vec<String> {
     let sources = here.sources.iter().map(|s| s.spec.id.to_string());
     let pipelines = here.pipelines.iter().map(|p| p.spec.id.to_string());
     sources.chain(pipelines).collect()
@@ -109,7 +109,7 @@ enum Turn {
 }
 
 struct Chat<'o> {
-    assist: Assist,
+    assist: Session,
     out: &'o Output,
 }
 
@@ -126,12 +126,12 @@ impl Chat<'_> {
     /// Hears a line, until `broken_off` comes.
     async fn turn(&mut self, line: &str, broken_off: impl Future<Output = ()>) -> Turn {
         let command = chat_command::parse(line);
-        if command == Some(Slash::Quit) {
+        if command == Some(ChatCommand::Quit) {
             return Turn::End;
         }
         let before = self.assist.conversation.shown().cloned();
         let Some(came) = unless(broken_off, self.understand(command, line)).await else {
-            self.out.tell(Told::Idle);
+            self.out.tell(ProgressEvent::Idle);
             self.out.line("Given up; nothing was changed. The same words within an hour go on where a model was.");
             if let Some(shown) = self.assist.conversation.shown() {
                 let waits = format!("What still waits for your yes or no is: {}", shown.words());
@@ -140,8 +140,10 @@ impl Chat<'_> {
             return Turn::BrokenOff;
         };
         let told = match came {
-            Ok(Came::Reply(reply, here)) => self.assist.tell(before.as_ref(), *reply, &here).await,
-            Ok(Came::Told) => Ok(()),
+            Ok(CommandResult::Reply(reply, here)) => {
+                self.assist.tell(before.as_ref(), *reply, &here).await
+            }
+            Ok(CommandResult::Told) => Ok(()),
             Err(failure) => Err(failure),
         };
         if let Err(failure) = told {
@@ -153,21 +155,21 @@ impl Chat<'_> {
 
     async fn understand(
         &mut self,
-        command: Option<Slash>,
+        command: Option<ChatCommand>,
         line: &str,
-    ) -> Result<Came, failure::Failure> {
+    ) -> Result<CommandResult, failure::Error> {
         match command {
-            Some(Slash::Image(path)) => {
+            Some(ChatCommand::Image(path)) => {
                 self.assist.attach_file(Path::new(&path))?;
-                Ok(Came::Told)
+                Ok(CommandResult::Told)
             }
             Some(command) => self.assist.short(command).await,
             None => self.assist.take(line).await,
         }
     }
 
-    fn fail(&self, failure: &failure::Failure) {
-        self.out.tell(Told::Failure(failure));
+    fn fail(&self, failure: &failure::Error) {
+        self.out.tell(ProgressEvent::Failure(failure));
     }
 }
 

@@ -19,9 +19,9 @@ use crate::api::app::App;
 use crate::api::conversations::Shop;
 use crate::second_opinion;
 use crate::status::{ChannelStanding, MqttStanding, OutboxStanding, Standing};
-use watchkeeper_assistant::notes::{Notes, Vectors};
-use watchkeeper_assistant::permissions::Channel;
-use watchkeeper_assistant::proposal::costs::{Cost, named};
+use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::proposal::costs::{CostReport, named};
 use watchkeeper_assistant::trace::{AGENT, Trace, may_see};
 
 /// Time for the loop to answer. It turns within milliseconds; systemd's watchdog ends it after a minute.
@@ -71,7 +71,7 @@ pub(super) struct AgentHealth {
 pub(super) struct MemoryStanding {
     /// What makes their vectors; absent: the model is being loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    vectors: Option<Vectors>,
+    vectors: Option<EmbedderChoice>,
     /// Notes that wait for their vectors, and are found by their words; absent: they were not read since the agent's start, or are being read.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<usize>,
@@ -166,7 +166,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         reasons.push(told.to_owned());
     }
     let memory = memory_standing(&shop.notes);
-    if let Some(refused @ Vectors::Refused { .. }) = &memory.vectors {
+    if let Some(refused @ EmbedderChoice::Refused { .. }) = &memory.vectors {
         reasons.push(refused.sentence());
     }
     reasons.extend(app.shared.troubles.all());
@@ -188,7 +188,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         outbox: standing.outbox,
         model,
         conversations: ConversationCounts {
-            open: app.shared.conversations.list(Channel::Local).len(),
+            open: app.shared.conversations.list(Entrypoint::Local).len(),
             most: app.shared.conversations.bounds().open,
         },
         memory,
@@ -196,7 +196,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
 }
 
 fn memory_standing(notes: &Notes) -> MemoryStanding {
-    let hashed = || (!notes.want_a_model()).then_some(Vectors::Hashed);
+    let hashed = || (!notes.want_a_model()).then_some(EmbedderChoice::Hashed);
     MemoryStanding {
         vectors: notes.vectors().cloned().or_else(hashed),
         waiting: notes.waiting(),
@@ -267,13 +267,13 @@ fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<S
 }
 
 /// What the model has cost, and what it may. These are the agent's books: those of a person who uses `watchkeeper ask` and `chat` are that person's.
-#[utoipa::path(get, path = "/cost", tag = "agent", responses((status = 200, body = Cost)))]
-pub(super) async fn cost(State(app): State<App>) -> Result<Json<Cost>, Refusal> {
+#[utoipa::path(get, path = "/cost", tag = "agent", responses((status = 200, body = CostReport)))]
+pub(super) async fn cost(State(app): State<App>) -> Result<Json<CostReport>, Refusal> {
     let provider = app.shared.provider.clone();
     let cost = app.look(move |shared| {
         let open = shared.conversations.shop().model.as_ref();
         let books = open.map(|open| open().map(|client| client.report()));
-        Cost::of(provider, books)
+        CostReport::of(provider, books)
     });
     Ok(Json(cost.await?))
 }

@@ -1,7 +1,7 @@
 //! Errors of conversations and proposals as HTTP problems.
 
 use axum::http::StatusCode;
-use watchkeeper_assistant::proposal::pending::WaitingError;
+use watchkeeper_assistant::proposal::pending::PendingError;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 
@@ -26,12 +26,12 @@ pub(super) fn refused(error: NotTaken) -> Refusal {
 }
 
 /// What is wrong with the file of offers, on the wire.
-pub(super) fn unreadable(error: &WaitingError) -> Refusal {
+pub(super) fn unreadable(error: &PendingError) -> Refusal {
     let (status, code) = match error {
-        WaitingError::Unknown { .. } | WaitingError::OtherRuntime { .. } => {
+        PendingError::Unknown { .. } | PendingError::OtherRuntime { .. } => {
             (StatusCode::NOT_FOUND, ProblemCode::NotFound)
         }
-        WaitingError::Io { .. } => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage),
+        PendingError::Io { .. } => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage),
     };
     Refusal::new(status, code, error.to_string())
 }

@@ -17,8 +17,8 @@ use super::problem::{refused, unreadable};
 use super::talk;
 use crate::api::app::App;
 use crate::api::conversations::Message;
-use watchkeeper_assistant::permissions::{Channel, may_answer};
-use watchkeeper_assistant::proposal::pending::Kept;
+use watchkeeper_assistant::permissions::{Entrypoint, may_answer};
+use watchkeeper_assistant::proposal::pending::PendingProposal;
 use watchkeeper_assistant::setup_agent::tool_context::situation;
 
 /// A proposal that waits.
@@ -30,7 +30,7 @@ pub(super) struct Proposal {
     conversation: String,
     /// Which way it was asked for: `local` over the socket, `remote` over TCP.
     #[schema(value_type = String)]
-    channel: Channel,
+    channel: Entrypoint,
     /// The words that it was made for.
     request: String,
     /// The model that made it; absent where the rules understood the words.
@@ -45,7 +45,7 @@ pub(super) struct Proposal {
 }
 
 impl Proposal {
-    fn of(kept: &Kept) -> Option<Self> {
+    fn of(kept: &PendingProposal) -> Option<Self> {
         let by = kept.by.as_ref()?;
         Some(Self {
             id: kept.id.clone(),
@@ -151,7 +151,7 @@ pub(super) async fn refuse(
 }
 
 /// Those that who asks may answer.
-async fn waiting(app: &App) -> Result<Vec<Kept>, Refusal> {
+async fn waiting(app: &App) -> Result<Vec<PendingProposal>, Refusal> {
     let all = app
         .look(|shared| {
             let waiting = shared.conversations.shop().waiting();
@@ -166,7 +166,7 @@ async fn waiting(app: &App) -> Result<Vec<Kept>, Refusal> {
     Ok(all)
 }
 
-async fn find(app: &App, id: &str) -> Result<Kept, Refusal> {
+async fn find(app: &App, id: &str) -> Result<PendingProposal, Refusal> {
     let wanted = id.trim().to_lowercase();
     let found = waiting(app)
         .await?

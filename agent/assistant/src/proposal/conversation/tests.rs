@@ -15,18 +15,18 @@ static PLAIN: LazyLock<Plain> = LazyLock::new(|| Plain::new().unwrap());
 
 const COUNT: &str = "tell me when a person crosses the vertical line at 50% on camera gate";
 
-fn hear(talk: &mut Conversation, text: &str, here: &Situation) -> Reply {
+fn hear(talk: &mut SessionState, text: &str, here: &SystemSnapshot) -> Reply {
     talk.hear(text, &PLAIN, here)
 }
 
-fn offer(reply: Reply) -> Offer {
+fn offer(reply: Reply) -> CheckedProposal {
     match reply {
         Reply::Offer(offer) => *offer,
         other => panic!("{other:#?}"),
     }
 }
 
-fn applied(reply: Reply) -> Offer {
+fn applied(reply: Reply) -> CheckedProposal {
     match reply {
         Reply::Apply(offer) => *offer,
         other => panic!("{other:#?}"),
@@ -34,7 +34,7 @@ fn applied(reply: Reply) -> Offer {
 }
 
 /// The box after this offer was carried out.
-fn after(offer: &Offer, mut here: Situation) -> Situation {
+fn after(offer: &CheckedProposal, mut here: SystemSnapshot) -> SystemSnapshot {
     for change in &offer.proposal.changes {
         match change {
             Change::Deploy(spec) | Change::Replace(spec) => {
@@ -58,9 +58,9 @@ fn after(offer: &Offer, mut here: Situation) -> Situation {
 }
 
 /// The box with the watch of [`COUNT`].
-fn watched() -> Situation {
+fn watched() -> SystemSnapshot {
     let here = situation();
-    let offer = offer(hear(&mut Conversation::default(), COUNT, &here));
+    let offer = offer(hear(&mut SessionState::default(), COUNT, &here));
     after(&offer, here)
 }
 
@@ -68,20 +68,20 @@ fn watched() -> Situation {
 fn a_permit_is_for_the_offer_that_it_was_given_for_and_what_runs_is_compared_as_on_a_yes() {
     use watchkeeper_config::{ChangeKind, PermissionsConfig};
 
-    use super::super::auto_approval::{Decision, Policy, Whose};
-    use crate::permissions::Channel;
+    use super::super::auto_approval::{ApprovalDecision, ApprovalRules, Author};
+    use crate::permissions::Entrypoint;
 
     let config = PermissionsConfig {
         chat: ChangeKind::ALL.to_vec(),
         ..PermissionsConfig::default()
     };
-    let policy = Policy::of(&config, Channel::Chat);
-    let permit = |offer: &Offer| match policy.decide(offer, Whose::Persons) {
-        Decision::Confirmed(permit) => permit,
-        Decision::Asks(why) => panic!("{why}"),
+    let policy = ApprovalRules::of(&config, Entrypoint::Chat);
+    let permit = |offer: &CheckedProposal| match policy.decide(offer, Author::Persons) {
+        ApprovalDecision::Confirmed(permit) => permit,
+        ApprovalDecision::Asks(why) => panic!("{why}"),
     };
     let here = situation();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     let first = permit(&offer(hear(&mut talk, COUNT, &here)));
     let other = "count cars on camera dock";
     offer(hear(&mut talk, other, &here));
@@ -102,14 +102,14 @@ fn a_permit_is_for_the_offer_that_it_was_given_for_and_what_runs_is_compared_as_
 #[test]
 fn what_was_seen_in_a_trial_stays_with_the_offer_and_makes_no_other_one_of_it() {
     let here = situation();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     let shown = offer(hear(&mut talk, COUNT, &here));
     let Some(Change::Deploy(spec)) = shown.proposal.changes.first() else {
         panic!("{shown:#?}");
     };
-    let tried = vec![Tried {
+    let tried = vec![TrialResult {
         not_tried: Some("gate is away".to_owned()),
-        ..Tried::new(spec)
+        ..TrialResult::new(spec)
     }];
     talk.tried(&tried);
     assert_eq!(talk.shown().unwrap().mark, shown.mark());
@@ -126,7 +126,7 @@ fn what_was_seen_in_a_trial_stays_with_the_offer_and_makes_no_other_one_of_it() 
 #[test]
 fn what_was_shown_is_what_is_applied_and_only_once() {
     let here = situation();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     let shown = offer(hear(&mut talk, COUNT, &here));
     assert!(
         shown
@@ -151,7 +151,7 @@ fn a_no_and_a_yes_with_more_behind_it_change_nothing() {
         "y e s",
         "certainly",
     ] {
-        let mut talk = Conversation::default();
+        let mut talk = SessionState::default();
         offer(hear(&mut talk, COUNT, &here));
         let reply = hear(&mut talk, text, &here);
         assert!(!matches!(reply, Reply::Apply(_)), "{text}");
@@ -165,7 +165,7 @@ fn a_no_and_a_yes_with_more_behind_it_change_nothing() {
 #[test]
 fn a_look_up_leaves_the_offer_waiting_and_another_request_puts_it_aside() {
     let here = watched();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     offer(hear(&mut talk, "pause gate", &here));
     assert!(matches!(
         hear(&mut talk, "list cameras", &here),
@@ -182,7 +182,7 @@ fn a_look_up_leaves_the_offer_waiting_and_another_request_puts_it_aside() {
 #[test]
 fn an_offer_whose_pipeline_has_changed_since_is_shown_anew_and_then_applied() {
     let here = watched();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     offer(hear(&mut talk, "stop gate", &here));
     let mut later = here.clone();
     later.pipelines[0].spec.record = true;
@@ -195,7 +195,7 @@ fn an_offer_whose_pipeline_has_changed_since_is_shown_anew_and_then_applied() {
 #[test]
 fn an_offer_for_what_is_gone_can_not_be_applied() {
     let here = watched();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     offer(hear(&mut talk, "stop gate", &here));
     let reply = hear(&mut talk, "yes", &situation());
     assert!(matches!(reply, Reply::Ask(_)), "{reply:#?}");
@@ -204,7 +204,7 @@ fn an_offer_for_what_is_gone_can_not_be_applied() {
 #[test]
 fn counters_and_states_that_go_on_meanwhile_are_no_change() {
     let here = watched();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     offer(hear(&mut talk, "pause gate", &here));
     let mut later = here.clone();
     later.pipelines[0].results.frames += 100;
@@ -215,13 +215,13 @@ fn counters_and_states_that_go_on_meanwhile_are_no_change() {
 #[test]
 fn a_yes_after_more_than_an_hour_is_asked_for_again() {
     let here = situation();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     offer(hear(&mut talk, COUNT, &here));
     let mut later = here.clone();
     later.now = later.now.checked_add((PATIENCE_S + 1).seconds()).unwrap();
     assert!(matches!(hear(&mut talk, "yes", &later), Reply::Anew(_)));
     // A clock that was set back is no reason to believe that no time has passed.
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     offer(hear(&mut talk, COUNT, &here));
     later.now = here.now.checked_sub(1.hour()).unwrap();
     assert!(matches!(hear(&mut talk, "yes", &later), Reply::Anew(_)));
@@ -230,7 +230,7 @@ fn a_yes_after_more_than_an_hour_is_asked_for_again() {
 #[test]
 fn a_question_is_answered_in_few_words_and_nothing_is_done_before_the_yes() {
     let here = situation();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     let reply = hear(
         &mut talk,
         "tell me when a person crosses the vertical line at 50%",
@@ -250,21 +250,21 @@ fn a_question_is_answered_in_few_words_and_nothing_is_done_before_the_yes() {
 #[test]
 fn a_question_that_somebody_does_not_answer_is_left_for_the_next_request() {
     let here = watched();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     let reply = hear(&mut talk, "tell me when a person appears", &here);
     assert!(matches!(reply, Reply::Ask(_)), "{reply:#?}");
     let offer = offer(hear(&mut talk, "pause gate", &here));
     assert!(offer.proposal.understood.starts_with("Pause"));
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     hear(&mut talk, "tell me when a person appears", &here);
     assert_eq!(hear(&mut talk, "never mind", &here), Reply::Dropped);
-    assert_eq!(talk, Conversation::default());
+    assert_eq!(talk, SessionState::default());
 }
 
 #[test]
 fn a_correction_is_shown_anew_and_a_yes_is_to_what_it_says() {
     let here = watched();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     let waits = "tell me when a person waits in the left half on camera gate for 2 minutes";
     let first = offer(hear(&mut talk, waits, &here));
     let second = offer(hear(&mut talk, "make it 30 seconds", &here));
@@ -293,7 +293,7 @@ fn a_correction_that_is_not_understood_leaves_nothing_that_a_yes_could_do_and_to
         "no more than 5 of them",
         "only when it rains",
     ] {
-        let mut talk = Conversation::default();
+        let mut talk = SessionState::default();
         offer(hear(&mut talk, "count cars on camera dock", &here));
         let reply = hear(&mut talk, correction, &here);
         assert!(
@@ -307,15 +307,15 @@ fn a_correction_that_is_not_understood_leaves_nothing_that_a_yes_could_do_and_to
 #[test]
 fn what_was_corrected_is_kept_for_a_yes_in_another_process() {
     let here = situation();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     offer(hear(&mut talk, COUNT, &here));
     let shown = offer(hear(&mut talk, "only at night", &here));
     let kept = serde_json::to_string(talk.shown().unwrap()).unwrap();
-    let mut other = Conversation::with(serde_json::from_str(&kept).unwrap());
+    let mut other = SessionState::with(serde_json::from_str(&kept).unwrap());
     let applied = applied(hear(&mut other, "yes", &here));
     assert_eq!(applied.mark(), shown.mark());
     // What has changed meanwhile is shown with its corrections.
-    let mut late = Conversation::with(serde_json::from_str(&kept).unwrap());
+    let mut late = SessionState::with(serde_json::from_str(&kept).unwrap());
     let Reply::Anew(anew) = hear(&mut late, "yes", &after(&applied, here)) else {
         panic!("not shown anew");
     };
@@ -328,7 +328,7 @@ fn one_of_the_answers_that_were_named_is_an_answer_whatever_it_means_by_itself()
     let mut other = here.pipelines[0].spec.clone();
     other.id = "cameras".parse().unwrap();
     here.pipelines.push(status(&other));
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     let Reply::Ask(asked) = hear(&mut talk, "pause it for an hour", &here) else {
         panic!("no question");
     };
@@ -345,7 +345,7 @@ fn one_of_the_answers_that_were_named_is_an_answer_whatever_it_means_by_itself()
 fn a_camera_that_nobody_has_seen_is_looked_at_before_a_question_is_asked() {
     let mut here = situation();
     here.looked = false;
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     let text = "tell me when a person crosses the vertical line at 50% on camera dock";
     let Reply::See(cameras) = hear(&mut talk, text, &here) else {
         panic!("it was not looked at");
@@ -364,7 +364,7 @@ fn a_camera_that_nobody_has_seen_is_looked_at_before_a_question_is_asked() {
 fn a_pause_with_an_end_says_when_that_is() {
     let here = watched();
     let offer = offer(hear(
-        &mut Conversation::default(),
+        &mut SessionState::default(),
         "pause gate until 8 tomorrow",
         &here,
     ));
@@ -380,7 +380,7 @@ fn a_pause_with_an_end_says_when_that_is() {
 fn what_changes_nothing_is_not_offered() {
     let mut here = watched();
     here.pipelines[0].spec.paused = true;
-    let reply = hear(&mut Conversation::default(), "pause gate", &here);
+    let reply = hear(&mut SessionState::default(), "pause gate", &here);
     let Reply::Unsound(_, why) = reply else {
         panic!("{reply:#?}");
     };
@@ -388,14 +388,14 @@ fn what_changes_nothing_is_not_offered() {
 }
 
 /// What a model proposes: the end of the pipeline that runs.
-fn made(here: &Situation) -> Made {
-    Made {
+fn made(here: &SystemSnapshot) -> LlmProposal {
+    LlmProposal {
         model: "m".to_owned(),
         says: "Only counts cars.".to_owned(),
         assumed: Vec::new(),
         not_possible: Vec::new(),
         evidence: Vec::new(),
-        changes: vec![crate::proposal::llm_proposal::MadeChange::Stop {
+        changes: vec![crate::proposal::llm_proposal::ProposedChange::Stop {
             pipeline: here.pipelines[0].spec.id.clone(),
         }],
     }
@@ -404,9 +404,9 @@ fn made(here: &Situation) -> Made {
 #[test]
 fn what_a_model_proposes_waits_for_the_same_yes_and_is_done_once() {
     let here = watched();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     let offered = offer(talk.propose("räum auf", made(&here), &here));
-    assert_eq!(talk.shown(), Some(&Shown::of(&offered)));
+    assert_eq!(talk.shown(), Some(&ShownProposal::of(&offered)));
     let lines = offered.lines().join("\n");
     for part in [
         "m proposes: Only counts cars.",
@@ -427,7 +427,7 @@ fn what_a_model_proposes_waits_for_the_same_yes_and_is_done_once() {
 #[test]
 fn what_a_model_proposed_for_what_has_changed_or_is_long_ago_is_shown_anew() {
     let here = watched();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     talk.propose("räum auf", made(&here), &here);
     let mut later = here.clone();
     later.pipelines[0].spec.record = true;
@@ -450,7 +450,7 @@ fn what_a_model_proposed_for_what_has_changed_or_is_long_ago_is_shown_anew() {
 #[test]
 fn a_models_last_word_leaves_nothing_that_a_yes_could_do() {
     let here = watched();
-    let mut talk = Conversation::default();
+    let mut talk = SessionState::default();
     offer(hear(&mut talk, "pause gate", &here));
     assert_eq!(
         talk.answer("yes".to_owned()),
@@ -462,7 +462,7 @@ fn a_models_last_word_leaves_nothing_that_a_yes_could_do() {
 #[test]
 fn words_to_remember_are_a_wish_or_a_fact() {
     let here = situation();
-    let kept = |text: &str| match hear(&mut Conversation::default(), text, &here) {
+    let kept = |text: &str| match hear(&mut SessionState::default(), text, &here) {
         Reply::Remember(kind, words) => (kind, words),
         other => panic!("{text}: {other:#?}"),
     };
@@ -487,7 +487,7 @@ fn words_to_remember_are_a_wish_or_a_fact() {
     for text in ["remember", "note", "note the dock"] {
         assert!(
             !matches!(
-                hear(&mut Conversation::default(), text, &here),
+                hear(&mut SessionState::default(), text, &here),
                 Reply::Remember(..)
             ),
             "{text}"
@@ -527,8 +527,8 @@ proptest! {
         turns in prop::collection::vec((text(), 0..4_u8), 1..14),
     ) {
         let mut here = situation();
-        let mut talk = Conversation::default();
-        let mut shown: Option<Offer> = None;
+        let mut talk = SessionState::default();
+        let mut shown: Option<CheckedProposal> = None;
         for (text, meanwhile) in turns {
             // Somebody else changes something between two turns.
             match (meanwhile, here.pipelines.first_mut()) {
@@ -542,14 +542,14 @@ proptest! {
                 Reply::Apply(offer) => {
                     let plain: String = text.to_lowercase().chars().filter(|c| c.is_alphabetic()).collect();
                     prop_assert!(["yes", "ok", "y"].contains(&plain.as_str()), "{text:?} is no yes");
-                    prop_assert_eq!(before, Some(Shown::of(&offer)));
+                    prop_assert_eq!(before, Some(ShownProposal::of(&offer)));
                     prop_assert_eq!(Some(&*offer), shown.as_ref());
                     prop_assert_eq!(talk.shown(), None);
                     here = after(&offer, here);
                     shown = None;
                 }
                 Reply::Offer(offer) | Reply::Anew(offer) => {
-                    prop_assert_eq!(talk.shown(), Some(&Shown::of(&offer)));
+                    prop_assert_eq!(talk.shown(), Some(&ShownProposal::of(&offer)));
                     prop_assert_eq!(offer.unsound(), None);
                     shown = Some(*offer);
                 }

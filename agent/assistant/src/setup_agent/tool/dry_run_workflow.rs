@@ -10,11 +10,11 @@ use watchkeeper_contract::rule::{Condition, Weekday};
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::rules::{LocalTime, is_awake};
 
-use super::super::facts::Fact;
-use super::super::tool_context::Hands;
+use super::super::facts::ToolFact;
+use super::super::tool_context::ToolContext;
 use super::preview_workflow::no_draft;
 use super::propose_deployment::{rules, spec};
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 
 /// Most events that are told.
 const MAX_EVENTS: usize = 15;
@@ -40,7 +40,7 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["draft", "camera", "rules", "seconds"])
     },
     effect: Effect::Read,
-    scope: Scope::Cameras,
+    scope: ToolScope::Cameras,
     per_turn: 4,
     run: |given| async move { dry_run(given).await.into() }.boxed(),
 };
@@ -54,12 +54,12 @@ struct Arguments {
     seconds: f64,
 }
 
-async fn dry_run(given: Given<'_>) -> Result<Outcome, String> {
+async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let here = given.hands.situation().await?;
     let workflow = given.facts.draft(&arguments.draft);
     let workflow = workflow.ok_or_else(|| no_draft(&arguments.draft, given))?;
-    let camera = Hands::camera(&arguments.camera, &here)?;
+    let camera = ToolContext::camera(&arguments.camera, &here)?;
     if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
         return Err(format!("seconds lies over 0 and is at most {MAX_SECONDS}"));
     }
@@ -105,7 +105,7 @@ async fn dry_run(given: Given<'_>) -> Result<Outcome, String> {
             "why": format!("their schedule keeps them quiet at this hour ({} local time), so no event of theirs proves nothing; to see what they would tell, try them without \"schedule\" and propose them with it", here.now.strftime("%a %H:%M")),
         });
     }
-    Ok(Outcome::json(&told).leaving(Fact::Tried {
+    Ok(ToolOutcome::json(&told).leaving(ToolFact::Tried {
         draft: arguments.draft,
         sentence,
     }))

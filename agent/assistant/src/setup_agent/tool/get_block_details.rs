@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Effect, Given, Outcome, Scope, Tool, by_tools, schema, text};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, by_tools, schema, text};
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
@@ -17,7 +17,7 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Read,
-    scope: Scope::Catalogue,
+    scope: ToolScope::Catalogue,
     per_turn: 12,
     run: |given| async move { details(given).await.into() }.boxed(),
 };
@@ -28,7 +28,7 @@ struct Arguments {
     r#type: String,
 }
 
-async fn details(given: Given<'_>) -> Result<Outcome, String> {
+async fn details(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let block = given.hands.client.block(&arguments.r#type).await;
     let block = block.map_err(|e| by_tools(&e.in_full()))?;
@@ -44,7 +44,7 @@ async fn details(given: Given<'_>) -> Result<Outcome, String> {
             "keeps_persons_and_what_is_fast": example(), "properties_of_a_detection": PROPERTIES,
         });
     }
-    Ok(Outcome::json(&told))
+    Ok(ToolOutcome::json(&told))
 }
 
 /// By which the schema tells that a property takes operations or conditions.

@@ -4,8 +4,8 @@ use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::tool_context::Hands;
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::super::tool_context::ToolContext;
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
@@ -13,7 +13,7 @@ pub(super) const TOOL: Tool = Tool {
     about: "The picture of a camera as it is now, to place lines and zones in it. Coordinates of a workflow are pixels of the camera's own picture: the result says by what to multiply what you read off the picture you see.",
     schema: || schema(&json!({"camera": text("name of the camera")}), &["camera"]),
     effect: Effect::Read,
-    scope: Scope::Cameras,
+    scope: ToolScope::Cameras,
     per_turn: 4,
     run: |given| async move { snapshot(given).await.into() }.boxed(),
 };
@@ -24,11 +24,11 @@ struct Arguments {
     camera: String,
 }
 
-async fn snapshot(given: Given<'_>) -> Result<Outcome, String> {
+async fn snapshot(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let hands = given.hands;
     let here = hands.situation().await?;
-    let camera = Hands::camera(&arguments.camera, &here)?;
+    let camera = ToolContext::camera(&arguments.camera, &here)?;
     let frame = hands.frame(&camera).await?;
     let shown = hands.show(frame).await?;
     // Opening the camera has told its size, where nobody knew it.
@@ -44,5 +44,5 @@ async fn snapshot(given: Given<'_>) -> Result<Outcome, String> {
         "multiply_x_by": across, "multiply_y_by": down,
         "picture": if shown.part.is_some() { "above" } else { "this model takes no pictures" },
     });
-    Ok(Outcome::json(&told).showing(shown.part))
+    Ok(ToolOutcome::json(&told).showing(shown.part))
 }

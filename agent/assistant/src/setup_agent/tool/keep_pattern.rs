@@ -12,8 +12,8 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::super::tool_context::{Hands, look_back};
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::super::tool_context::{ToolContext, look_back};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 use crate::wording::counted;
 use watchkeeper_client::clock::wall_now;
 
@@ -41,7 +41,7 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Write,
-    scope: Scope::Memory,
+    scope: ToolScope::Memory,
     per_turn: 6,
     run: |given| async move { keep(given).await.into() }.boxed(),
 };
@@ -57,12 +57,12 @@ struct Arguments {
     to_hour: u32,
 }
 
-async fn keep(given: Given<'_>) -> Result<Outcome, String> {
+async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let wanted: Arguments = given.arguments()?;
     let notes = given.hands.memory.as_ref();
     let notes = notes.ok_or("nothing is remembered here")?;
     let here = given.hands.situation().await?;
-    let camera = Hands::camera(&wanted.camera, &here)?;
+    let camera = ToolContext::camera(&wanted.camera, &here)?;
     let known = here.models.iter().flat_map(|model| &model.labels);
     if !wanted.class.is_empty() && !known.clone().any(|label| *label == wanted.class) {
         return Err(format!(
@@ -112,7 +112,7 @@ async fn keep(given: Given<'_>) -> Result<Outcome, String> {
         .remember(wall_now(), entry)
         .map_err(|e| e.to_string())?;
     let told: Value = json!({"kept": sentence});
-    Ok(Outcome::json(&told))
+    Ok(ToolOutcome::json(&told))
 }
 
 /// Some hours of a day.

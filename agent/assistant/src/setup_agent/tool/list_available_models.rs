@@ -5,7 +5,7 @@ use serde_json::json;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_models::Zoo;
 
-use super::{Effect, Given, Outcome, Scope, Tool, schema};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema};
 
 /// Most classes of one model that are listed: those of COCO and some more.
 const MAX_LABELS: usize = 120;
@@ -18,12 +18,12 @@ pub(super) const TOOL: Tool = Tool {
     about: "The models that find things in pictures: which are here, which could be fetched by the person (`watchkeeper models pull NAME`), and the classes each knows. Nothing finds a class that no model here knows.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: Scope::Catalogue,
+    scope: ToolScope::Catalogue,
     per_turn: 3,
     run: |given| async move { list(given).await.into() }.boxed(),
 };
 
-async fn list(given: Given<'_>) -> Result<Outcome, String> {
+async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let models = given.hands.client.models().await;
     let models = models.map_err(|e| e.in_full())?;
     let zoo = Zoo::builtin();
@@ -54,7 +54,7 @@ async fn list(given: Given<'_>) -> Result<Outcome, String> {
     // Those that are here first; otherwise as they are listed.
     models.sort_by_key(|model| matches!(model.state, ModelState::Absent));
     let models: Vec<_> = models.into_iter().map(one).collect();
-    Ok(Outcome::json(
+    Ok(ToolOutcome::json(
         &json!({"models": models, "note": "`motion` sees that something moves, not what it is"}),
     ))
 }

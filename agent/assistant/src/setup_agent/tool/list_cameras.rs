@@ -4,8 +4,8 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
 
-use super::{Effect, Given, Outcome, Scope, Tool, schema};
-use crate::proposal::snapshot::Situation;
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema};
+use crate::proposal::snapshot::SystemSnapshot;
 
 /// Most cameras that are listed.
 const MOST: usize = 100;
@@ -16,18 +16,18 @@ pub(super) const TOOL: Tool = Tool {
     about: "The cameras and recordings: name, kind, state, size of the picture in pixels (absent until one was seen), what runs on each.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: Scope::Cameras,
+    scope: ToolScope::Cameras,
     per_turn: 4,
     run: |given| async move { list(given).await.into() }.boxed(),
 };
 
-async fn list(given: Given<'_>) -> Result<Outcome, String> {
+async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let here = given.hands.situation().await?;
-    Ok(Outcome::json(&json!({"cameras": told(&here, MOST)})))
+    Ok(ToolOutcome::json(&json!({"cameras": told(&here, MOST)})))
 }
 
 /// The cameras as a model reads them. Addresses stay here; the kind of one and the name of a file go.
-pub(super) fn told(here: &Situation, most: usize) -> Vec<Value> {
+pub(super) fn told(here: &SystemSnapshot, most: usize) -> Vec<Value> {
     let one = |source: &SourceStatus| {
         let state = serde_json::to_value(&source.state).unwrap_or_default();
         let on_it: Vec<&str> = here

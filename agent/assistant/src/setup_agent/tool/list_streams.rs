@@ -4,9 +4,9 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineStatus;
 
-use super::{Effect, Given, Outcome, Scope, Tool, schema};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema};
 use crate::proposal::counts::counts;
-use crate::proposal::snapshot::Situation;
+use crate::proposal::snapshot::SystemSnapshot;
 
 /// Most pipelines that are listed.
 const MOST: usize = 100;
@@ -17,18 +17,18 @@ pub(super) const TOOL: Tool = Tool {
     about: "The pipelines that are deployed: name, camera, state, rules, what they have counted.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: Scope::Pipelines,
+    scope: ToolScope::Pipelines,
     per_turn: 4,
     run: |given| async move { list(given).await.into() }.boxed(),
 };
 
-async fn list(given: Given<'_>) -> Result<Outcome, String> {
+async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let here = given.hands.situation().await?;
-    Ok(Outcome::json(&json!({"pipelines": told(&here, MOST)})))
+    Ok(ToolOutcome::json(&json!({"pipelines": told(&here, MOST)})))
 }
 
 /// The pipelines as a model reads them.
-pub(super) fn told(here: &Situation, most: usize) -> Vec<Value> {
+pub(super) fn told(here: &SystemSnapshot, most: usize) -> Vec<Value> {
     here.pipelines.iter().take(most).map(one).collect()
 }
 

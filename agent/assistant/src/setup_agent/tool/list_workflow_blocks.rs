@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use watchkeeper_contract::workflow::BlockSummary;
 
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
@@ -20,7 +20,7 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Read,
-    scope: Scope::Catalogue,
+    scope: ToolScope::Catalogue,
     per_turn: 6,
     run: |given| async move { list(given).await.into() }.boxed(),
 };
@@ -32,7 +32,7 @@ struct Arguments {
     category: String,
 }
 
-async fn list(given: Given<'_>) -> Result<Outcome, String> {
+async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let blocks = given.hands.client.blocks().await;
     let blocks = blocks.map_err(|e| e.in_full())?;
@@ -42,7 +42,7 @@ async fn list(given: Given<'_>) -> Result<Outcome, String> {
     }
     let wanted = arguments.category.trim();
     if wanted.is_empty() {
-        return Ok(Outcome::json(&json!({"categories": categories})));
+        return Ok(ToolOutcome::json(&json!({"categories": categories})));
     }
     if !categories.contains_key(wanted) {
         let names: Vec<&str> = categories.into_keys().collect();
@@ -56,7 +56,7 @@ async fn list(given: Given<'_>) -> Result<Outcome, String> {
         .filter(|block| block.category == wanted)
         .map(|block| format!("{}: {}", block.r#type, block.summary))
         .collect();
-    Ok(Outcome::text(&lines.join("\n")))
+    Ok(ToolOutcome::text(&lines.join("\n")))
 }
 
 /// The newest version of each block, by name.

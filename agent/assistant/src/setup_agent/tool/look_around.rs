@@ -11,10 +11,10 @@ use watchkeeper_plain::intent::EventsWanted;
 
 use super::super::tool_context::look_back;
 use super::{
-    Effect, Given, Outcome, Scope, Tool, list_cameras, list_streams, memory_search, query_events,
-    schema,
+    Effect, Tool, ToolInput, ToolOutcome, ToolScope, list_cameras, list_streams, memory_search,
+    query_events, schema,
 };
-use crate::proposal::snapshot::Situation;
+use crate::proposal::snapshot::SystemSnapshot;
 
 /// Most events that are told.
 const EVENTS: usize = 5;
@@ -29,12 +29,12 @@ pub const TOOL: Tool = Tool {
     about: "The box as it is: time, cameras, what runs, models, latest events, notes that have to do with the request, and what was said before. It was called for you at the beginning; call it again only if things may have changed.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: Scope::Pipelines,
+    scope: ToolScope::Pipelines,
     per_turn: 3,
     run: |given| async move { overview(given).await.into() }.boxed(),
 };
 
-async fn overview(given: Given<'_>) -> Result<Outcome, String> {
+async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let hands = given.hands;
     let here = hands.situation().await?;
     let events = look_back(&hands.client, &EventsWanted::default()).await;
@@ -58,7 +58,7 @@ async fn overview(given: Given<'_>) -> Result<Outcome, String> {
         "notes": notes(given),
         "pictures_of_the_person": pictures(&attached),
     });
-    let mut outcome = Outcome::json(&whole);
+    let mut outcome = ToolOutcome::json(&whole);
     // A part of its own: the overview is cut where it is too long, and must not lose what runs to what was said.
     if !hands.earlier.is_null() {
         let earlier = json!({"earlier": hands.earlier}).to_string();
@@ -94,14 +94,14 @@ fn pictures(attached: &[&str]) -> Value {
 }
 
 /// The models that are here, in few words.
-pub(super) fn models(here: &Situation, most: usize) -> Vec<Value> {
+pub(super) fn models(here: &SystemSnapshot, most: usize) -> Vec<Value> {
     let usable = here.models.iter().filter(|m| m.state != ModelState::Absent);
     let one = |m: &watchkeeper_contract::model::ModelInfo| json!({"model_id": m.name, "task": m.task, "classes": m.labels.len()});
     usable.take(most).map(one).collect()
 }
 
 /// Notes that have to do with the request. That they can't be read is no reason to stop.
-fn notes(given: Given<'_>) -> Value {
+fn notes(given: ToolInput<'_>) -> Value {
     let Some(notes) = &given.hands.memory else {
         return json!([]);
     };

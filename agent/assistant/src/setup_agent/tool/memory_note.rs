@@ -9,7 +9,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 
 use super::super::sentences::sentences;
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 use crate::proposal::llm_proposal::words;
 use watchkeeper_client::clock::wall_now;
 
@@ -25,9 +25,9 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["words", "camera"])
     },
     effect: Effect::Write,
-    scope: Scope::Memory,
+    scope: ToolScope::Memory,
     per_turn: 3,
-    run: |given| async move { Outcome::from(note(given)) }.boxed(),
+    run: |given| async move { ToolOutcome::from(note(given)) }.boxed(),
 };
 
 #[derive(Debug, Deserialize)]
@@ -67,7 +67,7 @@ fn whole(words: &str, request: &str) -> Result<(), String> {
     ))
 }
 
-fn note(given: Given<'_>) -> Result<Outcome, String> {
+fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let notes = given
         .hands
@@ -99,7 +99,7 @@ fn note(given: Given<'_>) -> Result<Outcome, String> {
     memory
         .remember(wall_now(), entry)
         .map_err(|e| e.to_string())?;
-    Ok(Outcome::text(match arguments.wish {
+    Ok(ToolOutcome::text(match arguments.wish {
         true => "kept as a preference of the person",
         false => "kept as an observation",
     }))

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_memory::{Found, Query};
 
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 
 /// Most notes that are told.
 const MOST: usize = 10;
@@ -17,9 +17,9 @@ pub(super) const TOOL: Tool = Tool {
     about: "Notes that have to do with some words: what the person said they want, what is true of the site, what was seen, what was learned. Each says whose words it is; those that are not the person's are quotations.",
     schema: || schema(&json!({"words": text("what to look for")}), &["words"]),
     effect: Effect::Read,
-    scope: Scope::Memory,
+    scope: ToolScope::Memory,
     per_turn: 6,
-    run: |given| async move { Outcome::from(search(given)) }.boxed(),
+    run: |given| async move { ToolOutcome::from(search(given)) }.boxed(),
 };
 
 #[derive(Debug, Deserialize)]
@@ -28,7 +28,7 @@ struct Arguments {
     words: String,
 }
 
-fn search(given: Given<'_>) -> Result<Outcome, String> {
+fn search(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { words } = given.arguments()?;
     let notes = given
         .hands
@@ -41,7 +41,7 @@ fn search(given: Given<'_>) -> Result<Outcome, String> {
         ..Query::new(&words)
     };
     let found = memory.search(query).map_err(|e| e.to_string())?;
-    Ok(Outcome::json(&json!({"notes": told(&found, MOST)})))
+    Ok(ToolOutcome::json(&json!({"notes": told(&found, MOST)})))
 }
 
 /// Notes as a model reads them.

@@ -32,12 +32,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_llm::raw_json::RawJson;
-use watchkeeper_llm::tool::{InvalidTool, Tool as Told};
+use watchkeeper_llm::tool::{InvalidTool, Tool as ProgressEvent};
 
-use super::facts::{Fact, Facts};
-use super::tool_context::Hands;
-use super::turn::Head;
-use crate::permissions::{Effect, Gate, Scope};
+use super::facts::{ToolFact, TurnFacts};
+use super::tool_context::ToolContext;
+use super::turn::TurnHead;
+use crate::permissions::{Effect, ToolPermissions, ToolScope};
 
 pub use look_around::TOOL as LOOK_AROUND;
 
@@ -56,27 +56,27 @@ pub struct Tool {
     /// What it does.
     pub effect: Effect,
     /// What it touches.
-    pub scope: Scope,
+    pub scope: ToolScope,
     /// How often one request may use it.
     pub per_turn: u32,
     /// Runs it.
-    pub run: for<'a> fn(Given<'a>) -> BoxFuture<'a, Outcome>,
+    pub run: for<'a> fn(ToolInput<'a>) -> BoxFuture<'a, ToolOutcome>,
 }
 
 /// What a tool is given.
 #[derive(Debug, Clone, Copy)]
-pub struct Given<'a> {
+pub struct ToolInput<'a> {
     /// The way to the box.
-    pub hands: &'a Hands,
+    pub hands: &'a ToolContext,
     /// The request that it is used for.
-    pub head: &'a Head,
+    pub head: &'a TurnHead,
     /// What was left so far.
-    pub facts: &'a Facts,
+    pub facts: &'a TurnFacts,
     /// Arguments, as the model wrote them.
     pub arguments: &'a RawJson,
 }
 
-impl Given<'_> {
+impl ToolInput<'_> {
     /// The arguments. The error is a sentence for the model.
     ///
     /// # Errors
@@ -101,16 +101,16 @@ fn by_tools(message: &str) -> String {
 
 /// What came of a tool.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Outcome {
+pub struct ToolOutcome {
     /// What the model sees, pictures first.
     pub parts: Vec<UserPart>,
     /// Whether it failed; the text then says what would work.
     pub is_error: bool,
     /// What it leaves in the turn.
-    pub facts: Vec<Fact>,
+    pub facts: Vec<ToolFact>,
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// A result of text.
     #[must_use]
     pub fn text(text: &str) -> Self {
@@ -142,7 +142,7 @@ impl Outcome {
 
     /// With something that it leaves.
     #[must_use]
-    pub fn leaving(mut self, fact: Fact) -> Self {
+    pub fn leaving(mut self, fact: ToolFact) -> Self {
         self.facts.push(fact);
         self
     }
@@ -155,7 +155,7 @@ impl Outcome {
     }
 }
 
-impl From<Result<Self, String>> for Outcome {
+impl From<Result<Self, String>> for ToolOutcome {
     fn from(result: Result<Self, String>) -> Self {
         result.unwrap_or_else(Self::error)
     }
@@ -186,12 +186,12 @@ const ALL: [&Tool; 19] = [
 
 /// The tools that a job has on a channel.
 #[derive(Debug, Clone)]
-pub struct Registered(Vec<&'static Tool>);
+pub struct ToolSet(Vec<&'static Tool>);
 
-impl Registered {
+impl ToolSet {
     /// Those of `wanted` that `gate` allows. What may never be used a model isn't told of.
     #[must_use]
-    pub fn of(gate: &Gate, wanted: &[&str]) -> Self {
+    pub fn of(gate: &ToolPermissions, wanted: &[&str]) -> Self {
         let may =
             |tool: &&&'static Tool| wanted.contains(&tool.name) && gate.allows(tool.effect).is_ok();
         Self(ALL.iter().filter(may).copied().collect())
@@ -213,9 +213,9 @@ impl Registered {
     ///
     /// # Errors
     /// Never, in a build that passed its tests.
-    pub fn told(&self) -> Result<Vec<Told>, InvalidTool> {
+    pub fn told(&self) -> Result<Vec<ProgressEvent>, InvalidTool> {
         let told = |tool: &&'static Tool| {
-            Told::new(tool.name, tool.about, RawJson::of(&(tool.schema)()), false)
+            ProgressEvent::new(tool.name, tool.about, RawJson::of(&(tool.schema)()), false)
         };
         self.0.iter().map(told).collect()
     }
@@ -238,12 +238,12 @@ mod tests {
     use watchkeeper_config::PermissionsConfig;
 
     use super::*;
-    use crate::permissions::Channel;
+    use crate::permissions::Entrypoint;
 
     #[test]
     fn every_tool_can_be_told_to_every_provider_and_says_what_it_is_for() {
         let names: Vec<&str> = ALL.iter().map(|tool| tool.name).collect();
-        let told = Registered::of(&Gate::open(Channel::Ask), &names).told();
+        let told = ToolSet::of(&ToolPermissions::open(Entrypoint::Ask), &names).told();
         let told = told.unwrap_or_default();
         assert_eq!(told.len(), ALL.len());
         for tool in ALL {
@@ -258,7 +258,7 @@ mod tests {
         let names: Vec<&str> = ALL.iter().map(|tool| tool.name).collect();
         let mut config = PermissionsConfig::default();
         config.tools.remote = Some(vec![Effect::Read]);
-        let tools = Registered::of(&Gate::of(&config, Channel::Remote), &names);
+        let tools = ToolSet::of(&ToolPermissions::of(&config, Entrypoint::Remote), &names);
         for tool in ALL {
             let is_there = tools.find(tool.name).is_some();
             assert_eq!(is_there, tool.effect == Effect::Read, "{}", tool.name);

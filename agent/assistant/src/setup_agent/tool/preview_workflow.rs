@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::json;
 use watchkeeper_engine::workflow::{Overlay, compile};
 
-use super::super::facts::Fact;
+use super::super::facts::ToolFact;
 use super::super::geometry::{judge, listed};
 use super::super::preview_spec::drawn;
-use super::super::tool_context::Hands;
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::super::tool_context::ToolContext;
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
@@ -22,7 +22,7 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["draft", "camera"])
     },
     effect: Effect::Read,
-    scope: Scope::Cameras,
+    scope: ToolScope::Cameras,
     per_turn: 6,
     run: |given| async move { preview(given).await.into() }.boxed(),
 };
@@ -34,7 +34,7 @@ struct Arguments {
     camera: String,
 }
 
-async fn preview(given: Given<'_>) -> Result<Outcome, String> {
+async fn preview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { draft, camera } = given.arguments()?;
     let hands = given.hands;
     let definition = given
@@ -42,7 +42,7 @@ async fn preview(given: Given<'_>) -> Result<Outcome, String> {
         .draft(&draft)
         .ok_or_else(|| no_draft(&draft, given))?;
     let here = hands.situation().await?;
-    let camera = Hands::camera(&camera, &here)?;
+    let camera = ToolContext::camera(&camera, &here)?;
     let compiled = compile(definition, &BTreeMap::new()).map_err(|errors| {
         errors
             .first()
@@ -93,8 +93,8 @@ async fn preview(given: Given<'_>) -> Result<Outcome, String> {
         "multiply_x_by": shown.scale.0, "multiply_y_by": shown.scale.1,
         "wrong": found.wrong, "mind": mind, "places": found.places, "detected_now": listed(&looked.seen),
     });
-    let outcome = Outcome::json(&told).showing(shown.part);
-    Ok(outcome.leaving(Fact::Previewed {
+    let outcome = ToolOutcome::json(&told).showing(shown.part);
+    Ok(outcome.leaving(ToolFact::Previewed {
         draft,
         camera,
         wrong: found.wrong,
@@ -103,7 +103,7 @@ async fn preview(given: Given<'_>) -> Result<Outcome, String> {
 }
 
 /// What is said where a draft is not known.
-pub(super) fn no_draft(name: &str, given: Given<'_>) -> String {
+pub(super) fn no_draft(name: &str, given: ToolInput<'_>) -> String {
     match given.facts.draft_count() {
         0 => "there is no draft yet: validate_workflow makes one".to_owned(),
         drafts => format!("there is no draft {name:?}; there are d1 to d{drafts}"),

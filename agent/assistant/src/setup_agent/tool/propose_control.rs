@@ -5,13 +5,13 @@ use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::facts::{Fact, ModelWords};
-use super::super::tool_context::Hands;
+use super::super::facts::{ModelWords, ToolFact};
+use super::super::tool_context::ToolContext;
 use super::propose_deployment::fits;
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 use crate::moment::{FORMS, moment};
-use crate::proposal::difference::{Becomes, difference};
-use crate::proposal::llm_proposal::MadeChange;
+use crate::proposal::difference::{DiffKind, difference};
+use crate::proposal::llm_proposal::ProposedChange;
 
 /// The tool.
 pub(super) const TOOL: Tool = Tool {
@@ -27,7 +27,7 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["action", "pipelines", "says"])
     },
     effect: Effect::ProposeLoss,
-    scope: Scope::Pipelines,
+    scope: ToolScope::Pipelines,
     per_turn: 6,
     run: |given| async move { propose(given).await.into() }.boxed(),
 };
@@ -81,10 +81,10 @@ fn understood(action: Action, until: Option<Timestamp>, now: &Zoned) -> String {
 }
 
 /// Takes back what is put up about a pipeline, which need not be there yet.
-fn withdrawn(name: &str, put_up: &[MadeChange]) -> Result<Fact, String> {
+fn withdrawn(name: &str, put_up: &[ProposedChange]) -> Result<ToolFact, String> {
     let change = put_up.iter().find(|c| c.pipeline().as_str() == name);
     match change {
-        Some(change) => Ok(Fact::Withdrawn {
+        Some(change) => Ok(ToolFact::Withdrawn {
             pipeline: change.pipeline().clone(),
         }),
         None => {
@@ -100,7 +100,7 @@ fn withdrawn(name: &str, put_up: &[MadeChange]) -> Result<Fact, String> {
     }
 }
 
-async fn propose(given: Given<'_>) -> Result<Outcome, String> {
+async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     if arguments.pipelines.is_empty() {
         return Err("name at least one pipeline".to_owned());
@@ -120,13 +120,13 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
             facts.push(withdrawn(name, &all)?);
             continue;
         }
-        let pipeline = Hands::pipeline(name, &here)?;
+        let pipeline = ToolContext::pipeline(name, &here)?;
         let change = match arguments.action {
-            Action::Stop | Action::Withdraw => MadeChange::Stop { pipeline },
-            Action::Pause => MadeChange::Pause { pipeline, until },
-            Action::Resume => MadeChange::Resume { pipeline },
+            Action::Stop | Action::Withdraw => ProposedChange::Stop { pipeline },
+            Action::Pause => ProposedChange::Pause { pipeline, until },
+            Action::Resume => ProposedChange::Resume { pipeline },
         };
-        if difference(&change.change(), &here).becomes == Becomes::Same {
+        if difference(&change.change(), &here).becomes == DiffKind::Same {
             return Err(format!(
                 "{name} is so already, so there is nothing to put up"
             ));
@@ -139,7 +139,7 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
         } else {
             String::new()
         };
-        facts.push(Fact::Proposed {
+        facts.push(ToolFact::Proposed {
             change: Box::new(change),
             draft: None,
             words: ModelWords {
@@ -159,9 +159,9 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
         "understood": understood(arguments.action, until, &here.now),
         "next": "Nothing has changed. The person is shown all that was put up and says yes or no. Where the request has another part, put that up first; then end with one short sentence.",
     });
-    Ok(Outcome {
+    Ok(ToolOutcome {
         facts,
-        ..Outcome::json(&told)
+        ..ToolOutcome::json(&told)
     })
 }
 

@@ -10,14 +10,14 @@ use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_engine::workflow::compile;
 
-use super::super::facts::{Fact, ModelWords};
-use super::super::tool_context::Hands;
+use super::super::facts::{ModelWords, ToolFact};
+use super::super::tool_context::ToolContext;
 use super::preview_workflow::no_draft;
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 use crate::proposal::checks::check;
 use crate::proposal::describe::all_steps;
 use crate::proposal::difference::difference;
-use crate::proposal::llm_proposal::{MAX_BYTES, MAX_CHANGES, Made, MadeChange};
+use crate::proposal::llm_proposal::{LlmProposal, MAX_BYTES, MAX_CHANGES, ProposedChange};
 use crate::redact::put_back;
 
 /// What stands for the workflow that a pipeline has already, in place of the name of a draft.
@@ -54,7 +54,7 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Propose,
-    scope: Scope::Pipelines,
+    scope: ToolScope::Pipelines,
     per_turn: 8,
     run: |given| async move { propose(given).await.into() }.boxed(),
 };
@@ -75,12 +75,12 @@ struct Arguments {
     stop_after_s: Option<f64>,
 }
 
-async fn propose(given: Given<'_>) -> Result<Outcome, String> {
+async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let here = given.hands.situation().await?;
-    let camera = Hands::camera(&arguments.camera, &here)?;
+    let camera = ToolContext::camera(&arguments.camera, &here)?;
     // Who says "Ramp watch" means the pipeline that is called so.
-    let id = match Hands::pipeline(&arguments.pipeline, &here) {
+    let id = match ToolContext::pipeline(&arguments.pipeline, &here) {
         Ok(known) => known,
         Err(_) => PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?,
     };
@@ -108,15 +108,15 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
     }
     let spec = Box::new(spec);
     let change = if here.pipeline(spec.id.as_str()).is_some() {
-        MadeChange::Replace { spec }
+        ProposedChange::Replace { spec }
     } else {
-        MadeChange::Deploy { spec }
+        ProposedChange::Deploy { spec }
     };
     let mut all = given.facts.changes();
     all.retain(|other| other.pipeline() != change.pipeline());
     all.push(change.clone());
     fits(&all)?;
-    let one = Made {
+    let one = LlmProposal {
         model: String::new(),
         says: String::new(),
         assumed: Vec::new(),
@@ -134,7 +134,7 @@ async fn propose(given: Given<'_>) -> Result<Outcome, String> {
         "put_up": change.pipeline(), "mind": checked.warnings, "rules": checked.rules, "difference": lines,
         "next": "Nothing has changed. The person is shown this and says yes or no. End with one short sentence, or put up more first.",
     });
-    Ok(Outcome::json(&told).leaving(Fact::Proposed {
+    Ok(ToolOutcome::json(&told).leaving(ToolFact::Proposed {
         change: Box::new(change),
         draft,
         words: ModelWords {
@@ -150,7 +150,7 @@ fn drafted(
     draft: &str,
     camera: &SourceId,
     replaced: Option<&PipelineSpec>,
-    given: Given<'_>,
+    given: ToolInput<'_>,
 ) -> Result<Value, String> {
     let workflow = given.facts.draft(draft);
     let workflow = workflow.ok_or_else(|| no_draft(draft, given))?;
@@ -263,7 +263,7 @@ pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
 }
 
 /// Whether these changes are few and small enough to be shown and kept.
-pub(super) fn fits(changes: &[MadeChange]) -> Result<(), String> {
+pub(super) fn fits(changes: &[ProposedChange]) -> Result<(), String> {
     if changes.len() > MAX_CHANGES {
         return Err(format!("a proposal has at most {MAX_CHANGES} changes"));
     }

@@ -4,8 +4,8 @@ use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::tool_context::Hands;
-use super::{Effect, Given, Outcome, Scope, Tool, schema, text};
+use super::super::tool_context::ToolContext;
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
 use crate::proposal::counts::counts;
 use crate::redact;
 use crate::wording::cut;
@@ -27,7 +27,7 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["pipeline", "definition"])
     },
     effect: Effect::Read,
-    scope: Scope::Pipelines,
+    scope: ToolScope::Pipelines,
     per_turn: 10,
     run: |given| async move { status(given).await.into() }.boxed(),
 };
@@ -40,10 +40,10 @@ struct Arguments {
     definition: bool,
 }
 
-async fn status(given: Given<'_>) -> Result<Outcome, String> {
+async fn status(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let here = given.hands.situation().await?;
-    let id = Hands::pipeline(&arguments.pipeline, &here)?;
+    let id = ToolContext::pipeline(&arguments.pipeline, &here)?;
     let Some(status) = here.pipeline(id.as_str()) else {
         return Err("it is gone".to_owned());
     };
@@ -71,7 +71,7 @@ async fn status(given: Given<'_>) -> Result<Outcome, String> {
             told["parameters"] = spec["parameters"].take();
         }
     }
-    Ok(Outcome::json(&told))
+    Ok(ToolOutcome::json(&told))
 }
 
 /// A value in few words: of detections their number and classes.

@@ -4,8 +4,8 @@ use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::facts::{Fact, MAX_PLAN, PlanStep};
-use super::{Effect, Given, Outcome, Scope, Tool, schema};
+use super::super::facts::{MAX_PLAN, PlanStep, ToolFact};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema};
 use crate::proposal::llm_proposal::words;
 
 /// The tool.
@@ -23,9 +23,9 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Write,
-    scope: Scope::Turn,
+    scope: ToolScope::Turn,
     per_turn: 8,
-    run: |given| async move { Outcome::from(plan(given)) }.boxed(),
+    run: |given| async move { ToolOutcome::from(plan(given)) }.boxed(),
 };
 
 #[derive(Debug, Deserialize)]
@@ -34,7 +34,7 @@ struct Arguments {
     steps: Vec<PlanStep>,
 }
 
-fn plan(given: Given<'_>) -> Result<Outcome, String> {
+fn plan(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { steps } = given.arguments()?;
     if steps.len() > MAX_PLAN {
         return Err(format!("a plan has at most {MAX_PLAN} steps"));
@@ -47,5 +47,5 @@ fn plan(given: Given<'_>) -> Result<Outcome, String> {
         })
         .collect();
     let open = steps.iter().filter(|s| !s.done).count();
-    Ok(Outcome::text(&format!("noted; {open} to do")).leaving(Fact::Plan { steps }))
+    Ok(ToolOutcome::text(&format!("noted; {open} to do")).leaving(ToolFact::Plan { steps }))
 }

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::workflow::WorkflowError;
 
-use super::super::facts::{Fact, MAX_DRAFTS};
+use super::super::facts::{MAX_DRAFTS, ToolFact};
 use super::propose_deployment::spec;
-use super::{Effect, Given, Outcome, Scope, Tool, by_tools, schema};
+use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, by_tools, schema};
 use crate::proposal::checks::check;
 
 /// Most errors that are told.
@@ -28,7 +28,7 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["workflow"])
     },
     effect: Effect::Read,
-    scope: Scope::Turn,
+    scope: ToolScope::Turn,
     per_turn: 12,
     run: |given| async move { validate(given).await.into() }.boxed(),
 };
@@ -40,7 +40,7 @@ struct Arguments {
     workflow: Value,
 }
 
-async fn validate(given: Given<'_>) -> Result<Outcome, String> {
+async fn validate(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { workflow } = given.arguments()?;
     let workflow = match workflow {
         Value::String(text) => serde_json::from_str(&text)
@@ -62,9 +62,9 @@ async fn validate(given: Given<'_>) -> Result<Outcome, String> {
     let report = report.map_err(|e| e.in_full())?;
     if !report.ok {
         let errors: Vec<Value> = report.errors.iter().take(MAX_ERRORS).map(told).collect();
-        return Ok(Outcome {
+        return Ok(ToolOutcome {
             is_error: true,
-            ..Outcome::json(
+            ..ToolOutcome::json(
                 &json!({"compiles": false, "errors": errors, "more_errors": report.errors.len().saturating_sub(MAX_ERRORS)}),
             )
         });
@@ -78,9 +78,9 @@ async fn validate(given: Given<'_>) -> Result<Outcome, String> {
     let checked = check(&spec, &here);
     if !checked.errors.is_empty() {
         let told = json!({"compiles": true, "can_run_here": false, "errors": checked.errors});
-        return Ok(Outcome {
+        return Ok(ToolOutcome {
             is_error: true,
-            ..Outcome::json(&told)
+            ..ToolOutcome::json(&told)
         });
     }
     let drafts = given.facts.draft_count();
@@ -99,7 +99,7 @@ async fn validate(given: Given<'_>) -> Result<Outcome, String> {
     if !checked.warnings.is_empty() {
         told["mind"] = json!(checked.warnings);
     }
-    Ok(Outcome::json(&told).leaving(Fact::Draft { workflow }))
+    Ok(ToolOutcome::json(&told).leaving(ToolFact::Draft { workflow }))
 }
 
 fn told(error: &WorkflowError) -> Value {
