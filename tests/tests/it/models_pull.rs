@@ -305,7 +305,7 @@ fn a_pull_that_was_killed_goes_on_and_a_second_one_beside_it_is_refused() -> any
         fs::metadata(&part).ok().filter(|m| m.len() >= 200_000)
     })?;
     assert!(!shelf.path("own.onnx").exists());
-    shelf.fails(&[OWN], &["under way"])?;
+    shelf.fails(&[OWN], &["is running; wait for it"])?;
     drop(shelf.server.requests());
     running.kill()?;
     shelf.succeeds(&[OWN])?;
