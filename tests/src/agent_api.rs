@@ -45,6 +45,7 @@ impl Api {
     }
 
     fn begin(&self, method: &str, path: &str) -> anyhow::Result<reqwest::RequestBuilder> {
+        watchkeeper_client::tls::install_provider();
         let builder = reqwest::Client::builder().timeout(PATIENCE);
         let method = reqwest::Method::from_bytes(method.as_bytes())?;
         Ok(match &self.0 {

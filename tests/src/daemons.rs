@@ -441,6 +441,7 @@ impl Bench {
             .enable_all()
             .build()?;
         runtime.block_on(async {
+            watchkeeper_client::tls::install_provider();
             let client = reqwest::Client::builder()
                 .unix_socket(self.socket())
                 .timeout(PATIENCE)

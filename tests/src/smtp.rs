@@ -45,7 +45,7 @@ impl MailServer {
     pub fn start(identity: &Identity, password: &str) -> anyhow::Result<Self> {
         let certificate = CertificateDer::from_pem_file(&identity.cert_file);
         let key = PrivateKeyDer::from_pem_file(&identity.key_file);
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()

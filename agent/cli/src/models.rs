@@ -222,6 +222,7 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
 /// Fetches the files of one model, its network last, and gives them their names when all of them are good.
 async fn pull(plans: Vec<PullPlan>, out: &Output) -> Result<Vec<Downloaded>, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::new(Exit::Failed, e.to_string());
+    watchkeeper_client::tls::install_provider();
     let client = reqwest::Client::builder()
         .read_timeout(SILENCE)
         .connect_timeout(SILENCE)

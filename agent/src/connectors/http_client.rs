@@ -28,6 +28,7 @@ impl HttpClient {
     pub(super) async fn client(&self) -> Result<&reqwest::Client, Fault> {
         self.client
             .get_or_try_init(|| async {
+                watchkeeper_client::tls::install_provider();
                 let mut builder = reqwest::Client::builder()
                     .no_proxy()
                     .redirect(redirect::Policy::none())

@@ -28,6 +28,7 @@ mod newer;
 mod pipelines;
 mod record;
 mod sources;
+pub mod tls;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -80,6 +81,7 @@ impl RuntimeClient {
         deadlines: Deadlines,
     ) -> Result<Self, ClientError> {
         let socket = socket.into();
+        tls::install_provider();
         let builder = || {
             reqwest::Client::builder()
                 .unix_socket(socket.as_path())

@@ -89,6 +89,10 @@ impl Transport {
         connect_timeout: Duration,
         idle_timeout: Duration,
     ) -> Result<Self, SetupError> {
+        // The error only says that the process has a TLS provider already.
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
         let mut http = reqwest::Client::builder()
             .redirect(redirect::Policy::none())
             .connect_timeout(connect_timeout)

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rumqttc::tokio_rustls::rustls::crypto::aws_lc_rs;
+use rumqttc::tokio_rustls::rustls::crypto::ring;
 use rumqttc::tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use rumqttc::tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rumqttc::tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
@@ -65,7 +65,7 @@ pub fn client_config(
         Some(path) => roots_of(ca_key, path)?,
         None => system_roots(ca_key)?,
     };
-    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Library)?
         .with_root_certificates(roots);
