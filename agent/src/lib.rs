@@ -20,6 +20,7 @@ pub mod fleet;
 pub mod heartbeat;
 pub mod log_limiter;
 pub mod notify;
+pub mod program;
 pub mod run;
 pub mod second_opinion;
 pub mod status;

@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -355,8 +356,10 @@ impl Bench {
     /// # Errors
     /// When it can't be started.
     pub fn agent(&self) -> anyhow::Result<Process> {
-        let mut command = Command::new(program("watchkeeper-agent")?);
+        // As an installation does: the command, called by the agent's name.
+        let mut command = Command::new(program("watchkeeper")?);
         command
+            .arg0("watchkeeper-agent")
             .arg("--config")
             .arg(self.config())
             .arg("--exit-with-parent");

@@ -120,13 +120,6 @@ pub enum Command {
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
-    /// Serve as the broker of `run`, until standard input closes.
-    #[command(hide = true)]
-    Broker {
-        /// TCP port on 127.0.0.1.
-        #[arg(long)]
-        port: u16,
-    },
 }
 
 /// Flags of `run`.
@@ -182,7 +175,7 @@ pub struct RunArgs {
     /// Keep journal, pictures and logs in this folder instead of a temporary one.
     #[arg(long, value_name = "DIR")]
     pub keep_state: Option<PathBuf>,
-    /// Publish to this broker instead of one of our own: [mqtt[s]://][USER@]HOST[:PORT]. Its password is taken from
+    /// Publish the events to this MQTT broker: [mqtt[s]://][USER@]HOST[:PORT]. Its password is taken from
     /// WATCHKEEPER_MQTT__PASSWORD or from the file in WATCHKEEPER_MQTT__PASSWORD_FILE, never from here.
     #[arg(long, value_name = "ADDRESS")]
     #[allow(

@@ -11,7 +11,6 @@ mod blueprints;
 mod chat;
 mod configuration;
 mod doctor;
-pub mod embedded_broker;
 mod events;
 pub mod exit;
 mod inspect;
@@ -38,7 +37,6 @@ use std::process::ExitCode;
 use clap::Parser;
 use watchkeeper_config::Config;
 
-use crate::embedded_broker::run_embedded;
 use args::{Cli, Command, WorkflowAction};
 use exit::{Exit, Failure};
 use output::Output;
@@ -93,7 +91,6 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
             let wrong = configuration::warnings(&global);
             return doctor::run(configuration::read(&global), &wrong, out);
         }
-        Command::Broker { port } => return broker(port),
         Command::Trace(args) => return trace::run(args, &global, out),
         Command::Blueprints(args) => return blueprints::run(args, &global, out),
         other => other,
@@ -137,24 +134,6 @@ async fn online(
         | Command::Completions { .. }
         | Command::Man { .. }
         | Command::Trace(_)
-        | Command::Blueprints(_)
-        | Command::Broker { .. } => Ok(()),
+        | Command::Blueprints(_) => Ok(()),
     }
-}
-
-/// Serves as the broker of `run` until standard input closes, which is when the parent ends.
-fn broker(port: u16) -> Result<(), Failure> {
-    let (ended, end) = std::sync::mpsc::sync_channel(2);
-    let parent_gone = ended.clone();
-    std::thread::spawn(move || {
-        std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).ok();
-        parent_gone.send(Ok(())).ok();
-    });
-    std::thread::spawn(move || {
-        let Err(error) = run_embedded(port);
-        ended
-            .send(Err(Failure::new(Exit::Failed, error.to_string())))
-            .ok();
-    });
-    end.recv().unwrap_or(Ok(()))
 }

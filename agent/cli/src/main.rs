@@ -1,7 +1,16 @@
-//! The command `watchkeeper`.
+//! The program `watchkeeper`: the command, and the agent when it is called by the agent's name.
+//!
+//! Both share most of their code, so one program with two names is half the size of two.
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use watchkeeper_agent::program;
+
 fn main() -> ExitCode {
+    let called = std::env::args_os().next().unwrap_or_default();
+    if Path::new(&called).file_name() == Some(program::NAME.as_ref()) {
+        return program::main();
+    }
     watchkeeper_cli::main()
 }

@@ -95,7 +95,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
 ];
 
 /// The crates that may use a library; no other may.
-const LIBRARIES: [(&str, &[&str]); 13] = [
+const LIBRARIES: [(&str, &[&str]); 12] = [
     ("gstreamer", &["runtime", "tests"]),
     ("gstreamer-app", &["runtime"]),
     ("gstreamer-video", &["runtime"]),
@@ -103,7 +103,6 @@ const LIBRARIES: [(&str, &[&str]); 13] = [
     ("ort", &["detect"]),
     ("axum", &["agent", "runtime", "http"]),
     ("rumqttc-v4-next", &["agent"]),
-    ("rumqttd", &["cli"]),
     ("reqwest", &["agent", "cli", "client", "llm", "tests"]),
     ("lettre", &["agent"]),
     ("rusty-s3", &["agent"]),

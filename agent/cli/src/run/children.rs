@@ -84,6 +84,7 @@ impl Program {
         let log = (!verbose).then(|| log_dir.join(format!("{name}.log")));
         let mut command = Command::new(program);
         command
+            .arg0(name)
             .args(args)
             .stdin(Stdio::piped())
             .process_group(0)
@@ -161,11 +162,4 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
         .into_iter()
         .chain(on_path)
         .find(|path| path.is_file())
-}
-
-/// A TCP port of this machine that is free now.
-pub(super) fn free_port() -> std::io::Result<u16> {
-    Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?
-        .local_addr()?
-        .port())
 }

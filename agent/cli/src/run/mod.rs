@@ -98,7 +98,7 @@ pub(super) async fn run(
     }
     let keep = request.keep_state.as_deref();
     out.busy("starting");
-    let mut house = House::open(config, keep, out, verbose).await?;
+    let mut house = House::open(config, keep, verbose).await?;
     let ended = watch(&mut house, &request, out).await;
     let undelivered = house.close(out).await;
     let Outcome { results, failure } = ended?;

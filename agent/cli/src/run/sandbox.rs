@@ -14,7 +14,7 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::health::Health;
 use watchkeeper_store::Options;
 
-use super::children::{Program, find, free_port, password_variable};
+use super::children::{Program, find, password_variable};
 use super::delivery::Delivery;
 use super::pending_effects;
 use crate::configuration::{RUN_SITE, absolute, inference_section, mqtt_section, sinks_section};
@@ -37,8 +37,8 @@ pub(super) struct House {
     /// Health at the start: new events come after its `last_seq`.
     pub(super) health: Health,
     runtime: Program,
-    /// Agent and broker; a run goes on without them.
-    others: Vec<Program>,
+    /// Absent after it died: the run continues without it.
+    agent: Option<Program>,
     /// What becomes of the events at a broker that a person named.
     delivery: Option<Delivery>,
     state: StateDir,
@@ -67,7 +67,6 @@ impl House {
     pub(super) async fn open(
         config: &Config,
         keep: Option<&Path>,
-        out: &Output,
         verbose: bool,
     ) -> Result<Self, Failure> {
         let runtime_program = find("watchkeeper-runtime").ok_or_else(|| {
@@ -80,30 +79,14 @@ impl House {
         let state = state_dir(keep)?;
         check_room(&state)?;
         let dir = state.path().to_path_buf();
-        let mut others = Vec::new();
-        let mut delivery = None;
         let named = config.mqtt.as_ref();
-        let broker = match named {
-            Some(mqtt) => Some(mqtt_section(mqtt)),
-            None => match start_broker(&dir, verbose) {
-                Ok((program, port)) => {
-                    others.push(program);
-                    Some(json!({"host": "127.0.0.1", "port": port}))
-                }
-                Err(failure) => {
-                    out.note(format!("no broker of our own: {failure}"));
-                    None
-                }
-            },
-        };
+        let broker = named.map(mqtt_section);
         let mut secrets = Vec::new();
         let sinks = sinks_section(&config.sinks, ToString::to_string, |_, secret| {
             let variable = format!("{SECRET}{}", secrets.len());
             secrets.push((variable.clone(), secret.clone()));
             json!({"env": variable})
         });
-        // It publishes what happens, and does what the workflow wants done outside.
-        let has_errand = broker.is_some() || sinks.is_some();
         let file = write_config(&dir, config, broker, sinks)?;
         let args = [
             OsStr::new("--config"),
@@ -119,62 +102,40 @@ impl House {
         )?;
         let client = RuntimeClient::new(dir.join("runtime.sock"))?;
         let health = wait_until_up(&client, &mut runtime).await?;
-        // Once there is something to follow, or the first it would say is that the runtime is down.
-        if has_errand {
-            let password = named.and_then(|mqtt| mqtt.password.clone());
-            secrets.extend(password.map(|password| (password_variable(), password)));
-            let agent = find("watchkeeper-agent").map(|program| {
-                let args = [&args[..], &["--report", "--clear-at-end"].map(OsStr::new)].concat();
-                Program::start_heard(
-                    "watchkeeper-agent",
-                    &program,
-                    &args,
-                    &dir,
-                    verbose,
-                    &secrets,
-                )
-            });
-            match agent {
-                Some(Ok((agent, said))) => {
-                    others.push(agent);
-                    // Our own broker is a detail of the run; what a person named is a request.
-                    delivery = named.zip(said).map(|(mqtt, said)| {
-                        let broker = format!("{}:{}", mqtt.host, mqtt.port);
-                        Delivery::listen(broker, mqtt.connect_timeout, said)
-                    });
-                }
-                Some(Err(failure)) if named.is_some() => return Err(failure),
-                Some(Err(failure)) => out.note(format!("nothing is published: {failure}")),
-                None if named.is_some() => {
-                    return Err(Failure::new(
-                        Exit::NoRuntime,
-                        "--mqtt needs watchkeeper-agent, which is neither beside this program nor on PATH",
-                    ));
-                }
-                None => out.note(
-                    "nothing is published: watchkeeper-agent is neither beside this program nor on PATH",
-                ),
-            }
-        }
+        // Started once there is something to follow, or its first report would be that the runtime is down.
+        let password = named.and_then(|mqtt| mqtt.password.clone());
+        secrets.extend(password.map(|password| (password_variable(), password)));
+        let agent_args = [&args[..], &["--report", "--clear-at-end"].map(OsStr::new)].concat();
+        let this = std::env::current_exe()
+            .map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+        let (agent, said) = Program::start_heard(
+            watchkeeper_agent::program::NAME,
+            &this,
+            &agent_args,
+            &dir,
+            verbose,
+            &secrets,
+        )?;
+        let delivery = named.zip(said).map(|(mqtt, said)| {
+            let broker = format!("{}:{}", mqtt.host, mqtt.port);
+            Delivery::listen(broker, mqtt.connect_timeout, said)
+        });
         Ok(Self {
             client,
             health,
             runtime,
-            others,
+            agent: Some(agent),
             delivery,
             state,
         })
     }
 
-    /// The failure when the runtime has died. A dead agent or broker is told once and the run goes on.
+    /// The failure when the runtime has died. A dead agent is reported once and the run continues.
     pub(super) fn death(&mut self, out: &Output) -> Option<Failure> {
-        self.others.retain_mut(|program| match program.death() {
-            Some(failure) => {
-                out.note(failure.to_string());
-                false
-            }
-            None => true,
-        });
+        if let Some(failure) = self.agent.as_mut().and_then(Program::death) {
+            out.note(failure.to_string());
+            self.agent = None;
+        }
         if let Some(delivery) = &mut self.delivery {
             delivery.tell(out);
         }
@@ -195,8 +156,8 @@ impl House {
             }
             None => self.health.last_seq,
         };
-        while let Some(program) = self.others.pop() {
-            program.stop().await;
+        if let Some(agent) = self.agent {
+            agent.stop().await;
         }
         self.runtime.stop().await;
         match self.state {
@@ -295,22 +256,6 @@ fn check_room(state: &StateDir) -> Result<(), Failure> {
         // What can't be asked is found out by trying.
         Ok(_) | Err(_) => Ok(()),
     }
-}
-
-fn start_broker(dir: &Path, verbose: bool) -> Result<(Program, u16), Failure> {
-    let failed = |e: std::io::Error| Failure::new(Exit::Failed, e.to_string());
-    let port = free_port().map_err(failed)?;
-    let this = std::env::current_exe().map_err(failed)?;
-    let port_text = port.to_string();
-    let args = [
-        OsStr::new("broker"),
-        OsStr::new("--port"),
-        OsStr::new(&port_text),
-    ];
-    Ok((
-        Program::start("watchkeeper-broker", &this, &args, dir, verbose)?,
-        port,
-    ))
 }
 
 /// Writes the configuration of the run: the box's own engine, models and `[sinks]`, everything else in the state folder.

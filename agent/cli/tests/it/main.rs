@@ -1,16 +1,11 @@
 //! The command against neighbours under the control of a test.
 
-mod embedded_broker;
 mod newer_runtime;
 
 /// Shared with the tests of the daemon; this crate uses a part of it.
 #[allow(dead_code, reason = "the tests of the daemon use the rest")]
 #[path = "../../../tests/it/support"]
 mod support {
-    #[path = "agent_thread.rs"]
-    pub(crate) mod agent_thread;
-    #[path = "broker.rs"]
-    pub(crate) mod broker;
     #[path = "fake_runtime.rs"]
     pub(crate) mod fake_runtime;
 }
