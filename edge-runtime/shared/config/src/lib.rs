@@ -17,7 +17,6 @@ pub mod channels;
 mod check;
 mod config;
 pub mod demo;
-pub mod docs;
 mod error;
 pub mod keys;
 mod layers;

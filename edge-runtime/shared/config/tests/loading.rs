@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod docs;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
 use watchkeeper_config::{
-    BrokerLayers, ChannelKind, Config, ConfigError, LoadRequest, Origin, SecretSource, docs, load,
+    BrokerLayers, ChannelKind, Config, ConfigError, LoadRequest, Origin, SecretSource, load,
 };
 use watchkeeper_contract::rule::Severity;
 

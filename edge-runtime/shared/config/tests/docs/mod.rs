@@ -1,13 +1,12 @@
 //! Prints `docs/ref/configuration.md` from the declarations.
 //!
-//! A test compares the file with [`render`]; `UPDATE_DOCS=1` rewrites it.
+//! - A test compares the file with [`render`]; `UPDATE_DOCS=1` rewrites it.
 
-use crate::keys::{self, KEYS, SECTIONS};
-use crate::layers::{DEFAULT_FILE, FILE_VARIABLE};
+use watchkeeper_config::keys::{self, KEYS, SECTIONS};
+use watchkeeper_config::{DEFAULT_FILE, FILE_VARIABLE};
 
 /// Renders the document as Markdown.
-#[must_use]
-pub fn render() -> String {
+pub(crate) fn render() -> String {
     let mut out = format!(
         "# Configuration\n\n\
          <!-- Generated from edge-runtime/shared/config/src/keys.rs; UPDATE_DOCS=1 cargo test -p watchkeeper-config rewrites it. -->\n\n\
@@ -51,7 +50,7 @@ pub fn render() -> String {
 }
 
 /// An example that the tests load.
-pub const EXAMPLE: &str = r#"[box]
+pub(crate) const EXAMPLE: &str = r#"[box]
 site = "yard"
 id = "gate-1"
 
