@@ -22,12 +22,15 @@ pub(crate) struct Before {
     share: Option<f64>,
 }
 
-/// One setting: what it is to be, what it is in each rule or step, what is said that it is, and how it is named.
-struct Setting<'n> {
+/// One setting of a change.
+struct Setting {
     wanted: Option<f64>,
+    /// Present value of each rule or step.
     now: Vec<f64>,
+    /// Present value by the words of the request.
     said: Option<f64>,
-    named: &'n dyn Fn(f64) -> String,
+    /// Names the setting with a value.
+    named: fn(f64) -> String,
 }
 
 impl Before {
@@ -64,73 +67,69 @@ impl Before {
         before
     }
 
-    /// Refuses a change of which what it says is not so.
+    /// Refuses a change that says what is not so.
     pub(crate) fn refuse(&self, edit: &Edit, now: &PipelineSpec) -> Result<(), Need> {
-        let share = |value: f64| format!("a confidence of {value}");
-        let stays = |value: f64| format!("a time of {}", seconds(value));
-        let quiet = |value: f64| format!("a cool-down of {}", seconds(value));
         let settings = [
             Setting {
                 wanted: edit.confidence,
                 now: confidences(now),
                 said: self.share,
-                named: &share,
+                named: |value| format!("a confidence of {value}"),
             },
             Setting {
                 wanted: edit.stays_s,
                 now: times(now),
                 said: self.seconds,
-                named: &stays,
+                named: |value| format!("a time of {}", seconds(value)),
             },
             Setting {
                 wanted: edit.cooldown_s,
                 now: cooldowns(now),
                 said: self.seconds,
-                named: &quiet,
+                named: |value| format!("a cool-down of {}", seconds(value)),
             },
         ];
-        for setting in settings {
-            let Setting {
-                wanted,
-                now,
-                said,
-                named,
-            } = setting;
-            let Some(wanted) = wanted else {
-                continue;
-            };
-            // Where rules differ, each has to fit.
-            let same = |a: f64, b: f64| (a - b).abs() < 1e-6;
-            if let Some(said) = said
-                && let Some(is) = now.iter().find(|is| !same(**is, said))
-            {
-                let text = format!(
-                    "{} has {} now, and not {}, so I offer nothing. Say the request again without what it is now, or about another watch.",
-                    edit.pipeline,
-                    named(*is),
-                    named(said)
-                );
-                return Err(Need::new(Missing::Meaning, text));
-            }
-            let wrong = |is: &&f64| match self.more {
-                Some(true) => wanted <= **is,
-                Some(false) => wanted >= **is,
-                None => false,
-            };
-            if let Some(is) = now.iter().find(wrong) {
-                let text = format!(
-                    "{} has {} now, and {wanted_is} is {}, so I offer nothing. Say what it shall be with \"set\", such as \"set it to {wanted_is}\" with the name of the watch.",
-                    edit.pipeline,
-                    named(*is),
-                    match (self.more, same(*is, wanted)) {
-                        (_, true) => "the same",
-                        (Some(true), _) => "less and not more",
-                        _ => "more and not less",
-                    },
-                    wanted_is = named(wanted),
-                );
-                return Err(Need::new(Missing::Meaning, text));
-            }
+        settings
+            .iter()
+            .try_for_each(|setting| self.refuse_setting(setting, edit))
+    }
+
+    /// Where rules differ, each has to fit.
+    fn refuse_setting(&self, setting: &Setting, edit: &Edit) -> Result<(), Need> {
+        let Some(wanted) = setting.wanted else {
+            return Ok(());
+        };
+        let named = setting.named;
+        let same = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        if let Some(said) = setting.said
+            && let Some(is) = setting.now.iter().find(|is| !same(**is, said))
+        {
+            let text = format!(
+                "{} has {} now, and not {}, so I offer nothing. Say the request again without what it is now, or about another watch.",
+                edit.pipeline,
+                named(*is),
+                named(said)
+            );
+            return Err(Need::new(Missing::Meaning, text));
+        }
+        let wrong = |is: &&f64| match self.more {
+            Some(true) => wanted <= **is,
+            Some(false) => wanted >= **is,
+            None => false,
+        };
+        if let Some(is) = setting.now.iter().find(wrong) {
+            let text = format!(
+                "{} has {} now, and {wanted_is} is {}, so I offer nothing. Say what it shall be with \"set\", such as \"set it to {wanted_is}\" with the name of the watch.",
+                edit.pipeline,
+                named(*is),
+                match (self.more, same(*is, wanted)) {
+                    (_, true) => "the same",
+                    (Some(true), _) => "less and not more",
+                    _ => "more and not less",
+                },
+                wanted_is = named(wanted),
+            );
+            return Err(Need::new(Missing::Meaning, text));
         }
         Ok(())
     }

@@ -7,13 +7,14 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CountBound, Severity};
 
 use crate::answer::Missing;
-use crate::edit::{self, Wanted, wanted};
-use crate::hours;
+use crate::asks::Asks;
+use crate::edit::{self, wanted};
 use crate::intent::{Edit, Intent, NamedPlace, WatchFor, What};
 use crate::lexicon::Lexicon;
+use crate::moments;
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
-use crate::pieces::{self, Asks};
+use crate::pieces;
 use crate::place::{self, Way};
 use crate::reader::{Reader, left_over};
 use crate::request::{
@@ -21,6 +22,7 @@ use crate::request::{
 };
 use crate::scene::{Scene, Shape};
 use crate::token::Token;
+use crate::wanted::Wanted;
 use crate::weighty;
 
 /// What says only that something is corrected.
@@ -83,9 +85,9 @@ pub(crate) fn amend(
         Some(Intent::Change(before)) => of_edit(&mut r, before, scene, lexicon, notes)?,
         Some(Intent::Pause { until, .. }) => {
             // `make it an hour`
-            let minutes = hours::until(&mut r, &scene.now, &mut notes.assumed).or_else(|| {
+            let minutes = moments::until(&mut r, &scene.now, &mut notes.assumed).or_else(|| {
                 let found = r.take(&["<u>"])?;
-                hours::later(&scene.now, found.value(0))
+                moments::later(&scene.now, found.value(0))
             });
             *until = Some(minutes.ok_or_else(|| not_read(&r))?);
         }
@@ -278,26 +280,12 @@ fn of_watches(
         }),
         None => drawn(r, &on, notes)?,
     };
-    let number = r
-        .take(&[
-            "at? least|over|more? than? <n>",
-            "fewer|less|under than? <n>",
-            "<n>",
-        ])
-        .map(|found| (r.written(found.at.clone()).to_lowercase(), found.value(0)));
+    let number = number_of_objects(r);
     let place = shape.map(|said| {
         let is_line = matches!(said.shape, Shape::Line(..));
         named_place(said, is_line)
     });
-    let another = match &cameras {
-        Cameras::None => None,
-        Cameras::These(ids) => match (ids.as_slice(), &*watches) {
-            ([id], [watch]) if watch.place.is_none() || place.is_some() => Some(id.clone()),
-            _ => return Err(not_read(r)),
-        },
-        Cameras::All => return Err(not_read(r)),
-        Cameras::Unknown(written) => return Err(names::no_such_camera(written, scene)),
-    };
+    let another = another_camera(r, &cameras, watches, place.is_some(), scene)?;
     let correction = Correction {
         said,
         severity,
@@ -315,6 +303,35 @@ fn of_watches(
         correction.apply(watch, r, scene, notes)?;
     }
     Ok(())
+}
+
+/// Takes a number of objects, with the words before it.
+fn number_of_objects(r: &mut Reader) -> Option<(String, f64)> {
+    let found = r.take(&[
+        "at? least|over|more? than? <n>",
+        "fewer|less|under than? <n>",
+        "<n>",
+    ])?;
+    Some((r.written(found.at.clone()).to_lowercase(), found.value(0)))
+}
+
+/// The camera to which a correction moves the only watch, together with its place.
+fn another_camera(
+    r: &Reader,
+    cameras: &Cameras,
+    watches: &[WatchFor],
+    has_place: bool,
+    scene: &Scene,
+) -> Result<Option<SourceId>, Need> {
+    match cameras {
+        Cameras::None => Ok(None),
+        Cameras::These(ids) => match (ids.as_slice(), watches) {
+            ([id], [watch]) if watch.place.is_none() || has_place => Ok(Some(id.clone())),
+            _ => Err(not_read(r)),
+        },
+        Cameras::All => Err(not_read(r)),
+        Cameras::Unknown(written) => Err(names::no_such_camera(written, scene)),
+    }
 }
 
 /// Other classes, of the same model or of one that knows all of them.

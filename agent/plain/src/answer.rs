@@ -49,7 +49,6 @@ pub enum Change {
     Stop(PipelineId),
     /// A pipeline pauses.
     Pause {
-        /// Which.
         pipeline: PipelineId,
         /// When it goes on by itself.
         until: Option<Zoned>,
@@ -74,7 +73,6 @@ impl Change {
 /// What to look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Looked {
-    /// What.
     pub look: Look,
     /// What can be said at once, without looking anything up.
     pub text: String,
@@ -98,9 +96,7 @@ pub struct Question {
 /// What is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// Which camera.
     Camera,
-    /// Which objects.
     Class,
     /// Which objects, as no model knows those that were named.
     KnownClass,
@@ -110,11 +106,8 @@ pub enum Missing {
     Line,
     /// Which way counts.
     Direction,
-    /// How long.
     Duration,
-    /// How many.
     Number,
-    /// Which pipeline.
     Pipeline,
     /// The size of the camera's picture, which only the camera can tell.
     Picture,

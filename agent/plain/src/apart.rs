@@ -2,11 +2,13 @@
 //!
 //! Invariant: what was said of a part is never set for the whole.
 
-use crate::edit::Wanted;
+use std::ops::Range;
+
 use crate::names::{Mention, Stand};
 use crate::need::Need;
 use crate::reader::Reader;
 use crate::token::{Kind, number_word};
+use crate::wanted::Wanted;
 use crate::weighty;
 
 /// Whether classes are said to be the only ones: `only cars`, `cars only`. `only at weekends` says nothing of classes.
@@ -131,58 +133,27 @@ pub(crate) fn refuse_at_hours(r: &Reader, wanted: &Wanted) -> Result<(), Need> {
     ))
 }
 
-/// Refuses hours that are joined to days as if either were enough: `at night or at the weekend`. A rule is awake when both are so.
+/// Refuses hours joined to days as if either were enough: `at night or at the weekend`.
+///
+/// A rule is awake when both hold.
 pub(crate) fn refuse_either_hours(r: &Reader) -> Result<(), Need> {
-    const DAYS: &[&str] = &[
-        "weekend",
-        "weekends",
-        "weekday",
-        "weekdays",
-        "workdays",
-        "monday",
-        "mondays",
-        "mon",
-        "tuesday",
-        "tuesdays",
-        "tue",
-        "wednesday",
-        "wednesdays",
-        "wed",
-        "thursday",
-        "thursdays",
-        "thu",
-        "friday",
-        "fridays",
-        "fri",
-        "saturday",
-        "saturdays",
-        "sat",
-        "sunday",
-        "sundays",
-        "sun",
-        "holidays",
-    ];
+    match hours_joined_to_days(r).or_else(|| hours_beside_all_day(r)) {
+        // `9 to 5 and on Saturday` may be hours of that day too.
+        Some(at) => Err(Need::not_read(
+            "Hours and days are taken together: a watch is awake at those hours on those days, and not at the hours on any day and all of those days besides. Ask for a watch for each, such \
+             as one \"at night\" and one \"at weekends\".",
+            vec![r.written(at)],
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Finds hours and days on both sides of `or` or `and`.
+fn hours_joined_to_days(r: &Reader) -> Option<Range<usize>> {
     let is_day = |i: usize| DAYS.contains(&r.any_word(i));
     let is_hour = |i: usize| is_hour(r, i);
-    let little = |i: usize| {
-        matches!(
-            r.any_word(i),
-            "at" | "on"
-                | "in"
-                | "during"
-                | "by"
-                | "the"
-                | "any"
-                | "all"
-                | "every"
-                | "also"
-                | "from"
-                | "between"
-                | "after"
-                | "before"
-        )
-    };
-    let found = (1..r.tokens.len()).find_map(|i| {
+    let little = |i: usize| LITTLE.contains(&r.any_word(i));
+    (1..r.tokens.len()).find_map(|i| {
         if !matches!(r.any_word(i), "or" | "and" | "plus" | "&" | "+") {
             return None;
         }
@@ -196,8 +167,11 @@ pub(crate) fn refuse_either_hours(r: &Reader) -> Result<(), Need> {
             is_hour(next) && (PARTS.contains(&r.any_word(next)) || (i + 1..next).any(little));
         let either = (is_hour(before) && is_day(next)) || (is_day(before) && hour_next);
         either.then_some(before..next + 1)
-    });
-    // `at night, weekends all day`
+    })
+}
+
+/// Finds `all day` in a request with hours: `at night, weekends all day`.
+fn hours_beside_all_day(r: &Reader) -> Option<Range<usize>> {
     let all_day =
         (0..r.tokens.len()).find(|i| r.any_word(*i) == "all" && r.any_word(i + 1) == "day");
     let hours = (0..r.tokens.len()).any(|i| {
@@ -206,17 +180,45 @@ pub(crate) fn refuse_either_hours(r: &Reader) -> Result<(), Need> {
                 .get(i)
                 .is_some_and(|t| matches!(t.kind, Kind::Clock(_)))
     });
-    let found = found.or_else(|| all_day.filter(|_| hours).map(|at| at..at + 2));
-    match found {
-        // `9 to 5 and on Saturday` may be hours of that day too.
-        Some(at) => Err(Need::not_read(
-            "Hours and days are taken together: a watch is awake at those hours on those days, and not at the hours on any day and all of those days besides. Ask for a watch for each, such \
-             as one \"at night\" and one \"at weekends\".",
-            vec![r.written(at)],
-        )),
-        None => Ok(()),
-    }
+    all_day.filter(|_| hours).map(|at| at..at + 2)
 }
+
+/// Words between a conjunction and the hours or days behind it.
+const LITTLE: &[&str] = &[
+    "at", "on", "in", "during", "by", "the", "any", "all", "every", "also", "from", "between",
+    "after", "before",
+];
+
+/// Words for days.
+const DAYS: &[&str] = &[
+    "weekend",
+    "weekends",
+    "weekday",
+    "weekdays",
+    "workdays",
+    "monday",
+    "mondays",
+    "mon",
+    "tuesday",
+    "tuesdays",
+    "tue",
+    "wednesday",
+    "wednesdays",
+    "wed",
+    "thursday",
+    "thursdays",
+    "thu",
+    "friday",
+    "fridays",
+    "fri",
+    "saturday",
+    "saturdays",
+    "sat",
+    "sunday",
+    "sundays",
+    "sun",
+    "holidays",
+];
 
 /// Words for hours of a day.
 const PARTS: &[&str] = &[

@@ -2,10 +2,10 @@
 //!
 //! Invariant: who is to be told is never taken for what is to be watched for.
 
+use crate::asks::{WATCHES, skip_polite};
 use crate::lexicon::Lexicon;
 use crate::names::{self, Mention};
 use crate::need::Need;
-use crate::pieces::{WATCHES, skip_polite};
 use crate::reader::{Found, Reader};
 use crate::scene::{Scene, quoted};
 use crate::token::Token;

@@ -38,20 +38,10 @@ pub(crate) fn chosen(
             return Some(Chosen::Ask(ask(Missing::Meaning, &wrong.to_string(), text)));
         }
     };
-    let values = values(&mut r, template);
-    let mut values: BTreeMap<String, String> = values;
+    let mut values = values(&mut r, template);
     let cameras = names::cameras(&mut r, scene, lexicon);
     if !values.contains_key("camera") {
-        match &cameras {
-            Cameras::These(on) if on.len() == 1 => {
-                values.extend(on.first().map(|id| ("camera".to_owned(), id.to_string())));
-            }
-            _ => {
-                if let [only] = scene.cameras.as_slice() {
-                    values.insert("camera".to_owned(), only.id.to_string());
-                }
-            }
-        }
+        values.extend(the_camera(&cameras, scene).map(|id| ("camera".to_owned(), id)));
     }
     r.take_all(&[
         "use|apply|start|run|take|make|create|set|deploy",
@@ -71,7 +61,29 @@ pub(crate) fn chosen(
         );
         return Some(Chosen::Ask(ask(Missing::Meaning, &wrong, text)));
     }
-    Some(match templates.fill(&template.name, &values) {
+    Some(fill(template, &values, text, scene, templates))
+}
+
+/// The camera that is named, or the only one.
+fn the_camera(named: &Cameras, scene: &Scene) -> Option<String> {
+    match named {
+        Cameras::These(on) if on.len() == 1 => on.first().map(ToString::to_string),
+        _ => match scene.cameras.as_slice() {
+            [only] => Some(only.id.to_string()),
+            _ => None,
+        },
+    }
+}
+
+/// Fills a template, or asks for the value that it lacks.
+fn fill(
+    template: &Template,
+    values: &BTreeMap<String, String>,
+    text: &str,
+    scene: &Scene,
+    templates: &Templates,
+) -> Chosen {
+    match templates.fill(&template.name, values) {
         Ok(request) => Chosen::Request(request),
         Err(FillError::Left {
             kind: ParameterKind::Camera,
@@ -89,11 +101,11 @@ pub(crate) fn chosen(
                 template.name
             );
             // The sentence without it; the answer completes it like any other request.
-            let request = sentence_without(template, &name, &values);
+            let request = sentence_without(template, &name, values);
             Chosen::Ask(ask(Missing::Place, &wrong, &request))
         }
         Err(wrong) => Chosen::Ask(ask(Missing::Meaning, &wrong.to_string(), text)),
-    })
+    }
 }
 
 fn ask(about: Missing, question: &str, request: &str) -> Question {

@@ -6,20 +6,17 @@
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Missing;
-use crate::edit::its_camera;
-use crate::hours;
+use crate::asks::{Asks, ENDS_A_PAUSE, POLITE, WATCHES};
+use crate::deployed::{OTHERS, THINGS, ids, ids_of, its_camera, listed, listed_of};
 use crate::instead::instead;
 use crate::intent::Intent;
 use crate::lexicon::Lexicon;
+use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
-use crate::pieces::{Asks, ENDS_A_PAUSE, POLITE, WATCHES};
 use crate::reader::{Found, Reader};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::token::Kind;
-
-/// Words that mean a pipeline and say nothing else.
-pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|streams|stream|rules|rule|cameras|jobs|everything|counting|counter|counters|it|that|detection";
 
 /// Little words that say nothing of which pipelines are meant. Any other that no phrase used does: what carries no meaning where something is to be watched
 /// for (`the zone`, `the first`, `all but one`) turns what is ended into something else.
@@ -172,18 +169,10 @@ pub(crate) fn control(
 ) -> Result<Intent, Need> {
     let verb = take_verb(&mut r, asks, lexicon);
     let spared = spared(&mut r, scene, lexicon);
-    // A name may have a time in it: `the night patrol`.
-    let before = r.used.clone();
-    let named = names::pipelines(&mut r, scene);
-    let names: Vec<usize> = (0..r.tokens.len())
-        .filter(|i| before.get(*i) != r.used.get(*i))
-        .collect();
-    if !named.is_empty() {
-        its_camera(&mut r, &named, scene, lexicon);
-    }
+    let (named, names) = take_names(&mut r, scene, lexicon);
     refuse_for_now(&r, asks, &verb)?;
     let until = match asks {
-        Asks::Pause => hours::until(&mut r, &scene.now, &mut notes.assumed),
+        Asks::Pause => moments::until(&mut r, &scene.now, &mut notes.assumed),
         _ => None,
     };
     refuse_a_camera_itself(&r, &verb, &named)?;
@@ -193,19 +182,12 @@ pub(crate) fn control(
         true => names::cameras(&mut r, scene, lexicon),
         false => Cameras::None,
     };
-    r.take_all(&[THINGS]);
-    for i in 0..r.tokens.len() {
-        if r.word(i) == "one" && stands_for_its_name(&r, i) {
-            r.mark(i..i + 1);
-        }
-    }
+    take_filling(&mut r);
     let picks = picks(&r, &names);
     refuse_unread(&r, asks, &verb, &picks, &named, scene)?;
     let (is_named, has_spared) = (named.len() == 1, !spared.is_empty());
     let targets = if has_spared {
-        let mut targets = ids_of(scene);
-        targets.retain(|id| !spared.contains(id));
-        targets
+        all_but(&spared, scene)
     } else {
         targets(scope.all, named, cameras, &verb, scene, notes)?
     };
@@ -223,13 +205,7 @@ pub(crate) fn control(
     let is_meant = is_named || (scope.kind == Some(true) && !scope.counting);
     let targets = of_a_kind(targets, scope.kind, is_meant, word, scene)?;
     refuse_a_rule(&targets, &scope, is_named, word, scene)?;
-    let is_clear = match targets.as_slice() {
-        // The name is the answer to what was asked about the rest.
-        [_] => !picks.of_one || (is_named && !picks.of_its_own),
-        [_, _] => !picks.any(),
-        _ => !picks.any() && !scope.both,
-    };
-    if !is_clear {
+    if !is_clear(&targets, &picks, &scope, is_named) {
         return Err(ask_which(&targets, has_spared, word, scene));
     }
     Ok(match asks {
@@ -240,6 +216,37 @@ pub(crate) fn control(
         },
         _ => Intent::Resume(targets),
     })
+}
+
+/// Takes the pipelines that are named, and where their names stand.
+///
+/// They are read before the times, because a name may have one in it: `the night patrol`.
+fn take_names(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> (Vec<PipelineId>, Vec<usize>) {
+    let before = r.used.clone();
+    let named = names::pipelines(r, scene);
+    let names = (0..r.tokens.len())
+        .filter(|i| before.get(*i) != r.used.get(*i))
+        .collect();
+    if !named.is_empty() {
+        its_camera(r, &named, scene, lexicon);
+    }
+    (named, names)
+}
+
+fn all_but(spared: &[PipelineId], scene: &Scene) -> Vec<PipelineId> {
+    let mut targets = ids_of(scene);
+    targets.retain(|id| !spared.contains(id));
+    targets
+}
+
+/// Whether a request leaves no choice between its targets.
+fn is_clear(targets: &[PipelineId], picks: &Picks, scope: &Scope, is_named: bool) -> bool {
+    match targets {
+        // A name answers the question which one is meant.
+        [_] => !picks.of_one || (is_named && !picks.of_its_own),
+        [_, _] => !picks.any(),
+        _ => !picks.any() && !scope.both,
+    }
 }
 
 /// Takes the verb, and the words that go with it and say no more.
@@ -279,6 +286,16 @@ fn take_verb(r: &mut Reader, asks: Asks, lexicon: &Lexicon) -> Verb {
         at,
         words,
         written,
+    }
+}
+
+/// Takes words for a pipeline that pick none.
+fn take_filling(r: &mut Reader) {
+    r.take_all(&[THINGS]);
+    for i in 0..r.tokens.len() {
+        if r.word(i) == "one" && stands_for_its_name(r, i) {
+            r.mark(i..i + 1);
+        }
     }
 }
 
@@ -640,12 +657,6 @@ fn of_a_kind(
     .with(choices))
 }
 
-/// Words that say only that the rest stays as it is.
-pub(crate) const OTHERS: [&str; 2] = [
-    "and|but? leave|keep|let the|all? others|other|rest|everything|all|ones|watches|pipelines else? running|run|on|as|alone|untouched|unchanged|be? they|it? are|is?",
-    "and|but? nothing|no else|other|others watches|pipelines?",
-];
-
 /// The pipelines that are not meant by `all but the yard`; their words are used then.
 fn spared(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<PipelineId> {
     let Some(found) = r.find(&[
@@ -674,55 +685,4 @@ fn spared(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<PipelineId> {
         }
     }
     spared
-}
-
-fn ids_of(scene: &Scene) -> Vec<PipelineId> {
-    scene.pipelines.iter().map(|p| p.spec.id.clone()).collect()
-}
-
-pub(crate) fn ids(scene: &Scene) -> Vec<String> {
-    scene
-        .pipelines
-        .iter()
-        .map(|p| p.spec.id.to_string())
-        .collect()
-}
-
-/// What runs, as a sentence.
-pub(crate) fn listed(scene: &Scene) -> String {
-    if scene.pipelines.is_empty() {
-        return "Nothing is deployed.".to_owned();
-    }
-    sentence(scene.pipelines.iter())
-}
-
-/// These of what runs, as a sentence.
-pub(crate) fn listed_of(pipelines: &[&Deployed]) -> String {
-    sentence(pipelines.iter().copied())
-}
-
-/// What runs on one camera, as a sentence.
-pub(crate) fn listed_on(scene: &Scene, camera: &SourceId) -> String {
-    let mut on_it = scene
-        .pipelines
-        .iter()
-        .filter(|p| p.spec.source == *camera)
-        .peekable();
-    match on_it.peek() {
-        None => format!("Nothing is deployed on {camera}."),
-        Some(_) => sentence(on_it),
-    }
-}
-
-fn sentence<'s>(pipelines: impl Iterator<Item = &'s Deployed>) -> String {
-    let one = |p: &Deployed| {
-        let called = match p.name == p.spec.id.as_str() {
-            true => String::new(),
-            false => format!(" ({})", quoted(&p.name)),
-        };
-        let state = if p.paused { ", paused" } else { "" };
-        format!("{}{called} on {}{state}", p.spec.id, p.spec.source)
-    };
-    let all: Vec<String> = pipelines.map(one).collect();
-    format!("There are: {}.", all.join("; "))
 }

@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use watchkeeper_contract::id::SourceId;
 
+use crate::asks::{Asks, asks};
 use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::Need;
-use crate::pieces::{self, Asks};
 use crate::reader::{Reader, left_over};
 use crate::scene::Scene;
 use crate::token::{Kind, Token, number_word};
@@ -239,7 +239,7 @@ fn cut(r: &Reader, groups: &[Group], scene: &Scene, lexicon: &Lexicon) -> Option
         }
         let skip = usize::from(nth > 0 && JOINS.contains(&joint));
         let said = slice.get(skip..).unwrap_or_default().to_vec();
-        parts.push(match pieces::asks(&said, lexicon) {
+        parts.push(match asks(&said, lexicon) {
             Asks::Watch => said,
             Asks::Nothing => [verb.clone(), said].concat(),
             _ => return None,

@@ -10,7 +10,6 @@ pub enum DataError {
     /// It is no TOML, or not of the right form.
     #[error("{file} can't be read: {message}")]
     Form {
-        /// Which file.
         file: &'static str,
         /// What the reader says.
         message: String,
@@ -18,7 +17,6 @@ pub enum DataError {
     /// It was written for another version.
     #[error("{file} has format {found}; this version reads format {wanted}")]
     Format {
-        /// Which file.
         file: &'static str,
         /// What it says.
         found: u32,
@@ -28,9 +26,7 @@ pub enum DataError {
     /// An entry makes no sense.
     #[error("{file}: {what}: {value:?} {message}")]
     Entry {
-        /// Which file.
         file: &'static str,
-        /// Which entry.
         what: &'static str,
         /// What stands there.
         value: String,
@@ -41,7 +37,6 @@ pub enum DataError {
 
 /// The form of a data file.
 pub(crate) trait DataFile: DeserializeOwned {
-    /// Its name.
     const NAME: &'static str;
     /// The format that is read.
     const FORMAT: u32;

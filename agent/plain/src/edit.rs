@@ -3,15 +3,15 @@
 //! Owns: [`Wanted`], the settings that a sentence may name, which a change of a pipeline and a correction of a proposal ([`crate::amend`]) have in common.
 //! Invariants: what was not said stays as it is; a change of which a word is not understood is none.
 
-use watchkeeper_contract::id::{ChannelId, PipelineId};
-use watchkeeper_contract::rule::{ClipSpec, Schedule};
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::rule::Schedule;
 use watchkeeper_engine::templates::watch;
 
 use crate::against::Before;
 use crate::answer::Missing;
 use crate::apart;
 use crate::audience;
-use crate::control::{OTHERS, THINGS, ids, listed, listed_of};
+use crate::deployed::{OTHERS, THINGS, ids, its_camera, listed, listed_of};
 use crate::hours;
 use crate::intent::{Edit, Intent, Objects};
 use crate::lexicon::Lexicon;
@@ -21,45 +21,8 @@ use crate::place;
 use crate::reader::{Found, Reader, left_over};
 use crate::request::{Wishes, channels, confidence, cooldown, refuse_one_of_them, wishes};
 use crate::scene::{Deployed, Scene, quoted};
+use crate::wanted::Wanted;
 use crate::weighty;
-
-/// Settings that a sentence names.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted {
-    /// Classes that it names, and how.
-    pub(crate) mentions: Vec<Mention>,
-    /// Whether they come to those that there are.
-    pub(crate) adds: bool,
-    /// The lowest score of a detection.
-    pub(crate) confidence: Option<f64>,
-    /// Seconds of quiet after an event.
-    pub(crate) cooldown_s: Option<f64>,
-    /// Seconds for which it has to be so.
-    pub(crate) stays_s: Option<f64>,
-    /// Hours.
-    pub(crate) schedules: Vec<Schedule>,
-    /// Channels by which people are told.
-    pub(crate) notify: Vec<ChannelId>,
-    /// The clip that each event keeps.
-    pub(crate) clip: Option<ClipSpec>,
-}
-
-impl Wanted {
-    /// Whether it names none at all.
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.mentions.is_empty() && self.sets_nothing()
-    }
-
-    /// Whether it names none but classes.
-    fn sets_nothing(&self) -> bool {
-        self.confidence.is_none()
-            && self.cooldown_s.is_none()
-            && self.stays_s.is_none()
-            && self.schedules.is_empty()
-            && self.notify.is_empty()
-            && self.clip.is_none()
-    }
-}
 
 /// Reads the settings that a sentence names; their words are used then.
 pub(crate) fn wanted(
@@ -255,7 +218,9 @@ fn bare_share(r: &mut Reader) -> Option<f64> {
     })
 }
 
-/// The classes that a watch has after it was told these: `now` are those that it has, `None` where nobody knows, `known` those of its model.
+/// Returns the classes of a watch after a change; absent: they stay.
+///
+/// `now` are its present classes, absent where they are unknown; `known` are those of its model.
 pub(crate) fn classes(
     wanted: &Wanted,
     now: Option<Vec<String>>,
@@ -265,15 +230,9 @@ pub(crate) fn classes(
     if wanted.mentions.is_empty() {
         return Ok(None);
     }
-    let is_wanted = |m: &&Mention| m.stand == Stand::Wanted && !m.labels.is_empty();
-    // Of a watch that there is `no cats` says what it is not to watch for.
-    let is_out = |m: &&Mention| m.stand != Stand::Wanted && !m.labels.is_empty();
-    let named: Vec<&Mention> = wanted.mentions.iter().filter(is_wanted).collect();
-    let left_out: Vec<&Mention> = wanted.mentions.iter().filter(is_out).collect();
-    let unclear = wanted
-        .mentions
-        .iter()
-        .any(|m| m.stand != Stand::Wanted && !is_out(&m));
+    let (named, left_out) = named_and_left_out(wanted);
+    let is_read = |m: &Mention| m.stand == Stand::Wanted || !m.labels.is_empty();
+    let unclear = !wanted.mentions.iter().all(is_read);
     if unclear || (!left_out.is_empty() && now.is_none() && known.is_empty()) {
         return Err(Need::new(
             Missing::Meaning,
@@ -282,9 +241,8 @@ pub(crate) fn classes(
             ),
         ));
     }
-    // What it watches for now stays where something is added or left out, and goes where classes are said.
+    // Present classes stay where one is added or left out, and go where classes are named.
     let keeps = wanted.adds || (named.is_empty() && !left_out.is_empty());
-    let mut objects = Objects::default();
     // `everything but cats`
     let all = keeps
         && !wanted.adds
@@ -292,48 +250,62 @@ pub(crate) fn classes(
             .mentions
             .iter()
             .any(|m| m.stand == Stand::Wanted && m.labels.is_empty());
-    if keeps {
-        objects.labels = match (all, now) {
-            (false, Some(now)) => now,
-            _ => known.to_vec(),
-        };
+    let mut labels = match (keeps, all, now) {
+        (true, false, Some(now)) => now,
+        (true, ..) => known.to_vec(),
+        (false, ..) => Vec::new(),
+    };
+    add_classes(&mut labels, &named, known, of)?;
+    labels.retain(|label| !left_out.iter().any(|m| m.labels.contains(label)));
+    if labels.is_empty() && !left_out.is_empty() {
+        return Err(Need::new(
+            Missing::Class,
+            "Nothing is left to watch for. Which classes shall it watch for?",
+        ));
     }
+    let said = match all {
+        true => {
+            let out: Vec<&str> = left_out.iter().map(|m| m.said.as_str()).collect();
+            format!("anything but not {}", out.join(" or "))
+        }
+        false => labels.join(" or "),
+    };
+    Ok((!labels.is_empty()).then_some(Objects { labels, said }))
+}
+
+/// Classes that a change names, and those that it leaves out. For an existing watch `no cats` leaves
+/// cats out.
+fn named_and_left_out(wanted: &Wanted) -> (Vec<&Mention>, Vec<&Mention>) {
+    let classes = wanted.mentions.iter().filter(|m| !m.labels.is_empty());
+    classes.partition(|m| m.stand == Stand::Wanted)
+}
+
+/// Adds the labels of named classes; refuses a class that the model does not know.
+fn add_classes(
+    labels: &mut Vec<String>,
+    named: &[&Mention],
+    known: &[String],
+    of: &str,
+) -> Result<(), Need> {
     for mention in named {
-        let labels: Vec<String> = known
+        let mut of_it = known
             .iter()
             .filter(|l| mention.labels.contains(l))
-            .cloned()
-            .collect();
-        if labels.is_empty() {
+            .peekable();
+        if of_it.peek().is_none() {
             let text = format!(
                 "The model of {of} does not know {}. Which classes shall it watch for?",
                 quoted(&mention.said)
             );
             return Err(Need::new(Missing::Class, text));
         }
-        for label in labels {
-            if !objects.labels.contains(&label) {
-                objects.labels.push(label);
+        for label in of_it {
+            if !labels.contains(label) {
+                labels.push(label.clone());
             }
         }
     }
-    objects
-        .labels
-        .retain(|label| !left_out.iter().any(|m| m.labels.contains(label)));
-    if objects.labels.is_empty() && !left_out.is_empty() {
-        return Err(Need::new(
-            Missing::Class,
-            "Nothing is left to watch for. Which classes shall it watch for?",
-        ));
-    }
-    objects.said = match all {
-        true => {
-            let out: Vec<&str> = left_out.iter().map(|m| m.said.as_str()).collect();
-            format!("anything but not {}", out.join(" or "))
-        }
-        false => objects.labels.join(" or "),
-    };
-    Ok((!objects.labels.is_empty()).then_some(objects))
+    Ok(())
 }
 
 /// Understands a request to change a pipeline.
@@ -361,21 +333,7 @@ pub(crate) fn change(
     let target = target(&mut r, scene, lexicon)?;
     let wanted = wanted(&mut r, scene, lexicon, notes)?;
     apart::refuse_at_hours(&r, &wanted)?;
-    r.take_all(&[
-        THINGS,
-        "less|more|too? nervous|sensitive|noisy|jumpy|twitchy|touchy",
-        "existing|current",
-        "apply|applies|use|used",
-        "look|looks for",
-        "run|runs|stay|stays|fire|fires|notify|tell|tells|watches|keep|keeps|record|records|save|saves",
-        "let|lets know|hear about|of?",
-        "about|of the|my|our? watch|watches|alarm|alarms|pipeline|pipelines",
-        "send|sends|post|posts|forward|forwards|route|report|reports|trigger|triggers|detect|detects",
-    ]);
-    // `instead of the other` would have to take something away.
-    if r.find(&["instead of"]).is_none() {
-        r.take_all(&["instead"]);
-    }
+    take_filling(&mut r);
     only_these(&r, &wanted, target)?;
     let known = known_labels(target, scene);
     let now = watch::named_classes(&target.spec.workflow);
@@ -404,6 +362,25 @@ pub(crate) fn change(
     };
     before.refuse(&edit, &target.spec)?;
     Ok(Intent::Change(Box::new(edit)))
+}
+
+/// Takes words around a setting that carry no meaning.
+fn take_filling(r: &mut Reader) {
+    r.take_all(&[
+        THINGS,
+        "less|more|too? nervous|sensitive|noisy|jumpy|twitchy|touchy",
+        "existing|current",
+        "apply|applies|use|used",
+        "look|looks for",
+        "run|runs|stay|stays|fire|fires|notify|tell|tells|watches|keep|keeps|record|records|save|saves",
+        "let|lets know|hear about|of?",
+        "about|of the|my|our? watch|watches|alarm|alarms|pipeline|pipelines",
+        "send|sends|post|posts|forward|forwards|route|report|reports|trigger|triggers|detect|detects",
+    ]);
+    // `instead of the other` would have to take something away.
+    if r.find(&["instead of"]).is_none() {
+        r.take_all(&["instead"]);
+    }
 }
 
 /// The one pipeline that is to be changed.
@@ -643,21 +620,6 @@ fn a_part(r: &Reader) -> Result<(), Need> {
             quoted(&written)
         ),
     ))
-}
-
-/// Takes the camera of the pipelines that are named, which says no more: `the gate alarm of the gate camera`. Another one stays, as no change moves a watch.
-pub(crate) fn its_camera(r: &mut Reader, named: &[PipelineId], scene: &Scene, lexicon: &Lexicon) {
-    let mut with = r.clone();
-    let Cameras::These(on) = names::cameras(&mut with, scene, lexicon) else {
-        return;
-    };
-    let mut watches = scene
-        .pipelines
-        .iter()
-        .filter(|p| named.contains(&p.spec.id));
-    if on.len() == 1 && watches.all(|p| on.contains(&p.spec.source)) {
-        *r = with;
-    }
 }
 
 /// Refuses a change of which words are left over: what runs is changed only as it was said, whatever the words are.

@@ -1,10 +1,5 @@
-//! Times: hours at which a rule is awake, spans of the past, and the moment until which something pauses.
-//!
-//! Invariant: what is relative to now is computed on the calendar of the box's time zone, so that `eight tomorrow` is eight o'clock over a
-//! clock change too.
+//! Hours at which a rule is awake.
 
-use jiff::civil::Date;
-use jiff::{Timestamp, Zoned};
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
 use crate::reader::{Found, Reader};
@@ -20,7 +15,7 @@ const WEEK: [(Weekday, [&str; 3]); 7] = [
     (Weekday::Sun, ["sunday", "sundays", "sun"]),
 ];
 
-fn weekday(word: &str) -> Option<usize> {
+pub(crate) fn weekday(word: &str) -> Option<usize> {
     WEEK.iter().position(|(_, names)| names.contains(&word))
 }
 
@@ -43,7 +38,7 @@ pub(crate) fn clock(minutes: f64) -> String {
     clippy::cast_sign_loss,
     reason = "minutes of a day; `as` saturates"
 )]
-fn whole(minutes: f64) -> u16 {
+pub(crate) fn whole(minutes: f64) -> u16 {
     minutes as u16
 }
 
@@ -417,7 +412,7 @@ fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64
 
 /// The two ends that were said. `from 9 to 5` ends in the afternoon: nobody means the night by it. Where only one end says its half of the day, the other is in
 /// that half which makes the span shorter: `6 to 8 pm` is in the evening, `9 to 5 pm` begins in the morning, and `10 to 6 at night` ends in the morning.
-fn ends(r: &Reader, found: &Found, assumed: &mut Vec<String>) -> (f64, f64) {
+pub(crate) fn ends(r: &Reader, found: &Found, assumed: &mut Vec<String>) -> (f64, f64) {
     let (from, to) = (found.value(0), found.value(1));
     let tokens = r.tokens.get(found.at.clone()).unwrap_or_default();
     let (half_from, half_to) = halves(&Reader::new(tokens.to_vec()));
@@ -518,181 +513,4 @@ fn shortest(from: Vec<f64>, to: Vec<f64>) -> Option<(f64, f64)> {
     };
     let spans = from.iter().flat_map(|f| to.iter().map(move |t| (*f, *t)));
     spans.min_by(|a, b| length(a).total_cmp(&length(b)))
-}
-
-fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
-    let minutes = whole(minutes);
-    let (h, m) = (
-        i8::try_from(minutes / 60).ok()?,
-        i8::try_from(minutes % 60).ok()?,
-    );
-    let civil = jiff::civil::Time::new(h, m, 0, 0).ok()?;
-    date.to_datetime(civil)
-        .to_zoned(now.time_zone().clone())
-        .ok()
-}
-
-pub(crate) fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
-    let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
-    now.checked_add(seconds).ok()
-}
-
-fn earlier(now: &Zoned, seconds: f64) -> Option<Zoned> {
-    let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
-    now.checked_sub(seconds).ok()
-}
-
-fn monday_based(date: Date) -> usize {
-    usize::try_from(date.weekday().to_monday_zero_offset()).unwrap_or(0)
-}
-
-/// The moment until which something is to pause, where one was said.
-pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Zoned> {
-    if let Some(found) = r.take(&["for the? next? <d>", "for an? <u>", "next <d>"]) {
-        return later(now, found.value(0));
-    }
-    let tomorrow = now.date().tomorrow().ok()?;
-    let evening = |m: f64, found: &Reader| match found.find(&["evening|night|afternoon"]) {
-        Some(_) if m < 720.0 => m + 720.0,
-        _ => m,
-    };
-    if let Some(found) = r.take(&[
-        "until|till|til at? <h> tomorrow",
-        "until|till|til tomorrow at? <h>",
-        "until|till|til tomorrow morning|evening|afternoon at? <h>",
-    ]) {
-        let minutes = evening(found.value(0), r);
-        r.take(&["in? the? morning|evening|afternoon|night"]);
-        return at(now, tomorrow, minutes);
-    }
-    if r.take(&["until|till|til tomorrow morning?"]).is_some() {
-        assumed.push("Tomorrow is taken as 08:00.".to_owned());
-        return at(now, tomorrow, 480.0);
-    }
-    if let Some(day) = (0..r.tokens.len()).find_map(|i| {
-        let until = matches!(r.word(i), "until" | "till" | "til");
-        let skip = i + 1 + usize::from(matches!(r.word(i + 1), "next" | "on"));
-        weekday(r.word(skip))
-            .filter(|_| until)
-            .map(|day| (i, skip, day))
-    }) {
-        let (from, to, day) = day;
-        r.mark(from..to + 1);
-        r.take(&["morning"]);
-        let minutes = match r.take(&["at? <h>"]) {
-            Some(found) => found.value(0),
-            None => {
-                assumed.push("The hour is taken as 08:00.".to_owned());
-                480.0
-            }
-        };
-        let mut date = tomorrow;
-        while monday_based(date) != day {
-            date = date.tomorrow().ok()?;
-        }
-        return at(now, date, minutes);
-    }
-    let found = r.take(&["until|till|til at? <h>"])?;
-    let minutes = evening(found.value(0), r);
-    r.take(&["in? the|this? morning|evening|afternoon|night|today|tonight"]);
-    let today = at(now, now.date(), minutes)?;
-    if today > *now {
-        return Some(today);
-    }
-    at(now, tomorrow, minutes)
-}
-
-/// A span of the past; absent ends are open.
-pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
-
-/// The span of time that a question is about, where one was said.
-pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Range> {
-    let stamp = |z: Option<Zoned>| z.map(|z| z.timestamp());
-    let (today, yesterday) = (now.date(), now.date().yesterday().ok()?);
-    if let Some(found) = r.take(&["in|during|within|over|for? the? last|past <u>", "<d> ago"]) {
-        return Some((stamp(earlier(now, found.value(0))), None));
-    }
-    if r.take(&[
-        "of|in|during? the? last|past night",
-        "overnight",
-        "during|in the night",
-    ])
-    .is_some()
-    {
-        assumed.push("The night is taken as 22:00 to 06:00.".to_owned());
-        return Some((
-            stamp(at(now, yesterday, 1320.0)),
-            stamp(at(now, today, 360.0)),
-        ));
-    }
-    let day = if r.take(&["yesterday"]).is_some() {
-        Some(yesterday)
-    } else if r.take(&["today"]).is_some() {
-        Some(today)
-    } else {
-        weekday_in(r).map(|day| {
-            let mut date = yesterday;
-            while monday_based(date) != day {
-                match date.yesterday() {
-                    Ok(before) => date = before,
-                    Err(_) => break,
-                }
-            }
-            date
-        })
-    };
-    let date = day.unwrap_or(today);
-    let night = |from: f64, to: f64| Some((stamp(at(now, date, from)), stamp(at(now, date, to))));
-    if let Some(found) = r.take(&[
-        "between <h> and|- <h>",
-        "from <h> to|until|till|- <h>",
-        "<t> to|- <t>",
-        "<h> to|-|– <t>",
-    ]) {
-        let (begin, end) = ends(r, &found, assumed);
-        let later = r
-            .take(&["this|in|yesterday? the? afternoon|evening"])
-            .is_some();
-        r.take(&["this|in|yesterday? the? morning"]);
-        let at = |minutes: f64| match later && minutes < 720.0 {
-            true => minutes + 720.0,
-            false => minutes,
-        };
-        return night(at(begin), at(end));
-    }
-    if let Some(found) = r.take(&["since|after|from at? <h>"]) {
-        return Some((stamp(at(now, date, found.value(0))), None));
-    }
-    if let Some(found) = r.take(&["before|until at? <h>"]) {
-        return night(0.0, found.value(0));
-    }
-    if r.take(&["this|in|the morning"]).is_some()
-        || (day.is_some() && r.take(&["morning"]).is_some())
-    {
-        return night(360.0, 720.0);
-    }
-    if r.take(&["this|in? the? afternoon"]).is_some() {
-        return night(720.0, 1080.0);
-    }
-    if r.take(&["this|in? the? evening", "tonight"]).is_some() {
-        return night(1080.0, 1439.0);
-    }
-    if r.take(&["this week"]).is_some() {
-        let mut date = today;
-        while monday_based(date) != 0 {
-            date = date.yesterday().ok()?;
-        }
-        return Some((stamp(at(now, date, 0.0)), None));
-    }
-    let date = day?;
-    let end = (date != today)
-        .then(|| date.tomorrow().ok().and_then(|next| at(now, next, 0.0)))
-        .flatten();
-    Some((stamp(at(now, date, 0.0)), stamp(end)))
-}
-
-fn weekday_in(r: &mut Reader) -> Option<usize> {
-    let (i, day) = (0..r.tokens.len()).find_map(|i| weekday(r.word(i)).map(|day| (i, day)))?;
-    r.mark(i..i + 1);
-    Some(day)
 }

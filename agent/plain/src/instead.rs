@@ -5,9 +5,10 @@
 
 use watchkeeper_contract::id::PipelineId;
 
-use crate::control::listed;
+use crate::asks::Asks;
+use crate::deployed::listed;
 use crate::need::Need;
-use crate::pieces::{Asks, Request, ends_sentence, is_control};
+use crate::pieces::{Request, ends_sentence};
 use crate::reader::Reader;
 use crate::scene::{Scene, quoted};
 use crate::token::Kind;
@@ -60,18 +61,7 @@ pub(crate) fn instead(
         );
     }
     if about_time(r, &rest) {
-        return match asks {
-            Asks::Stop => format!(
-                "A watch is stopped at once, and at no time to come: say it then, or pause it (\"pause {example} until 8 tomorrow\"); a new watch may end by itself (\"… for the next hour\")."
-            ),
-            Asks::Pause => format!(
-                "A pause begins at once and has one end (\"pause {example} until 8 tomorrow\", \"for an hour\"); hours for every day are a change (\"change {example} to only between 8:00 \
-                 and 18:00\")."
-            ),
-            _ => format!(
-                "A watch goes on at once: say it then, or give the pause its end (\"pause {example} until 8 tomorrow\")."
-            ),
-        };
+        return for_a_time(asks, &example);
     }
     if is_one("when|if|whenever|once|unless|while") {
         return format!(
@@ -85,6 +75,22 @@ pub(crate) fn instead(
             listed(scene)
         ),
         [..] => format!("{part} For all of it say \"{word} {example}\"."),
+    }
+}
+
+/// The remedy for an order about a time to come.
+fn for_a_time(asks: Asks, example: &str) -> String {
+    match asks {
+        Asks::Stop => format!(
+            "A watch is stopped at once, and at no time to come: say it then, or pause it (\"pause {example} until 8 tomorrow\"); a new watch may end by itself (\"… for the next hour\")."
+        ),
+        Asks::Pause => format!(
+            "A pause begins at once and has one end (\"pause {example} until 8 tomorrow\", \"for an hour\"); hours for every day are a change (\"change {example} to only between 8:00 \
+             and 18:00\")."
+        ),
+        _ => format!(
+            "A watch goes on at once: say it then, or give the pause its end (\"pause {example} until 8 tomorrow\")."
+        ),
     }
 }
 
@@ -114,7 +120,7 @@ pub(crate) fn refuse_when_it_happens(requests: &[Request]) -> Result<(), Need> {
             let conditional = first.asks == Asks::Watch
                 && waits.find(&["when|if|whenever|once"]).is_some()
                 && !ends_sentence(&first.tokens);
-            let acts = is_control(next.asks) || next.asks == Asks::Change;
+            let acts = next.asks.is_control() || next.asks == Asks::Change;
             (conditional && acts && is_then.is_some()).then_some(does)
         }
         _ => None,

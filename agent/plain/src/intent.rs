@@ -8,7 +8,6 @@ use watchkeeper_contract::rule::{ClipSpec, CountBound, CrossDirection, Schedule,
 
 use crate::scene::Shape;
 
-/// One request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Intent {
     /// New pipelines, one each.
@@ -17,9 +16,7 @@ pub enum Intent {
     Change(Box<Edit>),
     /// Pipelines end and are gone.
     Stop(Vec<PipelineId>),
-    /// Pipelines pause.
     Pause {
-        /// Which.
         pipelines: Vec<PipelineId>,
         /// When they go on by themselves; absent: when a person says so.
         until: Option<Zoned>,
@@ -41,11 +38,9 @@ impl Intent {
 /// One watch on one camera.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchFor {
-    /// Where.
     pub camera: SourceId,
     /// Model that knows the classes.
     pub model: String,
-    /// What for.
     pub objects: Objects,
     /// What has to happen; empty: it only counts.
     pub conditions: Vec<What>,
@@ -104,16 +99,13 @@ pub struct NamedPlace {
     pub name: String,
     /// As a person would say it, such as `the left half of the picture`.
     pub said: String,
-    /// Where.
     pub shape: Shape,
 }
 
 /// What is to be different about a pipeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edit {
-    /// Which.
     pub pipeline: PipelineId,
-    /// Other classes.
     pub objects: Option<Objects>,
     /// Another lowest score.
     pub confidence: Option<f64>,
@@ -121,7 +113,6 @@ pub struct Edit {
     pub cooldown_s: Option<f64>,
     /// Another time to stay.
     pub stays_s: Option<f64>,
-    /// Other hours.
     pub schedules: Vec<Schedule>,
     /// Channels by which people are told too.
     pub notify: Vec<ChannelId>,
@@ -132,23 +123,19 @@ pub struct Edit {
 /// Something to look up. None of it changes anything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
-    /// The cameras.
     Cameras,
     /// What is deployed, on one camera or on all.
     Pipelines(Option<SourceId>),
     /// How things are, of one camera or of the box.
     Status(Option<SourceId>),
-    /// What happened.
     Events(EventsWanted),
     /// What the models tell apart.
     Classes,
-    /// The templates.
     Templates,
     /// What can be said.
     Help,
 }
 
-/// Which events.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EventsWanted {
     /// On this camera; absent: on all.

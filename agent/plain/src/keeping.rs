@@ -2,8 +2,9 @@
 //!
 //! Invariant: an order that stands behind it is no part of the note, and the note is no part of the order.
 
+use crate::asks::{Asks, asks, skip_polite};
 use crate::lexicon::Lexicon;
-use crate::pieces::{self, Asks};
+use crate::pieces::pieces;
 use crate::reader::Reader;
 use crate::scene::Scene;
 use crate::token::Token;
@@ -15,7 +16,7 @@ pub(crate) fn before_an_order(
     lexicon: &Lexicon,
 ) -> Option<String> {
     let r = Reader::new(tokens.to_vec());
-    let start = pieces::skip_polite(&r, 0);
+    let start = skip_polite(&r, 0);
     if r.fits("remember to", start).is_some() {
         return None;
     }
@@ -24,7 +25,7 @@ pub(crate) fn before_an_order(
         .or_else(|| r.fits("note for", start))
         .or_else(|| r.fits("keep in mind", start))
         .or_else(|| r.fits("bear in mind", start))?;
-    let mut pieces = pieces::pieces(tokens, scene, lexicon).into_iter();
+    let mut pieces = pieces(tokens, scene, lexicon).into_iter();
     let mut note = pieces.next()?;
     // `Remember: …`
     if note.last().is_some_and(|t| t.text == ":") {
@@ -39,10 +40,10 @@ pub(crate) fn before_an_order(
 /// Whether what begins like a note asks for something to be done: behind the note, or by it (`remember to warn me about dogs`).
 pub(crate) fn holds_an_order(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let r = Reader::new(tokens.to_vec());
-    let start = pieces::skip_polite(&r, 0);
+    let start = skip_polite(&r, 0);
     let is_order = || {
         let rest = tokens.get(start + 2..).unwrap_or_default();
-        let mut pieces = pieces::pieces(rest, scene, lexicon).into_iter();
+        let mut pieces = pieces(rest, scene, lexicon).into_iter();
         pieces.any(|piece| acts(&piece, lexicon))
     };
     (r.fits("remember to", start).is_some() && is_order())
@@ -52,7 +53,7 @@ pub(crate) fn holds_an_order(tokens: &[Token], scene: &Scene, lexicon: &Lexicon)
 /// A request without `remember to`, which says no more than that it is one.
 pub(crate) fn without_reminder(tokens: &[Token]) -> &[Token] {
     let r = Reader::new(tokens.to_vec());
-    let start = pieces::skip_polite(&r, 0);
+    let start = skip_polite(&r, 0);
     match r.fits("remember to", start) {
         Some(found) => tokens.get(found.at.end..).unwrap_or_default(),
         None => tokens,
@@ -61,7 +62,7 @@ pub(crate) fn without_reminder(tokens: &[Token]) -> &[Token] {
 
 fn acts(piece: &[Token], lexicon: &Lexicon) -> bool {
     matches!(
-        pieces::asks(piece, lexicon),
+        asks(piece, lexicon),
         Asks::Watch | Asks::Stop | Asks::Pause | Asks::Resume | Asks::Change
     )
 }

@@ -100,7 +100,6 @@ impl Verbs {
     }
 }
 
-/// The lexicon.
 #[derive(Debug, Clone)]
 pub(crate) struct Lexicon {
     /// Labels that a word stands for.

@@ -4,11 +4,11 @@
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
-use crate::control;
-use crate::hours::{self, Range};
+use crate::deployed;
 use crate::intent::{EventsWanted, Look};
 use crate::kinds;
 use crate::lexicon::Lexicon;
+use crate::moments::{self, Range};
 use crate::names::{self, Cameras, Mention};
 use crate::need::Notes;
 use crate::reader::{Reader, left_over};
@@ -32,7 +32,7 @@ pub(crate) fn look(
         _ => None,
     };
     let most = latest(r);
-    let range: Option<Range> = hours::past(r, &scene.now, &mut notes.assumed);
+    let range: Option<Range> = moments::past(r, &scene.now, &mut notes.assumed);
     let range = range.map(|range| span::been(r, range, &scene.now, &mut notes.assumed));
     let many = r.take(&["how many", "how often", "number of"]).is_some();
     if many && has(r, "how many|often") {
@@ -238,7 +238,7 @@ fn now(
     lexicon: &Lexicon,
 ) -> Result<(Look, String), String> {
     let states = "status|health|online|offline|working|ok|okay|alive|fps|connected";
-    let status = || (Look::Status(camera.cloned()), control::listed(scene));
+    let status = || (Look::Status(camera.cloned()), deployed::listed(scene));
     if has(r, states) || many && names::mentions_class(r, scene, lexicon) || has(r, "there") {
         r.take_all(&[states, "box|system|everything|anything|overall|happening"]);
         drop(names::classes(r, scene, lexicon));
@@ -252,8 +252,8 @@ fn now(
         r.take_all(&["everything|anything"]);
         nothing_else(r, lexicon)?;
         let text = match camera {
-            Some(camera) => control::listed_on(scene, camera),
-            None => control::listed(scene),
+            Some(camera) => deployed::listed_on(scene, camera),
+            None => deployed::listed(scene),
         };
         return Ok((Look::Pipelines(camera.cloned()), text));
     }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Missing;
+use crate::asks::{Asks, asks};
 use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
 use crate::need::Need;
 use crate::reader::Reader;
@@ -164,15 +165,34 @@ const ALL_OF_THEM: [&str; 2] = [
     "on camera|cameras all|both|everywhere please?",
 ];
 
-/// The cameras that a request names. Their words are used then, and those around them.
+/// Reads the cameras that a request names, and uses their words and those around them.
 pub(crate) fn cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Cameras {
+    if take_all_cameras(reader) {
+        return Cameras::All;
+    }
+    let found = take_named_cameras(reader, scene, lexicon);
+    if !found.is_empty() {
+        return Cameras::These(found);
+    }
+    match unknown_camera(reader, lexicon) {
+        Some((name, all)) => {
+            let written = reader.written(name);
+            reader.mark(all);
+            Cameras::Unknown(written)
+        }
+        None => Cameras::None,
+    }
+}
+
+/// Takes words that mean every camera.
+fn take_all_cameras(reader: &mut Reader) -> bool {
     if reader
         .take(&["on|for|at|from? all|every|each|both of? the? cameras|camera|cams"])
         .is_some()
     {
-        return Cameras::All;
+        return true;
     }
-    // The answer to `on which camera?`; `on camera gate all day` is none.
+    // `all of them` answers `on which camera?`; in `on camera gate all day` it does not.
     let all = ALL_OF_THEM
         .iter()
         .find_map(|pattern| reader.find(&[pattern]));
@@ -180,8 +200,13 @@ pub(crate) fn cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
         && matches!(reader.any_word(all.at.end), "" | "." | "!" | "," | "\n")
     {
         reader.mark(all.at);
-        return Cameras::All;
+        return true;
     }
+    false
+}
+
+/// Takes the names of known cameras, in the order in which they stand.
+fn take_named_cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<SourceId> {
     let mut found: Vec<SourceId> = Vec::new();
     let mut at = 0;
     while at < reader.tokens.len() {
@@ -207,16 +232,18 @@ pub(crate) fn cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
         }
         at = end;
     }
-    if !found.is_empty() {
-        return Cameras::These(found);
-    }
+    found
+}
+
+/// Finds a name beside the word `camera` that no camera has: the name, and the name with the word.
+fn unknown_camera(reader: &Reader, lexicon: &Lexicon) -> Option<(Range<usize>, Range<usize>)> {
     let foreign = |i: usize| {
         let token = reader.tokens.get(i).filter(|_| !reader.word(i).is_empty());
         token.is_some_and(|t| {
             (t.is_word() || t.text.parse::<f64>().is_ok()) && !lexicon.is_filler(&t.text)
         })
     };
-    let unknown = (0..reader.tokens.len()).find_map(|i| {
+    (0..reader.tokens.len()).find_map(|i| {
         if !matches!(reader.word(i), "camera" | "cam") {
             return None;
         }
@@ -227,27 +254,15 @@ pub(crate) fn cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
                 .last()
                 .unwrap_or(before);
             // The verb is no part of the name.
-            let verb = crate::pieces::asks(
+            let verb = asks(
                 reader.tokens.get(first..before).unwrap_or_default(),
                 lexicon,
             );
-            let first = if verb == crate::pieces::Asks::Nothing {
-                first
-            } else {
-                before
-            };
+            let first = if verb == Asks::Nothing { first } else { before };
             return Some((first..i, first..i + 1));
         }
         foreign(i + 1).then_some((i + 1..i + 2, i..i + 2))
-    });
-    match unknown {
-        Some((name, all)) => {
-            let written = reader.written(name);
-            reader.mark(all);
-            Cameras::Unknown(written)
-        }
-        None => Cameras::None,
-    }
+    })
 }
 
 /// The known camera that is most like what was written.

@@ -1,8 +1,8 @@
-//! A text → requests: sentences and clauses, each by what it asks for.
+//! A text → requests: sentences and clauses, each by what it asks for ([`Asks`]).
 //!
-//! Invariant: a request that acts holds a verb of acting: one that controls stands at the beginning of its clause, one that watches anywhere in it. A
-//! clause without one only adds to another.
+//! Invariant: a request that acts holds a verb of acting. A clause without one only adds to another.
 
+use crate::asks::{Asks, QUESTIONS, SETTINGS, WATCHES, asks, leads, skip_polite};
 use crate::audience;
 use crate::lexicon::Lexicon;
 use crate::names;
@@ -12,21 +12,6 @@ use crate::scene::Scene;
 use crate::states;
 use crate::token::{Kind, Token};
 
-/// What a clause asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asks {
-    Watch,
-    Stop,
-    Pause,
-    Resume,
-    Change,
-    Look,
-    /// Not to do something: never a request of its own.
-    Not,
-    /// Nothing by itself.
-    Nothing,
-}
-
 /// A request: its kind and its words.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
@@ -34,309 +19,133 @@ pub(crate) struct Request {
     pub(crate) tokens: Vec<Token>,
 }
 
-/// Words before a verb that change nothing.
-pub(crate) const POLITE: [&str; 38] = [
-    "please",
-    "can",
-    "could",
-    "would",
-    "will",
-    "you",
-    "kindly",
-    "hey",
-    "hi",
-    "hello",
-    "ok",
-    "okay",
-    "now",
-    "just",
-    "i",
-    "i'd",
-    "want",
-    "to",
-    "need",
-    "like",
-    "we",
-    "go",
-    "ahead",
-    "and",
-    "then",
-    "also",
-    "let's",
-    "so",
-    ",",
-    "the",
-    "computer",
-    "watchkeeper",
-    "thanks",
-    "yes",
-    "no",
-    "well",
-    "-",
-    "–",
-];
-const QUESTIONS: [&str; 33] = [
-    "what",
-    "what's",
-    "which",
-    "who",
-    "who's",
-    "where",
-    "why",
-    "how",
-    "is",
-    "are",
-    "was",
-    "were",
-    "has",
-    "have",
-    "did",
-    "does",
-    "do",
-    "any",
-    "list",
-    "show",
-    "display",
-    "status",
-    "help",
-    "templates",
-    "events",
-    "describe",
-    "cameras",
-    "pipelines",
-    "watches",
-    "classes",
-    "models",
-    "whose",
-    "explain",
-];
-
-/// Words for a pipeline.
-pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
-/// That a pause ends, in the words by which something is stopped: `cancel the pause`.
-pub(crate) const ENDS_A_PAUSE: &str = "cancel|end|stop|undo|lift|remove|abort|delete|drop|finish|terminate the|my|our|its|their|this|that|all|any? pause|pauses|pausing|snooze|snoozing";
-/// What a pipeline has that can be higher or lower.
-const SETTINGS: &str = "confidence|threshold|cooldown|cool-down|score|duration";
-
-/// What a clause asks of a watch that there is, in words that mean something else by themselves.
-fn of_a_watch(reader: &Reader, start: usize) -> Option<Asks> {
-    let setting = reader.find(&[SETTINGS]).is_some();
-    if reader
-        .fits(
-            "raise|lower|increase|decrease|reduce|shorten|lengthen|extend",
-            start,
-        )
-        .is_some()
-        && setting
-    {
-        return Some(Asks::Change);
-    }
-    let to_a_watch = || {
-        let found = reader.find(&["to|for|of|on|with the|my|our|this"])?;
-        (found.at.end..reader.tokens.len()).find(|i| reader.fits(WATCHES, *i).is_some())
-    };
-    let adds = reader.fits("add", start).is_some()
-        || reader
-            .fits(
-                "keep|save|record|store|include a|an|the? <d>? clip|clips|video|recording",
-                start,
-            )
-            .is_some();
-    if adds && to_a_watch().is_some() {
-        return Some(Asks::Change);
-    }
-    let should = reader.find(&[&format!("{WATCHES} should|shall|must|has|needs to?")]);
-    let asked = QUESTIONS.contains(&reader.word(start));
-    if should.is_some_and(|found| found.at.start < 6) && !asked {
-        return Some(Asks::Change);
-    }
-    // `too jumpy, make it 45 seconds`
-    let makes = reader.find(&["make|set|change it|that"]);
-    let said = reader.find(&[WATCHES]);
-    if let (Some(makes), Some(said)) = (makes, said)
-        && said.at.start < makes.at.start
-        && said.at.start <= start + 3
-        && !asked
-    {
-        return Some(Asks::Change);
-    }
-    let set = [
-        "watch|alarm|pipeline without|except|excluding|ignoring|minus".to_owned(),
-        format!("{WATCHES} {SETTINGS}"),
-        "send|post|forward|route the|all? alerts|alarms|events|notifications|warnings to"
-            .to_owned(),
-    ];
-    let set = set.iter().any(|pattern| {
-        reader
-            .find(&[pattern])
-            .is_some_and(|found| found.at.start <= start + 3)
-    });
-    let sends = reader.fits("send|post|forward|route", start).is_some()
-        && reader
-            .find(&["alerts|alarms|events|notifications|warnings to"])
-            .is_some();
-    if (set || sends) && !asked {
-        return Some(Asks::Change);
-    }
-    if reader.fits("put", start).is_some() && reader.find(&["on hold"]).is_some() {
-        return Some(Asks::Pause);
-    }
-    let turns = reader.fits("turn|switch|shut|put|set", start).is_some();
-    let on_again = reader.find(&["back on", "on again"]).is_some();
-    let ends_on = (reader.tokens.iter().rev())
-        .find(|t| t.is_word() && !POLITE.contains(&t.text.as_str()))
-        .is_some_and(|t| t.text == "on");
-    if (turns && (on_again || ends_on))
-        || reader
-            .find(&[
-                &format!("{WATCHES}|camera|cam back on"),
-                &format!("{WATCHES}|camera|cam on again"),
-            ])
-            .is_some()
-    {
-        return Some(Asks::Resume);
-    }
-    if reader.fits("shut", start).is_some() && reader.find(&["up"]).is_some() {
-        return Some(Asks::Pause);
-    }
-    if (turns && reader.find(&["off"]).is_some())
-        || reader
-            .find(&[&format!("{WATCHES}|camera|cam off")])
-            .is_some()
-    {
-        return Some(match reader.find(&["off for|until"]) {
-            Some(_) => Asks::Pause,
-            None => Asks::Stop,
-        });
-    }
-    None
-}
-
-/// Whether a clause is the end of a note, which says what is to be done: `: message`, `-> message`.
-fn is_note(reader: &Reader) -> bool {
-    let mut words = reader.tokens.iter().filter(|t| t.kind != Kind::Mark);
-    let alone = words
-        .next()
-        .is_some_and(|t| matches!(t.text.as_str(), "message" | "msg"))
-        && words.next().is_none();
-    alone
-        || reader
-            .find(&[
-                "- > message|msg|still|clip|picture|snapshot",
-                "= message|msg",
-                "at? most|max|maximum one|1 message|alert per|every|each <u>",
-                "save|record|keep|store a|an|the? <d>? long? clip|video|recording",
-                "only|just keep|save|store|take a|the? still|picture|snapshot|photo|stills|pictures|snapshots",
-                "arrival|arrivals|departure|departures :",
-                "- > #",
-                "clip|clips|still|stills|snapshot|snapshots|picture|pictures|photo|photos to #",
-                ",|> message|msg|ping .|!?",
-                "still|picture|snapshot|photo only",
-                "still|picture|snapshot|photo to the? journal|log|archive|history",
-                "at? most|max|maximum hourly",
-                "> <d>",
-                "-|–|! urgent|critical|emergency",
-            ])
-            .is_some()
-}
-
 /// Cuts a text into requests.
 pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Request> {
-    let mut found: Vec<Request> = Vec::new();
-    let mut pending: Vec<Token> = Vec::new();
-    let mut kept: Vec<Token> = Vec::new();
+    let mut collected = Collected::default();
     let mut sentence = true;
     for piece in pieces(tokens, scene, lexicon) {
         let begins = std::mem::replace(&mut sentence, ends_sentence(&piece));
         if states::is_kept(&piece, scene) {
-            // Only what ends or goes on could be another thing by it.
-            match found.last_mut() {
-                Some(last) if is_control(last.asks) => last.tokens.extend(piece),
-                _ => kept.extend(piece),
-            }
+            collected.leave(piece);
             continue;
         }
-        let asks = match of_a_pipeline(&piece, scene) {
-            true => Asks::Change,
-            false if found.is_empty() && is_no_alerts(&piece) => Asks::Not,
-            // `I don't want to be told` is how it is to be watched for, and no request.
-            false if is_quietly(&piece, lexicon) => Asks::Nothing,
-            false if !found.is_empty() && leaves_out(&piece, scene, lexicon) => Asks::Nothing,
-            false => {
-                let said = states::without_kept(&piece).unwrap_or(&piece);
-                asks(&without_cameras(said, scene, lexicon), lexicon)
-            }
-        };
+        let last = collected.found.last();
+        let asks = asks_beside(&piece, last.is_none(), scene, lexicon);
         // `On the pool camera, tell me …`
-        let leads = begins && !sentence && {
-            let reader = Reader::new(piece.clone());
-            matches!(reader.any_word(0), "on" | "at" | "in" | "for" | "near")
-                && names::mentions_camera(&reader, scene, lexicon)
-                && !names::mentions_class(&reader, scene, lexicon)
-        };
-        let heading = leads || piece.last().is_some_and(|t| t.text == ":");
-        match (asks, found.last_mut()) {
-            (Asks::Nothing, None) => pending.extend(piece),
-            (Asks::Nothing, Some(_)) if heading => pending.extend(piece),
-            (Asks::Nothing, Some(last)) => last.tokens.extend(piece),
-            (Asks::Stop, Some(last))
-                if last.asks == Asks::Watch && (ends_itself(&piece) || they_stop(&piece, last)) =>
-            {
-                last.tokens.extend(piece);
+        let names_place = begins && !sentence && names_only_camera(&piece, scene, lexicon);
+        let heading = names_place || piece.last().is_some_and(|t| t.text == ":");
+        let continues = last.is_some_and(|last| match asks {
+            Asks::Nothing => !heading,
+            Asks::Stop => {
+                last.asks == Asks::Watch && (ends_itself(&piece) || they_stop(&piece, last))
             }
-            (Asks::Watch, Some(last))
-                if last.asks == Asks::Change
-                    && !begins
-                    && looks_for_too(&piece, scene, lexicon) =>
-            {
-                last.tokens.extend(piece);
+            Asks::Watch => {
+                let changes = last.asks == Asks::Change && !begins;
+                (changes && looks_for_too(&piece, scene, lexicon))
+                    || (collected.pending.is_empty() && goes_on(last, &piece, scene, lexicon))
             }
-            (Asks::Watch, Some(last))
-                if pending.is_empty() && goes_on(last, &piece, scene, lexicon) =>
-            {
-                last.tokens.extend(piece);
-            }
-            _ => {
-                let mut tokens = std::mem::take(&mut pending);
-                let acts_on_one =
-                    matches!(asks, Asks::Change | Asks::Stop | Asks::Pause | Asks::Resume);
-                // `Till alarm: change the time to 45 s`
-                if acts_on_one
-                    && found.last().is_some_and(|l| is_heading(l, scene, lexicon))
-                    && let Some(heading) = found.pop()
-                {
-                    tokens.extend(heading.tokens);
-                }
-                tokens.extend(piece);
-                if is_control(asks) {
-                    tokens.append(&mut kept);
-                }
-                found.push(Request { asks, tokens });
-            }
-        }
-    }
-    if !pending.is_empty() {
-        match found.last_mut() {
-            Some(last) => last.tokens.extend(pending),
-            None => found.push(Request {
-                asks: Asks::Nothing,
-                tokens: pending,
-            }),
-        }
-    }
-    for request in &mut found {
-        let tells = || audience::tells_others_too(&request.tokens, scene, lexicon);
-        let changes = match request.asks {
-            Asks::Watch => sets_a_watch(&request.tokens, scene, lexicon) || tells(),
-            // `post the bench watch to #all`
-            Asks::Nothing => audience::sends(&request.tokens) && tells(),
             _ => false,
-        };
-        if changes {
+        });
+        match collected.found.last_mut().filter(|_| continues) {
+            Some(last) => last.tokens.extend(piece),
+            None if asks == Asks::Nothing => collected.pending.extend(piece),
+            None => collected.begin(asks, piece, scene, lexicon),
+        }
+    }
+    let mut found = collected.finish();
+    for request in &mut found {
+        if changes_existing(request, scene, lexicon) {
             request.asks = Asks::Change;
         }
     }
     found
+}
+
+/// Requests found so far, and clauses that wait for theirs.
+#[derive(Debug, Default)]
+struct Collected {
+    found: Vec<Request>,
+    /// Clauses that ask for nothing and belong to the next request.
+    pending: Vec<Token>,
+    /// Clauses that leave something as it is, for the next request that controls.
+    kept: Vec<Token>,
+}
+
+impl Collected {
+    /// Adds a clause that leaves something as it is. Only a request that controls needs it.
+    fn leave(&mut self, piece: Vec<Token>) {
+        match self.found.last_mut() {
+            Some(last) if last.asks.is_control() => last.tokens.extend(piece),
+            _ => self.kept.extend(piece),
+        }
+    }
+
+    /// Begins a request with the clauses that waited for it.
+    fn begin(&mut self, asks: Asks, piece: Vec<Token>, scene: &Scene, lexicon: &Lexicon) {
+        let mut tokens = std::mem::take(&mut self.pending);
+        // `Till alarm: change the time to 45 s`
+        if (asks == Asks::Change || asks.is_control())
+            && let Some(last) = self.found.last()
+            && is_heading(last, scene, lexicon)
+            && let Some(heading) = self.found.pop()
+        {
+            tokens.extend(heading.tokens);
+        }
+        tokens.extend(piece);
+        if asks.is_control() {
+            tokens.append(&mut self.kept);
+        }
+        self.found.push(Request { asks, tokens });
+    }
+
+    /// Returns the requests; clauses that still wait belong to the last one.
+    fn finish(mut self) -> Vec<Request> {
+        if !self.pending.is_empty() {
+            match self.found.last_mut() {
+                Some(last) => last.tokens.extend(self.pending),
+                None => self.found.push(Request {
+                    asks: Asks::Nothing,
+                    tokens: self.pending,
+                }),
+            }
+        }
+        self.found
+    }
+}
+
+/// Returns what a clause asks for beside the clauses before it.
+fn asks_beside(piece: &[Token], is_first: bool, scene: &Scene, lexicon: &Lexicon) -> Asks {
+    if of_a_pipeline(piece, scene) {
+        return Asks::Change;
+    }
+    if is_first && is_no_alerts(piece) {
+        return Asks::Not;
+    }
+    // `I don't want to be told` limits a watch and is no request.
+    if is_quietly(piece, lexicon) || (!is_first && leaves_out(piece, scene, lexicon)) {
+        return Asks::Nothing;
+    }
+    let said = states::without_kept(piece).unwrap_or(piece);
+    asks(&without_cameras(said, scene, lexicon), lexicon)
+}
+
+/// Whether a clause names a camera and no class: `On the pool camera`.
+fn names_only_camera(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    let reader = Reader::new(piece.to_vec());
+    matches!(reader.any_word(0), "on" | "at" | "in" | "for" | "near")
+        && names::mentions_camera(&reader, scene, lexicon)
+        && !names::mentions_class(&reader, scene, lexicon)
+}
+
+/// Whether a request that asks for a watch, or for nothing, changes an existing watch.
+fn changes_existing(request: &Request, scene: &Scene, lexicon: &Lexicon) -> bool {
+    let tells = || audience::tells_others_too(&request.tokens, scene, lexicon);
+    match request.asks {
+        Asks::Watch => sets_a_watch(&request.tokens, scene, lexicon) || tells(),
+        // `post the bench watch to #all`
+        Asks::Nothing => audience::sends(&request.tokens) && tells(),
+        _ => false,
+    }
 }
 
 /// Whether a clause goes on with how a watch is to be changed: `… and look for cars as well`.
@@ -384,11 +193,6 @@ fn they_stop(piece: &[Token], last: &Request) -> bool {
 pub(crate) fn ends_sentence(piece: &[Token]) -> bool {
     let last = piece.last().map_or("", |t| t.text.as_str());
     matches!(last, "." | "!" | "?" | "\n" | ";")
-}
-
-/// Whether a request ends, pauses or starts what there is.
-pub(crate) fn is_control(asks: Asks) -> bool {
-    matches!(asks, Asks::Stop | Asks::Pause | Asks::Resume)
 }
 
 /// Whether a text begins with what is not to be told: `no alerts from the gate`.
@@ -594,115 +398,4 @@ fn begins_clause(whole: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) ->
         return true;
     }
     matches!(whole.word(at), "on" | "at" | "in") && names::camera_at(whole, at + 1, scene, lexicon)
-}
-
-pub(crate) fn skip_polite(reader: &Reader, mut at: usize) -> usize {
-    while POLITE.contains(&reader.word(at)) {
-        at += 1;
-    }
-    at
-}
-
-fn leads(reader: &Reader, at: usize, verbs: &[String]) -> bool {
-    verbs.iter().any(|verb| reader.fits(verb, at).is_some())
-}
-
-/// Whether `when` asks, and does not say on what condition.
-fn asked_when(reader: &Reader, start: usize) -> bool {
-    let last = reader.tokens.last().is_some_and(|t| t.text == "?");
-    last || reader.fits("when was|were|did|has", start).is_some()
-}
-
-/// What a clause asks for.
-pub(crate) fn asks(piece: &[Token], lexicon: &Lexicon) -> Asks {
-    let reader = Reader::new(piece.to_vec());
-    let start = skip_polite(&reader, 0);
-    let verbs = &lexicon.verbs;
-    if matches!(
-        reader.word(start),
-        "don't" | "dont" | "never" | "not" | "forget" | "nevermind"
-    ) || reader.fits("do not", start).is_some()
-    {
-        return Asks::Not;
-    }
-    // `keep only the gate watch` says what is to go, and not its name.
-    if reader.fits("keep|leave only|just", start).is_some() && reader.find(&[WATCHES]).is_some() {
-        return Asks::Not;
-    }
-    if reader.fits(ENDS_A_PAUSE, start).is_some() {
-        return Asks::Resume;
-    }
-    if let Some(asks) = of_a_watch(&reader, start) {
-        return asks;
-    }
-    let questions = "what|which|how|who|whether|where|why|what's|whose";
-    let told = format!("tell|show|give me|us {questions}");
-    let let_know = format!("let me|us know {questions}");
-    if reader.fits(&told, start).is_some() || reader.fits(&let_know, start).is_some() {
-        return Asks::Look;
-    }
-    for (list, asks) in [
-        (&verbs.stop, Asks::Stop),
-        (&verbs.pause, Asks::Pause),
-        (&verbs.resume, Asks::Resume),
-        (&verbs.change, Asks::Change),
-    ] {
-        if leads(&reader, start, list) {
-            return asks;
-        }
-    }
-    // `count` and `watch` may stand anywhere, but not in a question.
-    let lead = reader.word(start);
-    let when = reader.fits("when was|were|did|has|is|are", start).is_some();
-    let many = reader.fits("how many", start).is_some();
-    if reader
-        .fits("number of alerts|alarms|events|warnings|incidents", start)
-        .is_some()
-    {
-        return Asks::Look;
-    }
-    let asked = piece.last().is_some_and(|t| t.text == "?");
-    let who = matches!(
-        lead,
-        "anything" | "something" | "anyone" | "anybody" | "someone" | "somebody"
-    );
-    if asked && reader.find(&["number of"]).is_some() {
-        return Asks::Look;
-    }
-    let past = [
-        "yesterday|ago|earlier",
-        "last|past night|hour|week|minutes|hours",
-    ];
-    let state = ["camera|cam ok|okay|working|online|alive|up"];
-    if asked
-        && ((who && start == 0) || reader.find(&past).is_some() || reader.find(&state).is_some())
-    {
-        return Asks::Look;
-    }
-    if QUESTIONS.contains(&lead)
-        || (when && asked_when(&reader, start))
-        || (many && asked)
-        || (asked && start == 0 && piece.len() < 3)
-    {
-        return Asks::Look;
-    }
-    if is_note(&reader) {
-        return Asks::Watch;
-    }
-    let watches = verbs.watch.iter().chain(&verbs.count);
-    let found = watches
-        .filter_map(|verb| reader.find(&[verb]))
-        .map(|f| f.at.start)
-        .min();
-    let Some(at) = found else {
-        return Asks::Nothing;
-    };
-    let before = (at.saturating_sub(2)..at).map(|i| reader.word(i));
-    if before
-        .into_iter()
-        .any(|w| matches!(w, "don't" | "dont" | "never" | "not" | "without"))
-    {
-        return Asks::Not;
-    }
-    Asks::Watch
 }

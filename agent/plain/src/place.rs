@@ -340,103 +340,117 @@ fn of_picture(r: &mut Reader, end: usize) -> bool {
     }
 }
 
+/// Takes a part of the picture, such as `the left half`.
 fn part(r: &mut Reader, assumed: &mut Vec<String>) -> Option<Said> {
     const WHOLE: [&str; 3] = [
         "in|on? the? whole|entire|full|complete picture|image|frame|view|scene|screen",
         "anywhere|everywhere in|on? the? picture|image|frame|view|scene|screen?",
         "in|on the picture|image|frame|view|scene|screen",
     ];
-    let said = |shape: Shape, text: String| Said {
-        shape,
-        text,
-        name: None,
-    };
-    for at in 0..r.tokens.len() {
-        let corner = ["top|upper", "bottom|lower"]
-            .iter()
-            .enumerate()
-            .find_map(|(down, ys)| {
-                ["left|left-hand", "right|right-hand"]
-                    .iter()
-                    .enumerate()
-                    .find_map(|(right, xs)| {
-                        let pattern = format!("{ys} {xs} corner|quarter|quadrant|part?");
-                        let found = r.fits(&pattern, at)?;
-                        let (x, y) = (
-                            f64::from(u8::from(right == 1)) / 2.0,
-                            f64::from(u8::from(down == 1)) / 2.0,
-                        );
-                        Some((found, [x, y]))
-                    })
-            });
-        if let Some((found, [x, y])) = corner
-            && of_picture(r, found.at.end)
-        {
-            r.mark(found.at);
-            let text = format!(
-                "the {} {} quarter of the picture",
-                if y > 0.0 { "bottom" } else { "top" },
-                if x > 0.0 { "right" } else { "left" }
-            );
-            assumed.push(format!("A corner is taken as a quarter: {text}."));
-            return Some(said(rectangle([x, y], [x + 0.5, y + 0.5]), text));
-        }
-        for (words, name, edge) in [
-            ("left|left-hand", "left", [0.0, 0.0, 1.0, 0.0]),
-            ("right|right-hand", "right", [1.0, 0.0, -1.0, 0.0]),
-            ("top|upper", "top", [0.0, 0.0, 0.0, 1.0]),
-            ("bottom|lower", "bottom", [0.0, 1.0, 0.0, -1.0]),
-        ] {
-            let [x0, y0, x1, y1]: [f64; 4] = edge;
-            for (nouns, noun, share) in [
-                ("half", "half", 0.5),
-                ("third", "third", 1.0 / 3.0),
-                ("quarter", "quarter", 0.25),
-                ("side|part", "half", 0.5),
-            ] {
-                let Some(found) = r.fits(&format!("{words} hand? {nouns}"), at) else {
-                    continue;
-                };
-                if !of_picture(r, found.at.end) {
-                    continue;
-                }
-                r.mark(found.at);
-                let text = format!("the {name} {noun} of the picture");
-                if nouns == "side|part" {
-                    assumed.push(format!("A side is taken as a half: {text}."));
-                }
-                // From the edge with this name inwards by the share.
-                let inner = [x0 + x1 * share, y0 + y1 * share];
-                let shape = if x1 != 0.0 {
-                    rectangle([inner[0].min(x0), 0.0], [inner[0].max(x0), 1.0])
-                } else {
-                    rectangle([0.0, inner[1].min(y0)], [1.0, inner[1].max(y0)])
-                };
-                return Some(said(shape, text));
-            }
-        }
-        if let Some(found) = r.fits("middle|centre|center|central third", at)
-            && of_picture(r, found.at.end)
-        {
-            r.mark(found.at);
-            let shape = rectangle([1.0 / 3.0, 0.0], [2.0 / 3.0, 1.0]);
-            return Some(said(shape, "the middle third of the picture".to_owned()));
-        }
-        if let Some(found) = r.fits(
-            "middle|centre|center of the? picture|image|frame|view|screen|scene",
-            at,
-        ) {
-            r.mark(found.at);
-            let text = "the middle of the picture".to_owned();
-            assumed.push("The middle is taken as half of its width and height.".to_owned());
-            return Some(said(rectangle([0.25, 0.25], [0.75, 0.75]), text));
-        }
+    let found = (0..r.tokens.len()).find_map(|at| {
+        corner(r, at, assumed)
+            .or_else(|| side(r, at, assumed))
+            .or_else(|| middle_part(r, at, assumed))
+    });
+    if found.is_some() {
+        return found;
     }
     r.take(&WHOLE)?;
-    Some(said(
+    Some(unnamed(
         rectangle([0.0, 0.0], [1.0, 1.0]),
         "the whole picture".to_owned(),
     ))
+}
+
+fn unnamed(shape: Shape, text: String) -> Said {
+    Said {
+        shape,
+        text,
+        name: None,
+    }
+}
+
+/// Takes a corner, such as `top left corner`, as a quarter of the picture.
+fn corner(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
+    const CORNERS: [(&str, &str, [f64; 2]); 4] = [
+        ("top|upper", "left|left-hand", [0.0, 0.0]),
+        ("top|upper", "right|right-hand", [0.5, 0.0]),
+        ("bottom|lower", "left|left-hand", [0.0, 0.5]),
+        ("bottom|lower", "right|right-hand", [0.5, 0.5]),
+    ];
+    let (found, [x, y]) = CORNERS.iter().find_map(|(ys, xs, from)| {
+        let pattern = format!("{ys} {xs} corner|quarter|quadrant|part?");
+        Some((r.fits(&pattern, at)?, *from))
+    })?;
+    if !of_picture(r, found.at.end) {
+        return None;
+    }
+    r.mark(found.at);
+    let text = format!(
+        "the {} {} quarter of the picture",
+        if y > 0.0 { "bottom" } else { "top" },
+        if x > 0.0 { "right" } else { "left" }
+    );
+    assumed.push(format!("A corner is taken as a quarter: {text}."));
+    Some(unnamed(rectangle([x, y], [x + 0.5, y + 0.5]), text))
+}
+
+/// Takes a strip along an edge, such as `left third` or `right side`.
+fn side(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
+    for (words, name, edge) in [
+        ("left|left-hand", "left", [0.0, 0.0, 1.0, 0.0]),
+        ("right|right-hand", "right", [1.0, 0.0, -1.0, 0.0]),
+        ("top|upper", "top", [0.0, 0.0, 0.0, 1.0]),
+        ("bottom|lower", "bottom", [0.0, 1.0, 0.0, -1.0]),
+    ] {
+        let [x0, y0, x1, y1]: [f64; 4] = edge;
+        for (nouns, noun, share) in [
+            ("half", "half", 0.5),
+            ("third", "third", 1.0 / 3.0),
+            ("quarter", "quarter", 0.25),
+            ("side|part", "half", 0.5),
+        ] {
+            let Some(found) = r.fits(&format!("{words} hand? {nouns}"), at) else {
+                continue;
+            };
+            if !of_picture(r, found.at.end) {
+                continue;
+            }
+            r.mark(found.at);
+            let text = format!("the {name} {noun} of the picture");
+            if nouns == "side|part" {
+                assumed.push(format!("A side is taken as a half: {text}."));
+            }
+            // From the edge with this name inwards by the share.
+            let inner = [x0 + x1 * share, y0 + y1 * share];
+            let shape = if x1 != 0.0 {
+                rectangle([inner[0].min(x0), 0.0], [inner[0].max(x0), 1.0])
+            } else {
+                rectangle([0.0, inner[1].min(y0)], [1.0, inner[1].max(y0)])
+            };
+            return Some(unnamed(shape, text));
+        }
+    }
+    None
+}
+
+/// Takes `middle third` or `middle of the picture`.
+fn middle_part(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
+    if let Some(found) = r.fits("middle|centre|center|central third", at)
+        && of_picture(r, found.at.end)
+    {
+        r.mark(found.at);
+        let shape = rectangle([1.0 / 3.0, 0.0], [2.0 / 3.0, 1.0]);
+        return Some(unnamed(shape, "the middle third of the picture".to_owned()));
+    }
+    let found = r.fits(
+        "middle|centre|center of the? picture|image|frame|view|screen|scene",
+        at,
+    )?;
+    r.mark(found.at);
+    let text = "the middle of the picture".to_owned();
+    assumed.push("The middle is taken as half of its width and height.".to_owned());
+    Some(unnamed(rectangle([0.25, 0.25], [0.75, 0.75]), text))
 }
 
 /// A direction of movement that was said.
@@ -446,9 +460,7 @@ pub(crate) enum Way {
     Along([f64; 2]),
     /// In or out, as the line counter has it.
     In,
-    /// The other.
     Out,
-    /// Both.
     Any,
 }
 

@@ -10,7 +10,6 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 /// The box as far as a request can be about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scene {
-    /// Its cameras.
     pub cameras: Vec<Camera>,
     /// What is deployed.
     pub pipelines: Vec<Deployed>,
@@ -22,10 +21,8 @@ pub struct Scene {
     pub now: Zoned,
 }
 
-/// A camera.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Camera {
-    /// Its id.
     pub id: SourceId,
     /// What people call it; may be the id.
     pub name: String,
@@ -64,7 +61,6 @@ pub struct Deployed {
     pub paused: bool,
 }
 
-/// A model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
     /// Its name, as a workflow names it.

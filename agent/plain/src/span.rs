@@ -4,7 +4,7 @@
 
 use jiff::{Timestamp, ToSpan, Zoned};
 
-use crate::hours::Range;
+use crate::moments::Range;
 use crate::reader::Reader;
 
 /// The span, a day earlier where it would begin later than now: `since 3 pm`, asked at noon, is since yesterday.

@@ -5,10 +5,10 @@
 
 use watchkeeper_contract::id::PipelineId;
 
+use crate::asks::{Asks, POLITE};
 use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::Need;
-use crate::pieces::{Asks, POLITE};
 use crate::reader::{Reader, left_over};
 use crate::request::cooldown;
 use crate::scene::Scene;
@@ -117,6 +117,25 @@ pub(crate) fn settled(
     if !named.is_empty() && apart && rest_is_read {
         return Ok(head.to_vec());
     }
+    if named.is_empty()
+        && !left.is_empty()
+        && rest_is_read
+        && let Some(spared) = everything_except(head, &left)
+    {
+        return Ok(spared);
+    }
+    let first = (start..tokens.len())
+        .find(|i| tokens.get(*i).is_some_and(Token::is_word))
+        .unwrap_or(start);
+    let written = Reader::new(tokens.clone()).written(first..tokens.len());
+    Err(Need::not_read(
+        "I cannot tell apart what is to end and what is to stay, so I offer nothing. Name what is to end by its own name, such as \"stop the gate watch\"; all else stays as it is.",
+        vec![written],
+    ))
+}
+
+/// Turns `stop everything` with `keep the gate on` into `stop everything except gate`.
+fn everything_except(head: &[Token], left: &[PipelineId]) -> Option<Vec<Token>> {
     let word = |text: &str| Token {
         text: text.to_owned(),
         written: text.to_owned(),
@@ -129,40 +148,27 @@ pub(crate) fn settled(
     {
         head.splice(found.at, [word("everything")]);
     }
-    let everything = Reader::new(head.clone()).find(&["everything|all"]);
-    if named.is_empty()
-        && !left.is_empty()
-        && rest_is_read
-        && let Some(all) = everything
-    {
-        let ends = |i: usize| {
-            head.get(i)
-                .is_none_or(|t| t.kind == Kind::Mark || t.text == "off")
-        };
-        if (all.at.end..head.len()).all(ends) {
-            let mut spared: Vec<Token> = head
-                .iter()
-                .filter(|t| t.kind != Kind::Mark)
-                .cloned()
-                .collect();
-            spared.push(word("except"));
-            for (nth, id) in left.iter().enumerate() {
-                if nth > 0 {
-                    spared.push(word("and"));
-                }
-                spared.push(word(&id.as_str().to_lowercase()));
-            }
-            return Ok(spared);
-        }
+    let all = Reader::new(head.clone()).find(&["everything|all"])?;
+    let ends = |i: usize| {
+        head.get(i)
+            .is_none_or(|t| t.kind == Kind::Mark || t.text == "off")
+    };
+    if !(all.at.end..head.len()).all(ends) {
+        return None;
     }
-    let first = (start..tokens.len())
-        .find(|i| tokens.get(*i).is_some_and(Token::is_word))
-        .unwrap_or(start);
-    let written = Reader::new(tokens.clone()).written(first..tokens.len());
-    Err(Need::not_read(
-        "I cannot tell apart what is to end and what is to stay, so I offer nothing. Name what is to end by its own name, such as \"stop the gate watch\"; all else stays as it is.",
-        vec![written],
-    ))
+    let mut spared: Vec<Token> = head
+        .iter()
+        .filter(|t| t.kind != Kind::Mark)
+        .cloned()
+        .collect();
+    spared.push(word("except"));
+    for (nth, id) in left.iter().enumerate() {
+        if nth > 0 {
+            spared.push(word("and"));
+        }
+        spared.push(word(&id.as_str().to_lowercase()));
+    }
+    Some(spared)
 }
 
 /// Refuses a request that switches something on and something off.

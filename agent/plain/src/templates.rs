@@ -33,17 +33,14 @@ impl DataFile for File {
     }
 }
 
-/// One template.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Template {
-    /// Its name.
     pub name: String,
     /// What it is for.
     pub title: String,
     /// The sentence, with a hole `{parameter}` for each parameter.
     pub request: String,
-    /// Its parameters.
     pub parameters: BTreeMap<String, Parameter>,
 }
 
@@ -89,7 +86,6 @@ pub enum FillError {
     /// It has no such parameter.
     #[error("template {template} has no parameter {name:?}; it has {known}")]
     NoParameter {
-        /// Which template.
         template: String,
         /// What was given.
         name: String,
@@ -99,9 +95,7 @@ pub enum FillError {
     /// A parameter without a default was left out.
     #[error("template {template} needs {name}, a {kind:?}")]
     Left {
-        /// Which template.
         template: String,
-        /// Which parameter.
         name: String,
         /// What it is.
         kind: ParameterKind,
@@ -109,7 +103,6 @@ pub enum FillError {
     /// A value is not of its kind.
     #[error("{name} is {value:?}, which is no {kind:?}")]
     Value {
-        /// Which parameter.
         name: String,
         /// What was given.
         value: String,
@@ -118,7 +111,6 @@ pub enum FillError {
     },
 }
 
-/// The library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Templates {
     all: Vec<Template>,

@@ -124,7 +124,7 @@ mod tests {
     use crate::token::tokens;
 
     #[test]
-    fn german_is_known_by_its_little_words() {
+    fn german_is_detected_by_its_function_words() {
         for text in [
             "Was ist denn da",
             "Was ist passiert?",

@@ -4,6 +4,7 @@
 
 use crate::amend;
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
+use crate::asks::Asks;
 use crate::audience;
 use crate::beyond;
 use crate::chosen::{self, Chosen};
@@ -17,7 +18,7 @@ use crate::keeping;
 use crate::lexicon::Lexicon;
 use crate::look;
 use crate::need::{Need, Notes};
-use crate::pieces::{self, Asks, Request};
+use crate::pieces::{self, Request};
 use crate::propose::propose;
 use crate::reader::{Reader, left_over};
 use crate::receiver;
@@ -168,13 +169,10 @@ impl Plain {
         if has(Asks::Not) {
             // `don't change anything, what is running?`
             let looks = requests.iter().find(|r| r.asks == Asks::Look);
-            if let Some(looks) = looks.filter(|_| requests.iter().all(is_harmless)) {
-                return self.look(looks, scene, notes);
-            }
-            return ask(Need::new(
-                Missing::Meaning,
-                "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".",
-            ));
+            return match looks.filter(|_| requests.iter().all(is_harmless)) {
+                Some(looks) => self.look(looks, scene, notes),
+                None => ask(not_wanted()),
+            };
         }
         if first.asks == Asks::Nothing {
             let reader = Reader::new(first.tokens.clone());
@@ -190,19 +188,28 @@ impl Plain {
             notes.assumed.extend(unanswered(&requests));
             return self.look(first, scene, notes);
         }
-        let understood = self.acts(&requests, scene, &mut notes);
-        let corrected = understood.and_then(|intents| {
-            corrections.iter().try_fold(intents, |intents, said| {
-                let (tokens, slips) = self.put_right(said, scene);
-                notes.assumed.extend(slips.assumed);
-                amend::amend(intents, tokens, scene, &self.lexicon, &mut notes)
-            })
-        });
-        match corrected.and_then(|intents| propose(intents, scene, notes)) {
+        let intents = self.corrected_acts(&requests, corrections, scene, &mut notes);
+        match intents.and_then(|intents| propose(intents, scene, notes)) {
             Ok(proposal) => Answer::Propose(Box::new(proposal)),
             Err(need) if !need.not_read.is_empty() => unknown(need.not_read, need.text),
             Err(need) => ask(need),
         }
+    }
+
+    /// Returns what requests that act mean after the corrections.
+    fn corrected_acts(
+        &self,
+        requests: &[Request],
+        corrections: &[String],
+        scene: &Scene,
+        notes: &mut Notes,
+    ) -> Result<Vec<Intent>, Need> {
+        let intents = self.acts(requests, scene, notes)?;
+        corrections.iter().try_fold(intents, |intents, said| {
+            let (tokens, slips) = self.put_right(said, scene);
+            notes.assumed.extend(slips.assumed);
+            amend::amend(intents, tokens, scene, &self.lexicon, notes)
+        })
     }
 
     /// What requests that act come to, in the order in which they were said. All that is to be watched is one intent.
@@ -294,6 +301,13 @@ impl Plain {
             Err(text) => unknown(left_over(&reader, &self.lexicon), text),
         }
     }
+}
+
+fn not_wanted() -> Need {
+    Need::new(
+        Missing::Meaning,
+        "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".",
+    )
 }
 
 /// What is said of questions that stand behind the one that is answered.

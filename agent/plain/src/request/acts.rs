@@ -9,7 +9,7 @@ use crate::answer::Missing;
 use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::{Need, Notes};
-use crate::reader::Reader;
+use crate::reader::{Found, Reader};
 use crate::scene::Scene;
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.
@@ -128,74 +128,9 @@ pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> 
     })
 }
 
-/// The clip that is asked for: how long before the event it begins, how long it goes on, or how long it is.
+/// Reads the clip that is asked for.
 fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
-    const KEEP: &str = "save|record|keep|store|take|send?";
-    const CLIP: &str = "clip|clips|video|recording";
-    let said = |patterns: &[&str]| -> Vec<String> {
-        let whole = patterns.iter().map(|rest| {
-            let rest = rest.replace("CLIP", CLIP);
-            format!("{KEEP} me? a|the? {rest}")
-        });
-        whole.collect()
-    };
-    let mut take = |patterns: &[&str]| {
-        let patterns = said(patterns);
-        let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
-        r.take(&patterns)
-    };
-    const EVENT: &str = "it|that|this|the? event|happens?";
-    let both = [
-        format!("CLIP from|of|with? <d> before {EVENT} and|to|until|till <d> after|afterwards {EVENT}"),
-        "CLIP that|which? starts|begins|starting|beginning <d> before|earlier and|to|until ends|ending|goes? <d> after|afterwards|later it?".to_owned(),
-    ];
-    let before = [
-        format!("CLIP that|which? starts|begins|starting|beginning <d> before|earlier {EVENT}"),
-        "CLIP with|and|including? a? <d> of? pre-roll|preroll|lead-in".to_owned(),
-        format!("CLIP from|of|with <d> before|earlier {EVENT}"),
-    ];
-    let refs = |patterns: &[String]| {
-        patterns
-            .iter()
-            .map(String::as_str)
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
-    let (both, before) = (refs(&both), refs(&before));
-    let usual = ClipSpec::default();
-    let mut assumed = None;
-    let clip = if let Some(found) = take(&both.lines().collect::<Vec<_>>()) {
-        ClipSpec {
-            before_s: found.value(0),
-            after_s: found.value(1),
-        }
-    } else if let Some(found) = take(&before.lines().collect::<Vec<_>>()) {
-        assumed = Some(format!(
-            "How long the clip goes on was not said: {} after it began.",
-            seconds(usual.after_s)
-        ));
-        ClipSpec {
-            before_s: found.value(0),
-            ..usual
-        }
-    } else if let Some(found) = take(&["<d> long? CLIP", "CLIP of|with <d>"]) {
-        let before_s = usual.before_s.min(found.value(0) / 2.0);
-        assumed = Some(format!(
-            "The clip begins {} before, as that was not said.",
-            seconds(before_s)
-        ));
-        ClipSpec {
-            before_s,
-            after_s: found.value(0) - before_s,
-        }
-    } else if take(&["CLIP"]).is_some() {
-        assumed = Some(format!(
-            "How long the clip is was not said: from {} before to {} after it began.",
-            seconds(usual.before_s),
-            seconds(usual.after_s)
-        ));
-        usual
-    } else {
+    let Some((clip, assumed)) = clip_span(r) else {
         return Ok(None);
     };
     let (most_before, most) = (ClipSpec::MAX_PRE_ROLL_S, ClipSpec::MAX_CLIP_S);
@@ -209,9 +144,78 @@ fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
         return Err(Need::new(Missing::Meaning, text));
     }
     notes.assumed.extend(assumed);
-    // What is said of it besides.
+    // Further words for the same clip.
     while r.take(&[&format!("a|the {CLIP}"), "clip|clips"]).is_some() {}
     Ok(Some(clip))
+}
+
+const CLIP: &str = "clip|clips|video|recording";
+
+/// Takes a clip by one of the patterns, in which `CLIP` stands for its words.
+fn take_clip(r: &mut Reader, patterns: &[&str]) -> Option<Found> {
+    const KEEP: &str = "save|record|keep|store|take|send?";
+    const EVENT: &str = "it|that|this|the? event|happens?";
+    let patterns: Vec<String> = patterns
+        .iter()
+        .map(|rest| {
+            let rest = rest.replace("CLIP", CLIP).replace("EVENT", EVENT);
+            format!("{KEEP} me? a|the? {rest}")
+        })
+        .collect();
+    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+    r.take(&patterns)
+}
+
+/// Takes the words for a clip: its length before and after the beginning of the event, and what was
+/// assumed of it.
+fn clip_span(r: &mut Reader) -> Option<(ClipSpec, Option<String>)> {
+    const BOTH: [&str; 2] = [
+        "CLIP from|of|with? <d> before EVENT and|to|until|till <d> after|afterwards EVENT",
+        "CLIP that|which? starts|begins|starting|beginning <d> before|earlier and|to|until ends|ending|goes? <d> after|afterwards|later it?",
+    ];
+    const BEFORE: [&str; 3] = [
+        "CLIP that|which? starts|begins|starting|beginning <d> before|earlier EVENT",
+        "CLIP with|and|including? a? <d> of? pre-roll|preroll|lead-in",
+        "CLIP from|of|with <d> before|earlier EVENT",
+    ];
+    let usual = ClipSpec::default();
+    if let Some(found) = take_clip(r, &BOTH) {
+        let clip = ClipSpec {
+            before_s: found.value(0),
+            after_s: found.value(1),
+        };
+        return Some((clip, None));
+    }
+    if let Some(found) = take_clip(r, &BEFORE) {
+        let assumed = format!(
+            "How long the clip goes on was not said: {} after it began.",
+            seconds(usual.after_s)
+        );
+        let clip = ClipSpec {
+            before_s: found.value(0),
+            ..usual
+        };
+        return Some((clip, Some(assumed)));
+    }
+    if let Some(found) = take_clip(r, &["<d> long? CLIP", "CLIP of|with <d>"]) {
+        let before_s = usual.before_s.min(found.value(0) / 2.0);
+        let assumed = format!(
+            "The clip begins {} before, as that was not said.",
+            seconds(before_s)
+        );
+        let clip = ClipSpec {
+            before_s,
+            after_s: found.value(0) - before_s,
+        };
+        return Some((clip, Some(assumed)));
+    }
+    take_clip(r, &["CLIP"])?;
+    let assumed = format!(
+        "How long the clip is was not said: from {} before to {} after it began.",
+        seconds(usual.before_s),
+        seconds(usual.after_s)
+    );
+    Some((usual, Some(assumed)))
 }
 
 /// The words that leave one way out, hidden from the other phrases, and whether it is that in: `but not when they come in`.
@@ -284,28 +288,11 @@ impl Acts {
 pub(crate) const CROSSINGS: [&str; 5] = ["zebra", "pedestrian", "level", "railway", "rail"];
 
 /// Takes the words for what happens.
+///
+/// The order matters: each pattern takes words from those behind it.
 pub(super) fn acts(r: &mut Reader) -> Acts {
-    const GO: &str = "comes|come|coming|came|goes|go|going|walks|walk|walking|gets|get|drives|drive|driving|steps|step|runs|run|running|moves|move|climbs|climb|breaks|break|passes|rides";
-    let go = |ends: &str| format!("{GO} {ends}");
     let left_out = left_out(r);
-    // A zebra crossing is a place.
-    let places: Vec<usize> = (1..r.tokens.len())
-        .filter(|i| r.word(*i) == "crossing" && CROSSINGS.contains(&r.any_word(*i - 1)))
-        .collect();
-    set(r, &places, true);
-    let both_ways = r.take_all(&[
-        &go("in|into and|or out"),
-        &go("out and|or in"),
-        "in and|or out",
-        "come|comes|coming and|or go|goes|going",
-        "enter|enters|entering and|or leave|leaves|leaving|exit|exits through|over|by",
-    ]);
-    let crosses = r.take_all(&[
-        "cross|crosses|crossing|crossed|crossings over|through?",
-        "passes|pass|passing over|through|across",
-        &go("across|over|through"),
-    ]) | r.take_all(&["the|a|my? line|tripwire"]);
-    set(r, &places, false);
+    let (crosses, both_ways) = take_crossings(r);
     let leaves = r.take_all(&[
         "has|have left",
         "leave|leaves|leaving|exit|exits|exiting|depart|departs|departing|departure|departures",
@@ -327,28 +314,10 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
             "parking in|on|at|there|here",
         ])
         .is_some();
-    let stays = r.take_all(&[
-        "blocked|blocks|blocking|obstructed|obstructs by?",
-        "wait|waits|waiting|stay|stays|staying|stand|stands|standing|linger|lingers|lingering around?",
-        "loiter|loiters|loitering|remain|remains|remaining|hangs|hang|hanging around|about?",
-        "keeps|keep parking",
-        "sit|sits|sitting|lie|lies|lying down",
-        "stand|stands|standing around|there",
-        "left alone|unattended|behind|lying|standing|there",
-        "left by|on|at|in|outside|for",
-        "abandoned|dumped",
-        "park|parks|parked|parking|sit|sits|sitting|dwell|dwells|spend|spends|stop|stops|stopped|lies|lying|queues|queue|queueing|queuing of?",
-    ]);
+    let stays = r.take_all(&STAYS);
     let empty =
         r.take_all(&["becomes|is|gets? free|empty|vacant|unoccupied|unattended|unmanned|deserted"]);
-    // What is taken from a place is no longer there.
-    let is_away = (0..r.tokens.len()).any(|i| {
-        r.word(i) == "taken" && matches!(r.any_word(i + 1), "from" | "away" | "out" | "off" | "by")
-    });
-    let occupied = r.take_all(&[match is_away {
-        true => "occupied|full|busy",
-        false => "occupied|taken|full|busy",
-    }]);
+    let occupied = take_occupied(r);
     let seen = r.take_all(&[
         "appear|appears|appearing|shows|show up?",
         "passes|passing by?",
@@ -356,7 +325,7 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
         "gets|get|getting near|close",
         "see|sees|seen|spotted|spot|present|visible|detected|moves|move|moving|seeing|happens",
     ]);
-    // `when they leave, but not when they come in`: the other way is no part of it anyway.
+    // `when they leave, but not when they come in`: entering was not asked for anyway.
     if let Some((at, comes_in)) = left_out {
         let other = if comes_in { leaves } else { enters };
         set(r, &at, other && !both_ways);
@@ -373,4 +342,57 @@ pub(super) fn acts(r: &mut Reader) -> Acts {
         empty,
         occupied,
     }
+}
+
+const STAYS: [&str; 10] = [
+    "blocked|blocks|blocking|obstructed|obstructs by?",
+    "wait|waits|waiting|stay|stays|staying|stand|stands|standing|linger|lingers|lingering around?",
+    "loiter|loiters|loitering|remain|remains|remaining|hangs|hang|hanging around|about?",
+    "keeps|keep parking",
+    "sit|sits|sitting|lie|lies|lying down",
+    "stand|stands|standing around|there",
+    "left alone|unattended|behind|lying|standing|there",
+    "left by|on|at|in|outside|for",
+    "abandoned|dumped",
+    "park|parks|parked|parking|sit|sits|sitting|dwell|dwells|spend|spends|stop|stops|stopped|lies|lying|queues|queue|queueing|queuing of?",
+];
+
+/// A verb of movement before `ends`.
+fn go(ends: &str) -> String {
+    const GO: &str = "comes|come|coming|came|goes|go|going|walks|walk|walking|gets|get|drives|drive|driving|steps|step|runs|run|running|moves|move|climbs|climb|breaks|break|passes|rides";
+    format!("{GO} {ends}")
+}
+
+/// Takes the words for a crossing, and whether it goes both ways.
+fn take_crossings(r: &mut Reader) -> (bool, bool) {
+    // A zebra crossing is a place.
+    let places: Vec<usize> = (1..r.tokens.len())
+        .filter(|i| r.word(*i) == "crossing" && CROSSINGS.contains(&r.any_word(*i - 1)))
+        .collect();
+    set(r, &places, true);
+    let both_ways = r.take_all(&[
+        &go("in|into and|or out"),
+        &go("out and|or in"),
+        "in and|or out",
+        "come|comes|coming and|or go|goes|going",
+        "enter|enters|entering and|or leave|leaves|leaving|exit|exits through|over|by",
+    ]);
+    let crosses = r.take_all(&[
+        "cross|crosses|crossing|crossed|crossings over|through?",
+        "passes|pass|passing over|through|across",
+        &go("across|over|through"),
+    ]) | r.take_all(&["the|a|my? line|tripwire"]);
+    set(r, &places, false);
+    (crosses, both_ways)
+}
+
+fn take_occupied(r: &mut Reader) -> bool {
+    // What is taken from a place is no longer there.
+    let is_away = (0..r.tokens.len()).any(|i| {
+        r.word(i) == "taken" && matches!(r.any_word(i + 1), "from" | "away" | "out" | "off" | "by")
+    });
+    r.take_all(&[match is_away {
+        true => "occupied|full|busy",
+        false => "occupied|taken|full|busy",
+    }])
 }

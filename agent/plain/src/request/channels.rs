@@ -42,10 +42,18 @@ const BY_NAME: [&str; 3] = [
     "send me|us an|a email|e-mail|mail|sms|text",
 ];
 
-/// Takes the channels that are named, and whether anything was to be told over one, there or not.
+/// Takes the named channels, and whether the request wants any, known or not.
 pub(crate) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec<ChannelId>, bool) {
+    let mut meant = take_known(r, scene);
+    let has_unknown = take_unknown(r, scene, notes);
+    let by_name = take_by_name(r, &mut meant, scene, notes);
+    let is_wanted = has_unknown || by_name || !meant.is_empty();
+    (meant, is_wanted)
+}
+
+/// Takes the channels that the box has.
+fn take_known(r: &mut Reader, scene: &Scene) -> Vec<ChannelId> {
     let mut meant = Vec::new();
-    let mut is_wanted = false;
     for channel in &scene.channels {
         let name = folded(channel.as_str());
         let mut from = 0;
@@ -66,25 +74,41 @@ pub(crate) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec
             }
         }
     }
-    let known = || {
-        let names: Vec<String> = scene.channels.iter().map(|c| format!("#{c}")).collect();
-        names.join(", ")
-    };
+    meant
+}
+
+/// Takes names behind a `#` that no channel has, and notes them.
+fn take_unknown(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> bool {
+    let mut any = false;
     for i in 0..r.tokens.len() {
         if r.word(i) == "#" && !r.word(i + 1).is_empty() {
-            is_wanted = true;
+            any = true;
             let written = r.written(i + 1..i + 2);
             take(r, i, i + 2);
             notes.not_possible.push(match scene.channels.is_empty() {
                 true => format!(
                     "There is no channel #{written}: a section [channels.{written}] of the configuration makes one. Events are published over MQTT and kept in the journal."
                 ),
-                false => format!("There is no channel #{written}, so nobody is told there; there are {}.", known()),
+                false => format!(
+                    "There is no channel #{written}, so nobody is told there; there are {}.",
+                    listed(scene)
+                ),
             });
         }
     }
+    any
+}
+
+/// Takes kinds of channels, such as `by email`: the only channel of the box, where it has one.
+fn take_by_name(
+    r: &mut Reader,
+    meant: &mut Vec<ChannelId>,
+    scene: &Scene,
+    notes: &mut Notes,
+) -> bool {
+    let mut any = false;
     while let Some(found) = r.take(&BY_NAME) {
-        is_wanted = true;
+        any = true;
         let written = r.written(found.at.clone());
         take(r, found.at.start, found.at.end);
         match scene.channels.as_slice() {
@@ -98,13 +122,18 @@ pub(crate) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec
             [] => notes.not_possible.push(format!(
                 "Nothing is told {written}: the configuration has no channel (a section [channels.NAME] makes one). Events are published over MQTT and kept in the journal."
             )),
-            _ => notes
-                .not_possible
-                .push(format!("Over which channel is not said; there are {}.", known())),
+            _ => notes.not_possible.push(format!(
+                "Over which channel is not said; there are {}.",
+                listed(scene)
+            )),
         }
     }
-    is_wanted |= !meant.is_empty();
-    (meant, is_wanted)
+    any
+}
+
+fn listed(scene: &Scene) -> String {
+    let names: Vec<String> = scene.channels.iter().map(|c| format!("#{c}")).collect();
+    names.join(", ")
 }
 
 /// Marks a channel and what stands in front of it.

@@ -48,7 +48,7 @@ pub(super) fn objects(
         true => "anything".to_owned(),
         false => m.said.to_lowercase(),
     };
-    let mut said = dedup(wanted.iter().map(name).collect()).join(" or ");
+    let said = dedup(wanted.iter().map(name).collect()).join(" or ");
     if first.labels.is_empty() && scene.models.len() == 1 {
         notes.assumed.push(tells_none_apart(first));
         return Ok((
@@ -61,11 +61,24 @@ pub(super) fn objects(
         ));
     }
     let or_anything = excluded.is_empty() && anything_besides(r, &wanted);
-    let all = or_anything || wanted.iter().all(|m| m.labels.is_empty());
-    if or_anything {
-        said = "anything".to_owned();
-    }
+    let said = match or_anything {
+        true => "anything".to_owned(),
+        false => said,
+    };
     let model = model_for(&mentions, scene, lexicon)?;
+    let objects = chosen(model, &wanted, &excluded, or_anything, said)?;
+    Ok((model.name.clone(), objects, none))
+}
+
+/// Returns the labels of a model that are wanted, without those that are left out.
+fn chosen(
+    model: &Model,
+    wanted: &[&Mention],
+    excluded: &[&Mention],
+    or_anything: bool,
+    mut said: String,
+) -> Result<Objects, Need> {
+    let all = or_anything || wanted.iter().all(|m| m.labels.is_empty());
     let mut labels: Vec<String> = if all && excluded.is_empty() {
         Vec::new()
     } else if all {
@@ -88,14 +101,10 @@ pub(super) fn objects(
             left_out.join(" or ")
         );
     }
-    Ok((
-        model.name.clone(),
-        Objects {
-            labels: dedup(labels),
-            said,
-        },
-        none,
-    ))
+    Ok(Objects {
+        labels: dedup(labels),
+        said,
+    })
 }
 
 fn no_model() -> Need {
@@ -140,33 +149,15 @@ fn unnamed(
     notes: &mut Notes,
     acts: &Acts,
 ) -> Result<(String, Objects), Need> {
-    let Some(first) = scene.models.first() else {
-        return Err(no_model());
-    };
     let usual = (0..r.tokens.len()).find_map(|i| lexicon.occupants(r.any_word(i)));
     let person = ["person".to_owned()];
-    // Who loiters and who queues is a person; so is whoever is in a place of which nothing is known.
+    // Loitering and queueing is what people do; so is being in a place without usual occupants.
     let labels = match usual {
         Some(usual) if !acts.people => usual,
         _ => &person[..],
     };
     if acts.empty || acts.occupied || acts.people {
-        let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
-        let model = scene.models.iter().find(known).unwrap_or(first);
-        let labels: Vec<String> = labels
-            .iter()
-            .filter(|l| model.labels.contains(l))
-            .cloned()
-            .collect();
-        let said = match labels.as_slice() {
-            [] => "anything".to_owned(),
-            labels => labels.join(" or "),
-        };
-        notes.assumed.push(match model.labels.is_empty() {
-            true => tells_none_apart(model),
-            false => format!("Who or what was not said: {said}."),
-        });
-        return Ok((model.name.clone(), Objects { labels, said }));
+        return occupants(labels, scene, notes);
     }
     let in_place =
         |word: &str| place.is_some_and(|p| p.to_lowercase().split(' ').any(|w| w == word));
@@ -192,6 +183,31 @@ fn unnamed(
             "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
         ),
     })
+}
+
+/// Returns the first model that knows one of the usual occupants, and those that it knows.
+fn occupants(
+    labels: &[String],
+    scene: &Scene,
+    notes: &mut Notes,
+) -> Result<(String, Objects), Need> {
+    let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
+    let model = scene.models.iter().find(known).or(scene.models.first());
+    let model = model.ok_or_else(no_model)?;
+    let labels: Vec<String> = labels
+        .iter()
+        .filter(|l| model.labels.contains(l))
+        .cloned()
+        .collect();
+    let said = match labels.as_slice() {
+        [] => "anything".to_owned(),
+        labels => labels.join(" or "),
+    };
+    notes.assumed.push(match model.labels.is_empty() {
+        true => tells_none_apart(model),
+        false => format!("Who or what was not said: {said}."),
+    });
+    Ok((model.name.clone(), Objects { labels, said }))
 }
 
 /// The labels of a model that are meant.
@@ -401,7 +417,7 @@ fn unknown_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Need {
         models.join(", "),
         quoted(written)
     );
-    // A slip of the pen is put right by whoever made it.
+    // The user corrects a misspelt word.
     let about = match near {
         Some(_) => Missing::Class,
         None => Missing::KnownClass,

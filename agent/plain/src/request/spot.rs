@@ -66,77 +66,100 @@ const PREPOSITIONS: [&str; 16] = [
     "beside", "outside", "onto", "towards", "front",
 ];
 
-/// Words that name a place nobody has drawn: behind a preposition, before `is free`, or before a colon.
+/// Finds words that name a place nobody has drawn.
+///
+/// They stand behind a preposition, before `is free`, or before a colon.
 pub(super) fn unknown_place(r: &Reader, heading: &[usize], lexicon: &Lexicon) -> Option<String> {
-    let content = |i: usize| {
-        let token = r.tokens.get(i).filter(|t| t.is_word());
-        token.is_some_and(|_| {
-            let word = r.word(i);
-            !word.is_empty()
-                && !lexicon.is_filler(word)
-                && !weighty::is_time(word)
-                && word != "same"
-        })
-    };
-    let vague = |i: usize| lexicon.is_vague(r.any_word(i));
-    let run = |start: usize| {
-        let end = (start..r.tokens.len())
-            .find(|i| !content(*i))
-            .unwrap_or(r.tokens.len());
-        (end > start && !(start..end).any(vague)).then(|| r.written(start..end))
-    };
-    // `crossing blocked by a car`, `desk unmanned for 20 s`
-    const STATES: [&str; 9] = [
-        "blocked",
-        "obstructed",
-        "unmanned",
-        "empty",
-        "free",
-        "vacant",
-        "occupied",
-        "unoccupied",
-        "unattended",
-    ];
-    if let Some(state) = (1..r.tokens.len()).find(|i| STATES.contains(&r.any_word(*i))) {
-        let between = |i: &usize| {
-            r.word(*i).is_empty() || matches!(r.any_word(*i), "is" | "becomes" | "gets" | "was")
-        };
-        let end = (0..state).rev().find(|i| !between(i)).map_or(0, |i| i + 1);
-        let start = (0..end).rev().take_while(|i| content(*i)).last();
-        if let Some(start) = start
-            && !(start..end).any(vague)
-        {
-            return Some(r.written(start..end));
-        }
-    }
-    let behind = |i: usize| {
-        let preposition = PREPOSITIONS.contains(&r.any_word(i));
-        let article = matches!(
-            r.any_word(i + 1),
-            "the" | "my" | "our" | "a" | "an" | "this" | "that" | "his" | "its" | "of"
-        );
-        preposition.then(|| {
-            let skip = i + 1 + usize::from(article);
-            let skip =
-                skip + usize::from(article && matches!(r.any_word(skip), "the" | "my" | "our"));
-            run(skip)
-        })
-    };
-    // `Forklift in the aisle: message`
-    if let Some(place) = heading.iter().copied().find_map(|i| behind(i).flatten()) {
+    let places = PlaceWords { r, lexicon };
+    if let Some(place) = places.before_state() {
         return Some(place);
     }
-    if let Some(first) = heading.iter().copied().find(|i| content(*i)) {
-        return run(first);
+    // `Forklift in the aisle: message`
+    let in_heading = |i: usize| places.behind_preposition(i).flatten();
+    if let Some(place) = heading.iter().copied().find_map(in_heading) {
+        return Some(place);
+    }
+    if let Some(first) = heading.iter().copied().find(|i| places.has_content(*i)) {
+        return places.run(first);
     }
     (0..r.tokens.len()).find_map(|i| {
-        if let Some(place) = behind(i) {
+        if let Some(place) = places.behind_preposition(i) {
             return place;
         }
         // `watch the left parking bay`, `when the desk is empty`
         let the = matches!(r.any_word(i), "the" | "my" | "our");
-        the.then(|| run(i + 1)).flatten()
+        the.then(|| places.run(i + 1)).flatten()
     })
+}
+
+/// Words that may name a place.
+struct PlaceWords<'r> {
+    r: &'r Reader,
+    lexicon: &'r Lexicon,
+}
+
+impl PlaceWords<'_> {
+    fn has_content(&self, i: usize) -> bool {
+        let word = self.r.word(i);
+        self.r.tokens.get(i).is_some_and(|t| t.is_word())
+            && !word.is_empty()
+            && !self.lexicon.is_filler(word)
+            && !weighty::is_time(word)
+            && word != "same"
+    }
+
+    fn is_vague(&self, i: usize) -> bool {
+        self.lexicon.is_vague(self.r.any_word(i))
+    }
+
+    /// Words with content from `start` on, unless one is vague.
+    fn run(&self, start: usize) -> Option<String> {
+        let end = (start..self.r.tokens.len())
+            .find(|i| !self.has_content(*i))
+            .unwrap_or(self.r.tokens.len());
+        let is_named = end > start && !(start..end).any(|i| self.is_vague(i));
+        is_named.then(|| self.r.written(start..end))
+    }
+
+    /// `crossing blocked by a car`, `desk unmanned for 20 s`
+    fn before_state(&self) -> Option<String> {
+        const STATES: [&str; 9] = [
+            "blocked",
+            "obstructed",
+            "unmanned",
+            "empty",
+            "free",
+            "vacant",
+            "occupied",
+            "unoccupied",
+            "unattended",
+        ];
+        let r = self.r;
+        let state = (1..r.tokens.len()).find(|i| STATES.contains(&r.any_word(*i)))?;
+        let between = |i: &usize| {
+            r.word(*i).is_empty() || matches!(r.any_word(*i), "is" | "becomes" | "gets" | "was")
+        };
+        let end = (0..state).rev().find(|i| !between(i)).map_or(0, |i| i + 1);
+        let content = (0..end).rev().take_while(|i| self.has_content(*i));
+        let start = content.last()?;
+        let is_vague = (start..end).any(|i| self.is_vague(i));
+        (!is_vague).then(|| r.written(start..end))
+    }
+
+    /// The words behind a preposition and its articles; absent where none stands at `i`.
+    fn behind_preposition(&self, i: usize) -> Option<Option<String>> {
+        let r = self.r;
+        let article = matches!(
+            r.any_word(i + 1),
+            "the" | "my" | "our" | "a" | "an" | "this" | "that" | "his" | "its" | "of"
+        );
+        PREPOSITIONS.contains(&r.any_word(i)).then(|| {
+            let skip = i + 1 + usize::from(article);
+            let skip =
+                skip + usize::from(article && matches!(r.any_word(skip), "the" | "my" | "our"));
+            self.run(skip)
+        })
+    }
 }
 
 /// Marks the words of a place as used.

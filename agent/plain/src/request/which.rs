@@ -182,32 +182,21 @@ pub(super) fn one_after_another(
     ))
 }
 
-/// Whether all of them have left, which is that nobody is there. `every person that leaves` is each of them. The words for it are used then.
+/// Whether all of them have left, so that nobody is there; the words for it are used.
+///
+/// `every person that leaves` is each of them.
 pub(super) fn all_have_left(
     r: &mut Reader,
     mentions: &[Mention],
     leaves: bool,
     notes: &mut Notes,
 ) -> Result<bool, Need> {
-    const ALL: [&str; 3] = ["all", "every", "each"];
-    const GONE: [&str; 1] = ["is|are|has|have|had|be all|both? gone|away|left"];
     for mention in mentions.iter().filter(|m| m.stand == Stand::Wanted) {
-        let said = mention.said.to_lowercase();
-        let last = before(r, mention, &["last", "final"]);
-        let all = before(r, mention, &["all", "every"]).or_else(|| {
-            // `all of the people`
-            (0..mention.at.start)
-                .rev()
-                .take(3)
-                .find(|i| ALL.contains(&r.any_word(*i)) && r.any_word(*i) != "each")
-        });
-        let behind =
-            (mention.at.end..r.tokens.len().min(mention.at.end + 4)).find(|i| r.word(*i) == "all");
-        let is_all = matches!(said.as_str(), "everybody" | "everyone" | "everything");
-        let begins = last.or(all).unwrap_or(mention.at.start);
-        if !is_all && last.is_none() && all.is_none() && behind.is_none() {
+        let all = AllOf::read(r, mention);
+        if !all.is_all && all.last.is_none() && all.all.is_none() && all.behind.is_none() {
             continue;
         }
+        const GONE: [&str; 1] = ["is|are|has|have|had|be all|both? gone|away|left"];
         let gone = r
             .find(&GONE)
             .filter(|found| found.at.start >= mention.at.end)
@@ -216,25 +205,15 @@ pub(super) fn all_have_left(
         if !leaves && gone.is_none() {
             continue;
         }
-        // `everybody who leaves`, `all cars leaving the yard`
-        let each = (mention.at.end..r.tokens.len().min(mention.at.end + 6)).find_map(|i| {
-            match r.any_word(i) {
-                "who" | "that" | "which" => Some(true),
-                "leaving" | "exiting" | "departing" => {
-                    let is = r.any_word(i.saturating_sub(1));
-                    Some(!matches!(is, "is" | "are"))
-                }
-                "leave" | "leaves" | "left" | "exit" | "exits" | "gone" | "away" => Some(false),
-                _ => None,
-            }
-        });
+        let begins = all.last.or(all.all).unwrap_or(mention.at.start);
+        let is_each = is_each_of_them(r, mention);
         let when = (begins.saturating_sub(3)..begins).any(|i| {
             matches!(
                 r.any_word(i),
                 "when" | "if" | "once" | "whenever" | "after" | "until" | "because"
             )
         });
-        if each == Some(true) && when && (is_all || all.is_some()) {
+        if is_each && when && (all.is_all || all.all.is_some()) {
             let written = r.written(begins..mention.at.end);
             return Err(Need::new(
                 Missing::Meaning,
@@ -244,10 +223,10 @@ pub(super) fn all_have_left(
                 ),
             ));
         }
-        if each == Some(true) || (!when && last.is_none() && behind.is_none() && gone.is_none()) {
+        if is_each || (!when && all.last.is_none() && all.behind.is_none() && gone.is_none()) {
             continue;
         }
-        for found in last.into_iter().chain(all).chain(behind) {
+        for found in all.last.into_iter().chain(all.all).chain(all.behind) {
             r.mark(found..found + 1);
         }
         if let Some(gone) = gone {
@@ -259,4 +238,52 @@ pub(super) fn all_have_left(
         return Ok(true);
     }
     Ok(false)
+}
+
+/// The words around a class that mean all of them.
+struct AllOf {
+    /// Whether the class itself means all, such as `everybody`.
+    is_all: bool,
+    /// Position of `last` before the class.
+    last: Option<usize>,
+    /// Position of `all` or `every` before the class.
+    all: Option<usize>,
+    /// Position of `all` behind the class.
+    behind: Option<usize>,
+}
+
+impl AllOf {
+    fn read(r: &Reader, mention: &Mention) -> Self {
+        let said = mention.said.to_lowercase();
+        let all = before(r, mention, &["all", "every"]).or_else(|| {
+            // `all of the people`
+            (0..mention.at.start)
+                .rev()
+                .take(3)
+                .find(|i| matches!(r.any_word(*i), "all" | "every"))
+        });
+        Self {
+            is_all: matches!(said.as_str(), "everybody" | "everyone" | "everything"),
+            last: before(r, mention, &["last", "final"]),
+            all,
+            behind: (mention.at.end..r.tokens.len().min(mention.at.end + 4))
+                .find(|i| r.word(*i) == "all"),
+        }
+    }
+}
+
+/// Whether each of them is meant: `everybody who leaves`, `all cars leaving the yard`.
+fn is_each_of_them(r: &Reader, mention: &Mention) -> bool {
+    let each = (mention.at.end..r.tokens.len().min(mention.at.end + 6)).find_map(|i| {
+        match r.any_word(i) {
+            "who" | "that" | "which" => Some(true),
+            "leaving" | "exiting" | "departing" => {
+                let is = r.any_word(i.saturating_sub(1));
+                Some(!matches!(is, "is" | "are"))
+            }
+            "leave" | "leaves" | "left" | "exit" | "exits" | "gone" | "away" => Some(false),
+            _ => None,
+        }
+    });
+    each == Some(true)
 }

@@ -58,7 +58,7 @@ fn classes(spec: &PipelineSpec) -> Vec<&str> {
 }
 
 #[test]
-fn a_watch_for_some_time_is_changed_with_its_time_and_that_it_begins_anew_is_said() {
+fn a_change_of_a_watch_with_an_end_says_its_time_starts_again() {
     let mut site = site();
     let assumed = |site: &Scene| {
         proposal_in("change yard-traffic to only cars", site)
@@ -71,7 +71,7 @@ fn a_watch_for_some_time_is_changed_with_its_time_and_that_it_begins_anew_is_sai
     }
     let told = assumed(&site);
     assert!(
-        told.contains("but its time of 1 hour begins anew"),
+        told.contains("but its time of 1 hour starts again"),
         "{told}"
     );
 }

@@ -72,7 +72,7 @@ fn places_in_the_picture_become_zones() {
 }
 
 #[test]
-fn a_place_that_was_drawn_before_is_known_by_its_name_and_tells_the_camera() {
+fn the_name_of_a_drawn_place_tells_place_and_camera() {
     let spec = deployed("Watch the left parking bay and tell me when it is free.");
     assert_eq!(spec.source.as_str(), "yard");
     let rules = spec.rules.unwrap();

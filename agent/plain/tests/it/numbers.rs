@@ -98,7 +98,7 @@ fn what_no_watch_tells_is_said_to_be_told_by_none() {
         assert!(said.contains("No watch here tells"), "{text}: {said}");
         assert!(said.contains(part), "{text}: {said}");
     }
-    // Where no place was said, whoever is seen first has entered, and that is told.
+    // Without a place, an object seen for the first time has entered, and the answer says so.
     let (wanted, said) = events("how many cars entered the yard today");
     assert_eq!(wanted.conditions, ["appears"]);
     assert!(said.contains("for the first time"), "{said}");

@@ -23,7 +23,7 @@ fn classes(proposal: &Proposal) -> serde_json::Value {
 }
 
 #[test]
-fn slips_of_the_pen_are_put_right_and_told() {
+fn misspelt_words_are_corrected_and_reported() {
     for (text, told) in [
         (
             "tell me wehn a preson is at the gate",
@@ -88,7 +88,7 @@ fn times_are_said_in_many_ways() {
 }
 
 #[test]
-fn at_most_one_message_is_at_most_one_whoever_comes() {
+fn at_most_one_message_is_shared_by_all_objects() {
     for text in [
         "Tell me about cars at the gate, but not more often than every five minutes.",
         "Cars at the gate: max one message per 5 min.",
@@ -438,7 +438,7 @@ fn notes_and_clumsy_sentences_are_proposed_as_they_were_meant() {
 }
 
 #[test]
-fn who_parks_is_a_vehicle_whoever_it_is_said_of() {
+fn what_parks_is_a_vehicle_even_if_somebody_parks() {
     let proposal = proposal("tell me when somebody parks at the gate for more than 3 minutes");
     assert!(classes(&proposal).to_string().contains("car"));
     assert!(!classes(&proposal).to_string().contains("person"));

@@ -541,7 +541,7 @@ fn once_is_as_soon_as_or_one_time() {
 }
 
 #[test]
-fn who_only_counts_is_told_of_nothing() {
+fn a_watch_that_only_counts_makes_no_events() {
     for text in [
         "only count people in the hall, don't alert me",
         "count people in the hall but do not tell me",

@@ -1,0 +1,87 @@
+//! The deployed pipelines: words that mean them, their ids, and sentences that list them.
+
+use watchkeeper_contract::id::{PipelineId, SourceId};
+
+use crate::lexicon::Lexicon;
+use crate::names::{self, Cameras};
+use crate::reader::Reader;
+use crate::scene::{Deployed, Scene, quoted};
+
+/// Words that mean a pipeline and say nothing else.
+pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|streams|stream|rules|rule|cameras|jobs|everything|counting|counter|counters|it|that|detection";
+
+/// Words that say only that the rest stays as it is.
+pub(crate) const OTHERS: [&str; 2] = [
+    "and|but? leave|keep|let the|all? others|other|rest|everything|all|ones|watches|pipelines else? running|run|on|as|alone|untouched|unchanged|be? they|it? are|is?",
+    "and|but? nothing|no else|other|others watches|pipelines?",
+];
+
+/// Takes the camera of the named pipelines, which adds nothing: `the gate alarm of the gate camera`.
+///
+/// Another camera stays unread, because no change moves a watch.
+pub(crate) fn its_camera(r: &mut Reader, named: &[PipelineId], scene: &Scene, lexicon: &Lexicon) {
+    let mut with = r.clone();
+    let Cameras::These(on) = names::cameras(&mut with, scene, lexicon) else {
+        return;
+    };
+    let mut watches = scene
+        .pipelines
+        .iter()
+        .filter(|p| named.contains(&p.spec.id));
+    if on.len() == 1 && watches.all(|p| on.contains(&p.spec.source)) {
+        *r = with;
+    }
+}
+
+/// Ids of all pipelines.
+pub(crate) fn ids_of(scene: &Scene) -> Vec<PipelineId> {
+    scene.pipelines.iter().map(|p| p.spec.id.clone()).collect()
+}
+
+/// Ids of all pipelines as the choices of a question.
+pub(crate) fn ids(scene: &Scene) -> Vec<String> {
+    scene
+        .pipelines
+        .iter()
+        .map(|p| p.spec.id.to_string())
+        .collect()
+}
+
+/// Lists all pipelines in a sentence.
+pub(crate) fn listed(scene: &Scene) -> String {
+    if scene.pipelines.is_empty() {
+        return "Nothing is deployed.".to_owned();
+    }
+    sentence(scene.pipelines.iter())
+}
+
+/// Lists some pipelines in a sentence.
+pub(crate) fn listed_of(pipelines: &[&Deployed]) -> String {
+    sentence(pipelines.iter().copied())
+}
+
+/// Lists the pipelines of one camera in a sentence.
+pub(crate) fn listed_on(scene: &Scene, camera: &SourceId) -> String {
+    let mut on_it = scene
+        .pipelines
+        .iter()
+        .filter(|p| p.spec.source == *camera)
+        .peekable();
+    match on_it.peek() {
+        None => format!("Nothing is deployed on {camera}."),
+        Some(_) => sentence(on_it),
+    }
+}
+
+fn sentence<'s>(pipelines: impl Iterator<Item = &'s Deployed>) -> String {
+    let one = |p: &Deployed| {
+        let called = match p.name == p.spec.id.as_str() {
+            true => String::new(),
+            false => format!(" ({})", quoted(&p.name)),
+        };
+        let state = if p.paused { ", paused" } else { "" };
+        format!("{}{called} on {}{state}", p.spec.id, p.spec.source)
+    };
+    let all: Vec<String> = pipelines.map(one).collect();
+    format!("There are: {}.", all.join("; "))
+}

@@ -1,0 +1,202 @@
+//! Moments relative to now: spans of the past, and the moment until which something pauses.
+//!
+//! Invariant: they are computed on the calendar of the box's time zone, so that `eight tomorrow` is
+//! eight o'clock after a clock change too.
+
+use jiff::civil::Date;
+use jiff::{Timestamp, Zoned};
+
+use crate::hours::{ends, weekday, whole};
+use crate::reader::Reader;
+
+fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
+    let minutes = whole(minutes);
+    let (h, m) = (
+        i8::try_from(minutes / 60).ok()?,
+        i8::try_from(minutes % 60).ok()?,
+    );
+    let civil = jiff::civil::Time::new(h, m, 0, 0).ok()?;
+    date.to_datetime(civil)
+        .to_zoned(now.time_zone().clone())
+        .ok()
+}
+
+pub(crate) fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
+    let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
+    now.checked_add(seconds).ok()
+}
+
+fn earlier(now: &Zoned, seconds: f64) -> Option<Zoned> {
+    let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
+    now.checked_sub(seconds).ok()
+}
+
+fn monday_based(date: Date) -> usize {
+    usize::try_from(date.weekday().to_monday_zero_offset()).unwrap_or(0)
+}
+
+/// Reads the moment until which something pauses.
+pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Zoned> {
+    if let Some(found) = r.take(&["for the? next? <d>", "for an? <u>", "next <d>"]) {
+        return later(now, found.value(0));
+    }
+    let tomorrow = now.date().tomorrow().ok()?;
+    let evening = |m: f64, found: &Reader| match found.find(&["evening|night|afternoon"]) {
+        Some(_) if m < 720.0 => m + 720.0,
+        _ => m,
+    };
+    if let Some(found) = r.take(&[
+        "until|till|til at? <h> tomorrow",
+        "until|till|til tomorrow at? <h>",
+        "until|till|til tomorrow morning|evening|afternoon at? <h>",
+    ]) {
+        let minutes = evening(found.value(0), r);
+        r.take(&["in? the? morning|evening|afternoon|night"]);
+        return at(now, tomorrow, minutes);
+    }
+    if r.take(&["until|till|til tomorrow morning?"]).is_some() {
+        assumed.push("Tomorrow is taken as 08:00.".to_owned());
+        return at(now, tomorrow, 480.0);
+    }
+    if let Some(day) = (0..r.tokens.len()).find_map(|i| {
+        let until = matches!(r.word(i), "until" | "till" | "til");
+        let skip = i + 1 + usize::from(matches!(r.word(i + 1), "next" | "on"));
+        weekday(r.word(skip))
+            .filter(|_| until)
+            .map(|day| (i, skip, day))
+    }) {
+        let (from, to, day) = day;
+        r.mark(from..to + 1);
+        r.take(&["morning"]);
+        let minutes = match r.take(&["at? <h>"]) {
+            Some(found) => found.value(0),
+            None => {
+                assumed.push("The hour is taken as 08:00.".to_owned());
+                480.0
+            }
+        };
+        let mut date = tomorrow;
+        while monday_based(date) != day {
+            date = date.tomorrow().ok()?;
+        }
+        return at(now, date, minutes);
+    }
+    let found = r.take(&["until|till|til at? <h>"])?;
+    let minutes = evening(found.value(0), r);
+    r.take(&["in? the|this? morning|evening|afternoon|night|today|tonight"]);
+    let today = at(now, now.date(), minutes)?;
+    if today > *now {
+        return Some(today);
+    }
+    at(now, tomorrow, minutes)
+}
+
+/// A span of the past; absent ends are open.
+pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
+
+/// Reads the span of time that a question is about.
+pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Range> {
+    let (today, yesterday) = (now.date(), now.date().yesterday().ok()?);
+    if let Some(found) = r.take(&["in|during|within|over|for? the? last|past <u>", "<d> ago"]) {
+        return Some((stamp(earlier(now, found.value(0))), None));
+    }
+    if r.take(&[
+        "of|in|during? the? last|past night",
+        "overnight",
+        "during|in the night",
+    ])
+    .is_some()
+    {
+        assumed.push("The night is taken as 22:00 to 06:00.".to_owned());
+        return Some((
+            stamp(at(now, yesterday, 1320.0)),
+            stamp(at(now, today, 360.0)),
+        ));
+    }
+    let day = past_day(r, today, yesterday);
+    let date = day.unwrap_or(today);
+    if let Some((from, to)) = past_hours(r, day.is_some(), assumed) {
+        let from = stamp(at(now, date, from));
+        return Some((from, to.and_then(|to| stamp(at(now, date, to)))));
+    }
+    if r.take(&["this week"]).is_some() {
+        let mut date = today;
+        while monday_based(date) != 0 {
+            date = date.yesterday().ok()?;
+        }
+        return Some((stamp(at(now, date, 0.0)), None));
+    }
+    let date = day?;
+    let end = (date != today)
+        .then(|| date.tomorrow().ok().and_then(|next| at(now, next, 0.0)))
+        .flatten();
+    Some((stamp(at(now, date, 0.0)), stamp(end)))
+}
+
+fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
+    moment.map(|moment| moment.timestamp())
+}
+
+/// Reads `yesterday`, `today` or the last day of that name.
+fn past_day(r: &mut Reader, today: Date, yesterday: Date) -> Option<Date> {
+    if r.take(&["yesterday"]).is_some() {
+        return Some(yesterday);
+    }
+    if r.take(&["today"]).is_some() {
+        return Some(today);
+    }
+    let day = weekday_in(r)?;
+    let mut date = yesterday;
+    while monday_based(date) != day {
+        match date.yesterday() {
+            Ok(before) => date = before,
+            Err(_) => break,
+        }
+    }
+    Some(date)
+}
+
+/// Reads hours of one day in minutes since midnight; without an end they last until now.
+fn past_hours(
+    r: &mut Reader,
+    has_day: bool,
+    assumed: &mut Vec<String>,
+) -> Option<(f64, Option<f64>)> {
+    if let Some(found) = r.take(&[
+        "between <h> and|- <h>",
+        "from <h> to|until|till|- <h>",
+        "<t> to|- <t>",
+        "<h> to|-|– <t>",
+    ]) {
+        let (begin, end) = ends(r, &found, assumed);
+        let later = r
+            .take(&["this|in|yesterday? the? afternoon|evening"])
+            .is_some();
+        r.take(&["this|in|yesterday? the? morning"]);
+        let at = |minutes: f64| match later && minutes < 720.0 {
+            true => minutes + 720.0,
+            false => minutes,
+        };
+        return Some((at(begin), Some(at(end))));
+    }
+    if let Some(found) = r.take(&["since|after|from at? <h>"]) {
+        return Some((found.value(0), None));
+    }
+    if let Some(found) = r.take(&["before|until at? <h>"]) {
+        return Some((0.0, Some(found.value(0))));
+    }
+    if r.take(&["this|in|the morning"]).is_some() || (has_day && r.take(&["morning"]).is_some()) {
+        return Some((360.0, Some(720.0)));
+    }
+    if r.take(&["this|in? the? afternoon"]).is_some() {
+        return Some((720.0, Some(1080.0)));
+    }
+    r.take(&["this|in? the? evening", "tonight"])
+        .map(|_| (1080.0, Some(1439.0)))
+}
+
+fn weekday_in(r: &mut Reader) -> Option<usize> {
+    let (i, day) = (0..r.tokens.len()).find_map(|i| weekday(r.word(i)).map(|day| (i, day)))?;
+    r.mark(i..i + 1);
+    Some(day)
+}

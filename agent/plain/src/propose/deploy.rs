@@ -1,0 +1,236 @@
+//! New pipelines: the specification of each watch.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::rule::{Condition, Gates, RuleSpec, Schedule};
+use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
+use watchkeeper_engine::templates::watch::{self, NamedCount, TRACKED, Watch};
+
+use super::sentence::sentence;
+use crate::answer::{Change, Missing};
+use crate::intent::{NamedPlace, WatchFor, What};
+use crate::need::Need;
+use crate::request::slug;
+use crate::scene::{Scene, Shape};
+
+/// Returns a change for each watch, and the sentences about them.
+pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>, String), Need> {
+    let mut taken: Vec<String> = scene
+        .pipelines
+        .iter()
+        .map(|p| p.spec.id.to_string())
+        .collect();
+    let (mut changes, mut texts) = (Vec::new(), Vec::new());
+    for watch in watches {
+        let wanted = pipeline_name(watch);
+        let mut name = wanted.clone();
+        let mut nth = 2;
+        while taken.contains(&name) {
+            name = format!("{wanted}-{nth}");
+            nth += 1;
+        }
+        taken.push(name.clone());
+        let id = PipelineId::new(name)
+            .map_err(|e| Need::new(Missing::Meaning, format!("{e}. Say it with another name.")))?;
+        changes.push(Change::Deploy(Box::new(spec(watch, id, scene)?)));
+        texts.push(sentence(watch));
+    }
+    Ok((changes, texts.join(" ")))
+}
+
+fn pipeline_name(watch: &WatchFor) -> String {
+    let what = match watch.conditions.first() {
+        None => "count",
+        Some(What::Appears) => "appears",
+        Some(What::Enters) => "enters",
+        Some(What::Leaves) => "leaves",
+        Some(What::Stays(_)) => "stays",
+        Some(What::Crosses(_)) => "crosses",
+        Some(What::Count(..)) => "number",
+    };
+    let camera: String = watch.camera.as_str().chars().take(16).collect();
+    let objects: String = slug(&watch.objects.said).chars().take(12).collect();
+    let name = format!(
+        "{camera}-{}-{what}",
+        if objects.is_empty() {
+            "all"
+        } else {
+            objects.trim_end_matches('-')
+        }
+    );
+    name.chars().take(36).collect()
+}
+
+fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec, Need> {
+    let shapes = match &watch.place {
+        Some(place) => shapes(place, watch, scene)?,
+        None => Shapes::default(),
+    };
+    let counts = watch.counts.then(|| count(watch, &shapes.zones));
+    let built = Watch {
+        classes: watch.objects.labels.clone(),
+        lines: shapes.lines,
+        zones: shapes.zones,
+        confidence: watch.confidence,
+        counts: counts.into_iter().collect(),
+    };
+    watch::unique_names(&built).map_err(|e| Need::new(Missing::Meaning, e.to_string()))?;
+    watch::plain_classes(&built).map_err(|e| Need::new(Missing::Class, e.to_string()))?;
+    Ok(PipelineSpec {
+        id,
+        name: None,
+        source: watch.camera.clone(),
+        workflow: watch::workflow(&built, &watch.model),
+        parameters: BTreeMap::new(),
+        model: None,
+        rules: Some(rules(watch)),
+        detect: DetectMode::Always,
+        record: false,
+        show: false,
+        stop_after_s: watch.stop_after_s,
+        paused: false,
+    })
+}
+
+/// Lines and zones in pixels.
+#[derive(Default)]
+struct Shapes {
+    lines: Vec<NamedLine>,
+    zones: Vec<NamedZone>,
+}
+
+/// Draws a place in the pixels of its camera's picture.
+fn shapes(place: &NamedPlace, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need> {
+    let size = scene
+        .camera(&watch.camera)
+        .and_then(|c| c.size)
+        .filter(|[w, h]| *w > 0 && *h > 0);
+    let Some([w, h]) = size else {
+        let text = format!(
+            "The camera {} has shown no picture yet, so nothing can be placed in it. Ask again when it does.",
+            watch.camera
+        );
+        return Err(Need::new(Missing::Picture, text));
+    };
+    let pixel = |[x, y]: &[f64; 2]| [(x * f64::from(w)).round(), (y * f64::from(h)).round()];
+    let mut shapes = Shapes::default();
+    match &place.shape {
+        Shape::Line(a, b) => shapes.lines.push(NamedLine {
+            name: place.name.clone(),
+            from: pixel(a),
+            to: pixel(b),
+        }),
+        Shape::Zone(points) => shapes.zones.push(NamedZone {
+            name: place.name.clone(),
+            points: points.iter().map(pixel).collect(),
+        }),
+    }
+    Ok(shapes)
+}
+
+/// Names the count of a watch's objects.
+fn count(watch: &WatchFor, zones: &[NamedZone]) -> NamedCount {
+    let name = slug(&watch.objects.said);
+    let name = if name.is_empty() {
+        "objects".to_owned()
+    } else {
+        name
+    };
+    let clashes = watch
+        .place
+        .as_ref()
+        .is_some_and(|p| p.name == name || p.name == format!("count-{name}"));
+    NamedCount {
+        name: if clashes || matches!(name.as_str(), "tracked" | "annotated") {
+            format!("{name}-now")
+        } else {
+            name
+        },
+        zone: zones.first().map(|z| z.name.clone()),
+    }
+}
+
+/// Returns a rule for each condition and each span of hours.
+fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
+    let spans: Vec<Option<Schedule>> = match watch.schedules.as_slice() {
+        [] => vec![None],
+        spans => spans.iter().cloned().map(Some).collect(),
+    };
+    let mut rules = Vec::new();
+    for what in &watch.conditions {
+        let (kind, when) = condition(*what, watch.place.as_ref());
+        for (nth, schedule) in spans.iter().enumerate() {
+            rules.push(RuleSpec {
+                name: if nth == 0 {
+                    kind.to_owned()
+                } else {
+                    format!("{kind}-{}", nth + 1)
+                },
+                when: when.clone(),
+                classes: Vec::new(),
+                confidence: None,
+                schedule: schedule.clone(),
+                cooldown_s: watch.cooldown_s,
+                // `at most once an hour` is about messages, not about each one that comes.
+                shared_cooldown: watch.cooldown_s > 0.0,
+                severity: watch.severity,
+                gates: Gates::default(),
+                second_opinion_may_lower: watch.second_opinion,
+                notify: watch.notify.clone(),
+                clip: watch.clip,
+            });
+        }
+    }
+    rules
+}
+
+/// Returns the name of a rule and its condition.
+fn condition(what: What, place: Option<&NamedPlace>) -> (&'static str, Condition) {
+    let name = || place.map(|p| p.name.clone()).unwrap_or_default();
+    match what {
+        What::Appears => (
+            "appears",
+            Condition::Appears {
+                detections: TRACKED.to_owned(),
+            },
+        ),
+        What::Enters => ("enters", Condition::Enters { zone: name() }),
+        What::Leaves => ("leaves", Condition::Leaves { zone: name() }),
+        What::Stays(for_s) => (
+            "stays",
+            Condition::Stays {
+                zone: name(),
+                for_s,
+            },
+        ),
+        What::Crosses(direction) => (
+            "crosses",
+            Condition::Crosses {
+                line: name(),
+                direction,
+            },
+        ),
+        What::Count(bound, for_s) => (
+            "number",
+            Condition::Count {
+                detections: detections(place),
+                bound,
+                for_s,
+            },
+        ),
+    }
+}
+
+/// Selects the detections of a zone, or all.
+fn detections(place: Option<&NamedPlace>) -> String {
+    match place {
+        Some(NamedPlace {
+            name,
+            shape: Shape::Zone(_),
+            ..
+        }) => format!("$steps.{name}.timed_detections"),
+        _ => TRACKED.to_owned(),
+    }
+}

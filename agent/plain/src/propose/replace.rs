@@ -1,0 +1,189 @@
+//! Changes of a deployed pipeline.
+
+use serde_json::{Value, json};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::{Condition, RuleSpec};
+
+use super::sentence::{hours, with_clip};
+use crate::answer::{Change, Missing};
+use crate::english;
+use crate::intent::Edit;
+use crate::need::Need;
+use crate::request::seconds;
+use crate::scene::Scene;
+
+/// Type of the step whose classes and confidence an edit changes.
+const DETECTION: &str = "object_detection_model";
+
+/// Returns the pipeline as an edit changes it, and the sentence about it.
+pub(super) fn replace(
+    edit: &Edit,
+    scene: &Scene,
+    assumed: &mut Vec<String>,
+) -> Result<(Vec<Change>, String), Need> {
+    let Some(deployed) = scene.pipelines.iter().find(|p| p.spec.id == edit.pipeline) else {
+        return Err(Need::new(
+            Missing::Pipeline,
+            format!("There is no pipeline {}.", edit.pipeline),
+        ));
+    };
+    let mut spec = deployed.spec.clone();
+    edit_steps(&mut spec, edit)?;
+    check_rules(spec.rules.as_deref().unwrap_or_default(), edit)?;
+    edit_rules(spec.rules.as_deref_mut().unwrap_or_default(), edit);
+    let parts = describe(edit)?;
+    assumed.push(match spec.stop_after_s {
+        // The runtime counts it from the first frame of what is deployed.
+        Some(time) => format!(
+            "Everything else stays as it is, but its time of {} starts again.",
+            seconds(time)
+        ),
+        None => "Everything else stays as it is.".to_owned(),
+    });
+    let text = format!(
+        "Change {} on {}: {}.",
+        edit.pipeline,
+        spec.source,
+        parts.join(", ")
+    );
+    Ok((vec![Change::Replace(Box::new(spec))], text))
+}
+
+/// Sets classes and confidence of the detection steps.
+fn edit_steps(spec: &mut PipelineSpec, edit: &Edit) -> Result<(), Need> {
+    let mut touched = 0_usize;
+    if let Some(steps) = spec.workflow.get_mut("steps").and_then(Value::as_array_mut) {
+        let detects = |step: &&mut Value| {
+            step.get("type")
+                .and_then(Value::as_str)
+                .is_some_and(|t| t.contains(DETECTION))
+        };
+        for step in steps.iter_mut().filter(detects) {
+            touched += 1;
+            if let Some(objects) = &edit.objects {
+                step["class_filter"] = json!(objects.labels);
+            }
+            if let Some(confidence) = edit.confidence {
+                step["confidence"] = json!(confidence);
+            }
+        }
+    }
+    if touched == 0 && (edit.objects.is_some() || edit.confidence.is_some()) {
+        let text = format!(
+            "The workflow of {} has no detection step whose classes or confidence I could change; edit its workflow instead.",
+            edit.pipeline
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    Ok(())
+}
+
+/// Refuses an edit of rules that a pipeline does not have.
+fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
+    let about_rules = edit.cooldown_s.is_some()
+        || edit.stays_s.is_some()
+        || !edit.schedules.is_empty()
+        || !edit.notify.is_empty()
+        || edit.clip.is_some();
+    if about_rules && rules.is_empty() {
+        let text = format!(
+            "{} has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.",
+            edit.pipeline
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    let any_stays = rules.iter().any(stays);
+    if edit.stays_s.is_some() && !rules.iter().any(|rule| has_duration(rule, any_stays)) {
+        let text = format!(
+            "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
+            edit.pipeline
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    Ok(())
+}
+
+fn stays(rule: &RuleSpec) -> bool {
+    matches!(rule.when, Condition::Stays { .. })
+}
+
+/// Whether a new duration is this rule's. A count without one waits for none.
+///
+/// Where one rule is about who stays and another about a number, the duration is that of who stays.
+fn has_duration(rule: &RuleSpec, any_stays: bool) -> bool {
+    match rule.when {
+        Condition::Stays { .. } => true,
+        Condition::Count { for_s, .. } | Condition::Value { for_s, .. } => {
+            !any_stays && for_s > 0.0
+        }
+        _ => false,
+    }
+}
+
+fn edit_rules(rules: &mut [RuleSpec], edit: &Edit) {
+    let any_stays = rules.iter().any(stays);
+    for rule in rules {
+        if let Some(objects) = &edit.objects
+            && !rule.classes.is_empty()
+        {
+            rule.classes.clone_from(&objects.labels);
+        }
+        for channel in &edit.notify {
+            if !rule.notify.contains(channel) {
+                rule.notify.push(channel.clone());
+            }
+        }
+        if let Some(cooldown) = edit.cooldown_s {
+            rule.cooldown_s = cooldown;
+            rule.shared_cooldown = cooldown > 0.0;
+        }
+        rule.clip = edit.clip.or(rule.clip);
+        if let [one] = edit.schedules.as_slice() {
+            rule.schedule = Some(one.clone());
+        }
+        let waits = has_duration(rule, any_stays);
+        if let (
+            Some(seconds),
+            true,
+            Condition::Stays { for_s, .. }
+            | Condition::Count { for_s, .. }
+            | Condition::Value { for_s, .. },
+        ) = (edit.stays_s, waits, &mut rule.when)
+        {
+            *for_s = seconds;
+        }
+    }
+}
+
+/// Describes what an edit sets. A rule has one span of hours, so more are refused.
+fn describe(edit: &Edit) -> Result<Vec<String>, Need> {
+    let mut parts = Vec::new();
+    if let Some(objects) = &edit.objects {
+        parts.push(match objects.said.starts_with("anything") {
+            true => objects.said.clone(),
+            false => format!("only {}", english::several(&objects.said)),
+        });
+    }
+    if let Some(confidence) = edit.confidence {
+        parts.push(format!("from a confidence of {confidence}"));
+    }
+    parts.extend(
+        edit.cooldown_s
+            .map(|s| format!("quiet for {} after an event", seconds(s))),
+    );
+    parts.extend(edit.stays_s.map(|s| format!("for {}", seconds(s))));
+    match edit.schedules.as_slice() {
+        [] => {}
+        [_] => parts.push(hours(&edit.schedules).trim_start_matches(", ").to_owned()),
+        _ => {
+            let text = "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.";
+            return Err(Need::new(Missing::Meaning, text));
+        }
+    }
+    if !edit.notify.is_empty() {
+        let channels: Vec<String> = edit.notify.iter().map(|c| format!("#{c}")).collect();
+        parts.push(format!("told to {}", channels.join(" and ")));
+    }
+    parts.extend(edit.clip.map(with_clip));
+    Ok(parts)
+}

@@ -1,0 +1,159 @@
+//! Sentences about a watch and about its parts.
+
+use watchkeeper_contract::rule::{ClipSpec, CountBound, CrossDirection, Schedule, Severity};
+
+use crate::english;
+use crate::intent::{WatchFor, What};
+use crate::request::seconds;
+use crate::scene::Shape;
+
+/// Describes a watch in one sentence.
+pub(super) fn sentence(watch: &WatchFor) -> String {
+    let mut text = format!("On camera {}: ", watch.camera);
+    let events: Vec<String> = watch
+        .conditions
+        .iter()
+        .map(|what| condition(what, watch))
+        .collect();
+    if watch.counts {
+        let many = english::several(&watch.objects.said);
+        let over = match watch.place.as_ref().map(|p| &p.shape) {
+            Some(Shape::Line(..)) => "that cross",
+            _ => "in",
+        };
+        text.push_str(&format!("count {many} {over} {}", place(watch)));
+        text.push_str(if events.is_empty() {
+            "; no events"
+        } else {
+            ", and "
+        });
+    }
+    if !events.is_empty() {
+        text.push_str(&format!("an event {}", events.join(" and ")));
+    }
+    text.push_str(&settings(watch));
+    text.push('.');
+    text
+}
+
+fn place(watch: &WatchFor) -> &str {
+    watch
+        .place
+        .as_ref()
+        .map_or("the picture", |p| p.said.as_str())
+}
+
+/// Describes a condition, such as `when a car enters the yard`.
+fn condition(what: &What, watch: &WatchFor) -> String {
+    let said = &watch.objects.said;
+    let who = english::one(said);
+    let verb = |one: &'static str, more: &'static str| {
+        if english::is_several(said) { more } else { one }
+    };
+    let is = verb("is", "are");
+    let place = place(watch);
+    match what {
+        What::Appears => format!("when {who} {is} seen for the first time"),
+        What::Enters => format!("when {who} {} {place}", verb("enters", "enter")),
+        What::Leaves => format!("when {who} {} {place}", verb("leaves", "leave")),
+        What::Stays(s) => format!("when {who} {is} in {place} for {}", seconds(*s)),
+        What::Crosses(d) => format!(
+            "when {who} {} {place}{}",
+            verb("crosses", "cross"),
+            crossing(*d)
+        ),
+        What::Count(bound, for_s) => {
+            let hold = if *for_s > 0.0 {
+                format!(" for {}", seconds(*for_s))
+            } else {
+                String::new()
+            };
+            let many = english::several(said);
+            let people = watch.objects.labels.as_slice() == ["person"];
+            let there = match bound {
+                CountBound::Over(0) => format!("{who} {is}"),
+                CountBound::Over(n) => format!("at least {} {many} are", n.saturating_add(1)),
+                CountBound::Under(1) if people => "nobody is".to_owned(),
+                CountBound::Under(1) if watch.objects.labels.is_empty() => "nothing is".to_owned(),
+                CountBound::Under(1) => format!("no {many} are"),
+                CountBound::Under(n) => format!("fewer than {n} {many} are"),
+            };
+            format!("when {there} in {place}{hold}")
+        }
+    }
+}
+
+/// Describes the settings of a watch, each after a comma.
+fn settings(watch: &WatchFor) -> String {
+    let mut text = String::new();
+    if let Some(confidence) = watch.confidence {
+        text.push_str(&format!(", from a confidence of {confidence}"));
+    }
+    text.push_str(&hours(&watch.schedules));
+    if watch.cooldown_s > 0.0 {
+        let quiet = seconds(watch.cooldown_s);
+        text.push_str(&format!(
+            ", then quiet for {quiet} for all objects together"
+        ));
+    }
+    if let Some(clip) = watch.clip {
+        text.push_str(&format!(", {}", with_clip(clip)));
+    }
+    if !watch.notify.is_empty() {
+        let channels: Vec<String> = watch.notify.iter().map(|c| format!("#{c}")).collect();
+        text.push_str(&format!(", told to {}", channels.join(" and ")));
+    }
+    if watch.second_opinion {
+        text.push_str(", with a second opinion of what is not sure");
+    }
+    if let Some(end) = watch.stop_after_s {
+        text.push_str(&format!(", for the next {}", seconds(end)));
+    }
+    if watch.severity != Severity::Info {
+        text.push_str(match watch.severity {
+            Severity::Critical => ", as critical",
+            _ => ", as a warning",
+        });
+    }
+    text
+}
+
+/// Describes a clip.
+pub(super) fn with_clip(clip: ClipSpec) -> String {
+    format!(
+        "with a clip from {} before to {} after it began",
+        seconds(clip.before_s),
+        seconds(clip.after_s)
+    )
+}
+
+fn crossing(direction: CrossDirection) -> &'static str {
+    match direction {
+        CrossDirection::Any => " in either direction",
+        CrossDirection::In => " inwards (to its left hand)",
+        CrossDirection::Out => " outwards (to its right hand)",
+    }
+}
+
+/// Describes hours after a comma; empty without any.
+pub(super) fn hours(schedules: &[Schedule]) -> String {
+    let one = |s: &Schedule| {
+        let days: Vec<String> = s.days.iter().map(|d| format!("{d:?}")).collect();
+        let days = if days.is_empty() {
+            "every day".to_owned()
+        } else {
+            days.join(", ")
+        };
+        if s.from == s.to {
+            return format!("{days}, all day from {}", s.from);
+        }
+        format!("{days} from {} to {}", s.from, s.to)
+    };
+    match schedules {
+        [] => String::new(),
+        spans => format!(
+            ", only {}",
+            spans.iter().map(one).collect::<Vec<_>>().join(" and ")
+        ),
+    }
+}
