@@ -1,6 +1,6 @@
-//! A change against what is so now: `lower the confidence to 80%` where it is 10 %, `from 20 seconds to 40 seconds` where it is 30.
+//! Compares a change with the present settings: `lower the confidence to 80%` where it is 10 %.
 //!
-//! Invariant: a change that its own words contradict is asked about and never offered, as one of the two was meant otherwise.
+//! Invariant: a change that its own words contradict is asked about and never offered.
 
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Condition;
@@ -34,8 +34,8 @@ struct Setting {
 }
 
 impl Before {
-    /// Takes the verbs that say more or less, and what a setting is now where what it is to be stands behind: `from 20 seconds to 40 seconds`. Hours are from
-    /// one to the other.
+    /// Takes the verbs that say more or less, and what a setting is now where what it is to be
+    /// stands behind: `from 20 seconds to 40 seconds`. Hours are from one to the other.
     pub(crate) fn taken(r: &mut Reader) -> Self {
         const FALSE_ALARMS: &str = "nervous|sensitive|noisy|jumpy|twitchy|touchy";
         let more = r.take_all(&["raise|increase|lengthen|extend|prolong"])

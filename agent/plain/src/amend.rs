@@ -1,7 +1,8 @@
-//! What is said to a proposal that waits: `make it 30 seconds`, `no, for cars`, `only at night`.
+//! Corrections of a waiting proposal: `make it 30 seconds`, `no, for cars`, `only at night`.
 //!
-//! Invariants: a correction changes what was proposed and never what runs; one of which a word is not understood corrects nothing; what it does not name
-//! stays as it was proposed.
+//! - A correction changes what was proposed, and never what runs.
+//! - A correction with an unread word corrects nothing.
+//! - What a correction does not name stays as it was proposed.
 
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CountBound, Severity};
@@ -96,7 +97,8 @@ pub(crate) fn amend(
     LEADS.iter().for_each(|lead| {
         r.take_all(&[lead]);
     });
-    // `no, for cars` turns down what was proposed; `no more than five` says something of what is wanted.
+    // `no, for cars` turns down what was proposed; `no more than five` says something of what is
+    // wanted.
     let first = Reader::new(r.tokens.get(..2).unwrap_or_default().to_vec());
     const GOES_ON: &str = ",|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry";
     if first.find(&[&format!("no|nope|nah {GOES_ON}")]).is_some() {
@@ -384,7 +386,8 @@ fn other_classes(
     }))
 }
 
-/// Another place: a line takes the place of a line, an area that of an area or of the whole picture.
+/// Another place: a line takes the place of a line, an area that of an area or of the whole
+/// picture.
 fn in_place(watch: &mut WatchFor, place: &NamedPlace) -> Option<()> {
     let is_line = matches!(place.shape, Shape::Line(..));
     let crosses = watch
@@ -411,7 +414,8 @@ fn count_of(watch: &mut WatchFor) -> Option<(&mut CountBound, f64)> {
     })
 }
 
-/// Another number, on the side on which the bound was. A bare one could be seconds too, where a time was said, and where nobody is counted.
+/// Another number, on the side on which the bound was. A bare one could be seconds too, where a
+/// time was said, and where nobody is counted.
 fn another_bound(
     words: &str,
     number: f64,

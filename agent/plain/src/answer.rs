@@ -1,6 +1,7 @@
-//! What comes back: a proposal, a look-up, a question, or that nothing was understood.
+//! Answers to a request: a proposal, a look-up, a question, or that nothing was understood.
 //!
-//! Invariant: nothing in here has happened; a person, or a policy that a person set, says yes to a [`Proposal`] before anything does.
+//! Invariant: nothing in an answer has happened. A user, or an auto-approval that the operator set,
+//! confirms a [`Proposal`] before anything does.
 
 use jiff::Zoned;
 use watchkeeper_contract::id::PipelineId;
@@ -24,7 +25,8 @@ pub enum Answer {
 /// What could be done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// What was understood, in the order of the changes; empty where they were written out by somebody else and no request was read.
+    /// What was understood, in the order of the changes; empty where they were written out by
+    /// somebody else and no request was read.
     pub intents: Vec<Intent>,
     /// What would change, in order.
     pub changes: Vec<Change>,
@@ -116,7 +118,8 @@ pub enum Missing {
 }
 
 impl Question {
-    /// The request together with the answer to this question: what to understand next. The caller understands it like any other text.
+    /// The request together with the answer to this question: what to understand next. The caller
+    /// understands it like any other text.
     #[must_use]
     pub fn answered(&self, reply: &str) -> String {
         let request = self.request.trim_end_matches(['.', '!', '?', ' ', '\n']);

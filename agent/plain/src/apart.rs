@@ -1,6 +1,7 @@
-//! Settings that a sentence says of one part of a watch, and no watch can have for that part alone: hours of one class, a cool-down on some days.
+//! Settings for one part of a watch that no watch can have for that part alone.
 //!
-//! Invariant: what was said of a part is never set for the whole.
+//! Examples are hours of one class, and a cool-down on some days. Invariant: what was said of a
+//! part is never set for the whole.
 
 use std::ops::Range;
 
@@ -11,7 +12,8 @@ use crate::token::{Kind, number_word};
 use crate::wanted::Wanted;
 use crate::weighty;
 
-/// Whether classes are said to be the only ones: `only cars`, `cars only`. `only at weekends` says nothing of classes.
+/// Whether classes are said to be the only ones: `only cars`, `cars only`. `only at weekends` says
+/// nothing of classes.
 pub(crate) fn only_these(r: &Reader, mentions: &[Mention]) -> bool {
     const BETWEEN: &[&str] = &[
         "the", "a", "an", "any", "for", "about", "of", "tell", "tells", "look", "watch", "detect",
@@ -34,7 +36,8 @@ pub(crate) fn only_these(r: &Reader, mentions: &[Mention]) -> bool {
         })
 }
 
-/// Refuses classes that are added together with hours or a time, which would hold for the other classes too.
+/// Refuses classes that are added together with hours or a time, which would hold for the other
+/// classes too.
 pub(crate) fn refuse_for_one_class(r: &Reader, wanted: &Wanted) -> Result<(), Need> {
     let is_wanted = |m: &&Mention| m.stand == Stand::Wanted && !m.labels.is_empty();
     let named: Vec<&Mention> = wanted.mentions.iter().filter(is_wanted).collect();

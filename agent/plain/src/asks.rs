@@ -1,6 +1,6 @@
 //! The kind of a clause: what it asks for, read from its verb.
 //!
-//! Invariant: a verb that controls stands at the beginning of its clause, one that watches anywhere.
+//! Invariant: a verb that controls begins its clause; one that watches stands anywhere in it.
 
 use crate::lexicon::Lexicon;
 use crate::reader::Reader;

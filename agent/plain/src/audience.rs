@@ -93,7 +93,8 @@ fn refuse(r: &Reader, found: Option<Found>) -> Result<(), Need> {
     ))
 }
 
-/// Refuses people who are no class of what is to be changed: nobody is left out or added, and whom it notifies is not whom it looks for.
+/// Refuses people who are no class of what is to be changed: nobody is left out or added, and whom
+/// it notifies is not whom it looks for.
 pub(crate) fn refuse_people(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
     if let Some(nobody) = mentions.iter().find(|m| m.is_nobody()) {
         let written = r.written(nobody.at.clone());
@@ -133,7 +134,8 @@ pub(crate) fn sends(tokens: &[Token]) -> bool {
         .is_some()
 }
 
-/// Whether it is said of a watch that there is whom it tells: `send the bench watch to #all too`, `let #all know about the bench watch`.
+/// Whether it is said of a watch that there is whom it tells: `send the bench watch to #all too`,
+/// `let #all know about the bench watch`.
 pub(crate) fn tells_others_too(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let mut reader = Reader::new(tokens.to_vec());
     let when = reader.find(&["when|if|whenever|as soon as"]).is_some();

@@ -1,6 +1,7 @@
-//! What no request can have here, whatever it says besides: sound, who somebody is or looks like, what is written, what is to be done.
+//! What no request can have here: sound, identity and looks of people, written text, advice.
 //!
-//! Invariant: a sentence here says what can't be done and what can; a word that is a name of this box or of a class of its models is none of these.
+//! - Each answer says what cannot be done and what can.
+//! - A word in a name of this box, or in a class of its models, is none of these.
 
 use crate::lexicon::Lexicon;
 use crate::names;
@@ -31,8 +32,8 @@ const WRITTEN: &[&str] = &[
     "read|reads|reading text|writing|writings|sign|signs|label|labels|numbers|display|meter",
 ];
 
-/// Words of a request that ask for something of the kind, and what is said to it. Of what is asked and not requested only sound: the rest of a question has
-/// an answer of its own.
+/// Words of a request that ask for something of the kind, and what is said to it. Of what is asked
+/// and not requested only sound: the rest of a question has an answer of its own.
 pub(crate) fn beyond(
     r: &Reader,
     is_asked: bool,
@@ -58,8 +59,8 @@ pub(crate) fn beyond(
         ),
         (
             WRITTEN,
-            "By my own rules I cannot read what is written in a picture, such as number plates; a workflow with a model that reads text can (`watchkeeper workflow`), and a model \
-             of language can set one up. I can tell when vehicles are seen, enter, leave, stay, or cross a line.",
+            "By my own rules I cannot read what is written in a picture, such as number plates; a workflow with a model that reads text can (`watchkeeper workflow`), and a language \
+             model can set one up. I can tell when vehicles are seen, enter, leave, stay, or cross a line.",
         ),
     ];
     let mut named = r.clone();

@@ -1,7 +1,8 @@
-//! A request that names a template: `use template crowd on the gate camera, number=7`.
+//! Requests that name a template: `use template crowd on the gate camera, number=7`.
 //!
-//! Owns: how a template is named and its values are given. Invariant: what comes out is a request in plain words, which is understood like any
-//! other; what the template needs and was not given is asked for, and words that are neither name nor value are never dropped.
+//! - The result is a request in plain words, read like any other.
+//! - What the template needs and was not given is asked for.
+//! - A word that is neither name nor value is never dropped.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

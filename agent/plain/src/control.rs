@@ -1,7 +1,9 @@
 //! Stop, pause and resume: which pipelines, and until when.
 //!
-//! Invariants: a request that says more than is understood, such as `stop telling me about cats`, is asked about and not done in part; one that picks
-//! some of several (`the first yard watch`) or names a part of a watch (`the zone in the hall`) ends nothing that it does not name.
+//! - A request with an unread word, such as `stop telling me about cats`, is asked about and not
+//!   done in part.
+//! - One that picks some of several (`the first yard watch`) or names a part of a watch
+//!   (`the zone in the hall`) ends nothing that it does not name.
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
@@ -18,8 +20,9 @@ use crate::reader::{Found, Reader};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::token::Kind;
 
-/// Little words that say nothing of which pipelines are meant. Any other that no phrase used does: what carries no meaning where something is to be watched
-/// for (`the zone`, `the first`, `all but one`) turns what is ended into something else.
+/// Little words that say nothing of which pipelines are meant. Any other that no phrase used does:
+/// what carries no meaning where something is to be watched for (`the zone`, `the first`,
+/// `all but one`) turns what is ended into something else.
 const SAYS_NOTHING: [&str; 56] = [
     "ones",
     "the",
@@ -524,7 +527,8 @@ fn paused_of(targets: Vec<PipelineId>, scene: &Scene) -> Result<Vec<PipelineId>,
     Err(Need::new(Missing::Meaning, text))
 }
 
-/// What is to be taken out of a watch, where that is said: `remove the yard from the gate watch`. `names`: where pipelines are named.
+/// What is to be taken out of a watch, where that is said: `remove the yard from the gate watch`.
+/// `names`: where pipelines are named.
 fn out_of_a_watch(r: &Reader, start: usize, names: &[usize]) -> Option<String> {
     let from = (start..r.tokens.len()).find(|i| r.any_word(*i) == "from")?;
     let is_watch = |i: usize| {
@@ -610,7 +614,8 @@ fn unread(r: &Reader, verb_at: usize, picks: &[usize]) -> Vec<String> {
     rest
 }
 
-/// Of what is meant, only what counts or only what tells, where that was said: a watch that tells is not ended with the counting.
+/// Of what is meant, only what counts or only what tells, where that was said: a watch that tells
+/// is not ended with the counting.
 fn of_a_kind(
     targets: Vec<PipelineId>,
     counts: Option<bool>,

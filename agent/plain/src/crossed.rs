@@ -1,7 +1,8 @@
-//! Several cameras in one request, each with a wish of its own: `people at the door and cats at the pool`.
+//! Several cameras in one request, with a wish for each: `people at the door and cats at the pool`.
 //!
-//! Owns: whether all that a request wishes is wished on all of its cameras. Invariant: a wish is never watched for on a camera that it was not said of. Where a
-//! request is plainly one for each camera it is cut there; where it is not plain which words belong to which camera (hours, numbers, channels), nothing is made of it.
+//! - A wish is never watched for on a camera that it was not said of.
+//! - A request that plainly has one wish for each camera is cut there.
+//! - Where hours, numbers or channels may belong to either camera, nothing is proposed.
 
 use std::ops::Range;
 
@@ -28,7 +29,8 @@ const BEFORE: &[&str] = &[
 ];
 /// Words that say that what was said of one camera is so on another.
 const SAME: &str = "same|too|likewise|also|well|identically";
-/// Everyday words that turn what is said of another camera into something else: `two people at the gate and one in the yard`, `and when they go from the dock`.
+/// Everyday words that turn what is said of another camera into something else:
+/// `two people at the gate and one in the yard`, `and when they go from the dock`.
 const TURNS: &[&str] = &[
     "one",
     "some",
@@ -153,7 +155,8 @@ fn groups(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<Group> {
     groups
 }
 
-/// `dogs at the gate, at the dock cars`: the last camera of what looks like a list is that of what stands behind it.
+/// `dogs at the gate, at the dock cars`: the last camera of what looks like a list is that of what
+/// stands behind it.
 fn leads_another(r: &Reader, group: &Group, scene: &Scene, lexicon: &Lexicon) -> bool {
     let little = |i: &usize| {
         matches!(
@@ -179,7 +182,8 @@ fn goes_to_another(r: &Reader, groups: &[Group]) -> bool {
     matches!(groups, [a, b] if before(a).is_some_and(|i| r.any_word(i) == "from") && before(b).is_some_and(|i| r.any_word(i) == "to"))
 }
 
-/// Whether the later cameras are only added to what was said of the first: `people at the dock, and at the gate too`.
+/// Whether the later cameras are only added to what was said of the first:
+/// `people at the dock, and at the gate too`.
 fn is_same(r: &Reader, groups: &[Group], lexicon: &Lexicon) -> bool {
     let [first, rest @ ..] = groups else {
         return true;
@@ -199,7 +203,8 @@ fn is_same(r: &Reader, groups: &[Group], lexicon: &Lexicon) -> bool {
     let another = tail.tokens.iter().any(|t| TURNS.contains(&t.text.as_str()));
     let nothing_else =
         !another && left_over(&tail, lexicon).is_empty() && weighty::left_out(&tail).is_none();
-    // Without a word for it, only where nothing was said of the first that may be meant for it alone.
+    // Without a word for it, only where nothing was said of the first that may be meant for it
+    // alone.
     let plain = || {
         if r.any_word(joint) == "." {
             return false;
@@ -248,7 +253,8 @@ fn cut(r: &Reader, groups: &[Group], scene: &Scene, lexicon: &Lexicon) -> Option
     Some(parts)
 }
 
-/// Where each part begins: behind the camera of the part before it, or before its own where that leads.
+/// Where each part begins: behind the camera of the part before it, or before its own where that
+/// leads.
 fn starts(r: &Reader, groups: &[Group]) -> Option<Vec<usize>> {
     let is_mark = |i: usize| r.tokens.get(i).is_some_and(|t| t.kind == Kind::Mark);
     let before = |group: &Group| {
@@ -295,7 +301,8 @@ fn verb(part: &[Token], lexicon: &Lexicon) -> Option<Vec<Token>> {
     part.get(at).map(<[Token]>::to_vec)
 }
 
-/// Whether a part says what is to be told of and where, and nothing else that may be meant for another one too.
+/// Whether a part says only what to watch for and where, so that nothing in it may hold for another
+/// part.
 fn is_plain(part: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let mut r = Reader::new(part.to_vec());
     drop(names::cameras(&mut r, scene, lexicon));

@@ -1,6 +1,7 @@
-//! The data files that the program carries, and what may be wrong with one.
+//! The data files in the program, and their errors.
 //!
-//! Invariant: a file of another format is refused as a whole. What its entries mean is the business of whoever owns its form.
+//! Invariant: a file of another format is refused as a whole. The module that defines a form checks
+//! its entries.
 
 use serde::de::DeserializeOwned;
 

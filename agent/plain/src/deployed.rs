@@ -16,7 +16,8 @@ pub(crate) const OTHERS: [&str; 2] = [
     "and|but? nothing|no else|other|others watches|pipelines?",
 ];
 
-/// Takes the camera of the named pipelines, which adds nothing: `the gate alarm of the gate camera`.
+/// Takes the camera of the named pipelines, which adds nothing:
+/// `the gate alarm of the gate camera`.
 ///
 /// Another camera stays unread, because no change moves a watch.
 pub(crate) fn its_camera(r: &mut Reader, named: &[PipelineId], scene: &Scene, lexicon: &Lexicon) {

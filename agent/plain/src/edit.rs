@@ -1,7 +1,7 @@
-//! What is to be different about a watch that there is: which one, and what a sentence wants of it.
+//! Changes of an existing watch: which one, and which settings a sentence names.
 //!
-//! Owns: [`Wanted`], the settings that a sentence may name, which a change of a pipeline and a correction of a proposal ([`crate::amend`]) have in common.
-//! Invariants: what was not said stays as it is; a change of which a word is not understood is none.
+//! - What was not said stays as it is.
+//! - A change with an unread word is refused.
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::rule::Schedule;
@@ -163,7 +163,7 @@ fn refuse_mentions(mentions: &[Mention], schedules: &[Schedule]) -> Result<(), N
             vec![nobody.said.clone()],
         ));
     }
-    // `ignore cars at night` goes on with cars by day: neither classes nor hours can say that.
+    // `ignore cars at night` keeps cars by day: neither classes nor hours can say that.
     if !schedules.is_empty() && mentions.iter().any(|m| m.stand == Stand::Excluded) {
         return Err(Need::new(
             Missing::Meaning,
@@ -173,8 +173,8 @@ fn refuse_mentions(mentions: &[Mention], schedules: &[Schedule]) -> Result<(), N
     Ok(())
 }
 
-/// The value of a setting that is named before it: `the cool-down of the gate watch to 5 minutes`. Between the two stand only words that are used already,
-/// or that say nothing.
+/// The value of a setting that is named before it: `the cool-down of the gate watch to 5 minutes`.
+/// Between the two stand only words that are used already, or that say nothing.
 fn set_to(r: &mut Reader, names: &[&str], hole: &str) -> Option<f64> {
     let name = r.find(names)?;
     let value = format!("of|to|at|is|be|=|:? {hole}");
@@ -201,8 +201,8 @@ fn set_to(r: &mut Reader, names: &[&str], hole: &str) -> Option<f64> {
     None
 }
 
-/// A share without a name, which is a confidence where something is set: `to cars at 0.6`. Where a place is named it is one of the picture, and a whole
-/// number is none.
+/// A share without a name, which is a confidence where something is set: `to cars at 0.6`. Where a
+/// place is named it is one of the picture, and a whole number is none.
 fn bare_share(r: &mut Reader) -> Option<f64> {
     const PLACED: &str = "line|lines|tripwire|vertical|horizontal|zone|area|region|half|third|quarter|corner|edge|side|left|right|top|bottom|middle|centre|center|width|\
                           height|rectangle|polygon|box|picture|image|frame";
@@ -273,8 +273,8 @@ pub(crate) fn classes(
     Ok((!labels.is_empty()).then_some(Objects { labels, said }))
 }
 
-/// Classes that a change names, and those that it leaves out. For an existing watch `no cats` leaves
-/// cats out.
+/// Classes that a change names, and those that it leaves out. For an existing watch `no cats`
+/// leaves cats out.
 fn named_and_left_out(wanted: &Wanted) -> (Vec<&Mention>, Vec<&Mention>) {
     let classes = wanted.mentions.iter().filter(|m| !m.labels.is_empty());
     classes.partition(|m| m.stand == Stand::Wanted)
@@ -476,7 +476,8 @@ fn refuse_left_over(
     Ok(())
 }
 
-/// Everyday words that say nothing elsewhere, and turn a change of classes into another one: `take the cars out`, `cars, always`.
+/// Everyday words that say nothing elsewhere, and turn a change of classes into another one:
+/// `take the cars out`, `cars, always`.
 const TURNS: [&str; 1] = [
     "out|off|away|always|first|another|crowd|crowds|right|longer|least|most|constantly|continuously",
 ];
@@ -499,7 +500,8 @@ fn way_of(r: &Reader) -> Option<Found> {
     })
 }
 
-/// Refuses that only these channels are told where others are: a change adds a channel and takes none away.
+/// Refuses that only these channels are told where others are: a change adds a channel and takes
+/// none away.
 fn only_these(r: &Reader, wanted: &Wanted, target: &Deployed) -> Result<(), Need> {
     let others = |rule: &watchkeeper_contract::rule::RuleSpec| {
         rule.notify.iter().any(|c| !wanted.notify.contains(c))
@@ -570,7 +572,8 @@ fn all_but(r: &Reader, before_names: &[bool], scene: &Scene) -> Result<(), Need>
     .with(ids(scene)))
 }
 
-/// Refuses another value of a part of a watch that has none here, such as its zone; that of its clip is said with the clip.
+/// Refuses another value of a part of a watch that has none here, such as its zone; that of its
+/// clip is said with the clip.
 fn a_part(r: &Reader) -> Result<(), Need> {
     const PARTS: &str = "zone|zones|area|region|line|tripwire|place|video|videos|clip|clips|recording|recordings|picture|pictures|image|images|snapshot|still|feed|view|frame|scene|\
                          notification|notifications|message|messages|channel|channels|name|camera|model|severity";
@@ -622,7 +625,8 @@ fn a_part(r: &Reader) -> Result<(), Need> {
     ))
 }
 
-/// Refuses a change of which words are left over: what runs is changed only as it was said, whatever the words are.
+/// Refuses a change of which words are left over: what runs is changed only as it was said,
+/// whatever the words are.
 fn not_read(rest: Vec<String>, of: &PipelineId) -> Need {
     let words: Vec<String> = rest.iter().map(|w| quoted(w)).collect();
     let text = format!(

@@ -1,6 +1,6 @@
-//! How things are called in sentences about them: one or several, by the person's own words.
+//! Nouns in sentences, singular or plural, in the words of the user.
 //!
-//! Invariant: a word that is not known to be of one thing stays as it was written.
+//! Invariant: a word that is not known to be singular stays as it was written.
 
 /// Words for one of something, or for nobody in particular, and for several of them.
 const SEVERAL: [(&str, &str); 17] = [
@@ -25,7 +25,8 @@ const SEVERAL: [(&str, &str); 17] = [
 const ALREADY: [&str; 7] = [
     "people", "men", "women", "children", "cattle", "traffic", "wildlife",
 ];
-/// Words that stand without an article: for nobody in particular, for an amount of something, and for what is missing.
+/// Words that stand without an article: for nobody in particular, for an amount of something, and
+/// for what is missing.
 const WITHOUT_ARTICLE: [&str; 20] = [
     "somebody",
     "someone",

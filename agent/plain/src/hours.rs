@@ -52,8 +52,9 @@ fn span(days: &[usize], from: f64, to: f64) -> Schedule {
 
 /// The hours that a request names; empty where it names none. `assumed` takes what was not said.
 ///
-/// Hours that are left out (`but not on weekends`) are turned round. Where that makes more than one span of other hours that were said, the words stay
-/// unused: who asks must not take them for understood.
+/// Hours that are left out (`but not on weekends`) are turned round. Where that makes more than one
+/// span of other hours that were said, the words stay unused: who asks must not take them for
+/// understood.
 pub(crate) fn schedules(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
     let Some(left_out) = left_out(r) else {
         return said(r, assumed);
@@ -150,7 +151,8 @@ fn weekday_list(r: &Reader, at: usize) -> bool {
     r.any_word(at) == "," && weekday(r.any_word(at + 1)).is_some()
 }
 
-/// Where what is left out can't be turned round, only the rest is read; the words that leave it out stay unused.
+/// Where what is left out can't be turned round, only the rest is read; the words that leave it out
+/// stay unused.
 fn kept_only(r: &mut Reader, left_out: LeftOut, assumed: &mut Vec<String>) -> Vec<Schedule> {
     let mut rest = r.clone();
     rest.mark(left_out.at..left_out.end);
@@ -410,8 +412,10 @@ fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64
     None
 }
 
-/// The two ends that were said. `from 9 to 5` ends in the afternoon: nobody means the night by it. Where only one end says its half of the day, the other is in
-/// that half which makes the span shorter: `6 to 8 pm` is in the evening, `9 to 5 pm` begins in the morning, and `10 to 6 at night` ends in the morning.
+/// The two ends that were said. `from 9 to 5` ends in the afternoon: nobody means the night by it.
+/// Where only one end says its half of the day, the other is in that half which makes the span
+/// shorter: `6 to 8 pm` is in the evening, `9 to 5 pm` begins in the morning, and
+/// `10 to 6 at night` ends in the morning.
 pub(crate) fn ends(r: &Reader, found: &Found, assumed: &mut Vec<String>) -> (f64, f64) {
     let (from, to) = (found.value(0), found.value(1));
     let tokens = r.tokens.get(found.at.clone()).unwrap_or_default();

@@ -1,7 +1,8 @@
-//! What can be done instead of an order that is not: to stop at a time, to delete events, to restart the box.
+//! Remedies for orders that cannot be carried out: stop at a time, delete events, restart the box.
 //!
-//! Invariants: nothing that runs is stopped or changed when something happens; an order to stop, pause or resume of which a word is not understood is answered with one remedy that fits the word, and asks nothing: the name
-//! of a pipeline would be no answer to it.
+//! - Nothing that runs is stopped or changed when something happens.
+//! - An order to stop, pause or resume with an unread word gets one remedy that fits the word. It
+//!   is no question, because the name of a pipeline would not answer it.
 
 use watchkeeper_contract::id::PipelineId;
 
@@ -108,7 +109,8 @@ fn about_time(r: &Reader, rest: &[String]) -> bool {
     number || rest.iter().any(is_time)
 }
 
-/// Refuses to stop, pause or change what runs when something happens: `tell me when somebody comes, and then pause the yard watch`.
+/// Refuses to stop, pause or change what runs when something happens:
+/// `tell me when somebody comes, and then pause the yard watch`.
 pub(crate) fn refuse_when_it_happens(requests: &[Request]) -> Result<(), Need> {
     let then = requests.windows(2).find_map(|pair| match pair {
         [first, next] => {

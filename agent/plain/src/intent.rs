@@ -1,6 +1,6 @@
-//! What a person wants, as a type that can't be half understood.
+//! The intent of a request, as a type that cannot be half understood.
 //!
-//! Invariant: an [`Intent`] that would change something is made only where a verb that asks for it stood in the text.
+//! Invariant: an [`Intent`] that would change something is made only where a verb asks for it.
 
 use jiff::{Timestamp, Zoned};
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
@@ -126,7 +126,7 @@ pub enum Look {
     Cameras,
     /// What is deployed, on one camera or on all.
     Pipelines(Option<SourceId>),
-    /// How things are, of one camera or of the box.
+    /// Status of one camera or of the box.
     Status(Option<SourceId>),
     Events(EventsWanted),
     /// What the models tell apart.
@@ -144,7 +144,8 @@ pub struct EventsWanted {
     pub pipelines: Vec<PipelineId>,
     /// About these labels; empty: about all.
     pub labels: Vec<String>,
-    /// Of these kinds, by the names of their conditions (`crosses`, `enters`, …); empty: of every kind.
+    /// Of these kinds, by the names of their conditions (`crosses`, `enters`, …); empty: of every
+    /// kind.
     pub conditions: Vec<String>,
     /// From then on.
     pub from: Option<Timestamp>,

@@ -1,6 +1,6 @@
-//! What somebody wants kept in mind: `remember that cats are fine`.
+//! Notes in a request: `remember that cats are fine`.
 //!
-//! Invariant: an order that stands behind it is no part of the note, and the note is no part of the order.
+//! Invariant: an order behind a note is no part of the note, and the note is no part of the order.
 
 use crate::asks::{Asks, asks, skip_polite};
 use crate::lexicon::Lexicon;
@@ -37,7 +37,8 @@ pub(crate) fn before_an_order(
     })
 }
 
-/// Whether what begins like a note asks for something to be done: behind the note, or by it (`remember to warn me about dogs`).
+/// Whether what begins like a note asks for something to be done: behind the note, or by it
+/// (`remember to warn me about dogs`).
 pub(crate) fn holds_an_order(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let r = Reader::new(tokens.to_vec());
     let start = skip_polite(&r, 0);

@@ -1,7 +1,7 @@
 //! Kinds of events that a question asks about: who crossed, entered, left, stayed.
 //!
-//! Owns: the words for a kind, and which kinds the watches there are tell. Invariant: a question about one kind is never answered with another one without
-//! saying so.
+//! Owns the words for a kind, and which kinds the watches report. Invariant: a question about one
+//! kind is never answered with another one without saying so.
 
 use serde_json::Value;
 use watchkeeper_contract::rule::Condition;
@@ -47,7 +47,8 @@ impl EventKind {
 
 const GONE: &str = "came|come|went|go|going|walked|drove|ran|gone|coming";
 
-/// The kinds that a question names; their words are used then. That something was seen counts as one only where a number is asked for.
+/// The kinds that a question names; their words are used then. That something was seen counts as
+/// one only where a number is asked for.
 pub(crate) fn asked(r: &mut Reader, number: bool) -> Vec<EventKind> {
     let over = format!("{GONE} over|across");
     let inside = format!("{GONE} in|into|inside");
@@ -116,7 +117,8 @@ fn is_verb_left(r: &Reader, at: usize) -> bool {
         )
 }
 
-/// Whether a watch tells events of this kind about one of these labels; about any where there are none.
+/// Whether a watch tells events of this kind about one of these labels; about any where there are
+/// none.
 pub(crate) fn tells(deployed: &Deployed, kind: EventKind, labels: &[String]) -> bool {
     let sees = |known: &[String]| {
         labels.is_empty() || known.is_empty() || labels.iter().any(|l| known.contains(l))
@@ -183,7 +185,7 @@ pub(crate) fn counted(
                 }
                 kinds.push(kind.name().to_owned());
             }
-            // Where no place was said, whoever is seen for the first time has entered.
+            // Without a place, an object seen for the first time has entered.
             EventKind::Enters if told(seen) => {
                 said.push(format!(
                     "No watch here tells when {who} {}; instead each time counts that it {}.",
@@ -204,7 +206,8 @@ pub(crate) fn counted(
     (kinds, said)
 }
 
-/// What a number of events is the number of: not of people or things, of which one may have several.
+/// What a number of events is the number of: not of people or things, of which one may have
+/// several.
 pub(crate) fn events_of(watches: &[&Deployed], labels: &[String]) -> String {
     const MOST_NAMED: usize = 4;
     let about = match labels {

@@ -1,7 +1,7 @@
-//! Words and what they mean, read from a data file and checked once.
+//! Words and their meaning, read from a data file and checked once.
 //!
-//! Owns: the form of `lexicon.toml`. Invariant: every word is in lower case and at most [`LONGEST`] tokens long, so that looking one
-//! up is bounded.
+//! Owns the form of `lexicon.toml`. Invariant: a word is in lower case and at most [`LONGEST`]
+//! tokens long, which bounds a look-up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ struct Words {
 pub(crate) struct Spelling {
     /// What is often written for a word.
     pub(crate) written: BTreeMap<String, String>,
-    /// Words that one slip of the pen is put right of.
+    /// Words whose misspellings are corrected.
     pub(crate) right: BTreeSet<String>,
     /// Words that are like one of those and are right as they are.
     pub(crate) other: BTreeSet<String>,

@@ -1,17 +1,18 @@
-//! Understands common requests in plain English, without a model, and proposes what to do.
+//! Understands common requests in plain English without a model, and proposes what to do.
 //!
-//! Owns: the language (words in `lexicon.toml`, phrases in the modules that read them), the typed [`intent`], the [`Proposal`] made of it, the
-//! templates of the commonest watches ([`templates`]). The way is: text → tokens → requests → phrases → [`Intent`](intent::Intent)s → one [`Proposal`], something to look up, or a question.
+//! Owns the vocabulary (`lexicon.toml`, and phrases in the modules that read them), the typed
+//! [`intent`], the [`Proposal`] made of it, and the [`templates`] of the commonest watches.
 //!
-//! Invariants:
-//! - nothing acts: whatever would change the box is a [`Proposal`] that somebody else confirms;
-//! - without a verb that asks for it nothing is proposed, and what is needed and wasn't said is asked for;
-//! - a word is used only where it has an effect; a request that what was left over would turn into another one is not offered;
-//! - what was assumed, what can't be done and what was not understood is told, the last in the person's own words;
-//! - names of cameras, places and pipelines are compared with what a person wrote, and never read as a request;
-//! - the text is bounded ([`MAX_CHARS`]), no text makes anything here panic, and the same text in the same scene gives the same answer.
-//!
-//! Sans-IO: the time is part of the [`Scene`]. Not here: who is asked to confirm, what is looked up, how an answer is shown.
+//! - The way: text → tokens → requests → phrases → [`Intent`](intent::Intent)s → [`Proposal`],
+//!   look-up or question.
+//! - Nothing acts: a change of the box is a [`Proposal`], which a caller confirms.
+//! - Without a verb that asks for it nothing is proposed. What is needed and missing is asked for.
+//! - A request that its unread words would change is not offered.
+//! - The answer names what was assumed, what cannot be done and, as written, what was not
+//!   understood.
+//! - Names of cameras, places and pipelines are compared with the text, never read as a request.
+//! - The text is bounded ([`MAX_CHARS`]), no text causes a panic, and one text in one [`Scene`] has
+//!   one answer.
 
 mod against;
 mod amend;

@@ -297,7 +297,8 @@ fn latest(r: &mut Reader) -> Option<usize> {
         .map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
 }
 
-/// The pipelines whose events are asked about; their names are used then. One that is called like a camera is that camera.
+/// The pipelines whose events are asked about; their names are used then. One that is called like a
+/// camera is that camera.
 fn its_pipelines(r: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
     if r.find(&[HAPPENED, WAS]).is_none() {
         return Vec::new();
@@ -330,7 +331,8 @@ fn stands_before_camera(r: &Reader, written: &str) -> bool {
 /// Words that ask to be shown something, and for when.
 const SHOWN: &str = "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";
 
-/// Refuses a question of which words about a time are left over: what happened in another one is no answer.
+/// Refuses a question of which words about a time are left over: what happened in another one is no
+/// answer.
 fn another_time(r: &Reader) -> Result<(), String> {
     let time = (0..r.tokens.len()).find(|i| {
         let number = r.tokens.get(*i).is_some_and(|t| {

@@ -1,7 +1,8 @@
-//! Names in a request: cameras, places, pipelines and classes, found by comparing words with what the caller knows.
+//! Names in a request: cameras, places, pipelines and classes that the caller knows.
 //!
-//! Invariant: a name is looked for in the person's words, never read itself. One that is also an everyday word counts only where the word
-//! `camera` stands beside it, so no name of a camera takes a verb or an article away from a request.
+//! - A name is looked for in the user's words and never read itself.
+//! - A name that is also an everyday word counts only beside the word `camera`, so no name takes a
+//!   verb or an article away from a request.
 
 use std::ops::Range;
 
@@ -46,7 +47,8 @@ pub(crate) enum Cameras {
     Unknown(String),
 }
 
-/// Whether a word means something by itself, so that a name made of it needs the word `camera` beside it.
+/// Whether a word means something by itself, so that a name made of it needs the word `camera`
+/// beside it.
 fn everyday(name: &str, lexicon: &Lexicon) -> bool {
     let verbs = &lexicon.verbs;
     let mut verbs = [
@@ -303,7 +305,8 @@ pub(crate) fn place_on<'s>(camera: &'s Camera, name: &str) -> Option<&'s Place> 
     camera.places.iter().find(|p| folded(&p.name) == name)
 }
 
-/// The shape that a place of this name has on each of these cameras. One that is drawn on some of them is nowhere on the others.
+/// The shape that a place of this name has on each of these cameras. One that is drawn on some of
+/// them is nowhere on the others.
 pub(crate) fn place_on_each(
     name: &str,
     cameras: &[&Camera],
@@ -657,7 +660,8 @@ pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
     found
 }
 
-/// The class word that is most like what was written: a label, or a word for one that a model here knows.
+/// The class word that is most like what was written: a label, or a word for one that a model here
+/// knows.
 pub(crate) fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Option<String> {
     let labels: Vec<&str> = scene
         .models

@@ -1,7 +1,9 @@
-//! What stands between a request and its intent: what has to be known first, and what is told beside what was understood.
+//! What stands between a request and its intent.
 //!
-//! Invariant: nothing here reads a request. A [`Need`] is one question with the answers that are known to fit, and becomes a
-//! [`Question`](crate::answer::Question); [`Notes`] only grow.
+//! - A [`Need`] is one question with its known answers, and becomes a
+//!   [`Question`](crate::answer::Question).
+//! - [`Notes`] are shown beside what was understood; they only grow.
+//! - Nothing here reads a request.
 
 use crate::answer::Missing;
 
@@ -11,7 +13,8 @@ pub(crate) struct Need {
     pub(crate) about: Missing,
     pub(crate) text: String,
     pub(crate) choices: Vec<String>,
-    /// Words that were not understood and change what is meant; with any, there is no request to ask about.
+    /// Words that were not understood and change what is meant; with any, there is no request to
+    /// ask about.
     pub(crate) not_read: Vec<String>,
 }
 

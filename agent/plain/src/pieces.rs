@@ -1,6 +1,7 @@
 //! A text → requests: sentences and clauses, each by what it asks for ([`Asks`]).
 //!
-//! Invariant: a request that acts holds a verb of acting. A clause without one only adds to another.
+//! Invariant: a request that acts holds a verb of acting. A clause without one only adds to
+//! another.
 
 use crate::asks::{Asks, QUESTIONS, SETTINGS, WATCHES, asks, leads, skip_polite};
 use crate::audience;
@@ -42,7 +43,8 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
             Asks::Watch => {
                 let changes = last.asks == Asks::Change && !begins;
                 (changes && looks_for_too(&piece, scene, lexicon))
-                    || (collected.pending.is_empty() && goes_on(last, &piece, scene, lexicon))
+                    || (collected.pending.is_empty()
+                        && continues_watch(last, &piece, scene, lexicon))
             }
             _ => false,
         });
@@ -148,7 +150,7 @@ fn changes_existing(request: &Request, scene: &Scene, lexicon: &Lexicon) -> bool
     }
 }
 
-/// Whether a clause goes on with how a watch is to be changed: `… and look for cars as well`.
+/// Whether a clause adds to the change before it: `… and look for cars as well`.
 fn looks_for_too(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let reader = Reader::new(piece.to_vec());
     let start = skip_polite(&reader, 0);
@@ -205,7 +207,8 @@ fn is_no_alerts(piece: &[Token]) -> bool {
         .is_some_and(|found| !matches!(reader.any_word(found.at.end), "" | "." | "," | "!" | ";"))
 }
 
-/// Whether a clause only says what of the request before it does not count: `not lorries`, `I don't care about those coming in`.
+/// Whether a clause only says what of the request before it does not count: `not lorries`,
+/// `I don't care about those coming in`.
 fn leaves_out(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let mut reader = Reader::new(piece.to_vec());
     let way = one_way(&mut reader);
@@ -243,7 +246,8 @@ fn is_quietly(piece: &[Token], lexicon: &Lexicon) -> bool {
     quietly(&mut reader) && left_over(&reader, lexicon).is_empty()
 }
 
-/// Whether a clause says how a pipeline that it names should be: `yard-people should tell #security`.
+/// Whether a clause says how a pipeline that it names should be:
+/// `yard-people should tell #security`.
 fn of_a_pipeline(piece: &[Token], scene: &Scene) -> bool {
     let mut reader = Reader::new(piece.to_vec());
     let asked = QUESTIONS.contains(&reader.word(0));
@@ -254,7 +258,8 @@ fn of_a_pipeline(piece: &[Token], scene: &Scene) -> bool {
     })
 }
 
-/// Whether a note sets a watch that there is: `Yard watch: confidence 0.7`, `Yard watch: only dogs`.
+/// Whether a note sets a watch that there is: `Yard watch: confidence 0.7`,
+/// `Yard watch: only dogs`.
 fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     if limits_what_runs(tokens, scene, lexicon) {
         return true;
@@ -287,7 +292,8 @@ fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     is_watch && runs && (sets || limits)
 }
 
-/// Whether a note begins with a watch that runs and says how it should be, without a verb: `gate watch only cars`, `Gate watch: 30 seconds for cars`.
+/// Whether a note begins with a watch that runs and says how it should be, without a verb:
+/// `gate watch only cars`, `Gate watch: 30 seconds for cars`.
 fn limits_what_runs(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let reader = Reader::new(tokens.to_vec());
     let start = skip_polite(&reader, 0);
@@ -338,7 +344,7 @@ fn limits_what_runs(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool 
 }
 
 /// Whether a clause that asks to watch only adds to the watch before it.
-fn goes_on(last: &Request, piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+fn continues_watch(last: &Request, piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     if last.asks != Asks::Watch {
         return false;
     }
@@ -352,7 +358,8 @@ fn goes_on(last: &Request, piece: &[Token], scene: &Scene, lexicon: &Lexicon) ->
     !(before && (class || camera))
 }
 
-/// Sentences, and clauses that begin with a verb or a camera of their own. The mark at the end belongs to a piece.
+/// Sentences, and clauses that begin with a verb or a camera of their own. The mark at the end
+/// belongs to a piece.
 pub(crate) fn pieces(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Vec<Token>> {
     let whole = Reader::new(tokens.to_vec());
     let is_number = |i: Option<usize>| {

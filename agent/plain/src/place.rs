@@ -255,8 +255,8 @@ fn has_extent(shape: &Shape) -> bool {
     }
 }
 
-/// Whether something passes the middle of the picture, and if so whether it does from side to side. Which way a line there lies is told by
-/// how they move; where that was not said it is none.
+/// Whether something passes the middle of the picture, and if so whether it does from side to side.
+/// Which way a line there lies is told by how they move; where that was not said it is none.
 fn middle(r: &mut Reader, sideways: Option<bool>) -> Option<bool> {
     let sideways = sideways?;
     r.take(&["past|over|across|through the? middle|centre|center of? the? picture|image|frame|view|screen|scene|street|road?"])?;
@@ -318,7 +318,8 @@ fn line(r: &mut Reader, way: Option<bool>) -> Result<Option<Said>, Wrong> {
     }))
 }
 
-/// What may follow a part: `of the picture`, or nothing. `left side of the building` is another place.
+/// What may follow a part: `of the picture`, or nothing. `left side of the building` is another
+/// place.
 fn of_picture(r: &mut Reader, end: usize) -> bool {
     match r.fits(
         "of|in the? camera? picture|image|frame|view|screen|scene|camera",

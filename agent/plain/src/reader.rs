@@ -1,10 +1,11 @@
-//! Finds phrases in tokens and remembers which words are accounted for.
+//! Finds phrases in tokens and remembers which words are used.
 //!
-//! A phrase is written as a pattern: elements that follow each other, each a word or alternatives (`at|over`), a hole for a value, and
-//! either may be left out where `?` follows. Holes: `<n>` number, `<d>` duration in seconds, `<u>` the same where `a minute` may be just
-//! `minute`, `<t>` time of day in minutes, `<h>` the same or a bare hour, `<p>` proportion.
+//! A phrase is a pattern of elements that follow each other: a word, alternatives (`at|over`), or a
+//! hole for a value. An element before `?` is optional. Holes: `<n>` number, `<d>` duration in
+//! seconds, `<u>` a duration in which `a minute` may be just `minute`, `<t>` time of day in
+//! minutes, `<h>` the same or a bare hour, `<p>` proportion.
 //!
-//! Invariant: a word is used by one phrase only; what no phrase used is what was not understood.
+//! Invariant: one phrase uses a word; what no phrase used was not understood.
 
 use std::ops::Range;
 
@@ -88,7 +89,8 @@ impl Reader {
         words.join(" ")
     }
 
-    /// The first place that one of the patterns fits, in the order of the patterns; it is used then.
+    /// The first place that one of the patterns fits, in the order of the patterns; it is used
+    /// then.
     pub(crate) fn take(&mut self, patterns: &[&str]) -> Option<Found> {
         let found = self.find(patterns)?;
         self.mark(found.at.clone());
@@ -272,7 +274,8 @@ impl Reader {
         Some((total, end))
     }
 
-    /// Whether what stands before a time makes less of it than it says: `three quarters of an hour`, `minus 5 seconds`. The time alone would be another one.
+    /// Whether what stands before a time makes less of it than it says:
+    /// `three quarters of an hour`, `minus 5 seconds`. The time alone would be another one.
     fn is_a_share_of(&self, at: usize) -> bool {
         let before = |back: usize| at.checked_sub(back).map_or("", |i| self.any_word(i));
         let is_part = |word: &str| {
@@ -393,7 +396,8 @@ impl Reader {
         }
     }
 
-    /// `half past seven`, `half seven` (which is the same), `quarter to six`, `ten past nine`, `seven thirty`.
+    /// `half past seven`, `half seven` (which is the same), `quarter to six`, `ten past nine`,
+    /// `seven thirty`.
     fn spoken(&self, at: usize) -> Option<(f64, usize)> {
         let hour = |i: usize| self.bare_hour(i);
         let past = |i: usize| match self.word(i) {

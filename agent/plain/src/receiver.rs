@@ -1,8 +1,10 @@
-//! Who is told: the channels that a sentence names by their bare names, such as `tell the office when …`.
+//! Channels that a sentence names by their bare names: `tell the office when …`.
 //!
-//! Owns: where a name is that of a receiver. It is there behind a verb of telling, and behind `to` where something is sent. Such a name is written as a channel
-//! (`#office`) before anything else is read, so that it is no place and no class to any phrase. Invariants: only the place in the sentence makes a
-//! receiver, so a camera or a place of the same name stays one elsewhere; one that is no channel is written as one too, and is said not to be there.
+//! - Such a name stands behind a verb of telling, or behind `to` where something is sent.
+//! - It is rewritten as a channel (`#office`) before anything else is read, so no phrase takes it
+//!   for a place or a class.
+//! - Only its position makes a name a channel: a camera or place of that name stays one elsewhere.
+//! - A name that no channel has is rewritten too, and the answer says that the channel is missing.
 
 use crate::lexicon::{Lexicon, folded};
 use crate::names;
@@ -104,14 +106,16 @@ fn receivers(
     })
 }
 
-/// Where the name of a channel ends that begins here. One that is an everyday word is none without its mark.
+/// Where the name of a channel ends that begins here. One that is an everyday word is none without
+/// its mark.
 fn channel(r: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<usize> {
     let names = scene.channels.iter().map(|c| folded(c.as_str()));
     let names = names.filter(|name| !lexicon.is_filler(name));
     names.filter_map(|name| r.name_at(&name, at)).max()
 }
 
-/// Whether a receiver may end here: no noun follows that it would be a part of, as in `the office camera`.
+/// Whether a receiver may end here: no noun follows that it would be a part of, as in
+/// `the office camera`.
 fn ends(r: &Reader, at: usize, lexicon: &Lexicon) -> bool {
     const GOES_ON: &str =
         "camera|cam|cameras|feed|stream|area|zone|region|picture|view|channel|watch";
@@ -126,7 +130,8 @@ fn ends(r: &Reader, at: usize, lexicon: &Lexicon) -> bool {
             || weighty::is_time(&token.text))
 }
 
-/// Where somebody ends who is no channel: some words that mean nothing else here, directly before what is to be told.
+/// Where somebody ends who is no channel: some words that mean nothing else here, directly before
+/// what is to be told.
 fn stranger(r: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<usize> {
     const TOLD: &str = "when|whenever|if|about|that|once";
     const NOBODY: &str =
@@ -162,7 +167,8 @@ fn stranger(r: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<u
     (!is_verb && (!is_class || names::mentions_class(&rest, scene, lexicon))).then_some(end)
 }
 
-/// Puts the mark of a channel before each of them, in the place of its article. `let the office know` tells it.
+/// Puts the mark of a channel before each of them, in the place of its article.
+/// `let the office know` tells it.
 fn write(tokens: &mut Vec<Token>, receivers: &[Receiver]) {
     let Some(first) = receivers.first() else {
         return;

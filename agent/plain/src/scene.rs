@@ -1,7 +1,7 @@
-//! What the caller knows about the box: cameras, what runs on them, what the models can tell apart, and the time.
+//! What the caller knows about the box: cameras, pipelines, models and the time.
 //!
-//! Invariant: names in here come from outside and are never read as a request; they are compared with a person's words, and shown
-//! cut and quoted ([`quoted`]).
+//! Invariant: names come from outside and are never read as a request. They are compared with a
+//! user's words, and shown cut and quoted ([`quoted`]).
 
 use jiff::Zoned;
 use watchkeeper_contract::id::{ChannelId, SourceId};
@@ -90,8 +90,8 @@ impl Scene {
     }
 }
 
-/// The known name that is most like what was written, where one is alike. By Jaro-Winkler, which forgives most at the end of a
-/// word; 0.85 is what the command line takes too.
+/// The known name that is most like what was written, where one is alike. By Jaro-Winkler, which
+/// forgives most at the end of a word; 0.85 is what the command line takes too.
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()

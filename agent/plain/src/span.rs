@@ -1,13 +1,14 @@
-//! The span of time that a question looks back on: none that is still to come, and said with the answer.
+//! The span of time that a question looks back on.
 //!
-//! Invariant: a question about what happened is never answered of a time that has not been.
+//! Invariant: a question about what happened is never answered for a time still to come.
 
 use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::moments::Range;
 use crate::reader::Reader;
 
-/// The span, a day earlier where it would begin later than now: `since 3 pm`, asked at noon, is since yesterday.
+/// The span, a day earlier where it would begin later than now: `since 3 pm`, asked at noon, is
+/// since yesterday.
 pub(crate) fn been(r: &Reader, range: Range, now: &Zoned, assumed: &mut Vec<String>) -> Range {
     let (Some(from), to) = range else {
         return range;

@@ -1,7 +1,9 @@
-//! Slips of the pen: words that mean nothing here and are one slip away from one that does.
+//! Corrects words that mean nothing here and are one typing error away from one that does.
 //!
-//! Owns: which slips are put right. Invariants: a word that means something here, or that is part of a name of this box, is never touched; a word is put
-//! right only where a single word fits it, and whoever wrote it is told ([`Slip::told`]). So a wrong guess is seen before anybody says yes to it.
+//! - A word that means something here, or is part of a name of this box, is never touched.
+//! - A word is corrected only where a single word fits it.
+//! - The answer says each correction ([`Slip::told`]), so a wrong guess is seen before the user
+//!   confirms.
 
 use crate::lexicon::{Lexicon, folded};
 use crate::scene::{Scene, quoted};
@@ -120,7 +122,8 @@ fn meant(word: &str, names: &[String], lexicon: &Lexicon) -> Option<String> {
     }
 }
 
-/// Whether one slip makes `written` of `right`. `another`: shortest word of which a letter may be another one or too many.
+/// Whether one slip makes `written` of `right`. `another`: shortest word of which a letter may be
+/// another one or too many.
 fn is_slip(written: &str, right: &str, another: usize) -> bool {
     let (w, r): (Vec<char>, Vec<char>) = (written.chars().collect(), right.chars().collect());
     let same_start = w.iter().zip(&r).take_while(|(a, b)| a == b).count();

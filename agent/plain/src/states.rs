@@ -1,7 +1,8 @@
-//! What goes on and what goes off, where a request says both: `switch off the yard but leave the others on`, `off on Sundays`.
+//! Requests that say what goes on and what goes off: `switch off the yard but leave the others on`.
 //!
-//! Invariant: nothing is started that is to go off, and nothing is ended that is to stay. What is only left as it is, is cut from a request before anything
-//! else is read; what cannot be told apart is not offered.
+//! - Nothing that is to go off is started, and nothing that is to stay is ended.
+//! - What only stays as it is, is cut from a request before anything else is read.
+//! - Where the two cannot be told apart, nothing is offered.
 
 use watchkeeper_contract::id::PipelineId;
 
@@ -22,7 +23,8 @@ const KEEP: &[&str] = &[
 const AS_IT_IS: &str = "on|off|running|run|runs|alone|active|going|untouched|unchanged|paused|stopped|be|enabled|up|as";
 const OTHERS: &str = "others|other|rest|else|remaining";
 
-/// Where a clause begins that only leaves something as it is; its first word is `but`, a mark or the verb.
+/// Where a clause begins that only leaves something as it is; its first word is `but`, a mark or
+/// the verb.
 fn kept(tokens: &[Token]) -> Option<usize> {
     let r = Reader::new(tokens.to_vec());
     (0..tokens.len()).find_map(|i| {
@@ -64,7 +66,8 @@ fn kept(tokens: &[Token]) -> Option<usize> {
     })
 }
 
-/// What a clause asks, without what it leaves as it is. `None`: it leaves nothing, or says nothing else.
+/// What a clause asks, without what it leaves as it is. `None`: it leaves nothing, or says nothing
+/// else.
 pub(crate) fn without_kept(tokens: &[Token]) -> Option<&[Token]> {
     let head = tokens.get(..kept(tokens)?)?;
     head.iter().any(Token::is_word).then_some(head)
@@ -89,8 +92,8 @@ pub(crate) fn is_kept(piece: &[Token], scene: &Scene) -> bool {
     kept(piece) == Some(0) && of_what_runs && piece.len() < 12
 }
 
-/// A request to stop, pause or resume without what it leaves as it is, where that is another pipeline than those that it names. What is left of `everything` is
-/// spared by it.
+/// A request to stop, pause or resume without what it leaves as it is, where that is another
+/// pipeline than those that it names. What is left of `everything` is spared by it.
 pub(crate) fn settled(
     tokens: Vec<Token>,
     scene: &Scene,
@@ -215,7 +218,8 @@ pub(crate) fn refuse_both(tokens: &[Token], asks: Asks) -> Result<(), Need> {
 /// States of a watch in which it tells nothing.
 const QUIET: &str = "off|silent|quiet|asleep|inactive|disabled|muted|mute|sleeping|paused";
 
-/// Turns `should be off on Sundays` into `should not on Sundays`, which the hours read. What they do not read of it stays, and is told as not understood.
+/// Turns `should be off on Sundays` into `should not on Sundays`, which the hours read. What they
+/// do not read of it stays, and is told as not understood.
 pub(crate) fn off_hours(tokens: Vec<Token>) -> Vec<Token> {
     let mut r = Reader::new(tokens);
     let Some(found) = r.find(&[

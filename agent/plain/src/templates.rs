@@ -1,7 +1,10 @@
-//! The commonest watches as sentences with holes.
+//! The commonest watches as sentences with parameters.
 //!
-//! Owns: the form of `templates.toml`. Invariant: a filled template is a request like any other, so it makes the same proposals; a value is
-//! checked to be nothing but a value of its kind before it is put into a sentence, so it can't bring a request of its own.
+//! Owns the form of `templates.toml`.
+//!
+//! - A filled template is a request like any other, so it makes the same proposals.
+//! - A value is checked against its kind before it is put into a sentence, so it cannot bring a
+//!   request of its own.
 
 use std::collections::BTreeMap;
 
@@ -157,7 +160,8 @@ impl Templates {
         &self.all
     }
 
-    /// All of them for a person: what each is for, what it says with its defaults, what can be given, and how one is used.
+    /// All of them for a person: what each is for, what it says with its defaults, what can be
+    /// given, and how one is used.
     #[must_use]
     pub fn listed(&self) -> String {
         let one = |t: &Template| {
@@ -184,7 +188,8 @@ impl Templates {
     /// The request that a template makes of these values.
     ///
     /// # Errors
-    /// The template or parameter that isn't there, the one that is missing, or the value that is not of its kind.
+    /// The template or parameter that isn't there, the one that is missing, or the value that is
+    /// not of its kind.
     pub fn fill(&self, name: &str, values: &BTreeMap<String, String>) -> Result<String, FillError> {
         let Some(template) = self.all.iter().find(|t| t.name == name) else {
             let known: Vec<&str> = self.all.iter().map(|t| t.name.as_str()).collect();
@@ -227,8 +232,8 @@ fn cut(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-/// Whether a value is of a kind and nothing else. Names are checked when the request is understood; here they must not hold a mark, which could
-/// end the sentence.
+/// Whether a value is of a kind and nothing else. Names are checked when the request is understood;
+/// here they must not hold a mark, which could end the sentence.
 fn is(kind: ParameterKind, value: &str) -> bool {
     let mut r = Reader::new(tokens(value));
     let whole = |r: &Reader| {

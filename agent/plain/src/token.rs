@@ -1,9 +1,10 @@
-//! Text as a person typed it → tokens: words in lower case, numbers, times of day, marks.
+//! Text as a user typed it → tokens: words in lower case, numbers, times of day, marks.
 //!
-//! Invariant: every token knows where in the text it stands, so that what was not understood is told in the person's own words;
-//! there are never more tokens than characters.
+//! - Every token knows its place in the text, so that unread words are shown as they were written.
+//! - There are never more tokens than characters.
 
-/// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some 600.
+/// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some
+/// 600.
 pub const MAX_CHARS: usize = 2_000;
 
 /// What a token is.

@@ -1,12 +1,14 @@
-//! In which language a text is, as far as that decides what is said to it.
+//! Detects German, which is answered before anything is understood.
 //!
-//! German begins like English: "Was ist denn da" has the past tense of "is" for its first word. By the words that hold sentences together the two
-//! are told apart before anything is understood. Invariant: English with a German name in it ("pause the camera am Tor") stays English.
+//! German begins like English: "Was ist denn da" has the past tense of "is" for its first word. The
+//! words that hold sentences together tell the two languages apart.
+//!
+//! Invariant: English with a German name in it ("pause the camera am Tor") stays English.
 
 use crate::token::Token;
 
-/// Little words and verbs of German that are no words of English. Those that are both, such as `was`, `die`, `in`, `war`, `so`, `am` and `hat`,
-/// are left out.
+/// Little words and verbs of German that are no words of English. Those that are both, such as
+/// `was`, `die`, `in`, `war`, `so`, `am` and `hat`, are left out.
 const GERMAN: [&str; 85] = [
     "aber",
     "alle",

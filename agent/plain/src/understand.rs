@@ -1,6 +1,7 @@
 //! The way from a text to an answer.
 //!
-//! Invariant: several requests in one text are one proposal or none; a question among them is asked to be said by itself.
+//! - Several requests in one text are one proposal or none.
+//! - A question among requests has to be asked by itself.
 
 use crate::amend;
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
@@ -71,7 +72,7 @@ impl Plain {
         self.corrected(text, &[], scene)
     }
 
-    /// Understands a request together with what was said to the proposal that came of it, in the order in which it was said.
+    /// Understands a request together with the corrections of its proposal, in their order.
     ///
     /// # Errors
     /// [`TooLong`] when one of the texts has more than [`MAX_CHARS`] characters; none is read then.
@@ -115,8 +116,10 @@ impl Plain {
         amend::is_correction(&tokens, scene, &self.lexicon)
     }
 
-    /// Whether a text that begins like a note asks for something to be done, such as `remember that I like dogs, and stop all watches` and `remember to warn me
-    /// about cats`. It must not be kept as a note then: [`understand`](Self::understand) says what comes of it.
+    /// Whether a text that begins like a note holds an order, such as
+    /// `remember that I like dogs, and stop all watches`.
+    ///
+    /// It must not be kept as a note then: [`understand`](Self::understand) answers the order.
     #[must_use]
     pub fn holds_an_order(&self, text: &str, scene: &Scene) -> bool {
         if text.chars().count() > MAX_CHARS {
@@ -126,7 +129,7 @@ impl Plain {
         keeping::holds_an_order(&tokens, scene, &self.lexicon)
     }
 
-    /// The tokens of a text without slips of the pen, and what is told of them.
+    /// Returns the tokens of a text with misspelt words corrected, and the notes about them.
     fn put_right(&self, text: &str, scene: &Scene) -> (Vec<Token>, Notes) {
         let mut tokens = tokens(text);
         let slips = spelling::put_right(&mut tokens, scene, &self.lexicon);
@@ -212,7 +215,7 @@ impl Plain {
         })
     }
 
-    /// What requests that act come to, in the order in which they were said. All that is to be watched is one intent.
+    /// Returns the intents of requests that act, in their order. All watches are one intent.
     fn acts(
         &self,
         requests: &[Request],

@@ -1,7 +1,7 @@
-//! Words without which a request means something else: negations, amounts, times, directions, and what relates two things.
+//! Words that change the meaning of a request: negations, amounts, times, directions, relations.
 //!
-//! Owns: which words these are. Invariant: a request in which one of them is left over is never proposed, as it would do something else than was
-//! said; a word of another kind that is left over is only told.
+//! Invariant: a request with such a word unread is never proposed, because it would do something
+//! else. Any other unread word is only reported.
 
 use std::ops::Range;
 
@@ -137,7 +137,8 @@ const WEIGHTY: &[&str] = &[
     "alternately",
 ];
 
-/// Verbs of what is done to a watch: in a request for another one they would be done when something happens.
+/// Verbs of what is done to a watch: in a request for another one they would be done when something
+/// happens.
 const CONTROLS: &[&str] = &[
     "pause",
     "unpause",

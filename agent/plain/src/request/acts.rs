@@ -1,6 +1,7 @@
-//! The verbs of a request: that it watches or counts, what happens in the picture, what is wanted of an event.
+//! The verbs of a request: watching or counting, what happens in the picture, what an event keeps.
 //!
-//! Invariant: a word that was used is marked, so that no other phrase takes it; what nobody here can do is asked about or noted, never dropped.
+//! - A used word is marked, so that no other phrase takes it.
+//! - What cannot be done is asked about or noted, never dropped.
 
 use watchkeeper_contract::rule::ClipSpec;
 
@@ -53,13 +54,13 @@ pub(crate) struct Wishes {
     pub(crate) any: bool,
     /// The clip that is to be kept.
     pub(crate) clip: Option<ClipSpec>,
-    /// Whether nobody is to be told of it.
+    /// Whether no channel is notified.
     pub(crate) quiet: bool,
     /// Whether a larger model is to look at what is not sure.
     pub(crate) second_opinion: bool,
 }
 
-/// Nobody is to be told: what a person says of that.
+/// Words that ask for no notification.
 const QUIETLY: [&str; 6] = [
     "and|but? i|we? don't|dont want|need any? to? be? notified|told|alerted|informed|messaged|notifications|messages|alerts|notification",
     "and|but? i|we? do not want|need any? to? be? notified|told|alerted|informed|messaged|notifications|messages|alerts|notification",
@@ -69,7 +70,8 @@ const QUIETLY: [&str; 6] = [
     "silently|quietly",
 ];
 
-/// Takes what says that nobody is to be told, and whether anything did. What goes on (`no alerts at night`) says something else.
+/// Takes what says that nobody is to be told, and whether anything did. What goes on
+/// (`no alerts at night`) says something else.
 pub(crate) fn quietly(r: &mut Reader) -> bool {
     let mut any = false;
     for at in 0..r.tokens.len() {
@@ -218,7 +220,8 @@ fn clip_span(r: &mut Reader) -> Option<(ClipSpec, Option<String>)> {
     Some((usual, Some(assumed)))
 }
 
-/// The words that leave one way out, hidden from the other phrases, and whether it is that in: `but not when they come in`.
+/// The words that leave one way out, hidden from the other phrases, and whether it is that in:
+/// `but not when they come in`.
 fn left_out(r: &mut Reader) -> Option<(Vec<usize>, bool)> {
     const NOT: &str = "but|and? not when|if|whenever|for|on|the? they|he|she|it|people|somebody|someone|anyone|those? who|that? are?";
     const GO: &str =

@@ -1,6 +1,7 @@
 //! The numbers of a request: durations by what they are for, and a confidence.
 //!
-//! Invariant: a number is used by one phrase only, and one that is out of its range is asked about, never bent.
+//! Invariant: a number is used by one phrase only, and one that is out of its range is asked about,
+//! never bent.
 
 use crate::answer::Missing;
 use crate::need::{Need, Notes};
@@ -130,7 +131,8 @@ const NO_TIME_BEHIND: [&str; 19] = [
     "delay",
 ];
 
-/// Refuses a time that is not the one for which something goes on: `within 10 seconds`, `10 seconds later`, `5 seconds or less`.
+/// Refuses a time that is not the one for which something goes on: `within 10 seconds`,
+/// `10 seconds later`, `5 seconds or less`.
 pub(crate) fn is_for_a_time(r: &Reader, found: &Found) -> Result<(), Need> {
     let mut before = found.at.start;
     while let Some(i) = before.checked_sub(1)
@@ -225,7 +227,8 @@ pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64
     Ok(Some(value))
 }
 
-/// The last sentence behind another one, where it is one of these and nothing else: the answer to a question.
+/// The last sentence behind another one, where it is one of these and nothing else: the answer to a
+/// question.
 pub(super) fn alone(r: &Reader, patterns: &[&str]) -> Option<Found> {
     let ends = |i: &usize| matches!(r.any_word(*i), "." | "!" | "?" | ";" | "\n");
     let end = (0..r.tokens.len()).rev().find(|i| !ends(i))? + 1;

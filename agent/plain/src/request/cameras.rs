@@ -35,7 +35,8 @@ pub(super) fn from_one_to_another(
     ))
 }
 
-/// The cameras that are meant: those that are named, the one of a place that is named, the one of the request before, or the only one.
+/// The cameras that are meant: those that are named, the one of a place that is named, the one of
+/// the request before, or the only one.
 pub(super) fn cameras_of(
     r: &mut Reader,
     scene: &Scene,
@@ -105,7 +106,8 @@ fn camera_not_named(
     Err(Need::new(Missing::Camera, text).with(names::choices(scene)))
 }
 
-/// The camera of the place that is named. One of that name on several cameras is asked about, unless the request before it was about one of these.
+/// The camera of the place that is named. One of that name on several cameras is asked about,
+/// unless the request before it was about one of these.
 fn place_of_one(
     r: &Reader,
     cameras: &[&Camera],

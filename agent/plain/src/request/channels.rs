@@ -1,7 +1,8 @@
-//! Where an event goes: the channels of the box that a request names.
+//! The channels that a request names.
 //!
-//! Invariant: only a channel that the box has is ever named, and only where a `#` or the word `channel` says that one is meant ([`crate::receiver`] writes the
-//! mark before whoever is told). What was asked for and can't be is noted, with what would make it possible.
+//! - Only a channel of the box is named, and only behind a `#` or beside the word `channel`.
+//!   [`crate::receiver`] writes the mark before bare names.
+//! - A channel that the box lacks is noted, with how to configure it.
 
 use watchkeeper_contract::id::ChannelId;
 
@@ -10,7 +11,8 @@ use crate::need::Notes;
 use crate::reader::Reader;
 use crate::scene::Scene;
 
-/// Words in front of a channel that say nothing but that something goes there, from the right to the left.
+/// Words in front of a channel that say nothing but that something goes there, from the right to
+/// the left.
 const IN_FRONT: [&[&str]; 4] = [
     &["the", "our", "my"],
     &["to", "in", "into", "on", "over", "via", "through", "by"],

@@ -202,7 +202,7 @@ impl Facts {
             (None, CountBound::Over(_)) => 0.0,
             (None, CountBound::Under(_)) => {
                 notes.assumed.push(format!(
-                    "For how long was not said: it has to be so for {}, as whoever is hidden for a moment is not gone.",
+                    "For how long was not said: it has to be so for {}, because somebody who is hidden for a moment is not gone.",
                     seconds(TOO_FEW_S)
                 ));
                 TOO_FEW_S
@@ -254,7 +254,7 @@ impl Facts {
         } else if self.place.is_none() && conditions.contains(&What::Enters) {
             *conditions = vec![What::Appears];
             notes.assumed.push(
-                "No place was said: whoever is seen for the first time has entered.".to_owned(),
+                "No place was said: an object seen for the first time has entered.".to_owned(),
             );
         }
     }

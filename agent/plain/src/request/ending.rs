@@ -11,7 +11,8 @@ const STOPS: &str = "and|then|,? then? you|please? stop|end|finish|quit|cease|te
 const SWITCHES_OFF: &str =
     "and|then|,? then? please? turn|switch|shut it|that|this? off|down again? automatically?";
 
-/// What says here that the watch ends, and after how many seconds. Without a time it says only that it does.
+/// What says here that the watch ends, and after how many seconds. Without a time it says only that
+/// it does.
 pub(crate) fn end_of_watch(r: &Reader, at: usize) -> Option<Found> {
     let times = ["after|in just|only? <u>", "after that|it|this? <u>"];
     [STOPS, SWITCHES_OFF].iter().find_map(|stops| {
@@ -28,7 +29,8 @@ pub(crate) fn end_of_watch(r: &Reader, at: usize) -> Option<Found> {
     })
 }
 
-/// Seconds after which a watch that is asked for ends, where that is said of it; the words are used then.
+/// Seconds after which a watch that is asked for ends, where that is said of it; the words are used
+/// then.
 pub(crate) fn ending(r: &mut Reader) -> Result<Option<f64>, Need> {
     let begins = |i: usize| {
         let before = i.checked_sub(1).map_or("", |b| r.any_word(b));

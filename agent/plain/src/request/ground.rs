@@ -80,7 +80,8 @@ pub(super) fn ground<'s>(
     })
 }
 
-/// Marks these words where they stand before words that are used already, and says whether there was one.
+/// Marks these words where they stand before words that are used already, and says whether there
+/// was one.
 fn beside_used(r: &mut Reader, words: &[&str]) -> bool {
     let stands = |i: usize| {
         let next = i + 1 + usize::from(matches!(r.word(i + 1), "the" | "my" | "our"));

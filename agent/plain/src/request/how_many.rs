@@ -1,6 +1,8 @@
-//! How many of them there have to be: a bound, said in the request or in the answer to what was asked about it.
+//! How many of them there have to be: a bound, said in the request or in the answer to what was
+//! asked about it.
 //!
-//! Invariant: a number of time, of a date or of a measure is never one of objects, and one that no rule can tell of is asked about, never bent.
+//! Invariant: a number of time, of a date or of a measure is never one of objects, and one that no
+//! rule can tell of is asked about, never bent.
 
 use std::ops::Range;
 
@@ -156,7 +158,8 @@ fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
     }
 }
 
-/// The answer to how many, in a sentence of its own behind the request: `at least 2`. What was asked about is used then.
+/// The answer to how many, in a sentence of its own behind the request: `at least 2`. What was
+/// asked about is used then.
 fn answered(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Option<CountBound> {
     let amounts = which::amounts(r, &names::classes(&mut r.clone(), scene, lexicon));
     let without_number = |r: &Reader| number_of_objects(r, &[WITHOUT_NUMBER], scene, lexicon);
@@ -212,7 +215,8 @@ fn exactly(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Option<Found> {
 
 /// How many of them there have to be. `None`: nothing was said about that.
 ///
-/// A number that nothing stands with is one of objects only directly before what is counted: any other is a time, a date or a measure.
+/// A number that nothing stands with is one of objects only directly before what is counted: any
+/// other is a time, a date or a measure.
 pub(super) fn bound(
     r: &mut Reader,
     scene: &Scene,
@@ -266,7 +270,8 @@ pub(super) fn bound(
     Ok(None)
 }
 
-/// Whether a number is who is there, and what is counted was not said with it: `when two are at the bench`, `if 3 of them are there`.
+/// Whether a number is who is there, and what is counted was not said with it:
+/// `when two are at the bench`, `if 3 of them are there`.
 fn are_there(r: &Reader, found: &Found) -> bool {
     let before = found.at.start.checked_sub(1).map_or("", |i| r.any_word(i));
     let of_them = usize::from(r.fits("of them", found.at.end).is_some()) * 2;

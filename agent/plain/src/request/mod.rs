@@ -140,7 +140,7 @@ fn happens(r: &mut Reader, mentions: &[Mention], notes: &mut Notes) -> Result<Ac
     Ok(acts)
 }
 
-/// Gives the place that was drawn the words that no place is known by; asks where it is if none was.
+/// Names the drawn place by words that are no known place; without a drawn place asks where it is.
 fn name_place(
     ground: &mut Ground<'_>,
     written: &str,
@@ -268,7 +268,8 @@ fn one_number(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
     }
 }
 
-/// Says of what is opened and closed that it can't be seen; without anything else to watch for there is nothing left of the request.
+/// Says of what is opened and closed that it can't be seen; without anything else to watch for
+/// there is nothing left of the request.
 fn cannot_be_seen(r: &mut Reader, mentions: &[Mention], notes: &mut Notes) -> Result<(), Need> {
     let Some(found) = r.take(&[
         "opens|opened|opening|open|closes|closed|closing|shuts|locks|locked|unlocks|unlocked",
@@ -298,7 +299,8 @@ fn moves_not(said: &Reader, model: &str, none: bool, scene: &Scene, notes: &mut 
     }
 }
 
-/// Refuses a request in which something happens that is no word of the language: seen at all is something else than `falls` or `runs`.
+/// Refuses a request in which something happens that is no word of the language: seen at all is
+/// something else than `falls` or `runs`.
 fn doing(r: &Reader, mentions: &[Mention], lexicon: &Lexicon) -> Result<(), Need> {
     const HELPS: [&str; 9] = [
         "is", "are", "was", "has", "have", "been", "being", "gets", "starts",

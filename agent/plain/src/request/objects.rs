@@ -1,6 +1,7 @@
-//! What a request looks for: classes of one model, from the words that stand for them.
+//! What a request looks for: classes of one model.
 //!
-//! Invariant: every class is one that the model knows; a word that may be a class and that no model knows is asked about, never left out.
+//! - The model knows every class.
+//! - A word that may be a class and that no model knows is asked about, never left out.
 
 use super::acts::Acts;
 use crate::answer::Missing;
@@ -259,7 +260,8 @@ fn dedup(words: Vec<String>) -> Vec<String> {
     seen
 }
 
-/// `without a helmet` and `needs a helmet` → the class that stands for its absence, where a model has one.
+/// `without a helmet` and `needs a helmet` → the class that stands for its absence, where a model
+/// has one.
 fn missing_equipment(
     r: &mut Reader,
     mentions: &[Mention],
@@ -333,7 +335,8 @@ fn both(r: &Reader, wanted: &[&Mention]) -> bool {
     })
 }
 
-/// Whether anything counts besides a class that is named: `a person or something`, `nobody and nothing`.
+/// Whether anything counts besides a class that is named: `a person or something`,
+/// `nobody and nothing`.
 fn anything_besides(r: &Reader, wanted: &[&Mention]) -> bool {
     wanted.windows(2).any(|pair| match pair {
         [a, b] => {

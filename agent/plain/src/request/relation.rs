@@ -1,7 +1,7 @@
 //! Two things in relation to each other: `a person next to a forklift`.
 //!
-//! Invariant: what a request says of two things together is never taken as either of them. No rule here can watch a relation, so such a
-//! request is left to somebody who can build one.
+//! Invariant: what a request says of two things together is never taken as either of them. No rule
+//! here can watch a relation, so such a request is left to somebody who can build one.
 
 use crate::names::{Mention, Stand};
 use crate::need::Need;

@@ -1,6 +1,7 @@
-//! Where in the picture a request looks: the geometry it draws, the place it names, the line it crosses and which way.
+//! Where in the picture a request looks: drawn geometry, a named place, a line and its direction.
 //!
-//! Invariant: a place that was named and isn't known is asked for, never guessed; the name a place gets may be a step's of a workflow.
+//! - An unknown place is asked for, never guessed.
+//! - The name that a place gets is valid for a step of a workflow.
 
 use watchkeeper_contract::rule::CrossDirection;
 use watchkeeper_engine::templates::shape::{RESERVED, RESERVED_PREFIX};
@@ -232,7 +233,8 @@ const ALONG: [(&str, [f64; 2]); 4] = [
     ("downwards", [0.0, 1.0]),
 ];
 
-/// How far a way goes to the left hand of a line, in a picture whose y grows downwards: that is in. 0: along the line.
+/// How far a way goes to the left hand of a line, in a picture whose y grows downwards: that is in.
+/// 0: along the line.
 fn inwards([x, y]: [f64; 2], (a, b): ([f64; 2], [f64; 2])) -> f64 {
     let (left_x, left_y) = (b[1] - a[1], -(b[0] - a[0]));
     x * left_x + y * left_y
@@ -246,8 +248,9 @@ fn can_cross(way: &Way, line: ([f64; 2], [f64; 2])) -> bool {
     }
 }
 
-/// The direction of a crossing where several ways were said. One that runs along the line is told and does not count beside others: the answer to the
-/// question of [`direction`] is one that crosses it.
+/// The direction of a crossing where several ways were said. One that runs along the line is told
+/// and does not count beside others: the answer to the question of [`direction`] is one that
+/// crosses it.
 pub(super) fn direction_of(
     ways: &[Way],
     line: ([f64; 2], [f64; 2]),

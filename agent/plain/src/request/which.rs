@@ -1,7 +1,10 @@
-//! Which of them, and how many: `the second person`, `several cars`, `when all have left`, `first a car and then a person`.
+//! Which of them, and how many: `the second person`, `several cars`, `when all have left`.
 //!
-//! Invariant: a rule tells each one that does something, and how many there are at once. A request for one by its place among them, for an amount that
-//! is no number, or for one thing after another is never taken for either; that all have left is that nobody is there.
+//! A rule reports each object that does something, and how many there are at once.
+//!
+//! - A request for one by its position, for an amount without a number, or for one thing after
+//!   another is refused.
+//! - That all of them have left means that none is there.
 
 use crate::answer::Missing;
 use crate::names::{Mention, Stand};
@@ -14,7 +17,7 @@ const ORDINALS: [&str; 15] = [
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
     "last", "next", "final", "another", "nth",
 ];
-/// Amounts that are no numbers. `all` and `some` are whoever comes.
+/// Amounts that are no numbers. `all` and `some` mean any object.
 const AMOUNTS: [&str; 22] = [
     "many", "several", "few", "multiple", "numerous", "lots", "lot", "plenty", "bunch", "couple",
     "group", "groups", "dozens", "hundreds", "most", "half", "both", "majority", "part", "more",
@@ -117,7 +120,8 @@ fn is_all_of_them(r: &Reader, mention: &Mention) -> bool {
     ) && !relative
 }
 
-/// Where one of these words stands free before what is mentioned, perhaps with one that describes it between.
+/// Where one of these words stands free before what is mentioned, perhaps with one that describes
+/// it between.
 fn before(r: &Reader, mention: &Mention, words: &[&str]) -> Option<usize> {
     let mut described = false;
     for at in (0..mention.at.start).rev().take(5) {
@@ -144,7 +148,8 @@ fn before(r: &Reader, mention: &Mention, words: &[&str]) -> Option<usize> {
     None
 }
 
-/// Refuses one thing after another: `when a person comes in and then a car`. `acts`: the words of what happens.
+/// Refuses one thing after another: `when a person comes in and then a car`. `acts`: the words of
+/// what happens.
 pub(super) fn one_after_another(
     r: &Reader,
     mentions: &[Mention],

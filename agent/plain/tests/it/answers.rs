@@ -1,4 +1,4 @@
-//! Questions take their answers: what is asked for is understood together with the request, and a text that asks nothing waits for nothing.
+//! Questions and answers: an answer completes the request, and only a question waits for one.
 
 use proptest::prelude::*;
 use watchkeeper_contract::rule::{Condition, CountBound};

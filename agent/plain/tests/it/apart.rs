@@ -1,4 +1,4 @@
-//! What a request says of one camera, one watch or one class is never done to another: two wishes, on and off, whom to tell, notes with an order.
+//! What a request says of one camera, watch or class is never done to another.
 
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Change};

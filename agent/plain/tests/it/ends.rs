@@ -1,4 +1,4 @@
-//! What ends, when, and what can be done instead: a watch that ends by itself, a pause that is taken back, and orders that nobody here carries out.
+//! A watch that ends by itself, a pause that is taken back, and orders that cannot be carried out.
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_plain::Scene;

@@ -1,4 +1,4 @@
-//! The language from outside: what is understood, what is asked, what is proposed, and that it runs.
+//! The language from outside: what it understands, asks and proposes, and that a proposal runs.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod answers;

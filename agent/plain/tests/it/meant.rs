@@ -1,4 +1,4 @@
-//! Answers that count, places that lie elsewhere on each camera, and settings that are not those that were meant.
+//! Answers that count, places that differ between cameras, and settings that were not meant.
 
 use watchkeeper_contract::rule::{Condition, CrossDirection};
 use watchkeeper_plain::Scene;

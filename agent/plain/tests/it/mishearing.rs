@@ -1,5 +1,4 @@
-//! What must not be half heard: a word is used only where it has an effect, and a request that would be another one without what was left over is no
-//! proposal.
+//! What must not be half understood: a request that its unread words would change is not proposed.
 
 use proptest::prelude::*;
 use watchkeeper_contract::pipeline::PipelineSpec;

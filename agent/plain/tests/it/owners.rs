@@ -1,4 +1,4 @@
-//! Requests as the owners of sites say and type them: short, in a hurry, with slips of the pen, British and American.
+//! Requests as operators type them: short, in a hurry, misspelt, British and American.
 
 use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Severity};
 use watchkeeper_plain::answer::{Answer, Change, Missing, Proposal};

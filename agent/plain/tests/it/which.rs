@@ -1,5 +1,5 @@
-//! Which of them: orders that pick one of several, name a part of a watch, wait for another time or another one than a rule can, or say what is not so. None
-//! is carried out as something else than it says.
+//! Orders that pick one of several, name a part of a watch or contradict what runs are not carried
+//! out as something else.
 
 use proptest::prelude::*;
 use watchkeeper_contract::id::PipelineId;
