@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
-pub(crate) use asked::{Asked, Message, Part, Picture, Tool};
+pub(crate) use asked::{Message, NeutralRequest, Part, Picture, Tool};
 use known::Known;
 
 use crate::script::{Reply, Step};
@@ -24,7 +24,7 @@ use crate::script::{Reply, Step};
 /// How often the folder is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a file that is no answer may be one that is still being written.
-const BEING_WRITTEN: Duration = Duration::from_secs(2);
+const WRITE_GRACE: Duration = Duration::from_secs(2);
 
 /// A folder in which requests and answers lie.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Exchange {
     ///
     /// # Errors
     /// When it can't be written.
-    pub(crate) fn put(&self, asked: &Asked) -> anyhow::Result<u64> {
+    pub(crate) fn put(&self, asked: &NeutralRequest) -> anyhow::Result<u64> {
         let mut state = self.state.lock();
         let number = state.next;
         for picture in asked.pictures() {
@@ -102,7 +102,7 @@ impl Exchange {
             };
             match &mut wrong {
                 Some((seen, since, is_told)) if *seen == bytes => {
-                    if !*is_told && since.elapsed() >= BEING_WRITTEN {
+                    if !*is_told && since.elapsed() >= WRITE_GRACE {
                         *is_told = true;
                         let text = format!("{why:#}; write {} again\n", path.display());
                         self.tell(number, "reply.error", &text);
@@ -159,14 +159,14 @@ fn read(bytes: &[u8]) -> anyhow::Result<Reply> {
 mod tests {
     use super::*;
 
-    fn asked() -> Asked {
+    fn asked() -> NeutralRequest {
         let message = Message {
             role: "user",
             parts: vec![Part::Text("what is at the dock?".to_owned())],
         };
-        Asked {
+        NeutralRequest {
             messages: vec![message],
-            ..Asked::default()
+            ..NeutralRequest::default()
         }
     }
 

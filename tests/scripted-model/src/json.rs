@@ -21,7 +21,7 @@ pub(crate) fn is_true(value: &Value, name: &str) -> bool {
 }
 
 /// The first member that is none of `known`.
-pub(crate) fn stranger<'v>(value: &'v Value, known: &[&str]) -> Option<&'v str> {
+pub(crate) fn unknown_member<'v>(value: &'v Value, known: &[&str]) -> Option<&'v str> {
     let members = value.as_object()?;
     let mut names = members.keys().map(String::as_str);
     names.find(|name| !known.contains(name))

@@ -1,12 +1,16 @@
-//! Plays a language model from a script or through files, over the real wire protocol on a real socket.
+//! Plays a language model from a script or through files, over the real wire protocol on a socket.
 //!
-//! A test says what the model answers and what goes wrong ([`Step`]); the server speaks it as the provider would, in chunks of odd sizes: Claude's Messages API,
-//! OpenAI's Responses API, Gemini's generateContent and Ollama's chat, told apart by the path of a request. It is strict where the provider is: a request that breaks the contract gets the provider's refusal and is remembered ([`Server::violations`]), thoughts that were changed on
-//! their way back are refused, and the prompt cache is simulated by hashing prefixes, so that a request that no longer hits it shows in its usage.
+//! Owns the wire protocols of the providers, written independently of the agent's client: Claude's
+//! Messages API, OpenAI's Responses API, Gemini's generateContent and Ollama's chat. The path of a
+//! request selects the protocol. A [`Step`] says what the model answers and what fails.
 //!
-//! Where a folder is given, what the script no longer says is asked for there, one file a request, so that anybody can play the model.
-//!
-//! Invariant: nothing is known here about our own code; what the protocol is stands here a second time.
+//! - Answers are sent in chunks of odd sizes.
+//! - A request that breaks the contract gets the provider's refusal and is kept in
+//!   [`Server::violations`].
+//! - A thought that the client changed is refused.
+//! - The prompt cache is simulated by hashing prefixes, so a cache miss shows in the usage.
+//! - With an exchange folder, each request after the script becomes a file there, and the answer is
+//!   read from a file, so a person or a program can play the model.
 
 mod claude;
 mod exchange;

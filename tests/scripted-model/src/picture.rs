@@ -6,7 +6,7 @@ use image::ImageReader;
 
 /// Why a picture is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub(crate) enum PictureError {
     /// It is no base64.
     Base64,
     /// It is something else than its media type says.
@@ -16,16 +16,16 @@ pub(crate) enum Wrong {
 }
 
 /// Width and height of a picture that is what `media_type` says; without one, of any.
-pub(crate) fn size(media_type: Option<&str>, data: &str) -> Result<(u32, u32), Wrong> {
-    let bytes = STANDARD.decode(data).map_err(|_| Wrong::Base64)?;
+pub(crate) fn size(media_type: Option<&str>, data: &str) -> Result<(u32, u32), PictureError> {
+    let bytes = STANDARD.decode(data).map_err(|_| PictureError::Base64)?;
     let reader = ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format();
     let format = reader.as_ref().ok().and_then(ImageReader::format);
     let mime = format.map(|format| format.to_mime_type());
     if media_type.is_some_and(|said| mime != Some(said)) {
-        return Err(Wrong::Type);
+        return Err(PictureError::Type);
     }
     let dimensions = reader.ok().and_then(|reader| reader.into_dimensions().ok());
-    dimensions.ok_or(Wrong::Unreadable)
+    dimensions.ok_or(PictureError::Unreadable)
 }
 
 /// Tokens where a picture is cut into squares of `side` pixels.

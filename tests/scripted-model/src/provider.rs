@@ -2,13 +2,13 @@
 
 use std::fmt::Debug;
 
-use crate::exchange::Asked;
+use crate::exchange::NeutralRequest;
 use crate::http::{Answer, Request};
 use crate::script::Step;
 
 /// A refusal, before it is put into the provider's words.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct Refusal {
     pub(crate) status: u16,
     /// The provider's word for the kind of fault.
     pub(crate) kind: &'static str,
@@ -21,7 +21,7 @@ pub(crate) struct Refused {
     pub(crate) is_violation: bool,
 }
 
-impl Refused {
+impl Refusal {
     pub(crate) fn new(status: u16, kind: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -46,7 +46,7 @@ impl Refused {
     }
 
     /// No violation: the caller could not know better.
-    pub(crate) fn forgiven(mut self) -> Self {
+    pub(crate) fn without_violation(mut self) -> Self {
         self.is_violation = false;
         self
     }
@@ -89,16 +89,16 @@ impl Form {
 /// One provider's protocol: what it refuses, and how it words what a step says.
 pub(crate) trait Provider: Debug + Send {
     /// Refuses what the provider would refuse; `key` is the one that it accepts, where one is asked for.
-    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refused>;
+    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refusal>;
 
     /// A refusal in the provider's words.
-    fn refusal(&self, refused: &Refused) -> Answer;
+    fn refusal(&self, refused: &Refusal) -> Answer;
 
     /// How the answer to a request that is in order comes.
     fn form(&self, request: &Request) -> Form;
 
     /// What a request that is in order asks, in words that belong to no provider.
-    fn asked(&self, request: &Request) -> Asked;
+    fn asked(&self, request: &Request) -> NeutralRequest;
 
     /// The answer to a request that is in order, the `number`-th that is answered.
     fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer;

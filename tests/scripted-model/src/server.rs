@@ -15,16 +15,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use crate::claude::{Claude, Dialect};
-use crate::exchange::{Asked, Exchange};
+use crate::exchange::{Exchange, NeutralRequest};
 use crate::gemini::Gemini;
 use crate::http::{self, Answer, End, Request};
 use crate::ollama::Ollama;
 use crate::openai::Openai;
-use crate::provider::{Form, Provider, Refused};
+use crate::provider::{Form, Provider, Refusal};
 use crate::script::{Script, Step};
 
 /// Silence after which whoever asked is shown that its connection lives.
-const SILENCE: Duration = Duration::from_secs(5);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Whose server it is, where a path alone does not say it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ enum Turn {
     /// This, at once.
     Answer(Answer),
     /// What somebody puts into the folder of exchange.
-    Ask(Box<Asked>, Form),
+    Ask(Box<NeutralRequest>, Form),
 }
 
 impl Drop for Server {
@@ -232,7 +232,7 @@ async fn serve(
 /// A request that waits for somebody's answer.
 struct Asking<'r> {
     request: &'r Request,
-    asked: &'r Asked,
+    asked: &'r NeutralRequest,
     form: Form,
 }
 
@@ -261,7 +261,7 @@ impl Asking<'_> {
                         return Ok(None);
                     }
                 }
-                () = tokio::time::sleep(SILENCE) => {
+                () = tokio::time::sleep(KEEP_ALIVE_INTERVAL) => {
                     if !is_begun {
                         let headers = [("content-type", self.form.content_type().to_owned())];
                         http::write_head(stream, 200, &headers).await?;
@@ -302,7 +302,7 @@ impl Shared {
             return Turn::Ask(Box::new(provider.asked(request)), provider.form(request));
         }
         let message = "the script is at its end";
-        let answer = provider.refusal(&Refused::new(500, "api_error", message));
+        let answer = provider.refusal(&Refusal::new(500, "api_error", message));
         self.violations.push(message.to_owned());
         Turn::Answer(answer)
     }

@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::json::{list, text};
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 /// Checks the messages among themselves.
-pub(super) fn messages(messages: &[Value]) -> Result<(), Refused> {
+pub(super) fn messages(messages: &[Value]) -> Result<(), Refusal> {
     let Some(first) = messages.first() else {
-        return Err(Refused::bad("messages: at least one message is required"));
+        return Err(Refusal::bad("messages: at least one message is required"));
     };
     if text(first, "role") != "user" {
-        return Err(Refused::bad(
+        return Err(Refusal::bad(
             "messages: first message must use the \"user\" role",
         ));
     }
@@ -22,19 +22,19 @@ pub(super) fn messages(messages: &[Value]) -> Result<(), Refused> {
         .is_some_and(|last| text(last, "role") != "user")
     {
         let message = "This model does not support assistant message prefill. The conversation must end with a user message.";
-        return Err(Refused::bad(message));
+        return Err(Refusal::bad(message));
     }
     let mut open: BTreeSet<&str> = BTreeSet::new();
     for (at, message) in messages.iter().enumerate() {
         let content = list(message, "content");
         if content.is_empty() {
-            return Err(Refused::bad(format!(
+            return Err(Refusal::bad(format!(
                 "messages.{at}: all messages must have non-empty content"
             )));
         }
         for (n, block) in content.iter().enumerate() {
             known(block)
-                .map_err(|why| Refused::bad(format!("messages.{at}.content.{n}: {why}")))?;
+                .map_err(|why| Refusal::bad(format!("messages.{at}.content.{n}: {why}")))?;
         }
         match text(message, "role") {
             "user" => results(at, content, &mut open)?,
@@ -44,14 +44,14 @@ pub(super) fn messages(messages: &[Value]) -> Result<(), Refused> {
                 }
                 for block in content.iter().filter(|b| text(b, "type") == "tool_use") {
                     if !open.insert(text(block, "id")) {
-                        return Err(Refused::bad(format!(
+                        return Err(Refusal::bad(format!(
                             "messages.{at}: `tool_use` ids must be unique"
                         )));
                     }
                 }
             }
             role => {
-                return Err(Refused::bad(format!(
+                return Err(Refusal::bad(format!(
                     "messages.{at}: Unexpected role {role:?}"
                 )));
             }
@@ -64,7 +64,7 @@ fn results<'m>(
     at: usize,
     content: &'m [Value],
     open: &mut BTreeSet<&'m str>,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     let mut other = false;
     for block in content {
         if text(block, "type") != "tool_result" {
@@ -73,12 +73,12 @@ fn results<'m>(
         }
         let id = text(block, "tool_use_id");
         if other {
-            return Err(Refused::bad(format!(
+            return Err(Refusal::bad(format!(
                 "messages.{at}: tool_result blocks must come first in the content"
             )));
         }
         if !open.remove(id) {
-            return Err(Refused::bad(format!(
+            return Err(Refusal::bad(format!(
                 "messages.{at}: unexpected `tool_use_id` found in `tool_result` blocks: {id}."
             )));
         }
@@ -90,10 +90,10 @@ fn results<'m>(
     }
 }
 
-fn unanswered(at: usize, open: &BTreeSet<&str>) -> Refused {
+fn unanswered(at: usize, open: &BTreeSet<&str>) -> Refusal {
     let ids: Vec<&str> = open.iter().copied().collect();
     let ids = ids.join(", ");
-    Refused::bad(format!(
+    Refusal::bad(format!(
         "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {ids}.",
         at.saturating_sub(1)
     ))

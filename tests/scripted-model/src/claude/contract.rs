@@ -2,10 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Dialect, blocks, images, is_newest, local, models, schema, sign, written_out};
+use super::body::with_blocks;
+use super::dialect::Dialect;
+use super::models::is_newest;
+use super::{blocks, images, local, models, schema, sign};
 use crate::http::Request;
 use crate::json::{count, list, text};
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 const MAX_REQUEST: usize = 32 << 20;
 const MAX_BREAKPOINTS: usize = 4;
@@ -17,26 +20,26 @@ pub(super) fn check(
     request: &Request,
     key: Option<&str>,
     more: &[String],
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     if (request.method.as_str(), request.path.as_str()) != ("POST", "/v1/messages") {
         let message = format!("{} {}", request.method, request.path);
-        return Err(Refused::new(404, "not_found_error", message));
+        return Err(Refusal::new(404, "not_found_error", message));
     }
     if dialect == Dialect::Ollama {
         return local::check(request);
     }
     headers(request, key)?;
     if request.body.len() > MAX_REQUEST {
-        return Err(Refused::new(
+        return Err(Refusal::new(
             413,
             "request_too_large",
             "Request exceeds the maximum size",
         ));
     }
     let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
-        return Err(Refused::bad("The request body is not valid JSON"));
+        return Err(Refusal::bad("The request body is not valid JSON"));
     };
-    let body = written_out(body);
+    let body = with_blocks(body);
     parameters(&body)?;
     models::check(text(&body, "model"), more)?;
     schema::check(&body)?;
@@ -45,47 +48,47 @@ pub(super) fn check(
     let breakpoints = count(&body, "cache_control");
     if breakpoints > MAX_BREAKPOINTS {
         let message = "A maximum of 4 blocks with cache_control may be provided. Found";
-        return Err(Refused::bad(format!("{message} {breakpoints}.")));
+        return Err(Refusal::bad(format!("{message} {breakpoints}.")));
     }
     sign::check(&body)
 }
 
-fn headers(request: &Request, key: Option<&str>) -> Result<(), Refused> {
+fn headers(request: &Request, key: Option<&str>) -> Result<(), Refusal> {
     if request.header("anthropic-version") != Some("2023-06-01") {
-        return Err(Refused::bad("anthropic-version: header is required"));
+        return Err(Refusal::bad("anthropic-version: header is required"));
     }
     if request.header("content-type") != Some("application/json") {
-        return Err(Refused::bad("content-type: must be application/json"));
+        return Err(Refusal::bad("content-type: must be application/json"));
     }
     let given = request.header("x-api-key");
     if given.is_some() && request.header("authorization").is_some() {
-        return Err(Refused::new(401, "authentication_error", "two credentials"));
+        return Err(Refusal::new(401, "authentication_error", "two credentials"));
     }
     // Whoever has logged in another way has no key.
     if given.is_none() && (key.is_some() || request.header("authorization").is_none()) {
         let message = "x-api-key header is required";
-        return Err(Refused::new(401, "authentication_error", message));
+        return Err(Refusal::new(401, "authentication_error", message));
     }
     if key.is_some() && given != key {
         // As careless as a server may be.
         let message = format!("invalid x-api-key: {}", given.unwrap_or_default());
-        return Err(Refused::new(401, "authentication_error", message).forgiven());
+        return Err(Refusal::new(401, "authentication_error", message).without_violation());
     }
     Ok(())
 }
 
-fn parameters(body: &Value) -> Result<(), Refused> {
+fn parameters(body: &Value) -> Result<(), Refusal> {
     let model = text(body, "model");
     if model.is_empty() {
-        return Err(Refused::bad("model: Field required"));
+        return Err(Refusal::bad("model: Field required"));
     }
     let room = body.get("max_tokens").and_then(Value::as_u64);
     if room.is_none_or(|room| room == 0) {
-        return Err(Refused::bad("max_tokens: Field required"));
+        return Err(Refusal::bad("max_tokens: Field required"));
     }
     for name in ["temperature", "top_p", "top_k"] {
         if body.get(name).is_some() {
-            return Err(Refused::bad(format!(
+            return Err(Refusal::bad(format!(
                 "`{name}` is not supported for this model."
             )));
         }
@@ -93,27 +96,27 @@ fn parameters(body: &Value) -> Result<(), Refused> {
     let choice = text(body.get("tool_choice").unwrap_or(&Value::Null), "type");
     if matches!(choice, "any" | "tool") && is_newest(model) {
         let message = "tool_choice: type \"tool\" and \"any\" are not supported for this model.";
-        return Err(Refused::bad(message));
+        return Err(Refusal::bad(message));
     }
     if !choice.is_empty() && list(body, "tools").is_empty() {
-        return Err(Refused::bad(
+        return Err(Refusal::bad(
             "tool_choice: may only be specified while providing `tools`.",
         ));
     }
     thinking(body, model, choice)
 }
 
-fn thinking(body: &Value, model: &str, choice: &str) -> Result<(), Refused> {
+fn thinking(body: &Value, model: &str, choice: &str) -> Result<(), Refusal> {
     let Some(thinking) = body.get("thinking") else {
         return Ok(());
     };
     let is_old = model.contains("-4-5");
     match text(thinking, "type") {
-        "adaptive" if is_old => Err(Refused::bad(
+        "adaptive" if is_old => Err(Refusal::bad(
             "thinking.type: adaptive is not supported for this model",
         )),
         "adaptive" => Ok(()),
-        "enabled" if !is_old => Err(Refused::bad(
+        "enabled" if !is_old => Err(Refusal::bad(
             "thinking.type: enabled is not supported for this model",
         )),
         "enabled" => {
@@ -123,21 +126,21 @@ fn thinking(body: &Value, model: &str, choice: &str) -> Result<(), Refused> {
                 .unwrap_or(0);
             let most = body.get("max_tokens").and_then(Value::as_u64).unwrap_or(0);
             if budget < 1_024 || budget >= most {
-                return Err(Refused::bad(
+                return Err(Refusal::bad(
                     "thinking.budget_tokens: must be at least 1024 and less than max_tokens",
                 ));
             }
             if matches!(choice, "any" | "tool") {
-                return Err(Refused::bad(
+                return Err(Refusal::bad(
                     "Thinking may not be enabled when tool_choice forces tool use.",
                 ));
             }
             Ok(())
         }
-        "disabled" if is_newest(model) => Err(Refused::bad(
+        "disabled" if is_newest(model) => Err(Refusal::bad(
             "thinking.type: disabled is not supported for this model",
         )),
         "disabled" => Ok(()),
-        other => Err(Refused::bad(format!("thinking.type: unknown {other:?}"))),
+        other => Err(Refusal::bad(format!("thinking.type: unknown {other:?}"))),
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::json::text;
-use crate::picture::{self, Wrong};
-use crate::provider::Refused;
+use crate::picture::{self, PictureError};
+use crate::provider::Refusal;
 
 const MAX_BASE64: usize = 10 << 20;
 const MAX_SIDE: u32 = 8_000;
@@ -16,7 +16,7 @@ const MAX_SIDE_OF_MANY: u32 = 2_000;
 const MOST: [usize; 2] = [100, 600];
 
 /// Checks every picture of a request.
-pub(super) fn check(body: &Value) -> Result<(), Refused> {
+pub(super) fn check(body: &Value) -> Result<(), Refusal> {
     let mut sizes = Vec::new();
     find(body, &mut sizes)?;
     let [small, large] = MOST;
@@ -27,22 +27,22 @@ pub(super) fn check(body: &Value) -> Result<(), Refused> {
             "messages: at most {most} images are allowed, found {}",
             sizes.len()
         );
-        return Err(Refused::bad(message));
+        return Err(Refusal::bad(message));
     }
     let side = sizes.iter().map(|(w, h)| *w.max(h)).max().unwrap_or(0);
     if side > MAX_SIDE {
-        return Err(Refused::bad(
+        return Err(Refusal::bad(
             "At least one of the image dimensions exceed max allowed size: 8000 pixels",
         ));
     }
     if sizes.len() > MANY && side > MAX_SIDE_OF_MANY {
         let message = "At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels";
-        return Err(Refused::bad(message));
+        return Err(Refusal::bad(message));
     }
     Ok(())
 }
 
-fn find(value: &Value, sizes: &mut Vec<(u32, u32)>) -> Result<(), Refused> {
+fn find(value: &Value, sizes: &mut Vec<(u32, u32)>) -> Result<(), Refusal> {
     match value {
         Value::Object(_) if text(value, "type") == "image" => {
             sizes.push(size(value.get("source").unwrap_or(&Value::Null))?);
@@ -55,18 +55,18 @@ fn find(value: &Value, sizes: &mut Vec<(u32, u32)>) -> Result<(), Refused> {
 }
 
 /// Width and height of a picture that is in order.
-pub(super) fn size(source: &Value) -> Result<(u32, u32), Refused> {
+pub(super) fn size(source: &Value) -> Result<(u32, u32), Refusal> {
     let data = text(source, "data");
     if text(source, "type") != "base64" || data.len() > MAX_BASE64 {
-        return Err(Refused::bad(
+        return Err(Refusal::bad(
             "image.source: must be base64 of at most 10 MB",
         ));
     }
     picture::size(Some(text(source, "media_type")), data).map_err(|wrong| {
-        Refused::bad(match wrong {
-            Wrong::Base64 => "image.source.base64: invalid base64 data",
-            Wrong::Type => "image.source: the media type does not match the data",
-            Wrong::Unreadable => "Could not process image",
+        Refusal::bad(match wrong {
+            PictureError::Base64 => "image.source.base64: invalid base64 data",
+            PictureError::Type => "image.source: the media type does not match the data",
+            PictureError::Unreadable => "Could not process image",
         })
     })
 }

@@ -5,34 +5,35 @@
 
 use serde_json::{Value, json};
 
-use super::{blocks, images, written_out};
+use super::body::with_blocks;
+use super::{blocks, images};
 use crate::http::Request;
 use crate::json::{count, is_true, list, text};
-use crate::provider::Refused;
+use crate::provider::Refusal;
 use crate::script::{Fault, Step};
 
 /// Checks a request; the first thing that is wrong is refused.
-pub(super) fn check(request: &Request) -> Result<(), Refused> {
+pub(super) fn check(request: &Request) -> Result<(), Refusal> {
     let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
-        return Err(Refused::bad("invalid request body"));
+        return Err(Refusal::bad("invalid request body"));
     };
-    let body = written_out(body);
+    let body = with_blocks(body);
     if text(&body, "model").is_empty() {
-        return Err(Refused::bad("model is required"));
+        return Err(Refusal::bad("model is required"));
     }
     let room = body.get("max_tokens").and_then(Value::as_i64);
     if room.is_none_or(|room| room <= 0) {
-        return Err(Refused::bad("max_tokens is required and must be positive"));
+        return Err(Refusal::bad("max_tokens is required and must be positive"));
     }
     if list(&body, "messages").is_empty() {
-        return Err(Refused::bad("messages is required"));
+        return Err(Refusal::bad("messages is required"));
     }
     unsupported(&body)?;
     blocks::messages(list(&body, "messages"))?;
     images::check(&body)
 }
 
-fn unsupported(body: &Value) -> Result<(), Refused> {
+fn unsupported(body: &Value) -> Result<(), Refusal> {
     let is_strict = list(body, "tools")
         .iter()
         .any(|tool| is_true(tool, "strict"));
@@ -50,7 +51,7 @@ fn unsupported(body: &Value) -> Result<(), Refused> {
         ),
     ];
     match asked.iter().find(|(_, is_asked)| *is_asked) {
-        Some((name, _)) => Err(Refused::bad(format!(
+        Some((name, _)) => Err(Refusal::bad(format!(
             "{name} is not supported by this server"
         ))),
         None => Ok(()),

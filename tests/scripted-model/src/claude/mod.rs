@@ -1,8 +1,10 @@
 //! Claude's Messages API, as far as a script needs it.
 
 mod blocks;
+mod body;
 mod cache;
 mod contract;
+mod dialect;
 mod images;
 mod local;
 mod models;
@@ -11,25 +13,17 @@ mod render;
 mod schema;
 mod sign;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::exchange::Asked;
+use crate::exchange::NeutralRequest;
 use crate::http::{Answer, Request};
-use crate::json::{is_true, text};
+use crate::json::is_true;
 use crate::prefix;
-use crate::provider::{Form, Provider, Refused, plain};
+use crate::provider::{Form, Provider, Refusal, plain};
 use crate::script::{Fault, Step};
+use body::with_blocks;
 use cache::{Cache, Prompt};
-
-/// Whose server speaks the protocol.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
-    /// Claude's own.
-    #[default]
-    Anthropic,
-    /// Ollama: no key, no choice of tools, no cache, no signatures, no errors within a stream, and counts that are estimates.
-    Ollama,
-}
+pub(crate) use dialect::Dialect;
 
 /// The provider: what it has cached.
 #[derive(Debug, Default)]
@@ -53,7 +47,7 @@ impl Claude {
     /// What a fault makes of an answer that never begins; `None` where it begins.
     fn without_answer(&self, request: &Request, fault: &Fault) -> Option<Answer> {
         let is_local = self.dialect == Dialect::Ollama;
-        let refused = |status, kind, message: &str| answer_to(&Refused::new(status, kind, message));
+        let refused = |status, kind, message: &str| answer_to(&Refusal::new(status, kind, message));
         Some(match fault {
             Fault::RateLimited { retry_after } => {
                 let message = "This request would exceed your rate limit.";
@@ -97,11 +91,11 @@ impl Claude {
 }
 
 impl Provider for Claude {
-    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refused> {
+    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refusal> {
         contract::check(self.dialect, request, key, &self.more)
     }
 
-    fn refusal(&self, refused: &Refused) -> Answer {
+    fn refusal(&self, refused: &Refusal) -> Answer {
         answer_to(refused)
     }
 
@@ -113,8 +107,8 @@ impl Provider for Claude {
         }
     }
 
-    fn asked(&self, request: &Request) -> Asked {
-        neutral::asked(&written_out(request.json()))
+    fn asked(&self, request: &Request) -> NeutralRequest {
+        neutral::asked(&with_blocks(request.json()))
     }
 
     fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer {
@@ -123,7 +117,7 @@ impl Provider for Claude {
         {
             return answer;
         }
-        let asked = written_out(request.json());
+        let asked = with_blocks(request.json());
         let prompt = match self.dialect {
             Dialect::Anthropic => self.cache.account(&asked),
             // An estimate of its own: a quarter of the text, and nothing for pictures.
@@ -143,40 +137,9 @@ impl Provider for Claude {
     }
 }
 
-/// A request whose messages and results are lists of blocks, as a text in their place means one block of it.
-fn written_out(mut body: Value) -> Value {
-    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
-    for message in messages.into_iter().flatten() {
-        in_blocks(message);
-        let blocks = message.get_mut("content").and_then(Value::as_array_mut);
-        let results = blocks
-            .into_iter()
-            .flatten()
-            .filter(|block| text(block, "type") == "tool_result");
-        results.for_each(in_blocks);
-    }
-    body
-}
-
-fn in_blocks(of: &mut Value) {
-    if let Some(content) = of.get_mut("content")
-        && let Value::String(said) = content
-    {
-        *content = match said.as_str() {
-            "" => json!([]),
-            said => json!([{"type": "text", "text": said}]),
-        };
-    }
-}
-
 /// A refusal as the provider words it.
-fn answer_to(refused: &Refused) -> Answer {
+fn answer_to(refused: &Refusal) -> Answer {
     let error = json!({"type": refused.kind, "message": refused.message});
     let body = json!({"type": "error", "error": error, "request_id": "req_scripted"});
     plain(refused.status, "application/json", body.to_string())
-}
-
-/// Whether a model of this id belongs to the newest family.
-fn is_newest(model: &str) -> bool {
-    model.ends_with("-5-5") || model == "claude-fable-5-1"
 }

@@ -1,6 +1,6 @@
 //! Which models the provider serves.
 
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 /// Its models. Each is also there under its name with a date, such as `-20261001`.
 const SERVED: [&str; 9] = [
@@ -16,7 +16,7 @@ const SERVED: [&str; 9] = [
 ];
 
 /// Refuses a model that is neither the provider's nor one of `more`.
-pub(super) fn check(model: &str, more: &[String]) -> Result<(), Refused> {
+pub(super) fn check(model: &str, more: &[String]) -> Result<(), Refusal> {
     let name = match model.rsplit_once('-') {
         Some((name, date)) if date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => model,
@@ -26,5 +26,10 @@ pub(super) fn check(model: &str, more: &[String]) -> Result<(), Refused> {
     }
     let message = format!("model: {model}");
     // Whoever configures a name can't know better, and is to be told.
-    Err(Refused::new(404, "not_found_error", message).forgiven())
+    Err(Refusal::new(404, "not_found_error", message).without_violation())
+}
+
+/// Whether a model of this id belongs to the newest family.
+pub(super) fn is_newest(model: &str) -> bool {
+    model.ends_with("-5-5") || model == "claude-fable-5-1"
 }

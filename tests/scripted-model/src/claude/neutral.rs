@@ -4,11 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::exchange::{Asked, Message, Part, Picture, Tool};
+use crate::exchange::{Message, NeutralRequest, Part, Picture, Tool};
 use crate::json::{list, text};
 
 /// What a request that is in order asks.
-pub(super) fn asked(body: &Value) -> Asked {
+pub(super) fn asked(body: &Value) -> NeutralRequest {
     let tools = list(body, "tools").iter().map(|tool| Tool {
         name: text(tool, "name").to_owned(),
         description: text(tool, "description").to_owned(),
@@ -22,7 +22,7 @@ pub(super) fn asked(body: &Value) -> Asked {
         },
         parts: parts(message),
     });
-    Asked {
+    NeutralRequest {
         protocol: "claude",
         model: text(body, "model").to_owned(),
         max_output_tokens: body.get("max_tokens").and_then(Value::as_u64),

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::cache::Prompt;
-use super::{Dialect, local, sign};
+use super::dialect::Dialect;
+use super::{local, sign};
 use crate::http::Answer;
 use crate::json::{list, text};
 use crate::provider::Form;

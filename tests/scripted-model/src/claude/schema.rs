@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::json::{is_true, list, text};
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 const MAX_STRICT: usize = 20;
 const MAX_OPTIONAL: usize = 24;
@@ -32,13 +32,13 @@ struct Total {
 }
 
 /// Checks the tools of a request, and the schema that its answer is to have.
-pub(super) fn check(body: &Value) -> Result<(), Refused> {
+pub(super) fn check(body: &Value) -> Result<(), Refusal> {
     let mut names = BTreeSet::new();
     let mut strict = 0;
     let mut total = Total::default();
     if let Some(schema) = body.pointer("/output_config/format/schema") {
         walk(schema, &mut total)
-            .map_err(|why| Refused::bad(format!("output_config.format.schema: {why}")))?;
+            .map_err(|why| Refusal::bad(format!("output_config.format.schema: {why}")))?;
     }
     let tools = list(body, "tools");
     for (at, tool) in tools.iter().enumerate() {
@@ -48,27 +48,27 @@ pub(super) fn check(body: &Value) -> Result<(), Refused> {
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
         if !is_legal {
-            return Err(Refused::bad(format!(
+            return Err(Refusal::bad(format!(
                 "tools.{at}.custom.name: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'"
             )));
         }
         if !names.insert(name) {
-            return Err(Refused::bad("tools: Tool names must be unique."));
+            return Err(Refusal::bad("tools: Tool names must be unique."));
         }
         let schema = tool.get("input_schema").unwrap_or(&Value::Null);
         if text(schema, "type") != "object" {
-            return Err(Refused::bad(format!(
+            return Err(Refusal::bad(format!(
                 "tools.{at}.custom.input_schema.type: Input should be 'object'"
             )));
         }
         if is_true(tool, "strict") {
             strict += 1;
             walk(schema, &mut total)
-                .map_err(|why| Refused::bad(format!("tools.{at}.custom: {why}")))?;
+                .map_err(|why| Refusal::bad(format!("tools.{at}.custom: {why}")))?;
         }
     }
     if strict > MAX_STRICT {
-        return Err(Refused::bad(format!(
+        return Err(Refusal::bad(format!(
             "Too many strict tools ({strict}, limit: {MAX_STRICT})."
         )));
     }
@@ -77,13 +77,13 @@ pub(super) fn check(body: &Value) -> Result<(), Refused> {
         let message = format!(
             "Schemas contains too many parameters with union types ({unions} parameters with type arrays or anyOf), which would make grammar compilation inefficient (limit: {MAX_UNIONS})."
         );
-        return Err(Refused::bad(message));
+        return Err(Refusal::bad(message));
     }
     if optional > MAX_OPTIONAL {
         let message = format!(
             "Schemas contains too many optional parameters ({optional}), which would make grammar compilation inefficient (limit: {MAX_OPTIONAL})."
         );
-        return Err(Refused::bad(message));
+        return Err(Refusal::bad(message));
     }
     Ok(())
 }

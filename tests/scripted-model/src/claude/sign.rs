@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::json::{list, text};
 use crate::prefix::seal;
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 /// The signature of `thought`, after `before` in a turn that answers `asked` from its `messages`-th message on.
 pub(super) fn signature(asked: &Value, messages: usize, before: &[Value], thought: &str) -> String {
@@ -19,7 +19,7 @@ pub(super) fn signature(asked: &Value, messages: usize, before: &[Value], though
 }
 
 /// Refuses thoughts that are not what was said, where it was said.
-pub(super) fn check(asked: &Value) -> Result<(), Refused> {
+pub(super) fn check(asked: &Value) -> Result<(), Refusal> {
     for (at, message) in list(asked, "messages").iter().enumerate() {
         if text(message, "role") != "assistant" {
             continue;
@@ -33,7 +33,7 @@ pub(super) fn check(asked: &Value) -> Result<(), Refused> {
                 let message = format!(
                     "messages.{at}.content.{n}: Invalid `signature` in `thinking` block. The block is bound to a different conversation"
                 );
-                return Err(Refused::bad(message));
+                return Err(Refusal::bad(message));
             }
         }
     }

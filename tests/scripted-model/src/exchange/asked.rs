@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 /// One request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct NeutralRequest {
     /// The protocol it came in.
     pub(crate) protocol: &'static str,
     /// Id of the model.
@@ -110,7 +110,7 @@ impl Picture {
     }
 }
 
-impl Asked {
+impl NeutralRequest {
     /// Every picture, those of results too.
     pub(crate) fn pictures(&self) -> Vec<&Picture> {
         let mut found = Vec::new();

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::Asked;
+use super::NeutralRequest;
 
 /// Requests that are remembered; older ones are forgotten, and their messages count as new.
-const REMEMBERED: usize = 256;
+const MAX_REQUESTS: usize = 256;
 
 /// The last requests, as hashes of their instructions and messages, each with its conversation.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) struct Place {
 
 impl Known {
     /// Where a request stands: it goes on with the conversation of an earlier one that it holds whole and adds to. It is remembered.
-    pub(super) fn take(&mut self, asked: &Asked) -> Place {
+    pub(super) fn take(&mut self, asked: &NeutralRequest) -> Place {
         let head = json!([asked.model, asked.system, asked.tools]);
         let messages = asked.messages.iter().map(|message| json!(message));
         let row: Vec<[u8; 32]> = std::iter::once(head)
@@ -55,7 +55,7 @@ impl Known {
                 }
             }
         };
-        if self.last.len() == REMEMBERED {
+        if self.last.len() == MAX_REQUESTS {
             self.last.pop_front();
         }
         self.last.push_back((place.conversation, row));

@@ -1,12 +1,12 @@
 //! The contents: the form of each part.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::contract::only;
-use super::{bad, signs};
+use super::models::signs;
+use super::refusal::{bad, check_members};
 use crate::json::{list, text};
-use crate::picture::{self, Wrong};
-use crate::provider::Refused;
+use crate::picture::{self, PictureError};
+use crate::provider::Refusal;
 
 const MAX_PICTURES: usize = 3_600;
 /// What a part may hold, one of each.
@@ -27,7 +27,7 @@ const MEDIA: [&str; 5] = [
 ];
 
 /// Checks every content by itself.
-pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refused> {
+pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refusal> {
     if contents.is_empty() {
         return Err(bad(
             "* GenerateContentRequest.contents: contents is not specified",
@@ -36,7 +36,7 @@ pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refused> {
     let mut pictures = 0;
     for (at, content) in contents.iter().enumerate() {
         let place = format!("contents[{at}]");
-        only(content, &place, &["role", "parts"])?;
+        check_members(content, &place, &["role", "parts"])?;
         if !["user", "model"].contains(&text(content, "role")) {
             return Err(bad("Please use a valid role: user, model."));
         }
@@ -57,7 +57,7 @@ pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refused> {
     Ok(())
 }
 
-fn of_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<(), Refused> {
+fn of_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<(), Refusal> {
     // What was sent from here comes back.
     if part.get("futurePart").is_some() {
         return Ok(());
@@ -67,7 +67,7 @@ fn of_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<
         &["thought", "thoughtSignature", "mediaResolution"],
     ]
     .concat();
-    only(part, at, &names)?;
+    check_members(part, at, &names)?;
     let held: Vec<&str> = DATA
         .iter()
         .copied()
@@ -88,7 +88,7 @@ fn of_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<
             blob(data)
         }
         "functionCall" => {
-            only(
+            check_members(
                 data,
                 &format!("{at}.function_call"),
                 &["id", "name", "args"],
@@ -111,7 +111,7 @@ fn of_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<
     }
 }
 
-fn response(model: &str, data: &Value, at: &str, pictures: &mut usize) -> Result<(), Refused> {
+fn response(model: &str, data: &Value, at: &str, pictures: &mut usize) -> Result<(), Refusal> {
     let place = format!("{at}.function_response");
     let names = [
         "id",
@@ -121,7 +121,7 @@ fn response(model: &str, data: &Value, at: &str, pictures: &mut usize) -> Result
         "willContinue",
         "scheduling",
     ];
-    only(data, &place, &names)?;
+    check_members(data, &place, &names)?;
     if text(data, "name").is_empty() {
         return Err(bad(format!(
             "* GenerateContentRequest.{place}.name: Name cannot be empty."
@@ -139,22 +139,32 @@ fn response(model: &str, data: &Value, at: &str, pictures: &mut usize) -> Result
         ));
     }
     for (n, part) in parts.iter().enumerate() {
-        only(part, &format!("{place}.parts[{n}]"), &["inlineData"])?;
+        check_members(part, &format!("{place}.parts[{n}]"), &["inlineData"])?;
         *pictures += 1;
         blob(part.get("inlineData").unwrap_or(&Value::Null))?;
     }
     Ok(())
 }
 
-fn blob(data: &Value) -> Result<(), Refused> {
+fn blob(data: &Value) -> Result<(), Refusal> {
     let media_type = text(data, "mimeType");
     if !MEDIA.contains(&media_type) {
         return Err(bad(format!("Unsupported MIME type: {media_type}")));
     }
     picture::size(Some(media_type), text(data, "data")).map(drop).map_err(|wrong| {
         bad(match wrong {
-            Wrong::Base64 => "Invalid value at 'inline_data.data' (TYPE_BYTES), Base64 decoding failed.",
-            Wrong::Type | Wrong::Unreadable => "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide/troubleshooting",
+            PictureError::Base64 => "Invalid value at 'inline_data.data' (TYPE_BYTES), Base64 decoding failed.",
+            PictureError::Type | PictureError::Unreadable => "Unable to process input image. Please retry or report in https://developers.generativeai.google/guide/troubleshooting",
         })
     })
+}
+
+/// Gives the role `user` to contents without a role.
+pub(super) fn with_roles(mut body: Value) -> Value {
+    let contents = body.get_mut("contents").and_then(Value::as_array_mut);
+    let contents = contents.into_iter().flatten();
+    for content in contents.filter_map(Value::as_object_mut) {
+        content.entry("role").or_insert_with(|| json!("user"));
+    }
+    body
 }

@@ -4,10 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{bad, contents, sign, signs, turns, with_roles};
+use super::contents::with_roles;
+use super::models::signs;
+use super::refusal::{bad, check_members, not_found};
+use super::{contents, sign, turns};
 use crate::http::Request;
-use crate::json::{list, stranger, text};
-use crate::provider::Refused;
+use crate::json::{list, text};
+use crate::provider::Refusal;
 
 const MAX_REQUEST: usize = 20 << 20;
 const MAX_NAME: usize = 128;
@@ -40,18 +43,9 @@ impl<'p> Call<'p> {
     }
 }
 
-/// There is nothing at this path.
-pub(super) fn nowhere(request: &Request) -> Refused {
-    let message = format!(
-        "{} {} is not found for API version v1beta, or is not supported for generateContent.",
-        request.method, request.path
-    );
-    Refused::new(404, "NOT_FOUND", message)
-}
-
 /// Checks a request; the first thing that is wrong is refused.
-pub(super) fn check(request: &Request, key: Option<&str>) -> Result<(), Refused> {
-    let call = Call::of(request).ok_or_else(|| nowhere(request))?;
+pub(super) fn check(request: &Request, key: Option<&str>) -> Result<(), Refusal> {
+    let call = Call::of(request).ok_or_else(|| not_found(request))?;
     headers(request, key)?;
     if request.body.len() > MAX_REQUEST {
         let message = format!("Request payload size exceeds the limit: {MAX_REQUEST} bytes.");
@@ -70,7 +64,7 @@ pub(super) fn check(request: &Request, key: Option<&str>) -> Result<(), Refused>
     sign::check(call.model, all)
 }
 
-fn headers(request: &Request, accepted: Option<&str>) -> Result<(), Refused> {
+fn headers(request: &Request, accepted: Option<&str>) -> Result<(), Refusal> {
     let is_json = request
         .header("content-type")
         .is_some_and(|kind| kind.starts_with("application/json"));
@@ -83,32 +77,17 @@ fn headers(request: &Request, accepted: Option<&str>) -> Result<(), Refused> {
         (None, Some(_)) => Ok(()),
         (_, None) => {
             let message = "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other form of API consumer identity to call this API.";
-            Err(Refused::new(403, "PERMISSION_DENIED", message))
+            Err(Refusal::new(403, "PERMISSION_DENIED", message))
         }
         (Some(accepted), Some(given)) if given != accepted => {
             let message = "API key not valid. Please pass a valid API key.";
-            Err(bad(message).code("API_KEY_INVALID").forgiven())
+            Err(bad(message).code("API_KEY_INVALID").without_violation())
         }
         (Some(_), Some(_)) => Ok(()),
     }
 }
 
-/// A member that the protocol does not have.
-pub(super) fn only(value: &Value, at: &str, names: &[&str]) -> Result<(), Refused> {
-    let Some(name) = stranger(value, names) else {
-        return Ok(());
-    };
-    let place = if at.is_empty() {
-        String::new()
-    } else {
-        format!(" at '{at}'")
-    };
-    Err(bad(format!(
-        "Invalid JSON payload received. Unknown name \"{name}\"{place}: Cannot find field."
-    )))
-}
-
-fn known(body: &Value) -> Result<(), Refused> {
+fn known(body: &Value) -> Result<(), Refusal> {
     let names = [
         "contents",
         "systemInstruction",
@@ -119,9 +98,9 @@ fn known(body: &Value) -> Result<(), Refused> {
         "cachedContent",
         "labels",
     ];
-    only(body, "", &names)?;
+    check_members(body, "", &names)?;
     if let Some(system) = body.get("systemInstruction") {
-        only(system, "system_instruction", &["parts", "role"])?;
+        check_members(system, "system_instruction", &["parts", "role"])?;
         let parts = list(system, "parts");
         if parts.is_empty()
             || parts
@@ -140,10 +119,10 @@ fn is_name(name: &str) -> bool {
     begins && name.len() <= MAX_NAME && name.bytes().all(legal)
 }
 
-fn tools(body: &Value) -> Result<(), Refused> {
+fn tools(body: &Value) -> Result<(), Refusal> {
     let mut names = BTreeSet::new();
     for (n, tool) in list(body, "tools").iter().enumerate() {
-        only(tool, &format!("tools[{n}]"), &["functionDeclarations"])?;
+        check_members(tool, &format!("tools[{n}]"), &["functionDeclarations"])?;
         for (i, function) in list(tool, "functionDeclarations").iter().enumerate() {
             let at = format!("tools[{n}].function_declarations[{i}]");
             let members = [
@@ -155,7 +134,7 @@ fn tools(body: &Value) -> Result<(), Refused> {
                 "response",
                 "responseJsonSchema",
             ];
-            only(function, &at, &members)?;
+            check_members(function, &at, &members)?;
             let name = text(function, "name");
             if !is_name(name) {
                 return Err(bad(format!(
@@ -202,7 +181,7 @@ fn tools(body: &Value) -> Result<(), Refused> {
     Ok(())
 }
 
-fn generation(model: &str, body: &Value) -> Result<(), Refused> {
+fn generation(model: &str, body: &Value) -> Result<(), Refusal> {
     let Some(config) = body.get("generationConfig") else {
         return Ok(());
     };
@@ -221,7 +200,7 @@ fn generation(model: &str, body: &Value) -> Result<(), Refused> {
         "topK",
         "topP",
     ];
-    only(config, "generation_config", &names)?;
+    check_members(config, "generation_config", &names)?;
     if config
         .get("maxOutputTokens")
         .is_some_and(|n| n.as_u64().is_none_or(|n| n == 0))
@@ -252,12 +231,12 @@ fn generation(model: &str, body: &Value) -> Result<(), Refused> {
     thinking(model, config)
 }
 
-fn thinking(model: &str, config: &Value) -> Result<(), Refused> {
+fn thinking(model: &str, config: &Value) -> Result<(), Refusal> {
     let Some(thinking) = config.get("thinkingConfig") else {
         return Ok(());
     };
     let names = ["includeThoughts", "thinkingBudget", "thinkingLevel"];
-    only(thinking, "generation_config.thinking_config", &names)?;
+    check_members(thinking, "generation_config.thinking_config", &names)?;
     let Some(level) = thinking.get("thinkingLevel") else {
         return Ok(());
     };

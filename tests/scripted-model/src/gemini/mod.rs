@@ -2,20 +2,24 @@
 
 mod contents;
 mod contract;
+mod models;
 mod neutral;
 mod prompt;
+mod refusal;
 mod render;
 mod sign;
 mod turns;
 
 use serde_json::{Value, json};
 
-use crate::exchange::Asked;
+use crate::exchange::NeutralRequest;
 use crate::http::{Answer, Request};
 use crate::prefix::{Automatic, Rule};
-use crate::provider::{Form, Provider, Refused, plain};
+use crate::provider::{Form, Provider, Refusal, plain};
 use crate::script::{Fault, Step};
+use contents::with_roles;
 use contract::Call;
+use refusal::not_found;
 
 /// The provider: what it has cached.
 #[derive(Debug, Default)]
@@ -24,11 +28,11 @@ pub(crate) struct Gemini {
 }
 
 impl Provider for Gemini {
-    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refused> {
+    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refusal> {
         contract::check(request, key)
     }
 
-    fn refusal(&self, refused: &Refused) -> Answer {
+    fn refusal(&self, refused: &Refusal) -> Answer {
         answer_to(refused, &[])
     }
 
@@ -39,7 +43,7 @@ impl Provider for Gemini {
         }
     }
 
-    fn asked(&self, request: &Request) -> Asked {
+    fn asked(&self, request: &Request) -> NeutralRequest {
         let call = Call::of(request);
         neutral::asked(
             call.map_or("", |call| call.model),
@@ -49,21 +53,21 @@ impl Provider for Gemini {
 
     fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer {
         let Some(call) = Call::of(request) else {
-            return answer_to(&contract::nowhere(request), &[]);
+            return answer_to(&not_found(request), &[]);
         };
         match &step.fault {
             Some(Fault::RateLimited { retry_after }) => limited(retry_after.as_deref()),
             Some(Fault::Overloaded) => {
                 let message = "The model is overloaded. Please try again later.";
-                answer_to(&Refused::new(503, "UNAVAILABLE", message), &[])
+                answer_to(&Refusal::new(503, "UNAVAILABLE", message), &[])
             }
             Some(Fault::OutOfCredit) => {
                 let message = "Gemini API free tier is not available in your country. Please enable billing on your project in Google AI Studio.";
-                answer_to(&Refused::new(400, "FAILED_PRECONDITION", message), &[])
+                answer_to(&Refusal::new(400, "FAILED_PRECONDITION", message), &[])
             }
             // What is no stream has its error as its status.
             Some(Fault::ErrorInToolInput) if !call.is_streamed => {
-                answer_to(&Refused::new(500, "INTERNAL", render::FAILED), &[])
+                answer_to(&Refusal::new(500, "INTERNAL", render::FAILED), &[])
             }
             Some(Fault::Status {
                 status,
@@ -91,12 +95,6 @@ fn cache(model: &str) -> Rule {
     }
 }
 
-/// Whether a model is of the third generation or later: those sign their calls and want the signatures back.
-fn signs(model: &str) -> bool {
-    let digits = model.strip_prefix("gemini-").unwrap_or_default();
-    digits.starts_with(|first: char| first.is_ascii_digit() && first >= '3')
-}
-
 /// 429. How long to wait stands in the body; what is no number of seconds can't stand there.
 fn limited(retry_after: Option<&str>) -> Answer {
     let message = "You exceeded your current quota, please check your plan and billing details.";
@@ -108,21 +106,11 @@ fn limited(retry_after: Option<&str>) -> Answer {
     details.extend(seconds.map(|seconds| {
         json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s")})
     }));
-    answer_to(&Refused::new(429, "RESOURCE_EXHAUSTED", message), &details)
-}
-
-/// A request in which every content says whose it is: one that does not is the user's.
-fn with_roles(mut body: Value) -> Value {
-    let contents = body.get_mut("contents").and_then(Value::as_array_mut);
-    let contents = contents.into_iter().flatten();
-    for content in contents.filter_map(Value::as_object_mut) {
-        content.entry("role").or_insert_with(|| json!("user"));
-    }
-    body
+    answer_to(&Refusal::new(429, "RESOURCE_EXHAUSTED", message), &details)
 }
 
 /// A refusal as the provider words it.
-fn answer_to(refused: &Refused, details: &[Value]) -> Answer {
+fn answer_to(refused: &Refusal, details: &[Value]) -> Answer {
     let mut error =
         json!({"code": refused.status, "message": refused.message, "status": word(refused)});
     if let Some(reason) = refused.code {
@@ -141,14 +129,9 @@ fn answer_to(refused: &Refused, details: &[Value]) -> Answer {
 }
 
 /// The provider's word for the kind of fault.
-fn word(refused: &Refused) -> &'static str {
+fn word(refused: &Refusal) -> &'static str {
     match refused.kind {
         "api_error" => "INTERNAL",
         kind => kind,
     }
-}
-
-/// 400 with this message.
-fn bad(message: impl Into<String>) -> Refused {
-    Refused::new(400, "INVALID_ARGUMENT", message)
 }

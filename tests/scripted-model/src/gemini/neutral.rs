@@ -4,11 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::exchange::{Asked, Message, Part, Picture, Tool};
+use crate::exchange::{Message, NeutralRequest, Part, Picture, Tool};
 use crate::json::{is_true, list, text};
 
 /// What a request that is in order asks of `model`.
-pub(super) fn asked(model: &str, body: &Value) -> Asked {
+pub(super) fn asked(model: &str, body: &Value) -> NeutralRequest {
     let functions = list(body, "tools")
         .iter()
         .flat_map(|tool| list(tool, "functionDeclarations"));
@@ -25,7 +25,7 @@ pub(super) fn asked(model: &str, body: &Value) -> Asked {
         .map_or(&[][..], |s| list(s, "parts"));
     let system: Vec<&str> = system.iter().map(|part| text(part, "text")).collect();
     let contents = list(body, "contents");
-    Asked {
+    NeutralRequest {
         protocol: "gemini",
         model: model.to_owned(),
         max_output_tokens: body

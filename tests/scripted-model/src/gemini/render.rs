@@ -6,7 +6,8 @@
 use serde_json::{Value, json};
 
 use super::contract::Call;
-use super::{sign, signs};
+use super::models::signs;
+use super::sign;
 use crate::http::Answer;
 use crate::json::{list, text};
 use crate::prefix::Prompt;

@@ -6,10 +6,12 @@
 
 use serde_json::Value;
 
-use super::{bad, signs, turns};
+use super::models::signs;
+use super::refusal::bad;
+use super::turns;
 use crate::json::{is_true, list, text};
 use crate::prefix;
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 /// What stands for the signature of a call that another model made.
 const NO_SIGNATURES: [&str; 2] = [
@@ -31,7 +33,7 @@ pub(super) fn signature(contents: &[Value], before: &[Value], part: &Value) -> S
 }
 
 /// Refuses calls without a signature, and signatures that are not where they were.
-pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refused> {
+pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refusal> {
     let is_asked = |content: &Value| {
         text(content, "role") == "user" && turns::held(content, "functionResponse").is_empty()
     };
@@ -62,7 +64,7 @@ pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refused> {
     Ok(())
 }
 
-fn missing(part: &Value, position: usize) -> Refused {
+fn missing(part: &Value, position: usize) -> Refusal {
     let name = part
         .get("functionCall")
         .map_or("", |call| text(call, "name"));

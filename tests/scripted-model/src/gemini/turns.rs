@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::bad;
+use super::refusal::bad;
 use crate::json::{list, text};
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 /// Checks the contents among themselves.
-pub(super) fn check(contents: &[Value]) -> Result<(), Refused> {
+pub(super) fn check(contents: &[Value]) -> Result<(), Refusal> {
     fn role(content: Option<&Value>) -> &str {
         content.map_or("", |content| text(content, "role"))
     }
@@ -56,7 +56,7 @@ pub(super) fn held<'c>(content: &'c Value, kind: &str) -> Vec<&'c Value> {
 }
 
 /// Every call has its response. One is told from the other by its id or, without ids, by its place.
-fn answered(calls: &[&Value], responses: &[&Value]) -> Result<(), Refused> {
+fn answered(calls: &[&Value], responses: &[&Value]) -> Result<(), Refusal> {
     if calls.len() != responses.len() {
         return Err(unequal());
     }
@@ -82,7 +82,7 @@ fn answered(calls: &[&Value], responses: &[&Value]) -> Result<(), Refused> {
     Ok(())
 }
 
-fn unequal() -> Refused {
+fn unequal() -> Refusal {
     bad(
         "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.",
     )

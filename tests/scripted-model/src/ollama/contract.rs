@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use crate::http::Request;
-use crate::json::{list, stranger, text};
+use crate::json::{list, text, unknown_member};
 use crate::picture;
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 /// Members that a request may have.
 const KNOWN: [&str; 10] = [
@@ -21,19 +21,19 @@ const KNOWN: [&str; 10] = [
     "shift",
 ];
 
-fn bad(message: impl Into<String>) -> Refused {
-    Refused::new(400, "", message)
+fn bad(message: impl Into<String>) -> Refusal {
+    Refusal::new(400, "", message)
 }
 
 /// Checks a request; the first thing that is wrong is refused.
-pub(super) fn check(request: &Request) -> Result<(), Refused> {
+pub(super) fn check(request: &Request) -> Result<(), Refusal> {
     if (request.method.as_str(), request.path.as_str()) != ("POST", "/api/chat") {
-        return Err(Refused::new(404, "", "404 page not found"));
+        return Err(Refusal::new(404, "", "404 page not found"));
     }
     let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
         return Err(bad("invalid character in the request body"));
     };
-    if let Some(name) = stranger(&body, &KNOWN) {
+    if let Some(name) = unknown_member(&body, &KNOWN) {
         return Err(bad(format!("{name} is not supported by this server")));
     }
     if text(&body, "model").is_empty() {
@@ -44,7 +44,7 @@ pub(super) fn check(request: &Request) -> Result<(), Refused> {
     messages(list(&body, "messages"))
 }
 
-fn form(body: &Value) -> Result<(), Refused> {
+fn form(body: &Value) -> Result<(), Refusal> {
     match body.get("format") {
         None | Some(Value::Null | Value::Object(_)) => {}
         Some(Value::String(word)) if word == "json" || word.is_empty() => {}
@@ -65,7 +65,7 @@ fn form(body: &Value) -> Result<(), Refused> {
     }
 }
 
-fn tools(body: &Value) -> Result<(), Refused> {
+fn tools(body: &Value) -> Result<(), Refusal> {
     for tool in list(body, "tools") {
         let function = tool.get("function").unwrap_or(&Value::Null);
         let parameters = function.get("parameters").unwrap_or(&Value::Null);
@@ -81,7 +81,7 @@ fn tools(body: &Value) -> Result<(), Refused> {
     Ok(())
 }
 
-fn messages(messages: &[Value]) -> Result<(), Refused> {
+fn messages(messages: &[Value]) -> Result<(), Refusal> {
     let mut open: Vec<&Value> = Vec::new();
     for message in messages {
         let role = text(message, "role");
@@ -120,7 +120,7 @@ fn messages(messages: &[Value]) -> Result<(), Refused> {
 }
 
 /// A result names its call, or at least the tool.
-fn answered(message: &Value, open: &mut Vec<&Value>) -> Result<(), Refused> {
+fn answered(message: &Value, open: &mut Vec<&Value>) -> Result<(), Refusal> {
     let (id, name) = (text(message, "tool_call_id"), text(message, "tool_name"));
     let at = open.iter().position(|call| {
         if id.is_empty() {
@@ -140,7 +140,7 @@ fn answered(message: &Value, open: &mut Vec<&Value>) -> Result<(), Refused> {
     }
 }
 
-fn unanswered(open: &[&Value]) -> Refused {
+fn unanswered(open: &[&Value]) -> Refusal {
     let names = open
         .iter()
         .filter_map(|call| call.pointer("/function/name"));

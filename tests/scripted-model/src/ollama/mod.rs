@@ -9,9 +9,9 @@ mod render;
 
 use serde_json::{Value, json};
 
-use crate::exchange::Asked;
+use crate::exchange::NeutralRequest;
 use crate::http::{Answer, Request};
-use crate::provider::{Form, Provider, Refused, plain};
+use crate::provider::{Form, Provider, Refusal, plain};
 use crate::script::{Fault, Step};
 
 /// The provider. It keeps what it read in the memory of the model, and says nothing of it but in its counts.
@@ -19,11 +19,11 @@ use crate::script::{Fault, Step};
 pub(crate) struct Ollama;
 
 impl Provider for Ollama {
-    fn check(&self, request: &Request, _key: Option<&str>) -> Result<(), Refused> {
+    fn check(&self, request: &Request, _key: Option<&str>) -> Result<(), Refusal> {
         contract::check(request)
     }
 
-    fn refusal(&self, refused: &Refused) -> Answer {
+    fn refusal(&self, refused: &Refusal) -> Answer {
         answer_to(refused.status, &refused.message)
     }
 
@@ -36,7 +36,7 @@ impl Provider for Ollama {
         }
     }
 
-    fn asked(&self, request: &Request) -> Asked {
+    fn asked(&self, request: &Request) -> NeutralRequest {
         neutral::asked(&request.json())
     }
 

@@ -4,11 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use crate::exchange::{Asked, Message, Part, Picture, Tool};
+use crate::exchange::{Message, NeutralRequest, Part, Picture, Tool};
 use crate::json::{list, text};
 
 /// What a request that is in order asks.
-pub(super) fn asked(body: &Value) -> Asked {
+pub(super) fn asked(body: &Value) -> NeutralRequest {
     let functions = list(body, "tools")
         .iter()
         .filter_map(|tool| tool.get("function"));
@@ -25,7 +25,7 @@ pub(super) fn asked(body: &Value) -> Asked {
     let said = all
         .iter()
         .filter(|message| text(message, "role") != "system");
-    Asked {
+    NeutralRequest {
         protocol: "ollama",
         model: text(body, "model").to_owned(),
         max_output_tokens: body.pointer("/options/num_predict").and_then(Value::as_u64),

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::refusal::{invalid, missing};
 use super::{items, schema, seal};
 use crate::http::Request;
-use crate::json::{list, stranger, text};
-use crate::provider::Refused;
+use crate::json::{list, text, unknown_member};
+use crate::provider::Refusal;
 
 /// Least room for an answer, in tokens.
-const LEAST_OUTPUT: u64 = 16;
+const MIN_OUTPUT_TOKENS: u64 = 16;
 const MAX_TOOLS: usize = 128;
 const MAX_NAME: usize = 64;
 
@@ -49,14 +50,14 @@ pub(super) fn check(
     request: &Request,
     key: Option<&str>,
     thoughts: &BTreeMap<String, String>,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     if (request.method.as_str(), request.path.as_str()) != ("POST", "/v1/responses") {
         let message = format!("Invalid URL ({} {})", request.method, request.path);
-        return Err(Refused::new(404, "invalid_request_error", message));
+        return Err(Refusal::new(404, "invalid_request_error", message));
     }
     headers(request, key)?;
     let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
-        return Err(Refused::bad(
+        return Err(Refusal::bad(
             "We could not parse the JSON body of your request.",
         ));
     };
@@ -73,46 +74,31 @@ pub(super) fn key(request: &Request) -> Option<&str> {
     request.header("authorization")?.strip_prefix("Bearer ")
 }
 
-fn headers(request: &Request, accepted: Option<&str>) -> Result<(), Refused> {
+fn headers(request: &Request, accepted: Option<&str>) -> Result<(), Refusal> {
     if request.header("content-type") != Some("application/json") {
         let message = "Unsupported content type: you must provide 'application/json'.";
-        return Err(Refused::new(415, "invalid_request_error", message));
+        return Err(Refusal::new(415, "invalid_request_error", message));
     }
     match (accepted, key(request)) {
         (None, Some(_)) => Ok(()),
         (_, None) => {
             let message = "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).";
-            Err(Refused::new(401, "invalid_request_error", message))
+            Err(Refusal::new(401, "invalid_request_error", message))
         }
         (Some(accepted), Some(given)) if given != accepted => {
             // As careless as a server may be.
             let message = format!("Incorrect API key provided: {given}.");
-            let refused = Refused::new(401, "invalid_request_error", message);
-            Err(refused.code("invalid_api_key").forgiven())
+            let refused = Refusal::new(401, "invalid_request_error", message);
+            Err(refused.code("invalid_api_key").without_violation())
         }
         (Some(_), Some(_)) => Ok(()),
     }
 }
 
-/// A required member is missing.
-pub(super) fn missing(param: &str) -> Refused {
-    Refused::bad(format!("Missing required parameter: '{param}'."))
-        .code("missing_required_parameter")
-        .about(param)
-}
-
-/// A member has a value that it can't have.
-pub(super) fn invalid(param: &str, value: &str, allowed: &[&str]) -> Refused {
-    let allowed = allowed.iter().map(|word| format!("'{word}'"));
-    let allowed = allowed.collect::<Vec<_>>().join(", ");
-    let message = format!("Invalid value: '{value}'. Supported values are: {allowed}.");
-    Refused::bad(message).code("invalid_value").about(param)
-}
-
-fn parameters(body: &Value) -> Result<(), Refused> {
-    if let Some(name) = stranger(body, &KNOWN) {
+fn parameters(body: &Value) -> Result<(), Refusal> {
+    if let Some(name) = unknown_member(body, &KNOWN) {
         let message = format!("Unknown parameter: '{name}'.");
-        return Err(Refused::bad(message).code("unknown_parameter").about(name));
+        return Err(Refusal::bad(message).code("unknown_parameter").about(name));
     }
     if text(body, "model").is_empty() {
         return Err(missing("model"));
@@ -121,26 +107,26 @@ fn parameters(body: &Value) -> Result<(), Refused> {
         if body.get(name).is_some() {
             let message =
                 format!("Unsupported parameter: '{name}' is not supported with this model.");
-            return Err(Refused::bad(message).about(name));
+            return Err(Refusal::bad(message).about(name));
         }
     }
     if let Some(earlier) = body.get("previous_response_id").and_then(Value::as_str) {
         let message = format!("Previous response with id '{earlier}' not found.");
-        let refused = Refused::bad(message).code("previous_response_not_found");
+        let refused = Refusal::bad(message).code("previous_response_not_found");
         return Err(refused.about("previous_response_id"));
     }
     let room = body.get("max_output_tokens").and_then(Value::as_u64);
-    if let Some(room) = room.filter(|room| *room < LEAST_OUTPUT) {
+    if let Some(room) = room.filter(|room| *room < MIN_OUTPUT_TOKENS) {
         let message = format!(
-            "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {LEAST_OUTPUT}, but got {room} instead."
+            "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {MIN_OUTPUT_TOKENS}, but got {room} instead."
         );
-        let refused = Refused::bad(message).code("integer_below_min_value");
+        let refused = Refusal::bad(message).code("integer_below_min_value");
         return Err(refused.about("max_output_tokens"));
     }
     Ok(())
 }
 
-fn reasoning(body: &Value) -> Result<(), Refused> {
+fn reasoning(body: &Value) -> Result<(), Refusal> {
     let Some(reasoning) = body.get("reasoning") else {
         return Ok(());
     };
@@ -166,21 +152,21 @@ fn is_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(legal)
 }
 
-fn pattern(param: &str) -> Refused {
+fn pattern(param: &str) -> Refusal {
     let message = format!(
         "Invalid '{param}': string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'."
     );
-    Refused::bad(message).code("invalid_value").about(param)
+    Refusal::bad(message).code("invalid_value").about(param)
 }
 
-fn tools(body: &Value) -> Result<(), Refused> {
+fn tools(body: &Value) -> Result<(), Refusal> {
     let tools = list(body, "tools");
     if tools.len() > MAX_TOOLS {
         let found = tools.len();
         let message = format!(
             "Invalid 'tools': array too long. Expected an array with maximum length {MAX_TOOLS}, but got an array with length {found} instead."
         );
-        let refused = Refused::bad(message).code("array_above_max_length");
+        let refused = Refusal::bad(message).code("array_above_max_length");
         return Err(refused.about("tools"));
     }
     for (at, tool) in tools.iter().enumerate() {
@@ -201,15 +187,15 @@ fn tools(body: &Value) -> Result<(), Refused> {
         let is_strict = tool.get("strict") != Some(&Value::Bool(false));
         schema::check(parameters, is_strict).map_err(|why| {
             let message = format!("Invalid schema for function '{name}': {why}");
-            let refused = Refused::bad(message).code("invalid_function_parameters");
+            let refused = Refusal::bad(message).code("invalid_function_parameters");
             refused.about(param)
         })?;
     }
     choice(body, tools)
 }
 
-fn choice(body: &Value, tools: &[Value]) -> Result<(), Refused> {
-    let about = |message: &str| Refused::bad(message).about("tool_choice");
+fn choice(body: &Value, tools: &[Value]) -> Result<(), Refusal> {
+    let about = |message: &str| Refusal::bad(message).about("tool_choice");
     match body.get("tool_choice") {
         None => Ok(()),
         Some(Value::String(word)) => match word.as_str() {
@@ -233,7 +219,7 @@ fn choice(body: &Value, tools: &[Value]) -> Result<(), Refused> {
     }
 }
 
-fn format(body: &Value) -> Result<(), Refused> {
+fn format(body: &Value) -> Result<(), Refusal> {
     let Some(format) = body.pointer("/text/format") else {
         return Ok(());
     };
@@ -251,7 +237,7 @@ fn format(body: &Value) -> Result<(), Refused> {
             let is_strict = crate::json::is_true(format, "strict");
             schema::check(schema, is_strict).map_err(|why| {
                 let message = format!("Invalid schema for response_format '{name}': {why}");
-                let refused = Refused::bad(message).code("invalid_json_schema");
+                let refused = Refusal::bad(message).code("invalid_json_schema");
                 refused.about("text.format.schema")
             })
         }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::contract::{invalid, missing};
+use super::refusal::{invalid, missing};
 use crate::json::text;
 use crate::picture;
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 const MAX_PICTURES: usize = 500;
 /// How much a picture is looked at.
@@ -22,14 +22,14 @@ struct Calls<'i> {
 }
 
 /// Checks the input. `thoughts` says which thought stands before which item that was made here.
-pub(super) fn check(body: &Value, thoughts: &BTreeMap<String, String>) -> Result<(), Refused> {
+pub(super) fn check(body: &Value, thoughts: &BTreeMap<String, String>) -> Result<(), Refusal> {
     let items = match body.get("input") {
         Some(Value::String(_)) => return Ok(()),
         Some(Value::Array(items)) if !items.is_empty() => items,
         _ => {
             let message =
                 "One of \"input\" or \"previous_response_id\" or \"prompt\" must be provided.";
-            return Err(Refused::bad(message).about("input"));
+            return Err(Refusal::bad(message).about("input"));
         }
     };
     let mut calls = Calls::default();
@@ -83,55 +83,55 @@ pub(super) fn check(body: &Value, thoughts: &BTreeMap<String, String>) -> Result
     if pictures > MAX_PICTURES {
         let message =
             format!("Too many images in request: {pictures}, the limit is {MAX_PICTURES}.");
-        return Err(Refused::bad(message).about("input"));
+        return Err(Refusal::bad(message).about("input"));
     }
     calls.closed()
 }
 
 impl<'i> Calls<'i> {
     /// The model or somebody else says something: a model may go on with the turn that its calls are in, until they are answered.
-    fn speaks(&self, is_model: bool) -> Result<(), Refused> {
+    fn speaks(&self, is_model: bool) -> Result<(), Refusal> {
         if is_model && !self.is_answering {
             return Ok(());
         }
         self.closed()
     }
 
-    fn answered(&mut self, id: &'i str) -> Result<(), Refused> {
+    fn answered(&mut self, id: &'i str) -> Result<(), Refusal> {
         let Some(at) = self.open.iter().position(|open| *open == id) else {
             let message = format!("No tool call found for function call output with call_id {id}.");
-            return Err(Refused::bad(message).about("input"));
+            return Err(Refusal::bad(message).about("input"));
         };
         self.open.remove(at);
         self.is_answering = !self.open.is_empty();
         Ok(())
     }
 
-    fn closed(&self) -> Result<(), Refused> {
+    fn closed(&self) -> Result<(), Refusal> {
         match self.open.first() {
             None => Ok(()),
             Some(id) => {
                 let message = format!("No tool output found for function call {id}.");
-                Err(Refused::bad(message).about("input"))
+                Err(Refusal::bad(message).about("input"))
             }
         }
     }
 }
 
 /// An id that came from here begins as it did.
-fn begins(item: &Value, param: &str, prefix: &str) -> Result<(), Refused> {
+fn begins(item: &Value, param: &str, prefix: &str) -> Result<(), Refusal> {
     let id = text(item, "id");
     if id.is_empty() || id.starts_with(prefix) {
         return Ok(());
     }
     let message =
         format!("Invalid '{param}.id': '{id}'. Expected an ID that begins with '{prefix}'.");
-    let refused = Refused::bad(message).code("invalid_value");
+    let refused = Refusal::bad(message).code("invalid_value");
     Err(refused.about(format!("{param}.id")))
 }
 
 /// A thought stands before something that came of it.
-fn followed(thought: &Value, next: Option<&Value>) -> Result<(), Refused> {
+fn followed(thought: &Value, next: Option<&Value>) -> Result<(), Refusal> {
     let is_followed = next.is_some_and(|next| match text(next, "type") {
         "message" | "" => text(next, "role") == "assistant",
         "function_call" | "future_item" => true,
@@ -144,7 +144,7 @@ fn followed(thought: &Value, next: Option<&Value>) -> Result<(), Refused> {
     let message = format!(
         "Item '{id}' of type 'reasoning' was provided without its required following item."
     );
-    Err(Refused::bad(message).about("input"))
+    Err(Refusal::bad(message).about("input"))
 }
 
 /// What came of a thought does not come back without it.
@@ -152,7 +152,7 @@ fn preceded(
     item: &Value,
     before: &[Value],
     thoughts: &BTreeMap<String, String>,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     let Some(thought) = thoughts.get(text(item, "id")) else {
         return Ok(());
     };
@@ -164,10 +164,10 @@ fn preceded(
         text(item, "id"),
         text(item, "type")
     );
-    Err(Refused::bad(message).about("input"))
+    Err(Refusal::bad(message).about("input"))
 }
 
-fn message(item: &Value, param: &str, pictures: &mut usize) -> Result<(), Refused> {
+fn message(item: &Value, param: &str, pictures: &mut usize) -> Result<(), Refusal> {
     let allowed: &[&str] = match text(item, "role") {
         "user" | "system" | "developer" => &["input_text", "input_image", "input_file"],
         "assistant" => &["output_text", "refusal"],
@@ -186,7 +186,7 @@ fn message(item: &Value, param: &str, pictures: &mut usize) -> Result<(), Refuse
     }
 }
 
-fn output(item: &Value, param: &str, pictures: &mut usize) -> Result<(), Refused> {
+fn output(item: &Value, param: &str, pictures: &mut usize) -> Result<(), Refusal> {
     let allowed = &["input_text", "input_image", "input_file"];
     match item.get("output") {
         Some(Value::String(_)) => Ok(()),
@@ -202,7 +202,7 @@ fn parts(
     param: &str,
     allowed: &[&str],
     pictures: &mut usize,
-) -> Result<(), Refused> {
+) -> Result<(), Refusal> {
     for (n, part) in content.iter().enumerate() {
         let param = format!("{param}[{n}]");
         let kind = text(part, "type");
@@ -225,7 +225,7 @@ fn parts(
     Ok(())
 }
 
-fn image(part: &Value, param: &str) -> Result<(), Refused> {
+fn image(part: &Value, param: &str) -> Result<(), Refusal> {
     let detail = part.get("detail").and_then(Value::as_str);
     if let Some(word) = detail.filter(|word| !DETAILS.contains(word)) {
         return Err(invalid(&format!("{param}.detail"), word, &DETAILS));
@@ -235,10 +235,10 @@ fn image(part: &Value, param: &str) -> Result<(), Refused> {
         let message = format!(
             "Invalid '{param}'. Expected a base64-encoded data URL with an image MIME type (e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU='), but got a value with an invalid format."
         );
-        return Err(Refused::bad(message).code("invalid_value").about(param));
+        return Err(Refusal::bad(message).code("invalid_value").about(param));
     };
     picture::size(Some(media_type), data).map(drop).map_err(|_| {
         let message = "The image data you provided does not represent a valid image. Please check your input and try again.";
-        Refused::bad(message).code("invalid_image_format").about(param)
+        Refusal::bad(message).code("invalid_image_format").about(param)
     })
 }

@@ -4,6 +4,7 @@ mod contract;
 mod items;
 mod neutral;
 mod prompt;
+mod refusal;
 mod render;
 mod schema;
 mod seal;
@@ -12,11 +13,11 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use crate::exchange::Asked;
+use crate::exchange::NeutralRequest;
 use crate::http::{Answer, Request};
 use crate::json::{is_true, text};
 use crate::prefix::{Automatic, Rule};
-use crate::provider::{Form, Provider, Refused, plain};
+use crate::provider::{Form, Provider, Refusal, plain};
 use crate::script::{Fault, Step};
 
 /// The cache works by itself: from 1,024 tokens on, in steps of 128.
@@ -33,11 +34,11 @@ pub(crate) struct Openai {
 }
 
 impl Provider for Openai {
-    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refused> {
+    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refusal> {
         contract::check(request, key, &self.thoughts)
     }
 
-    fn refusal(&self, refused: &Refused) -> Answer {
+    fn refusal(&self, refused: &Refusal) -> Answer {
         answer_to(refused)
     }
 
@@ -49,7 +50,7 @@ impl Provider for Openai {
         }
     }
 
-    fn asked(&self, request: &Request) -> Asked {
+    fn asked(&self, request: &Request) -> NeutralRequest {
         neutral::asked(&request.json())
     }
 
@@ -57,7 +58,7 @@ impl Provider for Openai {
         match &step.fault {
             Some(Fault::RateLimited { retry_after }) => {
                 let message = "Rate limit reached for this model in organization org-scripted on requests per min (RPM): Limit 500, Used 500, Requested 1.";
-                let refused = Refused::new(429, "requests", message).code("rate_limit_exceeded");
+                let refused = Refusal::new(429, "requests", message).code("rate_limit_exceeded");
                 let mut answer = answer_to(&refused);
                 let after = retry_after.clone().map(|after| ("retry-after", after));
                 answer.headers.extend(after);
@@ -66,13 +67,13 @@ impl Provider for Openai {
             Some(Fault::Overloaded) => {
                 let message = "Our servers are currently overloaded. Please try again later.";
                 let kind = "service_unavailable_error";
-                answer_to(&Refused::new(503, kind, message).code("server_is_overloaded"))
+                answer_to(&Refusal::new(503, kind, message).code("server_is_overloaded"))
             }
             Some(Fault::OutOfCredit) => {
                 let message =
                     "You exceeded your current quota, please check your plan and billing details.";
                 let kind = "insufficient_quota";
-                answer_to(&Refused::new(429, kind, message).code(kind))
+                answer_to(&Refusal::new(429, kind, message).code(kind))
             }
             Some(Fault::Status {
                 status,
@@ -102,7 +103,7 @@ impl Provider for Openai {
 }
 
 /// A refusal as the provider words it.
-fn answer_to(refused: &Refused) -> Answer {
+fn answer_to(refused: &Refusal) -> Answer {
     let kind = match refused.kind {
         "api_error" => "server_error",
         kind => kind,
@@ -110,25 +111,6 @@ fn answer_to(refused: &Refused) -> Answer {
     let error = json!({"message": refused.message, "type": kind, "param": refused.param, "code": refused.code});
     let body = json!({"error": error}).to_string();
     let mut answer = plain(refused.status, "application/json", body);
-    answer.headers = headers("application/json", "req_scripted".to_owned());
+    answer.headers = render::headers("application/json", "req_scripted".to_owned());
     answer
-}
-
-/// The headers of every answer.
-fn headers(content_type: &str, id: String) -> Vec<(&'static str, String)> {
-    [
-        ("content-type", content_type),
-        ("openai-version", "2020-10-01"),
-        ("openai-organization", "org-scripted"),
-        ("x-ratelimit-limit-requests", "500"),
-        ("x-ratelimit-remaining-requests", "499"),
-        ("x-ratelimit-reset-requests", "120ms"),
-        ("x-ratelimit-limit-tokens", "500000"),
-        ("x-ratelimit-remaining-tokens", "480000"),
-        ("x-ratelimit-reset-tokens", "6m0s"),
-    ]
-    .into_iter()
-    .map(|(name, value)| (name, value.to_owned()))
-    .chain([("x-request-id", id)])
-    .collect()
 }

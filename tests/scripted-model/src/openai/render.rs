@@ -112,7 +112,7 @@ pub(super) fn answer(
     };
     Answer {
         status: 200,
-        headers: super::headers(form.content_type(), format!("req_{number:04}")),
+        headers: headers(form.content_type(), format!("req_{number:04}")),
         body: body.into_bytes(),
         chunk: stream::chunk(step),
         end: stream::end(step),
@@ -328,4 +328,23 @@ fn summary(events: &mut Events, at: &Value, n: usize, part: &Value) {
         text(part, "text"),
     );
     events.add("response.reasoning_summary_part.done", with(part));
+}
+
+/// Headers of every answer.
+pub(super) fn headers(content_type: &str, id: String) -> Vec<(&'static str, String)> {
+    [
+        ("content-type", content_type),
+        ("openai-version", "2020-10-01"),
+        ("openai-organization", "org-scripted"),
+        ("x-ratelimit-limit-requests", "500"),
+        ("x-ratelimit-remaining-requests", "499"),
+        ("x-ratelimit-reset-requests", "120ms"),
+        ("x-ratelimit-limit-tokens", "500000"),
+        ("x-ratelimit-remaining-tokens", "480000"),
+        ("x-ratelimit-reset-tokens", "6m0s"),
+    ]
+    .into_iter()
+    .map(|(name, value)| (name, value.to_owned()))
+    .chain([("x-request-id", id)])
+    .collect()
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::json::{list, text};
 use crate::prefix;
-use crate::provider::Refused;
+use crate::provider::Refusal;
 
 /// How all of it begins.
 const BEGINS: &str = "gAAAAAB";
@@ -22,7 +22,7 @@ pub(super) fn content(asked: &Value, items: usize, summary: &Value) -> String {
 }
 
 /// Refuses thoughts that are not what was thought, where it was thought.
-pub(super) fn check(asked: &Value) -> Result<(), Refused> {
+pub(super) fn check(asked: &Value) -> Result<(), Refusal> {
     let items = list(asked, "input").iter().enumerate();
     for (at, item) in items.filter(|(_, item)| text(item, "type") == "reasoning") {
         let id = text(item, "id");
@@ -30,13 +30,13 @@ pub(super) fn check(asked: &Value) -> Result<(), Refused> {
             let message = format!(
                 "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input."
             );
-            return Err(Refused::bad(message).about("input"));
+            return Err(Refusal::bad(message).about("input"));
         };
         if given != content(asked, at, item.get("summary").unwrap_or(&Value::Null)) {
             let message = format!(
                 "The encrypted content for item {id} could not be verified. Reason: Encrypted content could not be decrypted or parsed."
             );
-            return Err(Refused::bad(message).code("invalid_encrypted_content"));
+            return Err(Refusal::bad(message).code("invalid_encrypted_content"));
         }
     }
     Ok(())
