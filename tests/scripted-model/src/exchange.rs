@@ -1,10 +1,11 @@
-//! A model played through files: each request becomes a file in a folder, and the answer is what somebody puts beside it.
+//! A model played through files: each request becomes a file in a folder, its answer another one.
 //!
-//! Invariants: a file that can be seen is complete (it is written under another name and renamed); a request is written once and under a number that no
-//! earlier run in the folder had; an answer that is no answer is told in a file and waited for again, so that whoever plays the model can correct it.
+//! - A visible file is complete: it is written under another name and renamed.
+//! - A request is written once, under a number that no earlier run in the folder used.
+//! - An invalid answer is reported in a file and awaited again, so that the player can correct it.
 
-mod asked;
-mod known;
+mod conversations;
+mod request;
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -16,17 +17,17 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
-pub(crate) use asked::{Message, NeutralRequest, Part, Picture, Tool};
-use known::Known;
+use conversations::Conversations;
+pub(crate) use request::{Message, NeutralRequest, Part, Picture, Tool};
 
 use crate::script::{Reply, Step};
 
-/// How often the folder is looked at.
-const LOOK: Duration = Duration::from_millis(100);
-/// How long a file that is no answer may be one that is still being written.
+/// Interval at which the folder is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Time for which an invalid answer may still be incomplete.
 const WRITE_GRACE: Duration = Duration::from_secs(2);
 
-/// A folder in which requests and answers lie.
+/// A folder with requests and answers.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     folder: PathBuf,
@@ -36,15 +37,15 @@ pub(crate) struct Exchange {
 #[derive(Debug)]
 struct State {
     next: u64,
-    known: Known,
+    conversations: Conversations,
     pictures: BTreeSet<String>,
 }
 
 impl Exchange {
-    /// Uses `folder`, which is made where it is missing.
+    /// Opens `folder`; creates it if it is missing.
     ///
     /// # Errors
-    /// When it can't be made or read.
+    /// Fails when the folder cannot be created or read.
     pub(crate) fn open(folder: &Path) -> anyhow::Result<Self> {
         let named = || format!("--exchange {}", folder.display());
         std::fs::create_dir_all(folder).with_context(named)?;
@@ -58,16 +59,16 @@ impl Exchange {
             folder: folder.to_owned(),
             state: Mutex::new(State {
                 next: last + 1,
-                known: Known::default(),
+                conversations: Conversations::default(),
                 pictures: BTreeSet::new(),
             }),
         })
     }
 
-    /// Puts a request into the folder; its number.
+    /// Writes a request to the folder and returns its number.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails when a file cannot be written.
     pub(crate) fn put(&self, asked: &NeutralRequest) -> anyhow::Result<u64> {
         let mut state = self.state.lock();
         let number = state.next;
@@ -78,21 +79,21 @@ impl Exchange {
         }
         let mut request = json!(asked);
         request["number"] = json!(number);
-        let place = state.known.take(asked);
-        request["conversation"] = json!(place.conversation);
-        request["known_messages"] = json!(place.known);
+        let position = state.conversations.locate(asked);
+        request["conversation"] = json!(position.conversation);
+        request["known_messages"] = json!(position.known);
         let text = serde_json::to_vec_pretty(&request)?;
         self.write(&format!("{number:04}.request.json"), &text)?;
         state.next += 1;
         Ok(number)
     }
 
-    /// Waits until the answer to a request is there. What is no answer is told in `NNNN.reply.error`.
+    /// Waits for the answer to a request. An invalid answer is reported in `NNNN.reply.error`.
     pub(crate) async fn reply(&self, number: u64) -> Step {
         let path = self.folder.join(format!("{number:04}.reply.json"));
         let mut wrong: Option<(Vec<u8>, Instant, bool)> = None;
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let Ok(bytes) = std::fs::read(&path) else {
                 continue;
             };
@@ -101,11 +102,11 @@ impl Exchange {
                 Err(why) => why,
             };
             match &mut wrong {
-                Some((seen, since, is_told)) if *seen == bytes => {
-                    if !*is_told && since.elapsed() >= WRITE_GRACE {
-                        *is_told = true;
+                Some((seen, since, is_reported)) if *seen == bytes => {
+                    if !*is_reported && since.elapsed() >= WRITE_GRACE {
+                        *is_reported = true;
                         let text = format!("{why:#}; write {} again\n", path.display());
-                        self.tell(number, "reply.error", &text);
+                        self.report(number, "reply.error", &text);
                     }
                 }
                 _ => wrong = Some((bytes, Instant::now(), false)),
@@ -113,14 +114,14 @@ impl Exchange {
         }
     }
 
-    /// Whoever asked is no longer there: the answer is wanted by nobody.
+    /// Reports that the client has disconnected and needs no answer.
     pub(crate) fn abandon(&self, number: u64) {
-        self.tell(number, "abandoned", "whoever asked has gone\n");
+        self.report(number, "abandoned", "the client has disconnected\n");
     }
 
-    fn tell(&self, number: u64, what: &str, text: &str) {
+    fn report(&self, number: u64, what: &str, text: &str) {
         if let Err(error) = self.write(&format!("{number:04}.{what}"), text.as_bytes()) {
-            // Whoever plays the model reads it there; the next request says it to whoever asks.
+            // Only standard error is left. The next request fails to be written and reports it too.
             drop(writeln!(std::io::stderr(), "{error:#}"));
         }
     }
@@ -136,12 +137,12 @@ impl Exchange {
 
 fn read(bytes: &[u8]) -> anyhow::Result<Reply> {
     let reply: Reply = serde_json::from_slice(bytes).context(
-        "no reply: {\"thinking\": …, \"text\": …, \"calls\": [{\"name\": …, \"arguments\": {…}}]}, each of which may be left out",
+        "not a reply: {\"thinking\": …, \"text\": …, \"calls\": [{\"name\": …, \"arguments\": {…}}]}, every member is optional",
     )?;
     for call in &reply.calls {
         ensure!(
             call.arguments.is_object(),
-            "the arguments of {:?} have to be an object and are {}",
+            "the arguments of {:?} must be an object, not {}",
             call.name,
             call.arguments
         );
@@ -149,7 +150,7 @@ fn read(bytes: &[u8]) -> anyhow::Result<Reply> {
     let is_said = reply.text.as_deref().is_some_and(|text| !text.is_empty());
     ensure!(
         is_said || !reply.calls.is_empty() || reply.stop.is_some(),
-        "the reply says nothing: it needs `text`, or `calls`, or a `stop` that says why"
+        "the reply is empty: add `text`, `calls` or a `stop` with the reason"
     );
     Ok(reply)
 }
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_half_written_or_wrong_is_waited_for_again() {
+    async fn an_incomplete_or_invalid_answer_is_awaited_again() {
         let folder = tempfile::tempdir().unwrap();
         let exchange = Exchange::open(folder.path()).unwrap();
         let number = exchange.put(&asked()).unwrap();
@@ -180,18 +181,18 @@ mod tests {
             std::fs::write(&path, "{\"text\": \"a lor").unwrap();
             let error = folder.path().join("0001.reply.error");
             while !error.exists() {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
             std::fs::write(&path, "{\"text\": \"a lorry\"}").unwrap();
             std::fs::read_to_string(error).unwrap()
         };
-        let (step, told) = tokio::join!(exchange.reply(number), correct);
+        let (step, error) = tokio::join!(exchange.reply(number), correct);
         assert_eq!(step.reply.text.as_deref(), Some("a lorry"));
-        assert!(told.contains("0001.reply.json"), "{told}");
+        assert!(error.contains("0001.reply.json"), "{error}");
     }
 
     #[test]
-    fn a_reply_that_says_nothing_or_calls_with_no_object_is_none() {
+    fn an_empty_reply_or_arguments_without_object_are_refused() {
         for wrong in [
             "{}",
             r#"{"txt": "a"}"#,
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_go_on_behind_those_of_an_earlier_run() {
+    fn numbers_continue_after_an_earlier_run() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("0007.request.json"), "{}").unwrap();
         let exchange = Exchange::open(folder.path()).unwrap();
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_how_many_of_its_messages_were_seen_before() {
+    fn a_request_counts_messages_of_an_earlier_one() {
         let folder = tempfile::tempdir().unwrap();
         let exchange = Exchange::open(folder.path()).unwrap();
         let mut asked = asked();
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(request["known_messages"], 1);
         assert_eq!(request["conversation"], 1);
         assert_eq!(request["messages"][1]["parts"][0]["text"], "a lorry");
-        // The same words said anew are another conversation.
+        // The same messages sent again are another conversation.
         asked.messages.truncate(1);
         exchange.put(&asked).unwrap();
         let text = std::fs::read_to_string(folder.path().join("0003.request.json")).unwrap();

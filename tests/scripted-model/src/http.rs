@@ -1,42 +1,42 @@
-//! HTTP/1.1 by hand, because a test wants to say where a connection breaks and how the bytes are cut.
+//! HTTP/1.1 by hand: a test controls where a connection breaks and how the bytes are cut.
 
 use anyhow::{Context as _, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Largest request that is read; the provider's own limit is checked below it.
+/// Largest body that is read, above the limits of the providers.
 const MAX_BODY: usize = 40 << 20;
 const MAX_HEAD: usize = 64 << 10;
 
-/// One request as it came.
+/// A request as received.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Method.
     pub method: String,
-    /// Path and query.
+    /// Path with its query.
     pub path: String,
     /// Headers with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// The header `name`, given in lower case.
+    /// Returns the header `name`, given in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         headers.find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
-    /// The body as JSON; `null` when it is none.
+    /// Returns the body as JSON; `null` when it is invalid.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
-/// Reads one request; `None` when the peer closed the connection between two.
+/// Reads one request; `None` when the client closed the connection between requests.
+///
+/// `kept` holds bytes that were read beyond the previous request.
 pub(crate) async fn read(
     stream: &mut TcpStream,
     kept: &mut Vec<u8>,
@@ -45,7 +45,7 @@ pub(crate) async fn read(
         if let Some((request, head, length)) = parse(kept)? {
             while kept.len() < head + length {
                 if stream.read_buf(kept).await? == 0 {
-                    bail!("the request ended within its body");
+                    bail!("the connection ended within the body of a request");
                 }
             }
             let rest = kept.split_off(head + length);
@@ -54,7 +54,7 @@ pub(crate) async fn read(
             return Ok(Some(Request { body, ..request }));
         }
         if kept.len() > MAX_HEAD {
-            bail!("the head of the request is too long");
+            bail!("the head of a request is over {MAX_HEAD} bytes");
         }
         if stream.read_buf(kept).await? == 0 {
             return Ok(None);
@@ -81,43 +81,42 @@ fn parse(bytes: &[u8]) -> anyhow::Result<Option<(Request, usize, usize)>> {
     let length = request.header("content-length").unwrap_or("0");
     let length: usize = length.parse().context("content-length")?;
     if length > MAX_BODY {
-        bail!("the body is too long");
+        bail!("the body of a request is over {MAX_BODY} bytes");
     }
     Ok(Some((request, head, length)))
 }
 
-/// An answer.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
-    /// Bytes of each chunk.
+    /// Chunk size in bytes.
     pub(crate) chunk: usize,
     pub(crate) end: End,
-    /// What it is charged, in the provider's words; null: nothing.
+    /// Usage in the provider's words; null: none.
     pub(crate) usage: serde_json::Value,
 }
 
 /// How an answer ends.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// As it should.
+    /// Properly, with the last chunk.
     #[default]
     Whole,
-    /// With a reset after the headers; the body is not sent.
+    /// By a reset after the headers; the body is not sent.
     Reset,
-    /// Not at all: after the body nothing comes and nothing is closed.
+    /// Never: after the body the connection stays open without the last chunk.
     Stall,
 }
 
-/// Writes an answer in chunks; whether the connection can be used again.
+/// Writes an answer in chunks. Returns whether the connection can be reused.
 pub(crate) async fn write(stream: &mut TcpStream, answer: &Answer) -> anyhow::Result<bool> {
     write_head(stream, answer.status, &answer.headers).await?;
     write_body(stream, answer).await
 }
 
-/// Writes the head of an answer whose body comes in chunks.
+/// Writes the head of an answer with a chunked body.
 pub(crate) async fn write_head(
     stream: &mut TcpStream,
     status: u16,
@@ -140,7 +139,7 @@ pub(crate) async fn write_chunk(stream: &mut TcpStream, chunk: &[u8]) -> anyhow:
     Ok(())
 }
 
-/// Writes the body and the end of an answer; whether the connection can be used again.
+/// Writes body and end of an answer. Returns whether the connection can be reused.
 pub(crate) async fn write_body(stream: &mut TcpStream, answer: &Answer) -> anyhow::Result<bool> {
     if answer.end == End::Reset {
         return Ok(false);
@@ -150,7 +149,7 @@ pub(crate) async fn write_body(stream: &mut TcpStream, answer: &Answer) -> anyho
     }
     stream.flush().await?;
     if answer.end == End::Stall {
-        // Until the peer has had enough and closes.
+        // The client times out and closes.
         let mut rest = Vec::new();
         while stream.read_buf(&mut rest).await? > 0 {
             rest.clear();

@@ -1,8 +1,8 @@
-//! Reading JSON whose shape nobody vouches for.
+//! Reads JSON of unknown shape.
 
 use serde_json::Value;
 
-/// The list that is the member `name`; empty where there is none.
+/// Returns the array member `name`; empty without one.
 pub(crate) fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     value
         .get(name)
@@ -10,7 +10,7 @@ pub(crate) fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// The text that is the member `name`; empty where there is none.
+/// Returns the string member `name`; empty without one.
 pub(crate) fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
 }
@@ -20,14 +20,14 @@ pub(crate) fn is_true(value: &Value, name: &str) -> bool {
     value.get(name) == Some(&Value::Bool(true))
 }
 
-/// The first member that is none of `known`.
+/// Finds the first member that is not in `known`.
 pub(crate) fn unknown_member<'v>(value: &'v Value, known: &[&str]) -> Option<&'v str> {
     let members = value.as_object()?;
     let mut names = members.keys().map(String::as_str);
     names.find(|name| !known.contains(name))
 }
 
-/// How often a member of this name stands anywhere.
+/// Counts members of this name at any depth.
 pub(crate) fn count(value: &Value, name: &str) -> usize {
     match value {
         Value::Object(members) => members

@@ -1,6 +1,7 @@
-//! `watchkeeper-scripted-model --port PORT --scenario FILE`: the scripted model as a program of its own, to be configured as a provider's base URL, whichever
-//! of its protocols the provider speaks.
-//! With `--exchange DIR` each request that the scenario has no step for is put into DIR, and the answer is what is put there.
+//! `watchkeeper-scripted-model --port PORT --scenario FILE`: the scripted model as a program.
+//!
+//! Its base URL is configured as that of a provider. With `--exchange DIR` each request without a
+//! step in the scenario is written to DIR, and its answer is read from there.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,33 +10,35 @@ use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use watchkeeper_scripted_model::{Guise, Script, Server, Settings};
 
-/// Plays a language model from a script or through files, in the provider's own protocol, on the loopback interface.
+/// Play a language model from a script or through files, in the protocol of its provider.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Port to listen on; 0 takes a free one.
+    /// Port to listen on; 0 selects a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// JSON file with the steps: {"steps": [{"reply": {"text": "…"}}, {"fault": {"kind": "overloaded"}}]}.
+    /// JSON file with the steps: {"steps": [{"reply": {"text": "…"}}, {"fault": {"kind":
+    /// "overloaded"}}]}.
     #[arg(long, required_unless_present = "exchange")]
     scenario: Option<PathBuf>,
-    /// Folder in which requests are put as NNNN.request.json, after the scenario's steps, and answers are waited for as NNNN.reply.json.
+    /// Folder for requests after the scenario's steps (NNNN.request.json) and their answers
+    /// (NNNN.reply.json).
     #[arg(long, value_name = "DIR")]
     exchange: Option<PathBuf>,
-    /// Whose server it is, where the path of a request does not say it: /v1/messages is Claude's, and Ollama serves it too.
+    /// Server to play for /v1/messages, which Claude and Ollama both serve.
     #[arg(long = "as", value_name = "WHOSE", value_enum)]
     guise: Option<Whose>,
-    /// Key that is accepted; without it any is, but none is refused where the provider asks for one.
+    /// Accepted API key; default: any, but a missing key is refused as by the provider.
     #[arg(long)]
     key: Option<String>,
-    /// Model that Claude's server has besides the provider's own; may be given more than once.
+    /// Model to serve besides Claude's own; may be repeated.
     #[arg(long = "model", value_name = "ID")]
     models: Vec<String>,
-    /// File that every request is noted in with its answer's status and usage, one JSON object a line.
+    /// Log file of requests with status and usage of their answers, one JSON object a line.
     #[arg(long)]
     requests: Option<PathBuf>,
 }
 
-/// See [`Guise`].
+/// Value of `--as`, see [`Guise`].
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Whose {
     Ollama,
@@ -59,7 +62,7 @@ async fn main() -> anyhow::Result<()> {
     .await?;
     if let Some(path) = &args.requests {
         let file = std::fs::File::create(path).with_context(|| path.display().to_string())?;
-        server.note_in(file);
+        server.log_requests(file);
     }
     writeln!(std::io::stdout(), "{}", server.base_url())?;
     tokio::signal::ctrl_c().await?;

@@ -1,21 +1,21 @@
-//! Pictures as requests carry them: base64 beside a media type.
+//! Pictures in requests: base64 with a media type.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use image::ImageReader;
 
-/// Why a picture is none.
+/// Why a picture is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PictureError {
-    /// It is no base64.
+    /// Not valid base64.
     Base64,
-    /// It is something else than its media type says.
+    /// Content that differs from the media type.
     Type,
-    /// It can't be read.
+    /// Content that cannot be decoded.
     Unreadable,
 }
 
-/// Width and height of a picture that is what `media_type` says; without one, of any.
+/// Returns width and height in pixels. Without `media_type` any picture is accepted.
 pub(crate) fn size(media_type: Option<&str>, data: &str) -> Result<(u32, u32), PictureError> {
     let bytes = STANDARD.decode(data).map_err(|_| PictureError::Base64)?;
     let reader = ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format();
@@ -28,12 +28,12 @@ pub(crate) fn size(media_type: Option<&str>, data: &str) -> Result<(u32, u32), P
     dimensions.ok_or(PictureError::Unreadable)
 }
 
-/// Tokens where a picture is cut into squares of `side` pixels.
+/// Number of squares of `side` pixels that cover a picture.
 pub(crate) fn squares((width, height): (u32, u32), side: u32) -> u64 {
     u64::from(width.div_ceil(side)) * u64::from(height.div_ceil(side))
 }
 
-/// Media type and base64 of a `data:` URL.
+/// Returns media type and base64 of a `data:` URL.
 pub(crate) fn of_data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }

@@ -1,31 +1,30 @@
-//! Prefixes of a prompt: what a cache that works by itself reads again, and what a seal on a thought covers.
+//! Prefixes of a prompt: for automatic prompt caches, and for the seals of thoughts.
 //!
-//! Invariant: a prefix is the row of pieces from the first one on, under one model; a piece that changes changes every prefix that it is in, and no other.
+//! Invariant: a prefix is the sequence of pieces from the first one on, for one model. A changed
+//! piece changes every prefix that contains it, and no other.
 
 use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of text that make one token here.
+/// Bytes of text per token, an estimate.
 const BYTES_A_TOKEN: u64 = 4;
-/// Tokens of the longest piece of text: in steps of these a cache reads.
+/// Length of a text piece in tokens, the step of OpenAI's cache.
 const STEP: usize = 128;
-/// Stands for the provider's secret.
+/// Stand-in for the provider's signing key.
 const SECRET: &[u8] = b"scripted";
 
-/// A hash over a prefix.
+/// SHA-256 of a prefix.
 pub(crate) type Hash = [u8; 32];
 
 /// A piece of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// What it is.
     pub(crate) content: Vec<u8>,
-    /// What it counts.
     pub(crate) tokens: u64,
 }
 
-/// Text in pieces of 128 tokens, so that two texts with one beginning share what they share of it.
+/// Cuts a text into pieces of 128 tokens, so that texts with one beginning share pieces.
 pub(crate) fn text(text: &str) -> impl Iterator<Item = Piece> + '_ {
     let bytes = STEP * BYTES_A_TOKEN as usize;
     text.as_bytes().chunks(bytes).map(|content| Piece {
@@ -34,7 +33,7 @@ pub(crate) fn text(text: &str) -> impl Iterator<Item = Piece> + '_ {
     })
 }
 
-/// A picture, which is a piece of its own.
+/// Makes a picture one piece.
 pub(crate) fn picture(data: &str, tokens: u64) -> Piece {
     Piece {
         content: Sha256::digest(data).to_vec(),
@@ -42,12 +41,12 @@ pub(crate) fn picture(data: &str, tokens: u64) -> Piece {
     }
 }
 
-/// Tokens of so many bytes of text.
+/// Estimates the tokens of text by its bytes.
 pub(crate) const fn tokens(bytes: usize) -> u64 {
     (bytes as u64).div_ceil(BYTES_A_TOKEN)
 }
 
-/// Every prefix with its tokens.
+/// Returns every prefix with its tokens.
 pub(crate) fn prefixes(model: &str, pieces: &[Piece]) -> Vec<(Hash, u64)> {
     let mut hash = Sha256::new();
     hash.update(model);
@@ -64,27 +63,27 @@ pub(crate) fn prefixes(model: &str, pieces: &[Piece]) -> Vec<(Hash, u64)> {
 /// Tokens of a prompt.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Prompt {
-    /// All of them, those from the cache with them.
+    /// All tokens, including cached ones.
     pub(crate) all: u64,
-    /// Those that came from the cache.
+    /// Tokens read from the cache.
     pub(crate) cached: u64,
 }
 
-/// What a cache that needs no breakpoints does.
+/// Rule of an automatic prompt cache.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
-    /// The shortest prefix that is read again, in tokens.
+    /// Shortest cached prefix in tokens.
     pub(crate) minimum: u64,
-    /// Tokens by which it grows.
+    /// Granularity of a cached prefix in tokens.
     pub(crate) step: u64,
 }
 
-/// A cache that needs no breakpoints: the prefixes that were seen.
+/// A prompt cache without breakpoints: hashes of the prefixes seen so far.
 #[derive(Debug, Default)]
 pub(crate) struct Automatic(BTreeSet<Hash>);
 
 impl Automatic {
-    /// Accounts a prompt and remembers it.
+    /// Counts the tokens of a prompt and stores its prefixes.
     pub(crate) fn account(&mut self, model: &str, pieces: &[Piece], rule: Rule) -> Prompt {
         let prefixes = prefixes(model, pieces);
         let all = prefixes.last().map_or(0, |(_, upto)| *upto);
@@ -99,7 +98,7 @@ impl Automatic {
     }
 }
 
-/// What only the provider can make of this row: it stands for a thought that only it can read.
+/// Seals a sequence as only the provider can: stands for its signature or encryption.
 pub(crate) fn seal<'p>(row: impl IntoIterator<Item = &'p str>) -> String {
     let mut hash = Sha256::new();
     hash.update(SECRET);
@@ -125,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_prompts_begin_with_is_cached_in_whole_steps_from_the_minimum_on() {
+    fn a_common_prefix_is_cached_in_steps_above_the_minimum() {
         let mut cache = Automatic::default();
         let long = "a".repeat(5_000);
         let first = cache.account("m", &pieces(&long), RULE);

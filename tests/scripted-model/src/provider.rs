@@ -1,4 +1,4 @@
-//! What every provider's protocol here can do.
+//! The interface of a provider's protocol.
 
 use std::fmt::Debug;
 
@@ -6,18 +6,18 @@ use crate::exchange::NeutralRequest;
 use crate::http::{Answer, Request};
 use crate::script::Step;
 
-/// A refusal, before it is put into the provider's words.
+/// A refusal, before the provider words it.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
-    /// The provider's word for the kind of fault.
+    /// Kind of error in the provider's words.
     pub(crate) kind: &'static str,
     pub(crate) message: String,
-    /// The provider's word for the very fault, where it has two.
+    /// Error code, where the provider has one beside the kind.
     pub(crate) code: Option<&'static str>,
-    /// The member that it is about, where the provider names it.
+    /// Member of the request at fault, where the provider names it.
     pub(crate) param: Option<String>,
-    /// Whether the request broke the contract; a wrong key does not.
+    /// Whether the request broke the contract; a wrong key does not break it.
     pub(crate) is_violation: bool,
 }
 
@@ -33,38 +33,38 @@ impl Refusal {
         }
     }
 
-    /// With this code.
+    /// Sets the error code.
     pub(crate) fn code(mut self, code: &'static str) -> Self {
         self.code = Some(code);
         self
     }
 
-    /// About this member.
+    /// Sets the member at fault.
     pub(crate) fn about(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into());
         self
     }
 
-    /// No violation: the caller could not know better.
+    /// Marks a refusal that the client could not have avoided.
     pub(crate) fn without_violation(mut self) -> Self {
         self.is_violation = false;
         self
     }
 
-    /// 400 with this message, in the words of Claude and of OpenAI.
+    /// Status 400 in the words of Claude and of OpenAI.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(400, "invalid_request_error", message)
     }
 }
 
-/// How an answer comes.
+/// Transfer format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// As one JSON document.
+    /// One JSON document.
     Whole,
-    /// As server-sent events.
+    /// Server-sent events, `text/event-stream`.
     Events,
-    /// As lines of JSON.
+    /// Lines of JSON.
     Lines,
 }
 
@@ -77,7 +77,7 @@ impl Form {
         }
     }
 
-    /// What may come before an answer and means nothing in it: while somebody thinks, a connection is not to look dead.
+    /// Bytes without meaning in the protocol, which keep a connection alive before the answer.
     pub(crate) const fn idle(self) -> &'static [u8] {
         match self {
             Self::Whole | Self::Lines => b"\n",
@@ -86,25 +86,25 @@ impl Form {
     }
 }
 
-/// One provider's protocol: what it refuses, and how it words what a step says.
+/// One provider's protocol: its refusals, and its wording of a step.
 pub(crate) trait Provider: Debug + Send {
-    /// Refuses what the provider would refuse; `key` is the one that it accepts, where one is asked for.
+    /// Refuses what the provider would refuse. `key` is the accepted one; absent: any.
     fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refusal>;
 
-    /// A refusal in the provider's words.
+    /// Renders a refusal in the provider's words.
     fn refusal(&self, refused: &Refusal) -> Answer;
 
-    /// How the answer to a request that is in order comes.
+    /// Transfer format of the answer to a valid request.
     fn form(&self, request: &Request) -> Form;
 
-    /// What a request that is in order asks, in words that belong to no provider.
+    /// Translates a valid request into provider-neutral form.
     fn asked(&self, request: &Request) -> NeutralRequest;
 
-    /// The answer to a request that is in order, the `number`-th that is answered.
+    /// Renders the answer to a valid request; `number` counts the server's answers from 1.
     fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer;
 }
 
-/// An answer without a stream.
+/// Builds an answer that is not streamed.
 pub(crate) fn plain(status: u16, content_type: &str, body: String) -> Answer {
     Answer {
         status,

@@ -1,4 +1,4 @@
-//! What each provider refuses: a request that is in order becomes one that is not, by one change, and the answer is in the provider's words.
+//! Refusals of each provider: one change makes a valid request invalid.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ use crate::script::{Fault, Script, Step};
 
 const KEY: &str = "sk-scripted";
 
-/// Turns a request that is in order into one that is not, and what is said to it.
+/// A change that makes a valid request invalid, and a part of the refusal.
 type Broken = (fn(&mut Value), &'static str);
 
 fn png() -> String {
@@ -38,7 +38,7 @@ fn post(path: &str, headers: &[(&str, &str)], body: &Value) -> Request {
     }
 }
 
-/// What is said to a request: nothing when it is in order.
+/// Returns the refusal of a request; `None` when it is valid.
 fn said(provider: &dyn Provider, request: &Request) -> Option<String> {
     let refused = provider.check(request, Some(KEY)).err()?;
     let answer = provider.refusal(&refused);
@@ -105,7 +105,7 @@ fn openai_first() -> Value {
 }
 
 #[test]
-fn openai_refuses_a_request_that_is_not_in_order() {
+fn openai_refuses_an_invalid_request() {
     let broken: [Broken; 21] = [
         (|b| b["n"] = json!(1), "Unknown parameter: 'n'."),
         (
@@ -211,7 +211,7 @@ fn openai_second(provider: &mut Openai) -> Value {
 }
 
 #[test]
-fn openai_wants_its_thoughts_and_calls_back_as_they_were_and_every_call_answered() {
+fn openai_requires_unchanged_thoughts_and_answered_calls() {
     let mut provider = Openai::default();
     let body = openai_second(&mut provider);
     let broken: [Broken; 12] = [
@@ -282,7 +282,7 @@ fn openai_wants_its_thoughts_and_calls_back_as_they_were_and_every_call_answered
 }
 
 #[test]
-fn openai_says_a_spent_account_and_a_rate_limit_apart() {
+fn openai_distinguishes_a_spent_account_from_a_rate_limit() {
     let mut provider = Openai::default();
     let request = bearer(&openai_first());
     let after = Some("3".to_owned());
@@ -325,7 +325,7 @@ fn gemini_first() -> Value {
 }
 
 #[test]
-fn gemini_refuses_a_request_that_is_not_in_order() {
+fn gemini_refuses_an_invalid_request() {
     let broken: [Broken; 19] = [
         (
             |b| b["model"] = json!("x"),
@@ -450,7 +450,7 @@ fn gemini_second(provider: &mut Gemini) -> Value {
 }
 
 #[test]
-fn gemini_wants_signatures_back_where_they_were_and_a_response_for_each_call() {
+fn gemini_requires_unmoved_signatures_and_all_responses() {
     let mut provider = Gemini::default();
     let mut body = gemini_second(&mut provider);
     let broken: [Broken; 12] = [
@@ -521,7 +521,7 @@ fn gemini_wants_signatures_back_where_they_were_and_a_response_for_each_call() {
         ),
     ];
     each(&provider, &body, &broken, keyed);
-    // Before the last thing that a user said, a signature may be missing.
+    // Before the last message of the user a signature may be missing.
     let answered = json!({"role": "model", "parts": [{"text": "Nobody."}]});
     put(&mut body["contents"], 3, answered);
     put(
@@ -537,7 +537,7 @@ fn gemini_wants_signatures_back_where_they_were_and_a_response_for_each_call() {
 }
 
 #[test]
-fn an_older_gemini_signs_nothing_and_takes_no_pictures_in_responses() {
+fn an_older_gemini_has_no_signatures_or_pictures_in_responses() {
     let mut body = gemini_first();
     body["generationConfig"]["responseMimeType"] = json!("application/json");
     let told = said(&Gemini::default(), &older(&body)).unwrap_or_default();
@@ -602,7 +602,7 @@ fn ollama_second() -> Value {
 }
 
 #[test]
-fn ollama_refuses_what_it_would_read_over_and_calls_without_results() {
+fn ollama_refuses_ignored_members_and_calls_without_results() {
     let broken: [Broken; 8] = [
         (
             |b| b["tool_choice"] = json!("auto"),
@@ -645,7 +645,7 @@ fn ollama_refuses_what_it_would_read_over_and_calls_without_results() {
 }
 
 #[test]
-fn ollama_streams_lines_of_which_the_last_counts_or_says_what_broke() {
+fn the_last_line_of_ollama_has_the_counts_or_the_error() {
     let mut provider = Ollama;
     let mut body = ollama_first();
     body.as_object_mut().expect("body").remove("stream");
@@ -704,7 +704,7 @@ fn claude_first(model: &str) -> Value {
 }
 
 #[test]
-fn claude_counts_unions_over_all_strict_schemas_and_pictures_by_the_size_of_the_model() {
+fn claude_limits_unions_in_total_and_pictures_by_model() {
     fn with_unions(body: &mut Value, number: usize) {
         let union = |n: usize| (format!("p{n}"), json!({"type": ["string", "null"]}));
         let properties: serde_json::Map<String, Value> = (0..number).map(union).collect();
@@ -741,7 +741,7 @@ fn claude_counts_unions_over_all_strict_schemas_and_pictures_by_the_size_of_the_
 }
 
 #[test]
-fn what_ollama_reads_over_in_claude_s_protocol_is_refused_and_it_signs_nothing() {
+fn claudes_members_that_ollama_ignores_are_refused() {
     let mut provider = Claude::new(Dialect::Ollama, Vec::new());
     let ask = |body: &Value| post("/v1/messages", &[], body);
     let mut body = claude_first("qwen3-vl:4b");
@@ -791,7 +791,7 @@ fn what_ollama_reads_over_in_claude_s_protocol_is_refused_and_it_signs_nothing()
         2,
     ));
     assert_eq!(cut["stop_reason"], "max_tokens");
-    // An error within a stream has no event of its own.
+    // An error within a stream has no event.
     body["stream"] = json!(true);
     let broken = provider.play(
         &ask(&body),
@@ -806,7 +806,7 @@ fn what_ollama_reads_over_in_claude_s_protocol_is_refused_and_it_signs_nothing()
 }
 
 #[test]
-fn whoever_plays_the_model_reads_the_same_in_every_protocol() {
+fn every_protocol_has_the_same_neutral_form() {
     let openai = &mut Openai::default();
     let gemini = &mut Gemini::default();
     let asked = [
@@ -858,7 +858,7 @@ fn whoever_plays_the_model_reads_the_same_in_every_protocol() {
 }
 
 #[test]
-fn a_text_is_a_block_of_it_and_a_content_of_nobodys_is_the_users() {
+fn texts_are_blocks_and_contents_without_role_the_users() {
     let mut claude = Claude::default();
     let mut body = claude_first("claude-haiku-5-5");
     body["messages"] = json!([{"role": "user", "content": "hi"}]);
@@ -928,7 +928,7 @@ fn a_model_that_claude_does_not_serve_is_not_found() {
 }
 
 #[test]
-fn a_request_without_any_key_is_refused_also_where_every_key_is_taken() {
+fn a_missing_key_is_refused_even_if_any_key_is_accepted() {
     let bare = |mut request: Request| {
         let names = ["x-api-key", "authorization", "x-goog-api-key"];
         request
@@ -955,7 +955,7 @@ fn a_request_without_any_key_is_refused_also_where_every_key_is_taken() {
 }
 
 #[test]
-fn a_step_that_says_an_empty_text_is_refused_before_it_is_played() {
+fn a_step_with_an_empty_text_is_refused() {
     let script = |step: Value| -> Script {
         serde_json::from_value(json!({"steps": [{"reply": {"text": "Look."}}, step]}))
             .expect("a script")
@@ -975,7 +975,7 @@ fn a_step_that_says_an_empty_text_is_refused_before_it_is_played() {
     let told = script(json!({"reply": {"calls": [{"name": "look", "arguments": "dock"}]}}));
     let told = told.check().expect_err("no object");
     assert!(
-        told.to_string().contains("\"look\" have to be an object"),
+        told.to_string().contains("\"look\" must be an object"),
         "{told}"
     );
 }

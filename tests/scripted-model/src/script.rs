@@ -1,114 +1,108 @@
-//! What the model says, and what goes wrong.
+//! The script: replies of the model, and faults.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A script: one step for each request, in the order in which they come.
+/// A script: one step for each valid request, in order of arrival.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// The steps.
     pub steps: Vec<Step>,
 }
 
-/// What happens to one request.
+/// The answer to one request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Step {
-    /// What the model says.
     pub reply: Reply,
-    /// What goes wrong; absent: nothing.
+    /// Fault to play; absent: none.
     pub fault: Option<Fault>,
 }
 
-/// What the model says, in words that belong to no provider.
+/// A reply of the model in provider-neutral form.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reply {
-    /// What it thinks.
     pub thinking: Option<String>,
-    /// Text.
     pub text: Option<String>,
-    /// Calls of tools.
     pub calls: Vec<Call>,
-    /// Why it stops, in the provider's words; absent: what follows from the rest.
+    /// Stop reason in the provider's words; absent: the usual one.
     pub stop: Option<String>,
     /// Tokens of output; absent: estimated.
     pub output_tokens: Option<u64>,
-    /// Bytes of each chunk that is sent; absent: 7.
+    /// Chunk size in bytes; absent: 7.
     pub chunk_bytes: Option<usize>,
 }
 
-/// A call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments.
+    /// Arguments, a JSON object.
     pub arguments: Value,
 }
 
-/// What goes wrong. Each provider has it in its own way; where its protocol can't have it, what the provider does instead is played (the module of its answers
-/// says what, and `tests/README.md` has the table).
+/// A fault, played as the provider produces it.
+///
+/// Where a protocol cannot have it, the provider's substitute is played; `tests/README.md` has the
+/// table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
 pub enum Fault {
-    /// 429.
+    /// Status 429, too many requests.
     RateLimited {
-        /// Header `retry-after`, or what stands for it in the body; absent: none.
+        /// Header `retry-after`, or its equivalent in the body; absent: none.
         #[serde(default)]
         retry_after: Option<String>,
     },
-    /// Too many for everybody: 529 or 503, as the provider says it.
+    /// The provider is overloaded: status 529 or 503.
     Overloaded,
     /// The account has no money left.
     OutOfCredit,
-    /// Any status with any body, as a proxy may answer.
+    /// Any status with any body, as from a proxy.
     Status {
-        /// HTTP status.
         status: u16,
-        /// Its content type.
         content_type: String,
-        /// The body; `{key}` becomes the key of the request.
+        /// `{key}` is replaced by the key of the request.
         body: String,
     },
     /// The connection is reset after the headers of the answer.
     ResetAfterHeaders,
-    /// Headers and the first event come, and then nothing while the connection stays open.
+    /// Only headers and the first event arrive; the connection stays open.
     Stall,
-    /// An error in the middle of a call's input, or of what comes last.
+    /// An error in the middle of a call's input, or of the last part.
     ErrorInToolInput,
     /// The stream ends without its last event.
     NoMessageStop,
-    /// The input of the calls is no JSON, or no call at all.
+    /// The input of a call is invalid JSON, or the call is malformed.
     InvalidArguments,
-    /// The model refuses, with HTTP 200.
+    /// The model refuses with status 200.
     Refusal {
-        /// The provider's word for why.
+        /// Reason in the provider's words.
         category: String,
     },
-    /// The limit of output comes in the middle of a call's input; providers whose calls come whole leave it out.
+    /// The output limit cuts a call's input. Providers that send whole calls leave the call out.
     TruncatedCall,
-    /// Events, blocks and pieces of kinds that nobody knows come in between.
+    /// Events, blocks and pieces of unknown kinds are inserted.
     UnknownEvents,
 }
 
 impl Script {
-    /// Whether every step says something that a provider can send.
+    /// Checks that a provider could send every step.
     ///
     /// # Errors
-    /// With the first step that can't be played, by its place.
+    /// Fails with the first step that cannot be played, by its path.
     pub fn check(&self) -> anyhow::Result<()> {
         for (at, step) in self.steps.iter().enumerate() {
             let reply = &step.reply;
             anyhow::ensure!(
                 reply.text.as_deref() != Some(""),
-                "steps[{at}].reply.text is empty, and no provider sends an empty text: say something, or leave it out"
+                "steps[{at}].reply.text is empty, which no provider sends: fill it or leave it out"
             );
             if let Some(call) = reply.calls.iter().find(|call| !call.arguments.is_object()) {
                 anyhow::bail!(
-                    "steps[{at}].reply.calls: the arguments of {:?} have to be an object and are {}",
+                    "steps[{at}].reply.calls: the arguments of {:?} must be an object, not {}",
                     call.name,
                     call.arguments
                 );
@@ -119,7 +113,7 @@ impl Script {
 }
 
 impl Step {
-    /// The model says this text.
+    /// A step with a text.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self {
@@ -131,7 +125,7 @@ impl Step {
         }
     }
 
-    /// The model calls these tools.
+    /// A step with calls of tools.
     #[must_use]
     pub fn calls(calls: &[(&str, Value)]) -> Self {
         let calls = calls.iter().map(|(name, arguments)| Call {
@@ -147,14 +141,14 @@ impl Step {
         }
     }
 
-    /// After it thought this.
+    /// Adds a thought before the rest of the reply.
     #[must_use]
     pub fn thinking(mut self, thinking: &str) -> Self {
         self.reply.thinking = Some(thinking.to_owned());
         self
     }
 
-    /// In which this goes wrong.
+    /// Adds a fault to the step.
     #[must_use]
     pub fn with(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);

@@ -1,4 +1,4 @@
-//! The socket: takes requests, plays the script, and asks in the folder of exchange for what the script does not say.
+//! The server: reads requests, plays the script, then takes answers from the exchange folder.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -23,34 +23,34 @@ use crate::openai::Openai;
 use crate::provider::{Form, Provider, Refusal};
 use crate::script::{Script, Step};
 
-/// Silence after which whoever asked is shown that its connection lives.
+/// Interval of keep-alive bytes while an answer is awaited.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Whose server it is, where a path alone does not say it.
+/// The server to play where several serve one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guise {
-    /// Ollama: `/v1/messages` is answered as it answers there, and nothing but that and `/api/chat` is served.
+    /// Serves only `/v1/messages`, as Ollama answers it, and `/api/chat`.
     Ollama,
 }
 
-/// What a server is started with.
+/// Start-up settings of a [`Server`].
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// Port of the loopback interface; 0: a free one.
+    /// Port on the loopback interface; 0: a free one.
     pub port: u16,
-    /// The key that it accepts; absent: any, but where the provider asks for one there has to be one.
+    /// Accepted API key; absent: any, but a missing key is refused as by the provider.
     pub key: Option<String>,
-    /// Models that Claude's server has besides the provider's own; any is there where Ollama's is played.
+    /// Models to serve besides Claude's own. Ollama serves any model.
     pub models: Vec<String>,
-    /// What it says first.
+    /// Steps to play first.
     pub script: Script,
-    /// Whose server it is; absent: whose protocol the path of a request belongs to.
+    /// Server to play; absent: the path of a request selects it.
     pub guise: Option<Guise>,
-    /// Where what the script does not say is asked for; absent: nowhere, and a request after its end breaks the contract.
+    /// Folder of answers after the script; absent: a further request is a violation.
     pub exchange: Option<PathBuf>,
 }
 
-/// A model on a port of the loopback interface. It ends when it is dropped.
+/// A running model server on the loopback interface; stops when dropped.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -70,15 +70,15 @@ struct Shared {
     gemini: Gemini,
     ollama: Ollama,
     answered: u64,
-    notes: Option<File>,
+    log: Option<File>,
 }
 
-/// What becomes of a request.
+/// How a request is answered.
 #[derive(Debug)]
-enum Turn {
-    /// This, at once.
+enum Action {
+    /// Send this answer at once.
     Answer(Answer),
-    /// What somebody puts into the folder of exchange.
+    /// Wait for an answer in the exchange folder.
     Ask(Box<NeutralRequest>, Form),
 }
 
@@ -89,10 +89,10 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// Starts one on a free port that accepts `key`; without a key it accepts any.
+    /// Starts a server on a free port. `key` is the accepted one; absent: any.
     ///
     /// # Errors
-    /// When no port can be opened.
+    /// Fails when no port can be opened.
     pub async fn start(key: Option<&str>, script: Script) -> anyhow::Result<Self> {
         let key = key.map(str::to_owned);
         Self::with(Settings {
@@ -103,10 +103,10 @@ impl Server {
         .await
     }
 
-    /// Starts one.
+    /// Starts a server with settings.
     ///
     /// # Errors
-    /// When the port can't be opened, or the folder of exchange can't be used.
+    /// Fails when the port cannot be opened or the exchange folder cannot be used.
     pub async fn with(settings: Settings) -> anyhow::Result<Self> {
         let exchange = match &settings.exchange {
             Some(folder) => Some(Arc::new(Exchange::open(folder)?)),
@@ -131,17 +131,17 @@ impl Server {
             gemini: Gemini::default(),
             ollama: Ollama,
             answered: 0,
-            notes: None,
+            log: None,
         }));
         let served = shared.clone();
         let task = tokio::spawn(async move {
-            // Connections end with the server, as those of a program that ends.
+            // Dropping the set ends the connections together with the server.
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let served = served.clone();
                 let exchange = exchange.clone();
                 connections.spawn(async move {
-                    // A peer that breaks its connection is no concern of the script.
+                    // A client that breaks its connection does not affect the script.
                     drop(serve(stream, &served, exchange.as_deref()).await);
                 });
                 while connections.try_join_next().is_some() {}
@@ -154,12 +154,12 @@ impl Server {
         })
     }
 
-    /// Notes each request from now on in `file`, one JSON object a line: what came, the status it was answered with, what it was charged.
-    pub fn note_in(&self, file: File) {
-        self.shared.lock().notes = Some(file);
+    /// Logs each further request to `file`, one JSON object a line, with status and usage.
+    pub fn log_requests(&self, file: File) {
+        self.shared.lock().log = Some(file);
     }
 
-    /// Address to be configured as the provider's.
+    /// Base URL to configure for the provider.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
@@ -171,19 +171,19 @@ impl Server {
         self.shared.lock().requests.clone()
     }
 
-    /// What in them broke the contract.
+    /// Contract violations of the requests so far.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.shared.lock().violations.clone()
     }
 
-    /// Steps that nobody asked for yet.
+    /// Number of steps not played yet.
     #[must_use]
     pub fn steps_left(&self) -> usize {
         self.shared.lock().steps.len()
     }
 
-    /// Adds steps behind those that are left.
+    /// Appends steps to the script.
     pub fn add(&self, steps: impl IntoIterator<Item = Step>) {
         self.shared.lock().steps.extend(steps);
     }
@@ -197,14 +197,14 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let mut kept = Vec::new();
     while let Some(request) = http::read(&mut stream, &mut kept).await? {
-        let turn = shared.lock().turn(&request, exchange.is_some());
-        let (answer, again) = match (turn, exchange) {
-            (Turn::Answer(answer), _) => {
-                shared.lock().note(&request, &answer);
+        let action = shared.lock().decide(&request, exchange.is_some());
+        let (answer, again) = match (action, exchange) {
+            (Action::Answer(answer), _) => {
+                shared.lock().log(&request, &answer);
                 let again = http::write(&mut stream, &answer).await;
                 (answer, again)
             }
-            (Turn::Ask(asked, form), Some(exchange)) => {
+            (Action::Ask(asked, form), Some(exchange)) => {
                 let asking = Asking {
                     request: &request,
                     asked: &asked,
@@ -216,10 +216,10 @@ async fn serve(
                 };
                 (answer, again)
             }
-            (Turn::Ask(..), None) => return Ok(()),
+            (Action::Ask(..), None) => return Ok(()),
         };
         if answer.end == End::Reset {
-            // A reset and no orderly end.
+            // Without lingering, closing the socket sends a reset.
             drop(stream.set_zero_linger());
         }
         if !again? {
@@ -229,7 +229,7 @@ async fn serve(
     Ok(())
 }
 
-/// A request that waits for somebody's answer.
+/// A request that waits for its answer in the exchange folder.
 struct Asking<'r> {
     request: &'r Request,
     asked: &'r NeutralRequest,
@@ -237,7 +237,7 @@ struct Asking<'r> {
 }
 
 impl Asking<'_> {
-    /// Waits for the answer and writes it; `None` when whoever asked has gone.
+    /// Waits for the answer and writes it; `None` when the client has disconnected.
     async fn answer(
         &self,
         stream: &mut TcpStream,
@@ -247,8 +247,8 @@ impl Asking<'_> {
     ) -> anyhow::Result<Option<(Answer, anyhow::Result<bool>)>> {
         let put = exchange.put(self.asked);
         let number = put.inspect_err(|error| {
-            let told = format!("a request can't be put into the folder: {error:#}");
-            shared.lock().violations.push(told);
+            let violation = format!("cannot write a request to the exchange folder: {error:#}");
+            shared.lock().violations.push(violation);
         })?;
         let mut reply = std::pin::pin!(exchange.reply(number));
         let mut is_begun = false;
@@ -282,8 +282,8 @@ impl Asking<'_> {
 }
 
 impl Shared {
-    /// What becomes of a request; it is remembered.
-    fn turn(&mut self, request: &Request, can_ask: bool) -> Turn {
+    /// Stores a request and decides how it is answered.
+    fn decide(&mut self, request: &Request, has_exchange: bool) -> Action {
         self.requests.push(request.clone());
         let key = self.key.clone();
         let provider = self.provider(request);
@@ -292,25 +292,25 @@ impl Shared {
             if refused.is_violation {
                 self.violations.push(refused.message);
             }
-            return Turn::Answer(answer);
+            return Action::Answer(answer);
         }
         if let Some(step) = self.steps.pop_front() {
-            return Turn::Answer(self.played(request, &step));
+            return Action::Answer(self.played(request, &step));
         }
         let provider = self.provider(request);
-        if can_ask {
-            return Turn::Ask(Box::new(provider.asked(request)), provider.form(request));
+        if has_exchange {
+            return Action::Ask(Box::new(provider.asked(request)), provider.form(request));
         }
-        let message = "the script is at its end";
+        let message = "the script has no step left";
         let answer = provider.refusal(&Refusal::new(500, "api_error", message));
         self.violations.push(message.to_owned());
-        Turn::Answer(answer)
+        Action::Answer(answer)
     }
 
-    /// Plays what somebody answered, and notes it.
+    /// Plays a step from the exchange folder, and logs the request.
     fn play(&mut self, request: &Request, step: &Step) -> Answer {
         let answer = self.played(request, step);
-        self.note(request, &answer);
+        self.log(request, &answer);
         answer
     }
 
@@ -320,7 +320,7 @@ impl Shared {
         self.provider(request).play(request, step, number)
     }
 
-    /// Whose protocol a request is in.
+    /// Selects the protocol of a request.
     fn provider(&mut self, request: &Request) -> &mut dyn Provider {
         let path = request.path.as_str();
         match self.guise {
@@ -332,18 +332,18 @@ impl Shared {
         }
     }
 
-    fn note(&mut self, request: &Request, answer: &Answer) {
-        if let Some(notes) = &mut self.notes
-            && let Err(error) = writeln!(notes, "{}", noted(request, answer))
+    fn log(&mut self, request: &Request, answer: &Answer) {
+        if let Some(log) = &mut self.log
+            && let Err(error) = writeln!(log, "{}", log_entry(request, answer))
         {
             self.violations
-                .push(format!("a request can't be noted: {error}"));
+                .push(format!("cannot log a request: {error}"));
         }
     }
 }
 
-/// A request as it is noted, with what came of it.
-fn noted(request: &Request, answer: &Answer) -> Value {
+/// One line of the request log.
+fn log_entry(request: &Request, answer: &Answer) -> Value {
     let headers = request.headers.iter();
     let headers: Value = headers
         .map(|(name, value)| (name.clone(), Value::from(value.as_str())))

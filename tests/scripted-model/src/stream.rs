@@ -1,14 +1,14 @@
-//! How an answer is cut into what is sent.
+//! Cuts an answer into pieces and chunks.
 
 use serde_json::Value;
 
 use crate::http::End;
 use crate::script::{Fault, Step};
 
-/// Bytes of a chunk where the script does not say: odd, so that chunks end within lines and characters.
+/// Default chunk size in bytes: odd, so that chunks end within lines and characters.
 const CHUNK: usize = 7;
 
-/// A text in pieces of `length` characters.
+/// Cuts a text into pieces of `length` characters.
 pub(crate) fn pieces(text: &str, length: usize) -> Vec<String> {
     let chars: Vec<char> = text.chars().collect();
     chars
@@ -17,22 +17,22 @@ pub(crate) fn pieces(text: &str, length: usize) -> Vec<String> {
         .collect()
 }
 
-/// The first half of a text.
+/// Returns the first half of a text.
 pub(crate) fn half(text: &str) -> String {
     text.chars().take(text.chars().count() / 2).collect()
 }
 
-/// Writes an event with a name.
+/// Appends a server-sent event.
 pub(crate) fn event(out: &mut String, name: &str, data: &Value) {
     out.push_str(&format!("event: {name}\ndata: {data}\n\n"));
 }
 
-/// Bytes of each chunk of the answer.
+/// Chunk size of the answer in bytes.
 pub(crate) fn chunk(step: &Step) -> usize {
     step.reply.chunk_bytes.unwrap_or(CHUNK)
 }
 
-/// How the connection ends.
+/// Returns how the connection ends.
 pub(crate) fn end(step: &Step) -> End {
     match step.fault {
         Some(Fault::ResetAfterHeaders) => End::Reset,
@@ -41,7 +41,7 @@ pub(crate) fn end(step: &Step) -> End {
     }
 }
 
-/// Tokens of what was written, and of what was thought.
+/// Counts the tokens of the output, and those of its thoughts.
 pub(crate) fn output_tokens(step: &Step, written: &[Value]) -> (u64, u64) {
     let bytes: usize = written.iter().map(|part| part.to_string().len()).sum();
     let output = step.reply.output_tokens;

@@ -1,4 +1,4 @@
-//! Which blocks may follow which.
+//! Checks the order of content blocks.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::json::{list, text};
 use crate::provider::Refusal;
 
-/// Checks the messages among themselves.
+/// Checks roles, contents and the order of calls and results.
 pub(super) fn messages(messages: &[Value]) -> Result<(), Refusal> {
     let Some(first) = messages.first() else {
         return Err(Refusal::bad("messages: at least one message is required"));

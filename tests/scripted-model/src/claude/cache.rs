@@ -1,21 +1,23 @@
-//! The prompt cache, simulated by the hashes of prefixes.
+//! The prompt cache, simulated by hashes of prefixes.
 //!
-//! A prompt is a row of blocks: tools, system, messages. At each breakpoint the prefix is stored; a request reads the longest stored prefix that ends at one of its
-//! breakpoints or up to 20 blocks before one. Prefixes under the model's minimum are not stored.
+//! - A prompt is a sequence of blocks: tools, system, messages.
+//! - Each breakpoint stores its prefix, unless it is shorter than the model's minimum.
+//! - A request reads the longest stored prefix that ends at one of its breakpoints or at most 20
+//!   blocks before one.
 
 use std::collections::BTreeMap;
 
 use super::images;
-use super::sign::bare;
+use super::sign::without_breakpoints;
 use crate::json::{list, text};
 use crate::picture;
 use crate::prefix::{self, Hash, Piece};
 use serde_json::Value;
 
-/// Blocks before a breakpoint that are looked at.
+/// Number of blocks before a breakpoint that may end a cached prefix.
 const LOOK_BACK: usize = 20;
 
-/// Tokens of a prompt.
+/// Tokens of a prompt by their price.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Prompt {
     pub(super) fresh: u64,
@@ -23,23 +25,23 @@ pub(super) struct Prompt {
     pub(super) written: u64,
 }
 
-/// What is stored: tokens by hash of a prefix.
+/// Tokens of the stored prefixes by hash.
 #[derive(Debug, Default)]
 pub(super) struct Cache(BTreeMap<Hash, u64>);
 
 impl Cache {
-    /// Accounts a prompt and stores what it marks.
+    /// Counts the tokens of a prompt and stores its marked prefixes.
     pub(super) fn account(&mut self, asked: &Value) -> Prompt {
         let model = text(asked, "model");
         let minimum = if model.contains("-4-5") { 4_096 } else { 512 };
-        let row = row(asked);
-        let pieces = row.iter().map(|(role, block)| Piece {
-            content: format!("{role} {}", bare(block)).into_bytes(),
+        let blocks = blocks(asked);
+        let pieces = blocks.iter().map(|(role, block)| Piece {
+            content: format!("{role} {}", without_breakpoints(block)).into_bytes(),
             tokens: tokens_of(block),
         });
         let prefixes = prefix::prefixes(model, &pieces.collect::<Vec<_>>());
         let tokens = prefixes.last().map_or(0, |(_, upto)| *upto);
-        let marks = row
+        let marks = blocks
             .iter()
             .map(|(_, block)| block.get("cache_control").is_some());
         let prefixes: Vec<(Hash, u64, bool)> = prefixes
@@ -73,8 +75,8 @@ impl Cache {
     }
 }
 
-/// All blocks of a prompt in their order, with whose they are.
-fn row(asked: &Value) -> Vec<(&str, &Value)> {
+/// Returns all blocks of a prompt in order, with their roles.
+fn blocks(asked: &Value) -> Vec<(&str, &Value)> {
     let tools = list(asked, "tools").iter().map(|tool| ("tool", tool));
     let system = list(asked, "system").iter().map(|block| ("system", block));
     let messages = list(asked, "messages").iter().flat_map(|message| {
@@ -93,6 +95,6 @@ fn tokens_of(block: &Value) -> u64 {
             picture::squares(images::size(source).unwrap_or_default(), 28)
         }
         "tool_result" => 4 + list(block, "content").iter().map(tokens_of).sum::<u64>(),
-        _ => prefix::tokens(bare(block).to_string().len()),
+        _ => prefix::tokens(without_breakpoints(block).to_string().len()),
     }
 }

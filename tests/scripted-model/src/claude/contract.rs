@@ -1,4 +1,4 @@
-//! What the provider refuses, apart from single blocks.
+//! Refusals of requests, except for single blocks.
 
 use serde_json::Value;
 
@@ -13,7 +13,8 @@ use crate::provider::Refusal;
 const MAX_REQUEST: usize = 32 << 20;
 const MAX_BREAKPOINTS: usize = 4;
 
-/// Checks a request; the first thing that is wrong is refused.
+/// Checks a request and refuses the first error.
+///
 /// `more` are models that are served besides the provider's own.
 pub(super) fn check(
     dialect: Dialect,
@@ -64,13 +65,13 @@ fn headers(request: &Request, key: Option<&str>) -> Result<(), Refusal> {
     if given.is_some() && request.header("authorization").is_some() {
         return Err(Refusal::new(401, "authentication_error", "two credentials"));
     }
-    // Whoever has logged in another way has no key.
+    // A client with an OAuth token has no key.
     if given.is_none() && (key.is_some() || request.header("authorization").is_none()) {
         let message = "x-api-key header is required";
         return Err(Refusal::new(401, "authentication_error", message));
     }
     if key.is_some() && given != key {
-        // As careless as a server may be.
+        // A careless server repeats the key in its message.
         let message = format!("invalid x-api-key: {}", given.unwrap_or_default());
         return Err(Refusal::new(401, "authentication_error", message).without_violation());
     }

@@ -1,4 +1,4 @@
-//! Pictures: their form, their size, how many.
+//! Checks pictures: format, size and number.
 
 use serde_json::Value;
 
@@ -8,18 +8,18 @@ use crate::provider::Refusal;
 
 const MAX_BASE64: usize = 10 << 20;
 const MAX_SIDE: u32 = 8_000;
-/// With more pictures than this, each has a smaller limit.
+/// Above this number of pictures each has the smaller limit.
 const MANY: usize = 20;
 const MAX_SIDE_OF_MANY: u32 = 2_000;
 
-/// Most pictures, for a model with a context of 200,000 tokens and one with a million.
-const MOST: [usize; 2] = [100, 600];
+/// Maximum number of pictures, for a context of 200,000 tokens and of a million.
+const MAX_IMAGES: [usize; 2] = [100, 600];
 
 /// Checks every picture of a request.
 pub(super) fn check(body: &Value) -> Result<(), Refusal> {
     let mut sizes = Vec::new();
     find(body, &mut sizes)?;
-    let [small, large] = MOST;
+    let [small, large] = MAX_IMAGES;
     let is_small = text(body, "model").contains("-4-5");
     let most = if is_small { small } else { large };
     if sizes.len() > most {
@@ -54,7 +54,7 @@ fn find(value: &Value, sizes: &mut Vec<(u32, u32)>) -> Result<(), Refusal> {
     }
 }
 
-/// Width and height of a picture that is in order.
+/// Returns width and height of a valid picture.
 pub(super) fn size(source: &Value) -> Result<(u32, u32), Refusal> {
     let data = text(source, "data");
     if text(source, "type") != "base64" || data.len() > MAX_BASE64 {

@@ -1,7 +1,9 @@
-//! What Ollama makes of the protocol that it serves beside its own.
+//! The Messages API as Ollama serves it.
 //!
-//! It reads tool choices, breakpoints of a cache, strictness and schemas of answers over, and so does whatever a request counts on with them. Here they are refused.
-//! The order of blocks is checked as Claude's; Ollama is laxer there, but the templates of its models are not.
+//! - Ollama ignores tool choices, cache breakpoints, strict tools and answer schemas. Here they are
+//!   refused, because a request that has them relies on them.
+//! - The order of blocks is checked as for Claude. Ollama is laxer, but the templates of its models
+//!   are not.
 
 use serde_json::{Value, json};
 
@@ -12,7 +14,7 @@ use crate::json::{count, is_true, list, text};
 use crate::provider::Refusal;
 use crate::script::{Fault, Step};
 
-/// Checks a request; the first thing that is wrong is refused.
+/// Checks a request and refuses the first error.
 pub(super) fn check(request: &Request) -> Result<(), Refusal> {
     let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
         return Err(Refusal::bad("invalid request body"));
@@ -58,7 +60,7 @@ fn unsupported(body: &Value) -> Result<(), Refusal> {
     }
 }
 
-/// Bytes of the text of a request.
+/// Counts the bytes of a request's text.
 pub(super) fn text_bytes(value: &Value) -> usize {
     match value {
         Value::Object(members) if text(value, "type") != "image" => {
@@ -70,7 +72,7 @@ pub(super) fn text_bytes(value: &Value) -> usize {
     }
 }
 
-/// What becomes of a step here: a model refuses in plain words, and a call that was cut off is none.
+/// Adapts a step: a model refuses in plain words, and a call that was cut off is left out.
 pub(super) fn step(step: &Step) -> Step {
     let mut step = step.clone();
     step.reply.thinking = step.reply.thinking.filter(|said| !said.is_empty());
@@ -90,7 +92,7 @@ pub(super) fn step(step: &Step) -> Step {
     step
 }
 
-/// Takes out of an answer what Ollama does not say.
+/// Removes the members of an answer that Ollama does not send.
 pub(super) fn simplify(message: &mut Value) {
     let usage = ["input_tokens", "output_tokens"].map(|name| {
         (
@@ -103,7 +105,7 @@ pub(super) fn simplify(message: &mut Value) {
             members.remove(name);
         }
         members.insert("usage".to_owned(), usage.into_iter().collect());
-        // An empty list is written as Go writes one that was never made.
+        // Go writes a nil slice as `null`.
         if members
             .get("content")
             .is_some_and(|content| content == &json!([]))

@@ -25,17 +25,17 @@ use body::with_blocks;
 use cache::{Cache, Prompt};
 pub(crate) use dialect::Dialect;
 
-/// The provider: what it has cached.
+/// The provider with its prompt cache.
 #[derive(Debug, Default)]
 pub(crate) struct Claude {
     dialect: Dialect,
-    /// Models that it serves besides the provider's own.
+    /// Models that are served besides the provider's own.
     more: Vec<String>,
     cache: Cache,
 }
 
 impl Claude {
-    /// One of this dialect that serves these models too.
+    /// Plays a dialect; `more` are models served besides the provider's own.
     pub(crate) fn new(dialect: Dialect, more: Vec<String>) -> Self {
         Self {
             dialect,
@@ -44,7 +44,7 @@ impl Claude {
         }
     }
 
-    /// What a fault makes of an answer that never begins; `None` where it begins.
+    /// Answers a fault that replaces the answer; `None` for a fault within an answer.
     fn without_answer(&self, request: &Request, fault: &Fault) -> Option<Answer> {
         let is_local = self.dialect == Dialect::Ollama;
         let refused = |status, kind, message: &str| answer_to(&Refusal::new(status, kind, message));
@@ -71,7 +71,7 @@ impl Claude {
                 "api_error",
                 "an error was encountered while running the model",
             ),
-            // Ollama reads the calls of its models itself, and gives an error for those that it can't.
+            // Ollama parses the calls of its models and reports those that it cannot parse.
             Fault::InvalidArguments if is_local => {
                 let message =
                     "error parsing tool call: invalid character ']' after object key:value pair";
@@ -120,7 +120,7 @@ impl Provider for Claude {
         let asked = with_blocks(request.json());
         let prompt = match self.dialect {
             Dialect::Anthropic => self.cache.account(&asked),
-            // An estimate of its own: a quarter of the text, and nothing for pictures.
+            // Ollama estimates a quarter of the text's bytes and ignores pictures.
             Dialect::Ollama => Prompt {
                 fresh: prefix::tokens(local::text_bytes(&asked)),
                 ..Prompt::default()
@@ -137,7 +137,7 @@ impl Provider for Claude {
     }
 }
 
-/// A refusal as the provider words it.
+/// Renders a refusal in the provider's words.
 fn answer_to(refused: &Refusal) -> Answer {
     let error = json!({"type": refused.kind, "message": refused.message});
     let body = json!({"type": "error", "error": error, "request_id": "req_scripted"});

@@ -1,8 +1,8 @@
-//! Which models the provider serves.
+//! Models that the provider serves.
 
 use crate::provider::Refusal;
 
-/// Its models. Each is also there under its name with a date, such as `-20261001`.
+/// Served models. Each is also served with a date suffix, such as `-20261001`.
 const SERVED: [&str; 9] = [
     "claude-haiku-5-5",
     "claude-sonnet-5-5",
@@ -25,11 +25,11 @@ pub(super) fn check(model: &str, more: &[String]) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = format!("model: {model}");
-    // Whoever configures a name can't know better, and is to be told.
+    // A wrong model name is the fault of a configuration, not of the client.
     Err(Refusal::new(404, "not_found_error", message).without_violation())
 }
 
-/// Whether a model of this id belongs to the newest family.
+/// Whether a model belongs to the newest family.
 pub(super) fn is_newest(model: &str) -> bool {
     model.ends_with("-5-5") || model == "claude-fable-5-1"
 }

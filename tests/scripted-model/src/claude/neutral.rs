@@ -1,4 +1,4 @@
-//! A request in words that belong to no provider.
+//! Translates a request into provider-neutral form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::exchange::{Message, NeutralRequest, Part, Picture, Tool};
 use crate::json::{list, text};
 
-/// What a request that is in order asks.
+/// Translates a valid request.
 pub(super) fn asked(body: &Value) -> NeutralRequest {
     let tools = list(body, "tools").iter().map(|tool| Tool {
         name: text(tool, "name").to_owned(),
@@ -34,7 +34,7 @@ pub(super) fn asked(body: &Value) -> NeutralRequest {
     }
 }
 
-/// A member that is a text or a list of blocks of text.
+/// Reads a member that is a text or a list of text blocks.
 fn texts(value: &Value, name: &str) -> String {
     match value.get(name) {
         Some(Value::String(text)) => text.clone(),

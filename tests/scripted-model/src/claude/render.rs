@@ -1,4 +1,4 @@
-//! An answer in the provider's words: as a whole, or as events.
+//! Renders an answer as a whole or as events.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::provider::Form;
 use crate::script::{Fault, Step};
 use crate::stream::{self, event, half, pieces};
 
-/// The answer to `asked`, the `number`-th of its server.
+/// Renders the answer to `asked`; `number` counts the server's answers.
 pub(super) fn answer(
     dialect: Dialect,
     asked: &Value,
@@ -117,8 +117,8 @@ fn usage(step: &Step, content: &[Value], prompt: &Prompt) -> Value {
     })
 }
 
-/// What the calls' input is made to be.
-fn input(step: &Step, input: &Value) -> String {
+/// Writes the input of a call, damaged where the step says so.
+fn call_input(step: &Step, input: &Value) -> String {
     let text = input.to_string();
     match step.fault {
         Some(Fault::InvalidArguments) => format!("{}]", text.trim_end_matches('}')),
@@ -129,7 +129,7 @@ fn input(step: &Step, input: &Value) -> String {
 
 fn whole(message: &Value, step: &Step) -> String {
     match step.fault {
-        // What breaks a stream breaks a whole answer in the middle.
+        // A fault that breaks a stream breaks a whole answer in the middle.
         Some(
             Fault::Stall | Fault::NoMessageStop | Fault::ErrorInToolInput | Fault::InvalidArguments,
         ) => half(&message.to_string()),
@@ -140,23 +140,7 @@ fn whole(message: &Value, step: &Step) -> String {
 fn events(dialect: Dialect, message: &Value, step: &Step) -> String {
     let is_local = dialect == Dialect::Ollama;
     let mut out = String::new();
-    let mut start = message.clone();
-    if let Some(start) = start.as_object_mut() {
-        start.insert("content".to_owned(), json!([]));
-        if is_local {
-            start.remove("stop_reason");
-        } else {
-            start.insert("stop_reason".to_owned(), Value::Null);
-        }
-    }
-    if let Some(usage) = start.get_mut("usage").and_then(Value::as_object_mut) {
-        usage.insert("output_tokens".to_owned(), json!(u64::from(!is_local)));
-    }
-    event(
-        &mut out,
-        "message_start",
-        &json!({"type": "message_start", "message": start}),
-    );
+    message_start(&mut out, message, is_local);
     if matches!(step.fault, Some(Fault::Stall)) {
         return out;
     }
@@ -171,8 +155,8 @@ fn events(dialect: Dialect, message: &Value, step: &Step) -> String {
                 &json!({"type": "weather", "sky": ["blue"]}),
             );
         }
-        if !streamed_block(&mut out, index, block, step) {
-            // Ollama has no event for it: the stream just ends.
+        if !stream_block(&mut out, index, block, step) {
+            // Ollama has no error event: the stream just ends.
             if !is_local {
                 let error = json!({"type": "overloaded_error", "message": "Overloaded"});
                 event(&mut out, "error", &json!({"type": "error", "error": error}));
@@ -180,6 +164,36 @@ fn events(dialect: Dialect, message: &Value, step: &Step) -> String {
             return out;
         }
     }
+    message_delta(&mut out, message, is_local);
+    if !matches!(step.fault, Some(Fault::NoMessageStop)) {
+        event(&mut out, "message_stop", &json!({"type": "message_stop"}));
+    }
+    out
+}
+
+/// Writes the first event: the message without content.
+fn message_start(out: &mut String, message: &Value, is_local: bool) {
+    let mut start = message.clone();
+    if let Some(start) = start.as_object_mut() {
+        start.insert("content".to_owned(), json!([]));
+        if is_local {
+            start.remove("stop_reason");
+        } else {
+            start.insert("stop_reason".to_owned(), Value::Null);
+        }
+    }
+    if let Some(usage) = start.get_mut("usage").and_then(Value::as_object_mut) {
+        usage.insert("output_tokens".to_owned(), json!(u64::from(!is_local)));
+    }
+    event(
+        out,
+        "message_start",
+        &json!({"type": "message_start", "message": start}),
+    );
+}
+
+/// Writes the event with stop reason and usage.
+fn message_delta(out: &mut String, message: &Value, is_local: bool) {
     let mut delta = json!({"stop_reason": message.get("stop_reason")});
     let mut usage = json!({"output_tokens": message.pointer("/usage/output_tokens")});
     if is_local {
@@ -189,18 +203,14 @@ fn events(dialect: Dialect, message: &Value, step: &Step) -> String {
         delta["stop_details"] = json!(message.get("stop_details"));
     }
     event(
-        &mut out,
+        out,
         "message_delta",
         &json!({"type": "message_delta", "delta": delta, "usage": usage}),
     );
-    if !matches!(step.fault, Some(Fault::NoMessageStop)) {
-        event(&mut out, "message_stop", &json!({"type": "message_stop"}));
-    }
-    out
 }
 
-/// Streams one block; false when an error is to come in the middle of it.
-fn streamed_block(out: &mut String, index: usize, block: &Value, step: &Step) -> bool {
+/// Streams one block; returns false when an error interrupts it.
+fn stream_block(out: &mut String, index: usize, block: &Value, step: &Step) -> bool {
     let mut start = block.clone();
     let mut deltas = Vec::new();
     match text(block, "type") {
@@ -226,9 +236,9 @@ fn streamed_block(out: &mut String, index: usize, block: &Value, step: &Step) ->
         }
         "tool_use" => {
             start["input"] = json!({});
-            // The provider begins with an empty piece.
+            // The provider sends an empty piece first.
             deltas.push(json!({"type": "input_json_delta", "partial_json": ""}));
-            let input = input(step, block.get("input").unwrap_or(&Value::Null));
+            let input = call_input(step, block.get("input").unwrap_or(&Value::Null));
             deltas.extend(
                 pieces(&input, 5)
                     .iter()

@@ -1,4 +1,4 @@
-//! Tools, and what a strict schema may not say.
+//! Checks tools and strict schemas.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const MAX_STRICT: usize = 20;
 const MAX_OPTIONAL: usize = 24;
 const MAX_UNIONS: usize = 16;
 
-/// Words that a strict schema may not hold.
+/// Keywords that a strict schema may not contain.
 const REFUSED: [&str; 9] = [
     "minimum",
     "maximum",
@@ -24,14 +24,14 @@ const REFUSED: [&str; 9] = [
     "uniqueItems",
 ];
 
-/// What the strict schemas of a request hold in total.
+/// Totals over the strict schemas of a request.
 #[derive(Debug, Default)]
 struct Total {
     optional: usize,
     unions: usize,
 }
 
-/// Checks the tools of a request, and the schema that its answer is to have.
+/// Checks the tools of a request and the schema of its answer.
 pub(super) fn check(body: &Value) -> Result<(), Refusal> {
     let mut names = BTreeSet::new();
     let mut strict = 0;

@@ -1,7 +1,8 @@
 //! Signatures of thoughts.
 //!
-//! A signature covers the thought and everything before it: system, tools, earlier messages and earlier blocks of its own turn. Breakpoints of the cache are not
-//! part of that. So an edited history is refused here as it is by the provider.
+//! - A signature covers the thought and everything before it: system, tools, earlier messages, and
+//!   earlier blocks of its turn. So an edited history is refused, as by the provider.
+//! - Cache breakpoints are not covered.
 
 use serde_json::Value;
 
@@ -9,16 +10,19 @@ use crate::json::{list, text};
 use crate::prefix::seal;
 use crate::provider::Refusal;
 
-/// The signature of `thought`, after `before` in a turn that answers `asked` from its `messages`-th message on.
+/// Signs `thought`, behind the blocks `before` of a turn that follows the first `messages`
+/// messages.
 pub(super) fn signature(asked: &Value, messages: usize, before: &[Value], thought: &str) -> String {
     let fixed = ["system", "tools"].map(|name| asked.get(name).unwrap_or(&Value::Null));
     let messages = list(asked, "messages").iter().take(messages);
     let row = fixed.into_iter().chain(messages).chain(before);
-    let row: Vec<String> = row.map(|part| bare(part).to_string()).collect();
+    let row: Vec<String> = row
+        .map(|part| without_breakpoints(part).to_string())
+        .collect();
     seal(row.iter().map(String::as_str).chain([thought]))
 }
 
-/// Refuses thoughts that are not what was said, where it was said.
+/// Refuses thoughts that were changed or moved.
 pub(super) fn check(asked: &Value) -> Result<(), Refusal> {
     for (at, message) in list(asked, "messages").iter().enumerate() {
         if text(message, "role") != "assistant" {
@@ -40,15 +44,15 @@ pub(super) fn check(asked: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Without breakpoints.
-pub(super) fn bare(value: &Value) -> Value {
+/// Copies a value without cache breakpoints.
+pub(super) fn without_breakpoints(value: &Value) -> Value {
     match value {
         Value::Object(members) => members
             .iter()
             .filter(|(name, _)| *name != "cache_control")
-            .map(|(name, value)| (name.clone(), bare(value)))
+            .map(|(name, value)| (name.clone(), without_breakpoints(value)))
             .collect(),
-        Value::Array(items) => items.iter().map(bare).collect(),
+        Value::Array(items) => items.iter().map(without_breakpoints).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }

@@ -1,4 +1,4 @@
-//! The contents: the form of each part.
+//! Checks the contents: the form of each part.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::picture::{self, PictureError};
 use crate::provider::Refusal;
 
 const MAX_PICTURES: usize = 3_600;
-/// What a part may hold, one of each.
+/// Kinds of data, of which a part has one.
 const DATA: [&str; 5] = [
     "text",
     "inlineData",
@@ -17,7 +17,7 @@ const DATA: [&str; 5] = [
     "functionCall",
     "functionResponse",
 ];
-/// Pictures that are taken.
+/// Accepted media types of pictures.
 const MEDIA: [&str; 5] = [
     "image/png",
     "image/jpeg",
@@ -26,7 +26,7 @@ const MEDIA: [&str; 5] = [
     "image/heif",
 ];
 
-/// Checks every content by itself.
+/// Checks each content for itself.
 pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refusal> {
     if contents.is_empty() {
         return Err(bad(
@@ -47,7 +47,7 @@ pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refusal> {
             )));
         }
         for (n, part) in parts.iter().enumerate() {
-            of_part(model, part, &format!("{place}.parts[{n}]"), &mut pictures)?;
+            check_part(model, part, &format!("{place}.parts[{n}]"), &mut pictures)?;
         }
     }
     if pictures > MAX_PICTURES {
@@ -57,8 +57,8 @@ pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn of_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<(), Refusal> {
-    // What was sent from here comes back.
+fn check_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<(), Refusal> {
+    // A part of `UnknownEvents` comes back.
     if part.get("futurePart").is_some() {
         return Ok(());
     }
@@ -85,7 +85,7 @@ fn of_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<
         ))),
         "inlineData" => {
             *pictures += 1;
-            blob(data)
+            check_blob(data)
         }
         "functionCall" => {
             check_members(
@@ -106,12 +106,17 @@ fn of_part(model: &str, part: &Value, at: &str, pictures: &mut usize) -> Result<
                 )))
             }
         }
-        "functionResponse" => response(model, data, at, pictures),
+        "functionResponse" => check_response(model, data, at, pictures),
         _ => Ok(()),
     }
 }
 
-fn response(model: &str, data: &Value, at: &str, pictures: &mut usize) -> Result<(), Refusal> {
+fn check_response(
+    model: &str,
+    data: &Value,
+    at: &str,
+    pictures: &mut usize,
+) -> Result<(), Refusal> {
     let place = format!("{at}.function_response");
     let names = [
         "id",
@@ -141,12 +146,12 @@ fn response(model: &str, data: &Value, at: &str, pictures: &mut usize) -> Result
     for (n, part) in parts.iter().enumerate() {
         check_members(part, &format!("{place}.parts[{n}]"), &["inlineData"])?;
         *pictures += 1;
-        blob(part.get("inlineData").unwrap_or(&Value::Null))?;
+        check_blob(part.get("inlineData").unwrap_or(&Value::Null))?;
     }
     Ok(())
 }
 
-fn blob(data: &Value) -> Result<(), Refusal> {
+fn check_blob(data: &Value) -> Result<(), Refusal> {
     let media_type = text(data, "mimeType");
     if !MEDIA.contains(&media_type) {
         return Err(bad(format!("Unsupported MIME type: {media_type}")));

@@ -1,4 +1,4 @@
-//! What the provider refuses, apart from the contents.
+//! Refusals of requests, except for their contents.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use super::refusal::{bad, check_members, not_found};
 use super::{contents, sign, turns};
 use crate::http::Request;
 use crate::json::{list, text};
-use crate::provider::Refusal;
+use crate::provider::{Form, Refusal};
 
 const MAX_REQUEST: usize = 20 << 20;
 const MAX_NAME: usize = 128;
 
-/// What a path asks for.
+/// The call that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call<'p> {
     pub(super) model: &'p str,
     pub(super) is_streamed: bool,
-    /// Whether a stream comes as events; otherwise it is one list.
+    /// Whether a stream is sent as events; otherwise it is one JSON list.
     pub(super) is_events: bool,
 }
 
 impl<'p> Call<'p> {
-    /// `POST /v1beta/models/MODEL:METHOD`.
+    /// Parses `POST /v1beta/models/MODEL:METHOD`.
     pub(super) fn of(request: &'p Request) -> Option<Self> {
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
         let (model, method) = path.strip_prefix("/v1beta/models/")?.rsplit_once(':')?;
@@ -41,9 +41,18 @@ impl<'p> Call<'p> {
             is_events,
         })
     }
+
+    /// Transfer format of the answer.
+    pub(super) fn form(&self) -> Form {
+        if self.is_streamed && self.is_events {
+            Form::Events
+        } else {
+            Form::Whole
+        }
+    }
 }
 
-/// Checks a request; the first thing that is wrong is refused.
+/// Checks a request and refuses the first error.
 pub(super) fn check(request: &Request, key: Option<&str>) -> Result<(), Refusal> {
     let call = Call::of(request).ok_or_else(|| not_found(request))?;
     headers(request, key)?;
@@ -124,44 +133,53 @@ fn tools(body: &Value) -> Result<(), Refusal> {
     for (n, tool) in list(body, "tools").iter().enumerate() {
         check_members(tool, &format!("tools[{n}]"), &["functionDeclarations"])?;
         for (i, function) in list(tool, "functionDeclarations").iter().enumerate() {
-            let at = format!("tools[{n}].function_declarations[{i}]");
-            let members = [
-                "name",
-                "description",
-                "behavior",
-                "parameters",
-                "parametersJsonSchema",
-                "response",
-                "responseJsonSchema",
-            ];
-            check_members(function, &at, &members)?;
+            check_function(function, &format!("tools[{n}].function_declarations[{i}]"))?;
             let name = text(function, "name");
-            if !is_name(name) {
-                return Err(bad(format!(
-                    "* GenerateContentRequest.{at}.name: Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of {MAX_NAME}."
-                )));
-            }
             if !names.insert(name) {
                 return Err(bad(format!("Duplicate function declaration found: {name}")));
             }
-            if let Some(schema) = function.get("parametersJsonSchema") {
-                if function.get("parameters").is_some() {
-                    return Err(bad(format!(
-                        "* GenerateContentRequest.{at}: parameters and parameters_json_schema are mutually exclusive."
-                    )));
-                }
-                if text(schema, "type") != "object" {
-                    return Err(bad(format!(
-                        "* GenerateContentRequest.{at}.parameters_json_schema: schema at top-level must be an object."
-                    )));
-                }
-            }
         }
     }
+    check_calling_config(body, names.is_empty())
+}
+
+fn check_function(function: &Value, at: &str) -> Result<(), Refusal> {
+    let members = [
+        "name",
+        "description",
+        "behavior",
+        "parameters",
+        "parametersJsonSchema",
+        "response",
+        "responseJsonSchema",
+    ];
+    check_members(function, at, &members)?;
+    if !is_name(text(function, "name")) {
+        return Err(bad(format!(
+            "* GenerateContentRequest.{at}.name: Invalid function name. Must start with a letter or an underscore. Must be alphanumeric (a-z, A-Z, 0-9), underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of {MAX_NAME}."
+        )));
+    }
+    let Some(schema) = function.get("parametersJsonSchema") else {
+        return Ok(());
+    };
+    if function.get("parameters").is_some() {
+        return Err(bad(format!(
+            "* GenerateContentRequest.{at}: parameters and parameters_json_schema are mutually exclusive."
+        )));
+    }
+    if text(schema, "type") != "object" {
+        return Err(bad(format!(
+            "* GenerateContentRequest.{at}.parameters_json_schema: schema at top-level must be an object."
+        )));
+    }
+    Ok(())
+}
+
+fn check_calling_config(body: &Value, has_no_functions: bool) -> Result<(), Refusal> {
     let Some(config) = body.pointer("/toolConfig/functionCallingConfig") else {
         return Ok(());
     };
-    if names.is_empty() {
+    if has_no_functions {
         return Err(bad(
             "Function calling config is set without function_declarations.",
         ));

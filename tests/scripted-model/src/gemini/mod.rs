@@ -21,7 +21,7 @@ use contents::with_roles;
 use contract::Call;
 use refusal::not_found;
 
-/// The provider: what it has cached.
+/// The provider with its prompt cache.
 #[derive(Debug, Default)]
 pub(crate) struct Gemini {
     cache: Automatic,
@@ -37,10 +37,7 @@ impl Provider for Gemini {
     }
 
     fn form(&self, request: &Request) -> Form {
-        match Call::of(request) {
-            Some(call) if call.is_streamed && call.is_events => Form::Events,
-            _ => Form::Whole,
-        }
+        Call::of(request).map_or(Form::Whole, |call| call.form())
     }
 
     fn asked(&self, request: &Request) -> NeutralRequest {
@@ -56,7 +53,7 @@ impl Provider for Gemini {
             return answer_to(&not_found(request), &[]);
         };
         match &step.fault {
-            Some(Fault::RateLimited { retry_after }) => limited(retry_after.as_deref()),
+            Some(Fault::RateLimited { retry_after }) => rate_limited(retry_after.as_deref()),
             Some(Fault::Overloaded) => {
                 let message = "The model is overloaded. Please try again later.";
                 answer_to(&Refusal::new(503, "UNAVAILABLE", message), &[])
@@ -65,7 +62,7 @@ impl Provider for Gemini {
                 let message = "Gemini API free tier is not available in your country. Please enable billing on your project in Google AI Studio.";
                 answer_to(&Refusal::new(400, "FAILED_PRECONDITION", message), &[])
             }
-            // What is no stream has its error as its status.
+            // Without a stream the error is the status.
             Some(Fault::ErrorInToolInput) if !call.is_streamed => {
                 answer_to(&Refusal::new(500, "INTERNAL", render::FAILED), &[])
             }
@@ -80,23 +77,25 @@ impl Provider for Gemini {
             _ => {
                 let asked = with_roles(request.json());
                 let pieces = prompt::pieces(&asked);
-                let counted = self.cache.account(call.model, &pieces, cache(call.model));
+                let counted = self
+                    .cache
+                    .account(call.model, &pieces, cache_rule(call.model));
                 render::answer(&call, &asked, step, counted, number)
             }
         }
     }
 }
 
-/// The cache works by itself, from a length on that depends on the model.
-fn cache(model: &str) -> Rule {
+/// Rule of the automatic cache, whose minimum depends on the model.
+fn cache_rule(model: &str) -> Rule {
     Rule {
         minimum: if model.contains("-pro") { 4_096 } else { 1_024 },
         step: 1,
     }
 }
 
-/// 429. How long to wait stands in the body; what is no number of seconds can't stand there.
-fn limited(retry_after: Option<&str>) -> Answer {
+/// Status 429. The body carries the delay if it is a number of seconds.
+fn rate_limited(retry_after: Option<&str>) -> Answer {
     let message = "You exceeded your current quota, please check your plan and billing details.";
     let seconds: Option<f64> = retry_after.and_then(|after| after.parse().ok());
     let mut details = vec![json!({
@@ -109,10 +108,10 @@ fn limited(retry_after: Option<&str>) -> Answer {
     answer_to(&Refusal::new(429, "RESOURCE_EXHAUSTED", message), &details)
 }
 
-/// A refusal as the provider words it.
+/// Renders a refusal in the provider's words.
 fn answer_to(refused: &Refusal, details: &[Value]) -> Answer {
     let mut error =
-        json!({"code": refused.status, "message": refused.message, "status": word(refused)});
+        json!({"code": refused.status, "message": refused.message, "status": status_word(refused)});
     if let Some(reason) = refused.code {
         error["details"] = json!([{
             "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "googleapis.com",
@@ -128,8 +127,8 @@ fn answer_to(refused: &Refusal, details: &[Value]) -> Answer {
     answer
 }
 
-/// The provider's word for the kind of fault.
-fn word(refused: &Refusal) -> &'static str {
+/// Returns the provider's word for the kind of error.
+fn status_word(refused: &Refusal) -> &'static str {
     match refused.kind {
         "api_error" => "INTERNAL",
         kind => kind,

@@ -1,4 +1,4 @@
-//! A request in words that belong to no provider.
+//! Translates a request into provider-neutral form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::exchange::{Message, NeutralRequest, Part, Picture, Tool};
 use crate::json::{is_true, list, text};
 
-/// What a request that is in order asks of `model`.
+/// Translates a valid request to `model`.
 pub(super) fn asked(model: &str, body: &Value) -> NeutralRequest {
     let functions = list(body, "tools")
         .iter()
@@ -56,7 +56,7 @@ fn role(content: &Value) -> &'static str {
     }
 }
 
-/// Calls without an id are told apart by their place: `CONTENT.CALL`.
+/// Translates the parts of content `at`. A call without an id gets its position: `CONTENT.CALL`.
 fn parts(at: usize, content: &Value) -> Vec<Part> {
     let (mut calls, mut results) = (0, 0);
     let id = |data: &Value, turn: usize, n: usize| match text(data, "id") {

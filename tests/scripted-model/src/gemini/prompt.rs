@@ -1,4 +1,4 @@
-//! A request as the row of pieces that it counts.
+//! Cuts a request into the pieces that count as tokens.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::json::{list, text};
 use crate::picture;
 use crate::prefix::{self, Piece};
 
-/// Tokens of a tile, and its side in pixels.
+/// Tokens of a picture tile, and its side in pixels.
 const TILE: (u64, u32) = (258, 768);
 
-/// The pieces of a prompt, in their order: instructions, tools, contents.
+/// Returns the pieces of a prompt in order: instructions, tools, contents.
 pub(super) fn pieces(asked: &Value) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for fixed in ["systemInstruction", "tools", "toolConfig"] {
@@ -18,13 +18,13 @@ pub(super) fn pieces(asked: &Value) -> Vec<Piece> {
     }
     for content in list(asked, "contents") {
         for part in list(content, "parts") {
-            of_part(part, &mut pieces);
+            add_part(part, &mut pieces);
         }
     }
     pieces
 }
 
-fn of_part(part: &Value, pieces: &mut Vec<Piece>) {
+fn add_part(part: &Value, pieces: &mut Vec<Piece>) {
     if let Some(blob) = part.get("inlineData") {
         let data = text(blob, "data");
         let size = picture::size(None, data).unwrap_or_default();
@@ -44,6 +44,6 @@ fn of_part(part: &Value, pieces: &mut Vec<Piece>) {
     }
     pieces.extend(prefix::text(&bare.to_string()));
     for part in within {
-        of_part(part, pieces);
+        add_part(part, pieces);
     }
 }

@@ -1,7 +1,7 @@
-//! An answer in the provider's words: as a whole, or in pieces, each of which has the form of a whole one.
+//! Renders an answer as a whole, or in pieces that each have the form of a whole one.
 //!
-//! Calls come whole, so none can be cut off or be no JSON: one that the limit of output comes into is not there at all, and one that the model got wrong
-//! ends the answer with `MALFORMED_FUNCTION_CALL`.
+//! Calls are sent whole, so none is cut or invalid JSON: a call at the output limit is left out,
+//! and a malformed call ends the answer with `MALFORMED_FUNCTION_CALL`.
 
 use serde_json::{Value, json};
 
@@ -11,13 +11,12 @@ use super::sign;
 use crate::http::Answer;
 use crate::json::{list, text};
 use crate::prefix::Prompt;
-use crate::provider::Form;
 use crate::script::{Fault, Step};
 use crate::stream::{self, half, pieces};
 
-/// What the provider says when it failed.
+/// Message of an internal error.
 pub(super) const FAILED: &str = "An internal error has occurred. Please retry or report in https://developers.generativeai.google/guide/troubleshooting";
-/// Characters of a piece that is streamed.
+/// Length of a streamed piece in characters.
 const PIECE: usize = 9;
 
 /// Why an answer ended, in the provider's words.
@@ -26,7 +25,7 @@ struct Finish {
     message: Option<String>,
 }
 
-/// The answer to `asked`, the `number`-th of its server.
+/// Renders the answer to `asked`; `number` counts the server's answers.
 pub(super) fn answer(
     call: &Call<'_>,
     asked: &Value,
@@ -35,7 +34,6 @@ pub(super) fn answer(
     number: u64,
 ) -> Answer {
     let parts = parts(call, asked, step, number);
-    let finish = finish(step);
     let (output, thought) = stream::output_tokens(step, &parts);
     let usage = json!({
         "promptTokenCount": prompt.all, "cachedContentTokenCount": prompt.cached,
@@ -50,41 +48,26 @@ pub(super) fn answer(
         }
         response
     };
-    // Somebody who says nothing at all and refuses has refused the prompt.
+    // A refusal without any part is a refusal of the prompt.
     let is_blocked = matches!(step.fault, Some(Fault::Refusal { .. })) && parts.is_empty();
+    let finish = finish(step);
     let mut last = if is_blocked {
         let mut response = frame(None, &begun);
         response["promptFeedback"] = json!({"blockReason": finish.reason});
         response
     } else {
-        let mut candidate = json!({"finishReason": finish.reason, "index": 0});
-        if let Some(message) = finish.message {
-            candidate["finishMessage"] = json!(message);
-        }
-        frame(Some(candidate), &usage)
-    };
-    let form = if call.is_streamed && call.is_events {
-        Form::Events
-    } else {
-        Form::Whole
+        frame(Some(last_candidate(finish)), &usage)
     };
     let body = if call.is_streamed {
-        let (ending, parts) = match parts.split_last() {
-            // A text without characters carries the signature of a turn without calls.
-            Some((ending, rest)) if ending.get("text") == Some(&json!("")) => {
-                (Some(ending.clone()), rest)
-            }
-            _ => (None, &parts[..]),
-        };
+        let (ending, parts) = split_ending(parts);
         if !is_blocked && let Some(candidate) = last.pointer_mut("/candidates/0") {
-            let ending = ending.unwrap_or_else(|| json!({"text": ""}));
             candidate["content"] = content(vec![ending]);
         }
         let candidate = |part: Value| json!({"content": content(vec![part]), "index": 0});
-        let said = parts
-            .iter()
-            .map(|part| frame(Some(candidate(part.clone())), &begun));
-        streamed(said.collect(), last, step, call)
+        let pieces = parts
+            .into_iter()
+            .map(|part| frame(Some(candidate(part)), &begun));
+        streamed(pieces.collect(), last, step, call)
     } else {
         if !parts.is_empty() {
             last["candidates"][0]["content"] = content(parts);
@@ -93,7 +76,7 @@ pub(super) fn answer(
     };
     Answer {
         status: 200,
-        headers: vec![("content-type", form.content_type().to_owned())],
+        headers: vec![("content-type", call.form().content_type().to_owned())],
         body: body.into_bytes(),
         chunk: stream::chunk(step),
         end: stream::end(step),
@@ -101,12 +84,59 @@ pub(super) fn answer(
     }
 }
 
+fn last_candidate(finish: Finish) -> Value {
+    let mut candidate = json!({"finishReason": finish.reason, "index": 0});
+    if let Some(message) = finish.message {
+        candidate["finishMessage"] = json!(message);
+    }
+    candidate
+}
+
+/// Splits off the part of the last piece: an empty text, which may carry a signature.
+fn split_ending(mut parts: Vec<Value>) -> (Value, Vec<Value>) {
+    let ending = parts.pop_if(|part| part.get("text") == Some(&json!("")));
+    (ending.unwrap_or_else(|| json!({"text": ""})), parts)
+}
+
 fn content(parts: Vec<Value>) -> Value {
     json!({"parts": parts, "role": "model"})
 }
 
-/// The parts, as they are sent: in pieces where they are streamed.
+/// Returns the parts of an answer, cut into pieces if it is streamed.
 fn parts(call: &Call<'_>, asked: &Value, step: &Step, number: u64) -> Vec<Value> {
+    let mut parts = spoken_parts(call, asked, step);
+    let reply = &step.reply;
+    let is_cut = matches!(
+        step.fault,
+        Some(Fault::TruncatedCall | Fault::InvalidArguments)
+    );
+    let contents = list(asked, "contents");
+    let signs = signs(call.model);
+    for (n, called) in reply.calls.iter().enumerate().filter(|_| !is_cut) {
+        let mut function = json!({"name": called.name, "args": called.arguments});
+        // The protocol leaves ids to the model: every second answer has some.
+        if signs && number % 2 == 1 {
+            function["id"] = json!(format!("call-{number:04}-{n}"));
+        }
+        let mut part = json!({"functionCall": function});
+        if n == 0 && signs {
+            part["thoughtSignature"] = json!(sign::signature(contents, &parts, &part));
+        }
+        parts.push(part);
+    }
+    let has_only_text = !parts.is_empty() && reply.calls.is_empty();
+    if has_only_text && signs && reply.thinking.is_some() {
+        // The last part carries the signature; in a stream it is an empty text.
+        let last = parts.pop_if(|last| !call.is_streamed && last.get("thought").is_none());
+        let mut part = last.unwrap_or_else(|| json!({"text": ""}));
+        part["thoughtSignature"] = json!(sign::signature(contents, &parts, &part));
+        parts.push(part);
+    }
+    parts
+}
+
+/// Returns thought and text of a reply.
+fn spoken_parts(call: &Call<'_>, asked: &Value, step: &Step) -> Vec<Value> {
     let cut = |said: &str| {
         if call.is_streamed {
             pieces(said, PIECE)
@@ -140,36 +170,10 @@ fn parts(call: &Call<'_>, asked: &Value, step: &Step, number: u64) -> Vec<Value>
     {
         parts.extend(cut(said).iter().map(|said| json!({"text": said})));
     }
-    let is_cut = matches!(
-        step.fault,
-        Some(Fault::TruncatedCall | Fault::InvalidArguments)
-    );
-    let contents = list(asked, "contents");
-    let signs = signs(call.model);
-    for (n, called) in reply.calls.iter().enumerate().filter(|_| !is_cut) {
-        let mut function = json!({"name": called.name, "args": called.arguments});
-        // The protocol leaves ids to the model: every second answer has some.
-        if signs && number % 2 == 1 {
-            function["id"] = json!(format!("call-{number:04}-{n}"));
-        }
-        let mut part = json!({"functionCall": function});
-        if n == 0 && signs {
-            part["thoughtSignature"] = json!(sign::signature(contents, &parts, &part));
-        }
-        parts.push(part);
-    }
-    let is_said = !parts.is_empty() && reply.calls.is_empty();
-    if is_said && signs && reply.thinking.is_some() {
-        // The last part carries it; in a stream that is one without characters.
-        let last = parts.pop_if(|last| !call.is_streamed && last.get("thought").is_none());
-        let mut part = last.unwrap_or_else(|| json!({"text": ""}));
-        part["thoughtSignature"] = json!(sign::signature(contents, &parts, &part));
-        parts.push(part);
-    }
     parts
 }
 
-/// `STOP` stands for calls too. A `stop` of the script is the provider's word.
+/// Returns why an answer ends. `STOP` holds for calls too.
 fn finish(step: &Step) -> Finish {
     let named = |reason: &str, message: Option<String>| Finish {
         reason: reason.to_owned(),
@@ -200,7 +204,7 @@ fn finish(step: &Step) -> Finish {
 
 fn whole(response: &Value, step: &Step) -> String {
     match step.fault {
-        // What breaks a stream breaks a whole answer in the middle.
+        // A fault that breaks a stream breaks a whole answer in the middle.
         Some(Fault::Stall | Fault::NoMessageStop) => half(&response.to_string()),
         _ => response.to_string(),
     }
@@ -213,7 +217,7 @@ fn streamed(mut said: Vec<Value>, last: Value, step: &Step, call: &Call<'_>) -> 
         }
         Some(Fault::NoMessageStop) => {}
         Some(Fault::ErrorInToolInput) => {
-            // Calls have no middle: the error comes in the place of the last part.
+            // Calls are sent whole: the error replaces the last part.
             said.pop();
             said.push(json!({"error": {"code": 503, "message": FAILED, "status": "UNAVAILABLE"}}));
         }

@@ -1,8 +1,11 @@
 //! Signatures of thoughts.
 //!
-//! The first call of a turn carries one, or the last part of a turn without calls. It stands for its part and everything that was said before it, so one that comes
-//! back at another place, or behind something else, is refused. That calls carry theirs is asked for only since the last thing that a user said, as the provider
-//! does. How a text was cut into pieces, and what was thought aloud, is not covered: the provider lets both be sent back in another form.
+//! - The first call of a turn carries one, or the last part of a turn without calls.
+//! - It covers its part and everything before it. A signature at another position is refused.
+//! - A missing signature of a call is refused only after the last message of the user, as by the
+//!   provider.
+//! - Neither the pieces of a text nor thoughts are covered: the provider accepts both in another
+//!   form.
 
 use serde_json::Value;
 
@@ -13,29 +16,29 @@ use crate::json::{is_true, list, text};
 use crate::prefix;
 use crate::provider::Refusal;
 
-/// What stands for the signature of a call that another model made.
+/// Placeholders for the signature of a call that another model made.
 const NO_SIGNATURES: [&str; 2] = [
     "skip_thought_signature_validator",
     "context_engineering_is_the_way_to_go",
 ];
 
-/// The signature of `part`, after the parts `before` of its turn, which follows `contents`.
+/// Signs `part`, behind the parts `before` of its turn, which follows `contents`.
 pub(super) fn signature(contents: &[Value], before: &[Value], part: &Value) -> String {
     let mut row = Vec::new();
     for content in contents {
         row.push(text(content, "role").to_owned());
-        said(list(content, "parts"), &mut row);
+        add_parts(list(content, "parts"), &mut row);
     }
     row.push("model".to_owned());
-    said(before, &mut row);
-    row.push(spoken(part).unwrap_or_default());
+    add_parts(before, &mut row);
+    row.push(unsigned(part).unwrap_or_default());
     prefix::seal(row.iter().map(String::as_str))
 }
 
-/// Refuses calls without a signature, and signatures that are not where they were.
+/// Refuses calls without a signature, and signatures that were changed or moved.
 pub(super) fn check(model: &str, contents: &[Value]) -> Result<(), Refusal> {
     let is_asked = |content: &Value| {
-        text(content, "role") == "user" && turns::held(content, "functionResponse").is_empty()
+        text(content, "role") == "user" && turns::data_of(content, "functionResponse").is_empty()
     };
     let current = contents.iter().rposition(is_asked).unwrap_or(0);
     for (at, content) in contents.iter().enumerate() {
@@ -74,8 +77,8 @@ fn missing(part: &Value, position: usize) -> Refusal {
     ))
 }
 
-/// What parts say: pieces of one text are one.
-fn said(parts: &[Value], row: &mut Vec<String>) {
+/// Appends the contents of parts; pieces of one text are joined.
+fn add_parts(parts: &[Value], row: &mut Vec<String>) {
     let mut texts = String::new();
     for part in parts {
         if let Some(piece) = part.get("text").and_then(Value::as_str) {
@@ -87,15 +90,15 @@ fn said(parts: &[Value], row: &mut Vec<String>) {
         if !texts.is_empty() {
             row.push(std::mem::take(&mut texts));
         }
-        row.extend(spoken(part));
+        row.extend(unsigned(part));
     }
     if !texts.is_empty() {
         row.push(texts);
     }
 }
 
-/// What one part says, without its signature.
-fn spoken(part: &Value) -> Option<String> {
+/// Returns a part without its signature.
+fn unsigned(part: &Value) -> Option<String> {
     let members = part.as_object()?;
     let members = members
         .iter()

@@ -1,4 +1,4 @@
-//! Which content may follow which, and which response answers which call.
+//! Checks the order of contents, and the responses to calls.
 
 use serde_json::Value;
 
@@ -6,20 +6,20 @@ use super::refusal::bad;
 use crate::json::{list, text};
 use crate::provider::Refusal;
 
-/// Checks the contents among themselves.
+/// Checks roles, order, and that every call has its response.
 pub(super) fn check(contents: &[Value]) -> Result<(), Refusal> {
     fn role(content: Option<&Value>) -> &str {
         content.map_or("", |content| text(content, "role"))
     }
     let mut before = None;
     for content in contents {
-        let calls = before.map_or(Vec::new(), |before| held(before, "functionCall"));
-        let responses = held(content, "functionResponse");
+        let calls = before.map_or(Vec::new(), |before| data_of(before, "functionCall"));
+        let responses = data_of(content, "functionResponse");
         if role(Some(content)) == "model" {
             if !calls.is_empty() {
                 return Err(unequal());
             }
-            let has_calls = !held(content, "functionCall").is_empty();
+            let has_calls = !data_of(content, "functionCall").is_empty();
             if has_calls && role(before) != "user" {
                 return Err(bad(
                     "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
@@ -30,7 +30,7 @@ pub(super) fn check(contents: &[Value]) -> Result<(), Refusal> {
                 "Please ensure that function response turn comes immediately after a function call turn.",
             ));
         } else {
-            answered(&calls, &responses)?;
+            check_responses(&calls, &responses)?;
         }
         before = Some(content);
     }
@@ -47,16 +47,16 @@ pub(super) fn check(contents: &[Value]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The data of this kind in the parts of a content.
-pub(super) fn held<'c>(content: &'c Value, kind: &str) -> Vec<&'c Value> {
+/// Returns the data of a kind in the parts of a content.
+pub(super) fn data_of<'c>(content: &'c Value, kind: &str) -> Vec<&'c Value> {
     list(content, "parts")
         .iter()
         .filter_map(|part| part.get(kind))
         .collect()
 }
 
-/// Every call has its response. One is told from the other by its id or, without ids, by its place.
-fn answered(calls: &[&Value], responses: &[&Value]) -> Result<(), Refusal> {
+/// Checks that every call has its response, matched by id or, without ids, by position.
+fn check_responses(calls: &[&Value], responses: &[&Value]) -> Result<(), Refusal> {
     if calls.len() != responses.len() {
         return Err(unequal());
     }

@@ -1,4 +1,4 @@
-//! What is refused.
+//! Refusals of requests.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::json::{list, text, unknown_member};
 use crate::picture;
 use crate::provider::Refusal;
 
-/// Members that a request may have.
+/// Allowed members of a request.
 const KNOWN: [&str; 10] = [
     "model",
     "messages",
@@ -25,7 +25,7 @@ fn bad(message: impl Into<String>) -> Refusal {
     Refusal::new(400, "", message)
 }
 
-/// Checks a request; the first thing that is wrong is refused.
+/// Checks a request and refuses the first error.
 pub(super) fn check(request: &Request) -> Result<(), Refusal> {
     if (request.method.as_str(), request.path.as_str()) != ("POST", "/api/chat") {
         return Err(Refusal::new(404, "", "404 page not found"));
@@ -106,7 +106,7 @@ fn messages(messages: &[Value]) -> Result<(), Refusal> {
             }
         }
         if role == "tool" {
-            answered(message, &mut open)?;
+            close_call(message, &mut open)?;
         } else if !open.is_empty() {
             return Err(unanswered(&open));
         }
@@ -119,8 +119,8 @@ fn messages(messages: &[Value]) -> Result<(), Refusal> {
     }
 }
 
-/// A result names its call, or at least the tool.
-fn answered(message: &Value, open: &mut Vec<&Value>) -> Result<(), Refusal> {
+/// Removes the call of a result, matched by id or else by tool.
+fn close_call(message: &Value, open: &mut Vec<&Value>) -> Result<(), Refusal> {
     let (id, name) = (text(message, "tool_call_id"), text(message, "tool_name"));
     let at = open.iter().position(|call| {
         if id.is_empty() {

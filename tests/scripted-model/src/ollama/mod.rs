@@ -1,7 +1,8 @@
 //! Ollama's own protocol, `POST /api/chat`, as far as a script needs it.
 //!
-//! It has no refusals and no call that could be no JSON: a model refuses in plain words, and calls that can't be read end the answer with an error. A choice of
-//! tools is read over there; whoever sends one counts on what does not happen, and is refused here.
+//! - A model refuses in plain words: the protocol has no refusals.
+//! - A call that the server cannot parse ends the answer with an error.
+//! - Ollama ignores a tool choice. Here it is refused, because a request that has one relies on it.
 
 mod contract;
 mod neutral;
@@ -14,7 +15,7 @@ use crate::http::{Answer, Request};
 use crate::provider::{Form, Provider, Refusal, plain};
 use crate::script::{Fault, Step};
 
-/// The provider. It keeps what it read in the memory of the model, and says nothing of it but in its counts.
+/// The provider. It reports no prompt cache.
 #[derive(Debug, Default)]
 pub(crate) struct Ollama;
 
@@ -27,7 +28,7 @@ impl Provider for Ollama {
         answer_to(refused.status, &refused.message)
     }
 
-    /// Streamed, unless it is said otherwise.
+    /// Answers are streamed by default.
     fn form(&self, request: &Request) -> Form {
         if request.json().get("stream") == Some(&Value::Bool(false)) {
             Form::Whole

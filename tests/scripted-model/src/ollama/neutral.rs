@@ -1,4 +1,4 @@
-//! A request in words that belong to no provider.
+//! Translates a request into provider-neutral form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::exchange::{Message, NeutralRequest, Part, Picture, Tool};
 use crate::json::{list, text};
 
-/// What a request that is in order asks.
+/// Translates a valid request.
 pub(super) fn asked(body: &Value) -> NeutralRequest {
     let functions = list(body, "tools")
         .iter()
@@ -67,13 +67,13 @@ fn parts(message: &Value) -> Vec<Part> {
     for call in list(message, "tool_calls") {
         let function = call.get("function").unwrap_or(&Value::Null);
         parts.push(Part::Call {
-            id: name_of(text(call, "id"), text(function, "name")),
+            id: call_id(text(call, "id"), text(function, "name")),
             name: text(function, "name").to_owned(),
             arguments: function.get("arguments").cloned().unwrap_or_default(),
         });
     }
     if text(message, "role") == "tool" {
-        let id = name_of(text(message, "tool_call_id"), text(message, "tool_name"));
+        let id = call_id(text(message, "tool_call_id"), text(message, "tool_name"));
         let is_error = false;
         return vec![Part::Result {
             id,
@@ -84,12 +84,12 @@ fn parts(message: &Value) -> Vec<Part> {
     parts
 }
 
-/// Without an id, a call is known by its tool.
-fn name_of(id: &str, tool: &str) -> String {
+/// Returns the id of a call, or its tool where it has none.
+fn call_id(id: &str, tool: &str) -> String {
     if id.is_empty() { tool } else { id }.to_owned()
 }
 
-/// The protocol does not say it.
+/// Guesses the media type, which the protocol does not carry.
 fn media_type(bytes: &[u8]) -> &'static str {
     match bytes {
         [0x89, b'P', ..] => "image/png",

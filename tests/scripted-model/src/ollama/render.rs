@@ -1,4 +1,4 @@
-//! An answer in the provider's words: one object, or a line for each piece.
+//! Renders an answer as one object, or as a line for each piece.
 
 use serde_json::{Value, json};
 
@@ -10,19 +10,19 @@ use crate::provider::Form;
 use crate::script::{Fault, Step};
 use crate::stream::{self, half, pieces};
 
-/// A call that the server could not read.
+/// Error for a call that the server cannot parse.
 pub(super) const NO_CALL: &str =
     "error parsing tool call: raw='{\"name\": ', err=unexpected end of JSON input";
-/// The model broke down.
+/// Error for a model that failed.
 pub(super) const FAILED: &str = "an error was encountered while running the model: unexpected EOF";
-/// 2026-11-22
+/// Fixed time of all answers.
 const NOW: &str = "2026-11-22T12:00:00.000000Z";
-/// Characters of a piece that is streamed.
+/// Length of a streamed piece in characters.
 const PIECE: usize = 6;
 
-/// The answer to `asked`, the `number`-th of its server.
+/// Renders the answer to `asked`; `number` counts the server's answers.
 pub(super) fn answer(asked: &Value, step: &Step, number: u64, form: Form) -> Answer {
-    let messages = said(asked, step, number, form);
+    let messages = messages(asked, step, number, form);
     let (output, _) = stream::output_tokens(step, &messages);
     let reason = match (&step.fault, step.reply.stop.as_deref()) {
         (Some(Fault::TruncatedCall), _) => "length",
@@ -53,7 +53,7 @@ pub(super) fn answer(asked: &Value, step: &Step, number: u64, form: Form) -> Ans
             last["message"] = message.clone();
         }
         match step.fault {
-            // What breaks a stream breaks a whole answer in the middle.
+            // A fault that breaks a stream breaks a whole answer in the middle.
             Some(Fault::Stall | Fault::NoMessageStop) => half(&last.to_string()),
             _ => last.to_string(),
         }
@@ -68,8 +68,8 @@ pub(super) fn answer(asked: &Value, step: &Step, number: u64, form: Form) -> Ans
     }
 }
 
-/// The messages of the answer: one, or one for each piece.
-fn said(asked: &Value, step: &Step, number: u64, form: Form) -> Vec<Value> {
+/// Returns the messages of the answer: one, or one for each piece.
+fn messages(asked: &Value, step: &Step, number: u64, form: Form) -> Vec<Value> {
     let reply = &step.reply;
     let refusal = match &step.fault {
         Some(Fault::Refusal { category }) => Some(format!("I can't help with that ({category}).")),
@@ -127,7 +127,7 @@ fn lines(mut said: Vec<Value>, last: Value, step: &Step) -> String {
     match step.fault {
         Some(Fault::Stall) => said.truncate(1),
         Some(Fault::NoMessageStop) => {}
-        // In the place of the last piece.
+        // The error replaces the last piece.
         Some(Fault::ErrorInToolInput) => {
             said.pop();
             said.push(json!({"error": FAILED}));

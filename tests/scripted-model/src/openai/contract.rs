@@ -1,4 +1,4 @@
-//! What the provider refuses, apart from the items of the input.
+//! Refusals of requests, except for the items of their input.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,11 @@ use crate::http::Request;
 use crate::json::{list, text, unknown_member};
 use crate::provider::Refusal;
 
-/// Least room for an answer, in tokens.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 const MAX_TOOLS: usize = 128;
 const MAX_NAME: usize = 64;
 
-/// Members that a request may have.
+/// Allowed members of a request.
 const KNOWN: [&str; 26] = [
     "model",
     "input",
@@ -45,7 +44,9 @@ const KNOWN: [&str; 26] = [
     "user",
 ];
 
-/// Checks a request; the first thing that is wrong is refused. `thoughts` says which thought stands before which item.
+/// Checks a request and refuses the first error.
+///
+/// `thoughts` maps items that the server made to the thought before them.
 pub(super) fn check(
     request: &Request,
     key: Option<&str>,
@@ -69,7 +70,7 @@ pub(super) fn check(
     seal::check(&body)
 }
 
-/// The key that a request carries.
+/// Returns the API key of a request.
 pub(super) fn key(request: &Request) -> Option<&str> {
     request.header("authorization")?.strip_prefix("Bearer ")
 }
@@ -86,7 +87,7 @@ fn headers(request: &Request, accepted: Option<&str>) -> Result<(), Refusal> {
             Err(Refusal::new(401, "invalid_request_error", message))
         }
         (Some(accepted), Some(given)) if given != accepted => {
-            // As careless as a server may be.
+            // A careless server repeats the key in its message.
             let message = format!("Incorrect API key provided: {given}.");
             let refused = Refusal::new(401, "invalid_request_error", message);
             Err(refused.code("invalid_api_key").without_violation())
@@ -183,7 +184,7 @@ fn tools(body: &Value) -> Result<(), Refusal> {
         }
         let param = format!("tools[{at}].parameters");
         let parameters = tool.get("parameters").unwrap_or(&Value::Null);
-        // Strict unless it says not.
+        // A function is strict by default.
         let is_strict = tool.get("strict") != Some(&Value::Bool(false));
         schema::check(parameters, is_strict).map_err(|why| {
             let message = format!("Invalid schema for function '{name}': {why}");

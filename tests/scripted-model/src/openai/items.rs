@@ -1,4 +1,4 @@
-//! The items of the input: their form, and which may follow which.
+//! Checks the items of the input: their form and order.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use crate::picture;
 use crate::provider::Refusal;
 
 const MAX_PICTURES: usize = 500;
-/// How much a picture is looked at.
+/// Values of `detail` of a picture.
 const DETAILS: [&str; 4] = ["low", "high", "auto", "original"];
 
-/// A call that has no output yet.
+/// Calls without an output.
 #[derive(Debug, Default)]
 struct Calls<'i> {
     open: Vec<&'i str>,
-    /// Whether one of them got its output already.
+    /// Whether some of the calls of this turn have their output.
     is_answering: bool,
 }
 
-/// Checks the input. `thoughts` says which thought stands before which item that was made here.
+/// Checks the input. `thoughts` maps items that the server made to the thought before them.
 pub(super) fn check(body: &Value, thoughts: &BTreeMap<String, String>) -> Result<(), Refusal> {
     let items = match body.get("input") {
         Some(Value::String(_)) => return Ok(()),
@@ -36,68 +36,79 @@ pub(super) fn check(body: &Value, thoughts: &BTreeMap<String, String>) -> Result
     let mut pictures = 0;
     for (at, item) in items.iter().enumerate() {
         let param = format!("input[{at}]");
+        check_form(item, &param, &mut pictures)?;
         match text(item, "type") {
-            "message" | "" => {
-                message(item, &param, &mut pictures)?;
-                let is_model = text(item, "role") == "assistant";
-                calls.speaks(is_model)?;
-            }
+            "message" | "" => calls.check_item(text(item, "role") == "assistant")?,
             "function_call" => {
-                for name in ["call_id", "name", "arguments"] {
-                    if !item.get(name).is_some_and(Value::is_string) {
-                        return Err(missing(&format!("{param}.{name}")));
-                    }
-                }
-                begins(item, &param, "fc")?;
-                calls.speaks(true)?;
+                calls.check_item(true)?;
                 calls.open.push(text(item, "call_id"));
             }
-            "function_call_output" => {
-                if text(item, "call_id").is_empty() {
-                    return Err(missing(&format!("{param}.call_id")));
-                }
-                output(item, &param, &mut pictures)?;
-                calls.answered(text(item, "call_id"))?;
-            }
+            "function_call_output" => calls.add_output(text(item, "call_id"))?,
             "reasoning" => {
-                if !item.get("summary").is_some_and(Value::is_array) {
-                    return Err(missing(&format!("{param}.summary")));
-                }
-                begins(item, &param, "rs")?;
-                calls.speaks(true)?;
-                followed(item, items.get(at + 1))?;
+                calls.check_item(true)?;
+                check_following(item, items.get(at + 1))?;
             }
-            "future_item" => calls.speaks(true)?,
-            other => {
-                let allowed = [
-                    "message",
-                    "reasoning",
-                    "function_call",
-                    "function_call_output",
-                ];
-                return Err(invalid(&param, other, &allowed));
-            }
+            _ => calls.check_item(true)?,
         }
-        preceded(item, items.get(..at).unwrap_or_default(), thoughts)?;
+        check_thought(item, items.get(..at).unwrap_or_default(), thoughts)?;
     }
     if pictures > MAX_PICTURES {
         let message =
             format!("Too many images in request: {pictures}, the limit is {MAX_PICTURES}.");
         return Err(Refusal::bad(message).about("input"));
     }
-    calls.closed()
+    calls.check_all_answered()
+}
+
+/// Checks an item by itself.
+fn check_form(item: &Value, param: &str, pictures: &mut usize) -> Result<(), Refusal> {
+    match text(item, "type") {
+        "message" | "" => message(item, param, pictures),
+        "function_call" => {
+            for name in ["call_id", "name", "arguments"] {
+                if !item.get(name).is_some_and(Value::is_string) {
+                    return Err(missing(&format!("{param}.{name}")));
+                }
+            }
+            check_id(item, param, "fc")
+        }
+        "function_call_output" => {
+            if text(item, "call_id").is_empty() {
+                return Err(missing(&format!("{param}.call_id")));
+            }
+            output(item, param, pictures)
+        }
+        "reasoning" => {
+            if !item.get("summary").is_some_and(Value::is_array) {
+                return Err(missing(&format!("{param}.summary")));
+            }
+            check_id(item, param, "rs")
+        }
+        // An item of `UnknownEvents` comes back.
+        "future_item" => Ok(()),
+        other => {
+            let allowed = [
+                "message",
+                "reasoning",
+                "function_call",
+                "function_call_output",
+            ];
+            Err(invalid(param, other, &allowed))
+        }
+    }
 }
 
 impl<'i> Calls<'i> {
-    /// The model or somebody else says something: a model may go on with the turn that its calls are in, until they are answered.
-    fn speaks(&self, is_model: bool) -> Result<(), Refusal> {
+    /// Checks an item of either side. The model may add to the turn of its calls until one has an
+    /// output.
+    fn check_item(&self, is_model: bool) -> Result<(), Refusal> {
         if is_model && !self.is_answering {
             return Ok(());
         }
-        self.closed()
+        self.check_all_answered()
     }
 
-    fn answered(&mut self, id: &'i str) -> Result<(), Refusal> {
+    fn add_output(&mut self, id: &'i str) -> Result<(), Refusal> {
         let Some(at) = self.open.iter().position(|open| *open == id) else {
             let message = format!("No tool call found for function call output with call_id {id}.");
             return Err(Refusal::bad(message).about("input"));
@@ -107,7 +118,7 @@ impl<'i> Calls<'i> {
         Ok(())
     }
 
-    fn closed(&self) -> Result<(), Refusal> {
+    fn check_all_answered(&self) -> Result<(), Refusal> {
         match self.open.first() {
             None => Ok(()),
             Some(id) => {
@@ -118,8 +129,8 @@ impl<'i> Calls<'i> {
     }
 }
 
-/// An id that came from here begins as it did.
-fn begins(item: &Value, param: &str, prefix: &str) -> Result<(), Refusal> {
+/// Checks the prefix of an id.
+fn check_id(item: &Value, param: &str, prefix: &str) -> Result<(), Refusal> {
     let id = text(item, "id");
     if id.is_empty() || id.starts_with(prefix) {
         return Ok(());
@@ -130,8 +141,8 @@ fn begins(item: &Value, param: &str, prefix: &str) -> Result<(), Refusal> {
     Err(refused.about(format!("{param}.id")))
 }
 
-/// A thought stands before something that came of it.
-fn followed(thought: &Value, next: Option<&Value>) -> Result<(), Refusal> {
+/// Refuses a thought without a following item of the model.
+fn check_following(thought: &Value, next: Option<&Value>) -> Result<(), Refusal> {
     let is_followed = next.is_some_and(|next| match text(next, "type") {
         "message" | "" => text(next, "role") == "assistant",
         "function_call" | "future_item" => true,
@@ -147,8 +158,8 @@ fn followed(thought: &Value, next: Option<&Value>) -> Result<(), Refusal> {
     Err(Refusal::bad(message).about("input"))
 }
 
-/// What came of a thought does not come back without it.
-fn preceded(
+/// Refuses an item that came with a thought and is sent back without it.
+fn check_thought(
     item: &Value,
     before: &[Value],
     thoughts: &BTreeMap<String, String>,
@@ -176,7 +187,7 @@ fn message(item: &Value, param: &str, pictures: &mut usize) -> Result<(), Refusa
             return Err(invalid(&format!("{param}.role"), other, &roles));
         }
     };
-    begins(item, param, "msg")?;
+    check_id(item, param, "msg")?;
     match item.get("content") {
         Some(Value::String(_)) => Ok(()),
         Some(Value::Array(content)) => {

@@ -1,4 +1,5 @@
-//! OpenAI's Responses API, as far as a script needs it: with nothing kept on the server (`store: false`).
+//! OpenAI's Responses API, as far as a script needs it: without storage on the server
+//! (`store: false`).
 
 mod contract;
 mod items;
@@ -20,16 +21,17 @@ use crate::prefix::{Automatic, Rule};
 use crate::provider::{Form, Provider, Refusal, plain};
 use crate::script::{Fault, Step};
 
-/// The cache works by itself: from 1,024 tokens on, in steps of 128.
+/// The automatic cache: from 1,024 tokens on, in steps of 128.
 const CACHE: Rule = Rule {
     minimum: 1_024,
     step: 128,
 };
 
-/// The provider: what it has cached, and which thought stands before which item that it made.
+/// The provider with its prompt cache.
 #[derive(Debug, Default)]
 pub(crate) struct Openai {
     cache: Automatic,
+    /// Thought before each item that the server made, both by id.
     thoughts: BTreeMap<String, String>,
 }
 
@@ -102,7 +104,7 @@ impl Provider for Openai {
     }
 }
 
-/// A refusal as the provider words it.
+/// Renders a refusal in the provider's words.
 fn answer_to(refused: &Refusal) -> Answer {
     let kind = match refused.kind {
         "api_error" => "server_error",

@@ -1,4 +1,4 @@
-//! A request in words that belong to no provider.
+//! Translates a request into provider-neutral form.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use crate::exchange::{Message, NeutralRequest, Part, Picture, Tool};
 use crate::json::{list, text};
 use crate::picture;
 
-/// What a request that is in order asks.
+/// Translates a valid request.
 pub(super) fn asked(body: &Value) -> NeutralRequest {
     let tools = list(body, "tools").iter().map(|tool| Tool {
         name: text(tool, "name").to_owned(),
@@ -27,7 +27,7 @@ pub(super) fn asked(body: &Value) -> NeutralRequest {
     }
 }
 
-/// Items of one side, one after the other, are one message.
+/// Joins consecutive items of one side into one message.
 fn messages(body: &Value) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     if let Some(Value::String(said)) = body.get("input") {
@@ -69,7 +69,7 @@ fn parts_of(item: &Value) -> Vec<Part> {
         "function_call_output" => {
             vec![Part::Result {
                 id: text(item, "call_id").to_owned(),
-                // The protocol has no mark for it: a failure is told in words.
+                // The protocol has no mark for a failure; its text says it.
                 is_error: false,
                 parts: said(item, "output"),
             }]

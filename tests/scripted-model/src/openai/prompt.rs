@@ -1,4 +1,4 @@
-//! A request as the row of pieces that it counts.
+//! Cuts a request into the pieces that count as tokens.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::json::{list, text};
 use crate::picture;
 use crate::prefix::{self, Piece};
 
-/// Most squares that a picture is cut into.
+/// Maximum number of squares that a picture is cut into.
 const MAX_SQUARES: u64 = 1_536;
 
-/// The pieces of a prompt, in their order: tools, the form of the answer, instructions, input.
+/// Returns the pieces of a prompt in order: tools, answer format, instructions, input.
 pub(super) fn pieces(asked: &Value) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for fixed in [
@@ -27,14 +27,14 @@ pub(super) fn pieces(asked: &Value) -> Vec<Piece> {
         Some(Value::String(said)) => pieces.extend(prefix::text(said)),
         _ => {
             for item in list(asked, "input") {
-                of_item(item, &mut pieces);
+                add_item(item, &mut pieces);
             }
         }
     }
     pieces
 }
 
-fn of_item(item: &Value, pieces: &mut Vec<Piece>) {
+fn add_item(item: &Value, pieces: &mut Vec<Piece>) {
     let parts = ["content", "output"]
         .into_iter()
         .flat_map(|name| list(item, name));

@@ -1,4 +1,4 @@
-//! An answer in the provider's words: as a whole, or as events.
+//! Renders an answer as a whole or as events.
 
 use serde_json::{Value, json};
 
@@ -10,33 +10,21 @@ use crate::provider::Form;
 use crate::script::{Fault, Step};
 use crate::stream::{self, half, pieces};
 
-/// 2026-11-22T12:00:00Z
+/// Fixed time of all answers: 2026-11-22T12:00:00Z.
 const NOW: u64 = 1_795_348_800;
-/// Characters of a piece that is streamed.
+/// Length of a streamed piece in characters.
 const PIECE: usize = 5;
 
-/// What the model makes of a step: its items, complete.
+/// Returns the complete items of a step.
 pub(super) fn items(asked: &Value, step: &Step, number: u64) -> Vec<Value> {
-    let mut items = Vec::new();
     let reply = &step.reply;
-    if let Some(thinking) = &reply.thinking {
-        let summary = if thinking.is_empty() || asked.pointer("/reasoning/summary").is_none() {
-            json!([])
-        } else {
-            json!([{"type": "summary_text", "text": thinking}])
-        };
-        let mut item =
-            json!({"id": format!("rs_{number:04}"), "type": "reasoning", "summary": summary});
-        let included = list(asked, "include").iter().filter_map(Value::as_str);
-        if included
-            .into_iter()
-            .any(|name| name == "reasoning.encrypted_content")
-        {
-            let before = list(asked, "input").len();
-            item["encrypted_content"] = json!(seal::content(asked, before, &summary));
-        }
-        items.push(item);
-    }
+    let mut items = Vec::new();
+    items.extend(
+        reply
+            .thinking
+            .as_ref()
+            .map(|thinking| reasoning(asked, thinking, number)),
+    );
     if matches!(step.fault, Some(Fault::UnknownEvents)) {
         items.push(
             json!({"id": format!("fu_{number:04}"), "type": "future_item", "value": [1.5, "x"]}),
@@ -63,27 +51,49 @@ pub(super) fn items(asked: &Value, step: &Step, number: u64) -> Vec<Value> {
             json!({"type": "output_text", "text": said, "annotations": [], "logprobs": []}),
         ));
     }
-    let is_cut = matches!(step.fault, Some(Fault::TruncatedCall));
-    for (n, call) in reply.calls.iter().enumerate() {
-        let written = call.arguments.to_string();
-        let arguments = match step.fault {
-            Some(Fault::InvalidArguments) => format!("{}]", written.trim_end_matches('}')),
-            Some(Fault::TruncatedCall) => half(&written),
-            _ => written,
-        };
-        let status = if is_cut { "incomplete" } else { "completed" };
-        items.push(json!({
-            "id": format!("fc_{number:04}_{n}"), "type": "function_call", "status": status,
-            "call_id": format!("call_{number:04}_{n}"), "name": call.name, "arguments": arguments,
-        }));
-        if is_cut {
-            break;
-        }
-    }
+    items.extend(calls(step, number));
     items
 }
 
-/// The answer to `asked`, the `number`-th of its server.
+fn reasoning(asked: &Value, thinking: &str, number: u64) -> Value {
+    let summary = if thinking.is_empty() || asked.pointer("/reasoning/summary").is_none() {
+        json!([])
+    } else {
+        json!([{"type": "summary_text", "text": thinking}])
+    };
+    let mut item =
+        json!({"id": format!("rs_{number:04}"), "type": "reasoning", "summary": summary});
+    let mut included = list(asked, "include").iter().filter_map(Value::as_str);
+    if included.any(|name| name == "reasoning.encrypted_content") {
+        let before = list(asked, "input").len();
+        item["encrypted_content"] = json!(seal::content(asked, before, &summary));
+    }
+    item
+}
+
+/// Returns the calls of a step; the output limit ends them after the first.
+fn calls(step: &Step, number: u64) -> Vec<Value> {
+    let is_cut = matches!(step.fault, Some(Fault::TruncatedCall));
+    let max = if is_cut { 1 } else { usize::MAX };
+    let calls = step.reply.calls.iter().enumerate().take(max);
+    calls
+        .map(|(n, call)| {
+            let written = call.arguments.to_string();
+            let arguments = match step.fault {
+                Some(Fault::InvalidArguments) => format!("{}]", written.trim_end_matches('}')),
+                Some(Fault::TruncatedCall) => half(&written),
+                _ => written,
+            };
+            let status = if is_cut { "incomplete" } else { "completed" };
+            json!({
+                "id": format!("fc_{number:04}_{n}"), "type": "function_call", "status": status,
+                "call_id": format!("call_{number:04}_{n}"), "name": call.name, "arguments": arguments,
+            })
+        })
+        .collect()
+}
+
+/// Renders the answer to `asked`; `number` counts the server's answers.
 pub(super) fn answer(
     asked: &Value,
     step: &Step,
@@ -120,7 +130,7 @@ pub(super) fn answer(
     }
 }
 
-/// The object `response` when nothing is said yet.
+/// Returns the object `response` before any output.
 fn begun(asked: &Value, number: u64) -> Value {
     let same = |name: &str| asked.get(name).cloned().unwrap_or_default();
     json!({
@@ -134,7 +144,9 @@ fn begun(asked: &Value, number: u64) -> Value {
     })
 }
 
-/// Status of the response, and why it is incomplete. A `stop` of the script is such a reason, but for `completed`.
+/// Returns the status, and why the response is incomplete.
+///
+/// A `stop` of the script is such a reason, except for `completed`.
 fn stop(step: &Step) -> (&'static str, Value) {
     let reason = match (&step.fault, step.reply.stop.as_deref()) {
         (Some(Fault::TruncatedCall), _) => "max_output_tokens",
@@ -151,7 +163,7 @@ fn failure() -> Value {
 fn whole(mut response: Value, step: &Step) -> String {
     let has_calls = !step.reply.calls.is_empty();
     match step.fault {
-        // The failure has a place in the answer.
+        // A whole answer has a member for the failure.
         Some(Fault::ErrorInToolInput) => {
             response["status"] = json!("failed");
             response["error"] = failure();
@@ -159,15 +171,15 @@ fn whole(mut response: Value, step: &Step) -> String {
             response["usage"] = Value::Null;
             response.to_string()
         }
-        // What breaks a stream breaks a whole answer in the middle.
+        // A fault that breaks a stream breaks a whole answer in the middle.
         Some(Fault::Stall | Fault::NoMessageStop) => half(&response.to_string()),
-        // Where there are no arguments, it is the answer that is no JSON.
+        // Without calls, the answer itself is made invalid JSON.
         Some(Fault::InvalidArguments) if !has_calls => half(&response.to_string()),
         _ => response.to_string(),
     }
 }
 
-/// Events with their numbers.
+/// Writes events with their sequence numbers.
 #[derive(Debug, Default)]
 struct Events {
     out: String,
@@ -182,17 +194,17 @@ impl Events {
         stream::event(&mut self.out, kind, &data);
     }
 
-    /// Pieces of a text, then the whole of it.
-    fn told(&mut self, kind: &str, at: &Value, name: &str, told: &str) {
-        for piece in pieces(told, PIECE) {
+    /// Adds a text in pieces, then as a whole.
+    fn add_text(&mut self, kind: &str, at: &Value, name: &str, text: &str) {
+        for piece in pieces(text, PIECE) {
             let mut data = at.clone();
             data["delta"] = json!(piece);
-            // Random letters that hide the length of the piece.
+            // Padding that hides the length of a piece.
             data["obfuscation"] = json!("k3Vz");
             self.add(&format!("{kind}.delta"), data);
         }
         let mut data = at.clone();
-        data[name] = json!(told);
+        data[name] = json!(text);
         self.add(&format!("{kind}.done"), data);
     }
 }
@@ -211,8 +223,8 @@ fn events(begun: &Value, response: Value, step: &Step) -> String {
         }
         if matches!(step.fault, Some(Fault::ErrorInToolInput)) && index + 1 == items.len() {
             let before = events.out.len();
-            streamed(&mut events, index, item);
-            // Whole events up to the middle of the item.
+            stream_item(&mut events, index, item);
+            // Keeps whole events up to the middle of the item.
             let middle = before + (events.out.len() - before) / 2;
             let cut = events.out.get(..middle).and_then(|out| out.rfind("\n\n"));
             events.out.truncate(cut.map_or(before, |cut| cut + 2));
@@ -221,12 +233,12 @@ fn events(begun: &Value, response: Value, step: &Step) -> String {
             events.add("error", error);
             return events.out;
         }
-        streamed(&mut events, index, item);
+        stream_item(&mut events, index, item);
     }
     if matches!(step.fault, Some(Fault::NoMessageStop)) {
         return events.out;
     }
-    // Without arguments there is nothing but the last event that could be no JSON.
+    // Without calls, the last event is made invalid JSON.
     if matches!(step.fault, Some(Fault::InvalidArguments)) && step.reply.calls.is_empty() {
         events
             .out
@@ -238,7 +250,7 @@ fn events(begun: &Value, response: Value, step: &Step) -> String {
     events.out
 }
 
-fn streamed(events: &mut Events, index: usize, item: &Value) {
+fn stream_item(events: &mut Events, index: usize, item: &Value) {
     let mut empty = item.clone();
     let id = item.get("id").cloned().unwrap_or_default();
     let at = json!({"item_id": id, "output_index": index});
@@ -267,17 +279,17 @@ fn streamed(events: &mut Events, index: usize, item: &Value) {
     match kind {
         "message" => {
             for (n, part) in list(item, "content").iter().enumerate() {
-                content(events, &at, n, part);
+                stream_content(events, &at, n, part);
             }
         }
         "reasoning" => {
             for (n, part) in list(item, "summary").iter().enumerate() {
-                summary(events, &at, n, part);
+                stream_summary(events, &at, n, part);
             }
         }
         "function_call" => {
             let arguments = text(item, "arguments");
-            events.told(
+            events.add_text(
                 "response.function_call_arguments",
                 &at,
                 "arguments",
@@ -292,7 +304,7 @@ fn streamed(events: &mut Events, index: usize, item: &Value) {
     );
 }
 
-fn content(events: &mut Events, at: &Value, n: usize, part: &Value) {
+fn stream_content(events: &mut Events, at: &Value, n: usize, part: &Value) {
     let mut at = at.clone();
     at["content_index"] = json!(n);
     let (kind, name) = match text(part, "type") {
@@ -307,11 +319,11 @@ fn content(events: &mut Events, at: &Value, n: usize, part: &Value) {
         data
     };
     events.add("response.content_part.added", with(&empty));
-    events.told(kind, &at, name, text(part, name));
+    events.add_text(kind, &at, name, text(part, name));
     events.add("response.content_part.done", with(part));
 }
 
-fn summary(events: &mut Events, at: &Value, n: usize, part: &Value) {
+fn stream_summary(events: &mut Events, at: &Value, n: usize, part: &Value) {
     let mut at = at.clone();
     at["summary_index"] = json!(n);
     let with = |part: &Value| {
@@ -321,7 +333,7 @@ fn summary(events: &mut Events, at: &Value, n: usize, part: &Value) {
     };
     let empty = json!({"type": "summary_text", "text": ""});
     events.add("response.reasoning_summary_part.added", with(&empty));
-    events.told(
+    events.add_text(
         "response.reasoning_summary_text",
         &at,
         "text",

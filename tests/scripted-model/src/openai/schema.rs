@@ -1,4 +1,4 @@
-//! What a strict schema may not say, and what it has to.
+//! Checks strict schemas.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ const MAX_PROPERTIES: usize = 5_000;
 const MAX_DEPTH: usize = 10;
 const MAX_ENUM: usize = 1_000;
 
-/// Words that a strict schema may not hold.
+/// Keywords that a strict schema may not contain.
 const REFUSED: [&str; 12] = [
     "allOf",
     "not",
@@ -27,10 +27,10 @@ const REFUSED: [&str; 12] = [
 #[derive(Debug, Default)]
 struct Total {
     properties: usize,
-    words: usize,
+    enum_values: usize,
 }
 
-/// Checks a schema; why it is refused, where it is.
+/// Checks a schema; an error says why it is refused.
 pub(super) fn check(schema: &Value, is_strict: bool) -> Result<(), String> {
     if text(schema, "type") != "object" {
         let kind = schema.get("type").unwrap_or(&Value::Null);
@@ -48,15 +48,18 @@ pub(super) fn check(schema: &Value, is_strict: bool) -> Result<(), String> {
     }
     let mut total = Total::default();
     walk(schema, &mut Vec::new(), 0, &mut total)?;
-    let Total { properties, words } = total;
+    let Total {
+        properties,
+        enum_values,
+    } = total;
     if properties > MAX_PROPERTIES {
         return Err(format!(
             "schema has {properties} properties, which exceeds the limit of {MAX_PROPERTIES}."
         ));
     }
-    if words > MAX_ENUM {
+    if enum_values > MAX_ENUM {
         return Err(format!(
-            "schema has {words} enum values, which exceeds the limit of {MAX_ENUM}."
+            "schema has {enum_values} enum values, which exceeds the limit of {MAX_ENUM}."
         ));
     }
     Ok(())
@@ -71,41 +74,12 @@ fn walk<'s>(
     let Some(members) = schema.as_object() else {
         return Ok(());
     };
-    let refuse = |path: &[&str], why: &str| {
-        let path = path.iter().map(|part| format!("'{part}'"));
-        let path = path.collect::<Vec<_>>().join(", ");
-        Err(format!("In context=({path}), {why}"))
-    };
     if let Some(word) = REFUSED.iter().find(|word| members.contains_key(**word)) {
-        return refuse(path, &format!("'{word}' is not permitted."));
+        return Err(refuse(path, &format!("'{word}' is not permitted.")));
     }
-    total.words += list(schema, "enum").len();
+    total.enum_values += list(schema, "enum").len();
     if members.contains_key("properties") || text(schema, "type") == "object" {
-        if depth >= MAX_DEPTH {
-            return refuse(
-                path,
-                &format!("schema exceeds the limit of {MAX_DEPTH} levels of nesting."),
-            );
-        }
-        if members.get("additionalProperties") != Some(&Value::Bool(false)) {
-            return refuse(
-                path,
-                "'additionalProperties' is required to be supplied and to be false.",
-            );
-        }
-        let properties = members.get("properties").and_then(Value::as_object);
-        let required = list(schema, "required");
-        for name in properties.into_iter().flat_map(|p| p.keys()) {
-            total.properties += 1;
-            if !required.iter().any(|r| r.as_str() == Some(name.as_str())) {
-                return refuse(
-                    path,
-                    &format!(
-                        "'required' is required to be supplied and to be an array including every key in properties. Missing '{name}'."
-                    ),
-                );
-            }
-        }
+        check_object(schema, path, depth, total)?;
     }
     for (name, value) in members {
         match (name.as_str(), value) {
@@ -132,4 +106,39 @@ fn walk<'s>(
         }
     }
     Ok(())
+}
+
+/// Checks that an object lists and requires all of its properties.
+fn check_object(
+    schema: &Value,
+    path: &[&str],
+    depth: usize,
+    total: &mut Total,
+) -> Result<(), String> {
+    if depth >= MAX_DEPTH {
+        let why = format!("schema exceeds the limit of {MAX_DEPTH} levels of nesting.");
+        return Err(refuse(path, &why));
+    }
+    if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
+        let why = "'additionalProperties' is required to be supplied and to be false.";
+        return Err(refuse(path, why));
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let required = list(schema, "required");
+    for name in properties.into_iter().flat_map(|p| p.keys()) {
+        total.properties += 1;
+        if !required.iter().any(|r| r.as_str() == Some(name.as_str())) {
+            let why = format!(
+                "'required' is required to be supplied and to be an array including every key in properties. Missing '{name}'."
+            );
+            return Err(refuse(path, &why));
+        }
+    }
+    Ok(())
+}
+
+fn refuse(path: &[&str], why: &str) -> String {
+    let path = path.iter().map(|part| format!("'{part}'"));
+    let path = path.collect::<Vec<_>>().join(", ");
+    format!("In context=({path}), {why}")
 }

@@ -1,7 +1,7 @@
 //! The encrypted content of thoughts.
 //!
-//! It stands for the thought and for everything before it: instructions, tools and the items of the input. So a thought that comes back changed, or at another
-//! place, can't be verified.
+//! It covers the thought and everything before it: instructions, tools and input items. A thought
+//! that was changed or moved cannot be verified.
 
 use serde_json::Value;
 
@@ -9,19 +9,19 @@ use crate::json::{list, text};
 use crate::prefix;
 use crate::provider::Refusal;
 
-/// How all of it begins.
-const BEGINS: &str = "gAAAAAB";
+/// Prefix of every encrypted content.
+const PREFIX: &str = "gAAAAAB";
 
-/// The encrypted content of a thought with this summary, behind the first `items` items of the input.
+/// Encrypts a thought by its summary, behind the first `items` items of the input.
 pub(super) fn content(asked: &Value, items: usize, summary: &Value) -> String {
     let fixed = ["instructions", "tools"].map(|name| asked.get(name).unwrap_or(&Value::Null));
     let input = list(asked, "input").iter().take(items);
     let row = fixed.into_iter().chain(input).chain([summary]);
     let row: Vec<String> = row.map(Value::to_string).collect();
-    format!("{BEGINS}{}", prefix::seal(row.iter().map(String::as_str)))
+    format!("{PREFIX}{}", prefix::seal(row.iter().map(String::as_str)))
 }
 
-/// Refuses thoughts that are not what was thought, where it was thought.
+/// Refuses thoughts that were changed or moved.
 pub(super) fn check(asked: &Value) -> Result<(), Refusal> {
     let items = list(asked, "input").iter().enumerate();
     for (at, item) in items.filter(|(_, item)| text(item, "type") == "reasoning") {
