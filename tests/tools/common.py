@@ -1,4 +1,4 @@
-"""What the tools beside this file share: where the repository is, how something is said, a Python with a peer's packages."""
+"""Shared by the tools beside this file: paths, messages, and a Python with the packages of a peer."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ def say(text):
 
 
 def peer_python(name, requirements):
-    """The Python of a virtual environment `name` with these packages, made once; or the one that PEER_PYTHON names."""
+    """Returns PEER_PYTHON, or the Python of a virtual environment `name` with these packages, created once."""
     given = os.environ.get("PEER_PYTHON")
     if given:
         return given

@@ -1,6 +1,6 @@
 """The peer of the benchmark: OpenCV decode, onnxruntime, supervision's ByteTrack and LineZone.
 
-Does what `watchkeeper run CLIP --model yolox_nano.onnx --line …` does, the way a script would, and prints one JSON line.
+Does the work of `watchkeeper run CLIP --model yolox_nano.onnx --line …` as a script would, and prints one JSON line.
 Usage: peer.py CLIP MODEL X1,Y1,X2,Y2 [THREADS]
 """
 

@@ -1,17 +1,17 @@
-"""The peer of the comparison of meanings: what Roboflow's workflow engine says to one case a line, in this process, offline.
+"""The peer of `differ`: answers of Roboflow's workflow engine to one case a line, offline.
 
     answers.py < CASES > ANSWERS
 
-A case is `{"definition", "params"?, "images"?, "recording"?}`: values of inputs, files of pictures for the inputs that are
-pictures (several are one batch), or a recording of detections in the form of `watchkeeper workflow replay`. The answer is one
-object a line:
+A case is `{"definition", "params"?, "images"?, "recording"?}`: values of inputs, picture files for the picture inputs
+(several are one batch), or a recording of detections in the format of `watchkeeper workflow replay`. The answer is one object
+a line:
 
     {"ok": false, "stage": "compile" | "run", "class", "message", "steps": [[step, property]...]}
     {"ok": true, "steps": {name: {"exec_dim", "out_dim"}}, "outputs": {name: {"dim", "kind"}}, "rows": [...]}
 
-`rows` are there where there is something to run with: a row for each picture, or for each frame of a recording a list of rows.
-Every detection model is the package in the folder that PEER_DETECTOR names. Each case has a process of its own, which is given
-up after PEER_PATIENCE seconds (60), so none changes another.
+A case with inputs has `rows`: one for each picture, or a list of rows for each frame of a recording. The package in the folder
+PEER_DETECTOR replaces every detection model. Each case runs in its own process, ended after PEER_TIMEOUT_S seconds (60), so no
+case affects another.
 """
 
 import base64
@@ -35,12 +35,12 @@ QUIET = {
 IMAGES = ("WorkflowImage", "InferenceImage")
 
 
-def get_ready():
-    """Imports what takes long, once for all cases."""
+def import_engine():
+    """Imports the slow packages once for all cases."""
     os.environ.update({name: os.environ.get(name, value) for name, value in QUIET.items()})
     warnings.filterwarnings("ignore")
     with contextlib.redirect_stdout(sys.stderr):
-        import inference.core  # noqa: F401: before anything of the engine, or some versions refuse to start
+        import inference.core  # noqa: F401: before the engine, or some versions refuse to start
         import inference.core.managers.base
         import inference.core.registries.roboflow
         import inference.models.utils
@@ -48,7 +48,7 @@ def get_ready():
 
 
 def with_one_model(definition):
-    """The definition with one folder in place of every model that it names."""
+    """Replaces every model of a definition with one folder."""
     folder = os.environ.get("PEER_DETECTOR")
     steps = []
     for step in definition.get("steps", []) if folder else []:
@@ -83,7 +83,7 @@ def kind_names(kind):
 
 
 def shape(running):
-    """Dimensions and kinds, as `watchkeeper workflow validate` tells them."""
+    """Dimensions and kinds in the form of `watchkeeper workflow validate`."""
     compiled = getattr(running, "_engine", running)._compiled_workflow
     steps, outputs = {}, {}
     for _, node in compiled.execution_graph.nodes(data=True):
@@ -97,9 +97,9 @@ def shape(running):
 
 
 def refusal(stage, error):
-    told = [[e.block_id, e.property_name] for e in getattr(error, "blocks_errors", None) or []]
-    if not told and getattr(error, "block_id", None):
-        told = [[error.block_id, None]]
+    steps = [[e.block_id, e.property_name] for e in getattr(error, "blocks_errors", None) or []]
+    if not steps and getattr(error, "block_id", None):
+        steps = [[error.block_id, None]]
     message = str(getattr(error, "_public_message", None) or error)
     inner = getattr(error, "_inner_error", None)
     blocks = [getattr(e, "property_details", None) for e in getattr(error, "blocks_errors", None) or []]
@@ -110,12 +110,12 @@ def refusal(stage, error):
         "message": message[:400],
         "details": [str(b)[:300] for b in blocks],
         "inner": str(inner)[:600] if inner else None,
-        "steps": told,
+        "steps": steps,
     }
 
 
 def as_json(value):
-    """What the engine's own serialisers left over."""
+    """Serialises values that the engine's own serialisers leave."""
     import numpy as np
     import supervision as sv
     from roboflow_workflows.core_steps.common.serializers import serialise_sv_detections
@@ -185,7 +185,7 @@ def replay(running, definition, recording):
                 given[declared["name"]] = detections(recording, frame)
         try:
             rows.append(running.run(runtime_parameters=given, serialize_results=True))
-        except Exception as error:  # noqa: BLE001: what it says is the answer
+        except Exception as error:  # noqa: BLE001: the error is the answer
             rows.append(refusal("run", error))
     return rows
 
@@ -200,37 +200,37 @@ def answer(case):
     definition = case["definition"]
     try:
         running = engine(definition)
-    except Exception as error:  # noqa: BLE001: what it says is the answer
+    except Exception as error:  # noqa: BLE001: the error is the answer
         return refusal("compile", error)
     try:
-        said = {"ok": True, **shape(running)}
+        result = {"ok": True, **shape(running)}
     except Exception as error:  # noqa: BLE001
-        said = {"ok": True, "steps": {}, "outputs": {}, "shape_error": repr(error)}
+        result = {"ok": True, "steps": {}, "outputs": {}, "shape_error": repr(error)}
     try:
         if "recording" in case:
             with open(case["recording"]) as file:
                 recording = json.load(file)
             recording["frames"] = recording["frames"][: case.get("frames")]
-            return {**said, "rows": replay(running, definition, recording)}
+            return {**result, "rows": replay(running, definition, recording)}
         if "images" in case or "params" in case:
             given = dict(case.get("params", {}))
             pictures = [picture(path) for path in case.get("images", [])]
             for declared in definition["inputs"] if pictures else []:
                 if declared["type"] in IMAGES and declared["name"] not in given:
                     given[declared["name"]] = pictures if len(pictures) > 1 else pictures[0]
-            return {**said, "rows": running.run(runtime_parameters=given, serialize_results=True)}
+            return {**result, "rows": running.run(runtime_parameters=given, serialize_results=True)}
     except Exception as error:  # noqa: BLE001
-        return {**said, **refusal("run", error)}
-    return said
+        return {**result, **refusal("run", error)}
+    return result
 
 
-def in_its_own_process(case, patience):
+def answer_in_process(case, timeout_s):
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
         os.dup2(2, 1)
-        signal.alarm(patience)
+        signal.alarm(timeout_s)
         with os.fdopen(writing, "w") as out:
             json.dump(answer(case), out, default=as_json)
         os._exit(0)
@@ -244,11 +244,11 @@ def in_its_own_process(case, patience):
 
 
 def main():
-    get_ready()
-    patience = int(os.environ.get("PEER_PATIENCE", "60"))
+    import_engine()
+    timeout_s = int(os.environ.get("PEER_TIMEOUT_S", "60"))
     print("ready", file=sys.stderr, flush=True)
     for line in sys.stdin:
-        print(json.dumps(in_its_own_process(json.loads(line), patience)), flush=True)
+        print(json.dumps(answer_in_process(json.loads(line), timeout_s)), flush=True)
 
 
 if __name__ == "__main__":

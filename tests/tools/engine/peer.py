@@ -2,10 +2,10 @@
 
     peer.py DEFINITION DETECTIONS [--warm-up 30]
 
-Runs DEFINITION, whose inputs are `image` and, where it has it, `predictions`, on each frame of DETECTIONS. Prints one JSON
-object: the milliseconds of each frame after the warm-up, by the clock and of processor time, and the outputs of the last frame
-that are numbers. What is timed is one call of the engine with pictures and detections that are in memory already, as its own video pipeline calls it; reading,
-compiling and making the detections is not.
+Runs DEFINITION, whose inputs are `image` and optionally `predictions`, on each frame of DETECTIONS. Prints one JSON object:
+the milliseconds of each frame after the warm-up, as wall time and as processor time, and the numeric outputs of the last frame.
+One call of the engine is timed, with pictures and detections in memory, as its own video pipeline calls it; reading, compiling
+and creating detections are not timed.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import supervision as sv  # noqa: E402
 
 
 def engine(definition):
-    # Some versions refuse to start unless the server's package was there first.
+    # Some versions refuse to start unless the server's package was imported first.
     with contextlib.suppress(ImportError), contextlib.redirect_stdout(sys.stderr):
         import inference.core  # noqa: F401
     from roboflow_workflows.execution_engine.core import ExecutionEngine

@@ -2,8 +2,8 @@
 
     peer.py IN_DIR OUT_DIR [--activation 0.25]
 
-Reads IN_DIR/<sequence>/det.txt and seqinfo.json, writes OUT_DIR/<sequence>.txt as mot-track does, prints the milliseconds a
-frame of each sequence. Frames without detections are given to the tracker too; reading and writing are not timed.
+Reads IN_DIR/<sequence>/det.txt and seqinfo.json, writes OUT_DIR/<sequence>.txt in the format of mot-track, and prints the
+milliseconds a frame of each sequence. The tracker gets frames without detections too; reading and writing are not timed.
 """
 
 import argparse

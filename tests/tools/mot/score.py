@@ -2,11 +2,11 @@
 
     score.py TRUTH_DIR RESULTS_DIR… [--json FILE]
 
-TRUTH_DIR/<sequence>/ holds gt.txt (frame,id,x,y,w,h,consider,class,visibility) and seqinfo.json (set, fps, frames, width,
-height); RESULTS_DIR/<sequence>.txt is what mot-track writes. Groups are the values of `set`. The pictures' own rules apply, by
-TrackEval's dataset classes: MOT15 scores everything that is marked as considered; MOT17 and MOT20 first drop boxes on
-distractors (classes 2, 7, 8, 12); KITTI drops boxes on vans and hidden cars (class 12), and those that match nothing and are
-small or in a region that nobody labelled (class 0). Prints a line a sequence and a group, HOTA / MOTA / IDF1 / IDSW.
+TRUTH_DIR/<sequence>/ has gt.txt (frame,id,x,y,w,h,consider,class,visibility) and seqinfo.json (set, fps, frames, width,
+height); mot-track writes RESULTS_DIR/<sequence>.txt. Groups are the values of `set`. Each data set has its rules, by
+TrackEval's dataset classes: MOT15 scores everything marked as considered; MOT17 and MOT20 first drop boxes on distractors
+(classes 2, 7, 8, 12); KITTI drops boxes on vans and hidden cars (class 12), and unmatched boxes that are small or in an
+unlabelled region (class 0). Prints HOTA / MOTA / IDF1 / IDSW, a line for each sequence and group.
 """
 
 import argparse
@@ -40,30 +40,30 @@ def write(path, lines):
         file.writelines(lines)
 
 
-def kitti(truth, results, names, infos, room):
+def kitti(truth, results, names, infos, folder):
     for name in names:
         labels = [kitti_line(r, KITTI_CLASS[int(r[7])]) for r in rows(os.path.join(truth, name, "gt.txt"))]
-        write(os.path.join(room, "gt", "label_02", name + ".txt"), labels)
+        write(os.path.join(folder, "gt", "label_02", name + ".txt"), labels)
         tracks = [kitti_line(r, "Car", 1) for r in rows(os.path.join(results, name + ".txt"))]
-        write(os.path.join(room, "tracks", "one", "data", name + ".txt"), tracks)
+        write(os.path.join(folder, "tracks", "one", "data", name + ".txt"), tracks)
     seqmap = [f"{name} empty 000000 {infos[name]['frames']:06d}\n" for name in names]
-    write(os.path.join(room, "gt", "evaluate_tracking.seqmap.training"), seqmap)
+    write(os.path.join(folder, "gt", "evaluate_tracking.seqmap.training"), seqmap)
     config = {
-        "GT_FOLDER": os.path.join(room, "gt"),
-        "TRACKERS_FOLDER": os.path.join(room, "tracks"),
+        "GT_FOLDER": os.path.join(folder, "gt"),
+        "TRACKERS_FOLDER": os.path.join(folder, "tracks"),
         "CLASSES_TO_EVAL": ["car"],
     }
     return trackeval.datasets.Kitti2DBox(config | QUIET), "car"
 
 
-def mot(benchmark, truth, results, names, infos, room):
+def mot(benchmark, truth, results, names, infos, folder):
     for name in names:
         tracks = [",".join(r) + "\n" for r in rows(os.path.join(results, name + ".txt"))]
-        write(os.path.join(room, "tracks", "one", "data", name + ".txt"), tracks)
+        write(os.path.join(folder, "tracks", "one", "data", name + ".txt"), tracks)
     config = {
         "GT_FOLDER": truth,
         "GT_LOC_FORMAT": "{gt_folder}/{seq}/gt.txt",
-        "TRACKERS_FOLDER": os.path.join(room, "tracks"),
+        "TRACKERS_FOLDER": os.path.join(folder, "tracks"),
         "SEQ_INFO": {name: infos[name]["frames"] for name in names},
         "BENCHMARK": benchmark,
         "SKIP_SPLIT_FOL": True,
@@ -72,12 +72,12 @@ def mot(benchmark, truth, results, names, infos, room):
 
 
 def group_scores(group, truth, results, names, infos):
-    """By sequence, and for all under COMBINED_SEQ."""
-    with tempfile.TemporaryDirectory() as room, contextlib.redirect_stdout(io.StringIO()):
+    """Scores by sequence; those of all under COMBINED_SEQ."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
         if group.startswith("KITTI"):
-            dataset, kind = kitti(truth, results, names, infos, room)
+            dataset, kind = kitti(truth, results, names, infos, folder)
         else:
-            dataset, kind = mot(group, truth, results, names, infos, room)
+            dataset, kind = mot(group, truth, results, names, infos, folder)
         metrics = [trackeval.metrics.HOTA(), trackeval.metrics.CLEAR(QUIET), trackeval.metrics.Identity(QUIET)]
         settings = {"PRINT_RESULTS": False, "OUTPUT_SUMMARY": False, "OUTPUT_DETAILED": False, "PLOT_CURVES": False}
         settings |= {"TIME_PROGRESS": False, "LOG_ON_ERROR": None} | QUIET
@@ -107,7 +107,7 @@ def score(truth, results):
 
 
 def table(truth, folders):
-    """Scores of all trackers, printed beside each other."""
+    """Prints the scores of all trackers in one table and returns them."""
     trackers = {os.path.basename(os.path.normpath(folder)): score(truth, folder) for folder in folders}
     print("| sequence | " + " | ".join(trackers) + " |")
     print("|---" * (1 + len(trackers)) + "|")

@@ -1,10 +1,10 @@
-"""The peer of the comparison: RapidOCR with the networks that its package brings, on pictures with writing that are drawn here.
+"""The peer of the comparison: RapidOCR with the networks of its package, on pictures with drawn text.
 
     peer.py FOLDER
 
-Writes FOLDER/<picture>.png, FOLDER/models/ with the networks under the names that the manifest pp-ocr-v4 has for them, and FOLDER/peer.json: by
-picture, `truth` (what was drawn, line by line) and `lines` (what the peer read: text, upright box x1 y1 x2 y2, score). Pictures are the same in every
-run: the font is Pillow's own, and noise comes from a fixed seed.
+Writes FOLDER/<picture>.png, FOLDER/models/ with the networks under their names in the manifest pp-ocr-v4, and
+FOLDER/peer.json: by picture, `truth` (the drawn lines) and `lines` (what the peer read: text, upright box x1 y1 x2 y2,
+score). Pictures are the same in every run: the font is Pillow's own, and the noise has a fixed seed.
 """
 
 import json
@@ -29,7 +29,7 @@ def drawn(size, back, lines):
 
 
 def noisy(picture, seed):
-    """The same out of focus and with noise, as at night."""
+    """Blurs a picture and adds noise, as at night."""
     chance = random.Random(seed)
     picture = picture.filter(ImageFilter.GaussianBlur(1.0))
     pixels = picture.load()
@@ -97,7 +97,7 @@ def main():
     for name, picture, truth in pictures():
         path = os.path.join(folder, name + ".png")
         picture.save(path)
-        # Nothing is upside down, and ours has no network that would tell.
+        # No text is upside down, and our package has no network that detects it.
         found, _ = reader(path, use_cls=False)
         lines = []
         for corners, text, score in found or []:

@@ -1,7 +1,7 @@
-"""A virtual machine that can lose its power: QEMU without KVM, a root disk that forgets, a data disk that keeps.
+"""A virtual machine that can lose its power: QEMU without KVM, a temporary root disk, a persistent data disk.
 
-What the guest says arrives in files, because a file is still there when the machine is killed: `console`, and one file for each named
-port (/run/ports/NAME in the guest).
+Output of the guest goes to files, which survive when the machine is killed: `console`, and one file for each named port
+(/run/ports/NAME in the guest).
 """
 
 import os
@@ -27,7 +27,7 @@ def empty_disk(path, size="512M"):
 
 
 class Machine:
-    """One boot of the machine. `image` is the folder that tests/tools/vm/image made, `work` a folder for this boot."""
+    """One boot of the machine. `image` is the output folder of tests/tools/vm/image, `work` a folder for this boot."""
 
     def __init__(self, image, work, share, scenario, ports, data=None, memory_mib=1024):
         os.makedirs(work, exist_ok=True)
@@ -36,7 +36,7 @@ class Machine:
         qcow2(root, base=os.path.join(image, "base.qcow2"))
         for name in ["console", *ports]:
             open(self.file(name), "w").close()
-        # no_timer_check: on a busy host the kernel would take the emulated timer for broken.
+        # no_timer_check: on a busy host the kernel would consider the emulated timer broken.
         command = [
             "nice", "-n", "10", "qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "max",
             "-smp", "2", "-m", str(memory_mib), "-nodefaults", "-display", "none", "-no-reboot",
@@ -52,7 +52,7 @@ class Machine:
         for port in ports:
             command += ["-chardev", f"file,id={port},path={self.file(port)}", "-device", f"virtserialport,chardev={port},name={port}"]
         if data:
-            # The host's page cache stands for the drive: what the guest has not sent to its disk dies with the guest's memory.
+            # The host's page cache acts as the drive: data that the guest has not sent to its disk is lost with its memory.
             command += ["-drive", f"if=none,id=d1,file={data},format=qcow2,cache=writeback", "-device", "virtio-blk-pci,drive=d1"]
         self.log = open(os.path.join(work, "qemu.log"), "w")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
@@ -61,14 +61,14 @@ class Machine:
         return os.path.join(self.work, name + ".txt")
 
     def lines(self, name):
-        """Complete lines so far; one that was cut in the middle was never said."""
+        """Complete lines so far; an incomplete one does not count."""
         with open(self.file(name), "rb") as file:
             text = file.read().decode("utf-8", "replace")
         return [line.rstrip("\r") for line in text.split("\n")[:-1]]
 
-    def wait(self, done, patience_s, what):
-        """Waits until `done()` answers something true."""
-        until = time.monotonic() + patience_s
+    def wait(self, done, timeout_s, what):
+        """Waits until `done()` returns a true value, and returns it."""
+        until = time.monotonic() + timeout_s
         while True:
             answer = done()
             if answer:
@@ -77,11 +77,11 @@ class Machine:
                 raise RuntimeError(f"the machine ended while waiting for {what}: {open(self.log.name).read()}")
             if time.monotonic() > until:
                 tail = "\n".join(self.lines("console")[-40:])
-                raise RuntimeError(f"waited {patience_s} s in vain for {what}; the console's end:\n{tail}")
+                raise RuntimeError(f"timed out after {timeout_s} s waiting for {what}; end of the console:\n{tail}")
             time.sleep(0.1)
 
     def cut(self):
-        """Takes the power away."""
+        """Cuts the power."""
         self.process.kill()
         self.process.wait()
         self.log.close()

@@ -1,8 +1,8 @@
-"""Scenario powercut: the power goes at a random moment, again and again; what a reader had been told must still be there.
+"""Scenario powercut: the power fails at random moments; every event that a reader received must survive.
 
-A reader in the guest follows the journal and passes every event on; what arrived here was acknowledged. After each cut the same
-reader begins at event 1 again. The broker and its subscriber are outside, where the power stays on. Beside it in the guest a writer
-that does not sync (the control) shows in the same cut that this rig loses what can be lost.
+A reader in the guest follows the journal and forwards every event; an event that arrived here counts as acknowledged. After
+each cut the reader starts again at event 1. The broker and its subscriber run on the host, which keeps its power. The control,
+a writer in the guest that does not sync, shows that the same cut loses unsynced data.
 """
 
 import json
@@ -70,7 +70,7 @@ when = {{ kind = "appears", detections = "$steps.tracker.tracked_detections" }}
 
 
 class Broker:
-    """mosquitto on a free loopback port, and a foreign subscriber that writes what it gets into a file."""
+    """mosquitto on a free loopback port, and a subscriber that writes its messages to a file."""
 
     def __init__(self, folder):
         with socket.socket() as probe:
@@ -117,7 +117,7 @@ class Broker:
 
 
 class Truth:
-    """What was acknowledged so far: number → identity and hash."""
+    """Acknowledged events: number → identity and hash."""
 
     def __init__(self):
         self.events = {}
@@ -127,7 +127,7 @@ class Truth:
         return max(self.events, default=0)
 
     def take(self, lines):
-        """Events of one boot, read from the first on; answers the number of the last."""
+        """Checks the events of one boot, from the first on; returns the number of the last."""
         expected = 1
         for line in lines:
             event = json.loads(line)
@@ -137,7 +137,7 @@ class Truth:
             if event["body"]["kind"] == "loss":
                 self.faults.append(f"event {seq} is a loss: {event['body'].get('message')}")
             if self.events.setdefault(seq, mark) != mark:
-                self.faults.append(f"event {seq} is another one than the one that was acknowledged")
+                self.faults.append(f"event {seq} differs from the acknowledged one")
             expected = seq + 1
         return expected - 1
 
@@ -151,7 +151,7 @@ def configuration(share, port, pipelines):
 
 
 def cursor_of(machine):
-    """The agent's cursor as it was restored at this boot."""
+    """The agent's cursor as restored at this boot."""
     for line in machine.lines("console"):
         plain = re.sub(r"\x1b\[[0-9;]*m", "", line)
         if "outbox restored" in plain:
@@ -163,7 +163,7 @@ def cursor_of(machine):
 def check_health(machine):
     for line in machine.lines("console"):
         if "panicked" in line or "GUEST a daemon ended" in line:
-            raise RuntimeError(f"the guest said: {line}")
+            raise RuntimeError(f"the guest reported: {line}")
 
 
 def run(image, share, arguments):
@@ -179,7 +179,7 @@ def run(image, share, arguments):
             for cycle in range(cycles + 1):
                 is_last = cycle == cycles
                 if is_last:
-                    # Nobody watches any more, so that there is an end to wait for.
+                    # Without pipelines the journal ends, so the test can wait for its last event.
                     configuration(share, broker.port, 0)
                 before, began = truth.last(), time.monotonic()
                 machine = Machine(image, os.path.join(folder, f"boot-{cycle}"), share, "powercut", ["events", "control"], data=data)
@@ -191,10 +191,10 @@ def run(image, share, arguments):
                     if is_last:
                         machine.wait(lambda: set(range(1, before + 1)) <= set(broker.events()[0]), BOOT_S, "every event at the broker")
                     else:
-                        # At least a few new events, then any moment.
+                        # A few new events, then a random moment.
                         machine.wait(lambda: len(machine.lines("events")) > before + 3, BOOT_S, "new events")
                         until = time.monotonic() + chance.uniform(1, 8)
-                        machine.wait(lambda: time.monotonic() > until, 60, "the moment")
+                        machine.wait(lambda: time.monotonic() > until, 60, "the moment of the cut")
                     check_health(machine)
                 finally:
                     machine.cut()
@@ -223,8 +223,8 @@ def run(image, share, arguments):
     if missing or twice or wrong or losses:
         failed += 1
     print(f"powercut broker: {len(delivered)} events delivered, {len(missing)} of {len(truth.events)} missing, "
-          f"{twice} numbers given twice, {len(wrong)} other than in the journal, {len(losses)} losses told")
+          f"{twice} numbers used twice, {len(wrong)} differ from the journal, {len(losses)} losses reported")
     if lost_by_control == 0:
         failed += 1
-        print("powercut control: FAILED: the writer without sync lost nothing, so this run proves nothing")
+        print("powercut control: FAILED: the writer without sync lost nothing, so this run is no evidence")
     return failed == 0

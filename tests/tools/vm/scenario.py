@@ -1,4 +1,4 @@
-"""Runs one scenario: scenario.py NAME IMAGE SHARE [ARGUMENTS]; exit code 0 when everything held."""
+"""Runs one scenario: scenario.py NAME IMAGE SHARE [ARGUMENTS]; exit code 0 if all checks pass."""
 
 import importlib
 import sys

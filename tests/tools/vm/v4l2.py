@@ -1,4 +1,4 @@
-"""Scenario v4l2: a device as a source, in the command and in the daemon, and the device pulled out and plugged in again three times."""
+"""Scenario v4l2: a device as a source of the command and of the daemon, unplugged and plugged in three times."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def run(image, share, arguments):
 
     any_mode = json.loads(found.get("ANY") or "{}")
     check("any mode", found.get("ANY_CODE") == "0" and any_mode.get("frames", 0) > 0,
-          f"exit code {found.get('ANY_CODE')}, {any_mode.get('frames')} frames in the mode that was chosen of {found.get('MODES')}")
+          f"exit code {found.get('ANY_CODE')}, {any_mode.get('frames')} frames in the mode chosen of {found.get('MODES')}")
 
     def rate(name):
         frames, ms = (int(n) for n in (found.get(name) or "0 1").split())
@@ -74,11 +74,11 @@ def run(image, share, arguments):
     check("daemon", int(found.get("DAEMON_FRAMES") or 0) > 10, f"{found.get('DAEMON_FRAMES')} frames")
     outage = json.loads(found.get("OUTAGE") or "{}").get("body", {})
     check("unplugged", outage.get("kind") == "source_outage", f"{outage.get('cause')}: {outage.get('message')}")
-    check("let go", found.get("HELD_BEFORE") == found.get("HELD_AFTER") != "0",
-          f"descriptors of the device: {found.get('HELD_BEFORE')} before, {found.get('HELD_AFTER')} after three times")
+    check("released", found.get("HELD_BEFORE") == found.get("HELD_AFTER") != "0",
+          f"descriptors of the device: {found.get('HELD_BEFORE')} before, {found.get('HELD_AFTER')} after unplugging three times")
     back = json.loads(found.get("BACK") or "{}")
     check("back", back.get("phase") == "end", f"after {back.get('body', {}).get('lasted_s')} s")
-    check("goes on", "DAEMON_FRAMES_AFTER" in found, f"{found.get('DAEMON_FRAMES_AFTER')} frames in all")
+    check("resumes", "DAEMON_FRAMES_AFTER" in found, f"{found.get('DAEMON_FRAMES_AFTER')} frames in total")
     check("one outage a time", found.get("OUTAGES") == "3 3", f"begun and ended: {found.get('OUTAGES')}")
     check("no panic", "panicked" not in console, "nothing on the console" if "panicked" not in console else console[-2000:])
     return not failures
