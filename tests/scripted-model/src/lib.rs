@@ -30,4 +30,4 @@ mod stream;
 
 pub use http::Request;
 pub use script::{Call, Fault, Reply, Script, Step};
-pub use server::{Guise, Server, Settings};
+pub use server::{Server, ServerKind, Settings};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
-use watchkeeper_scripted_model::{Guise, Script, Server, Settings};
+use watchkeeper_scripted_model::{Script, Server, ServerKind, Settings};
 
 /// Play a language model from a script or through files, in the protocol of its provider.
 #[derive(Debug, Parser)]
@@ -25,8 +25,8 @@ struct Args {
     #[arg(long, value_name = "DIR")]
     exchange: Option<PathBuf>,
     /// Server to play for /v1/messages, which Claude and Ollama both serve.
-    #[arg(long = "as", value_name = "WHOSE", value_enum)]
-    guise: Option<Whose>,
+    #[arg(long = "as", value_name = "SERVER", value_enum)]
+    server_kind: Option<ServerArg>,
     /// Accepted API key; default: any, but a missing key is refused as by the provider.
     #[arg(long)]
     key: Option<String>,
@@ -38,9 +38,9 @@ struct Args {
     requests: Option<PathBuf>,
 }
 
-/// Value of `--as`, see [`Guise`].
+/// Value of `--as`, see [`ServerKind`].
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Whose {
+enum ServerArg {
     Ollama,
 }
 
@@ -56,7 +56,7 @@ async fn main() -> anyhow::Result<()> {
         key: args.key,
         models: args.models,
         script,
-        guise: args.guise.map(|Whose::Ollama| Guise::Ollama),
+        server_kind: args.server_kind.map(|ServerArg::Ollama| ServerKind::Ollama),
         exchange: args.exchange,
     })
     .await?;

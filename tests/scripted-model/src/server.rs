@@ -28,7 +28,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The server to play where several serve one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guise {
+pub enum ServerKind {
     /// Serves only `/v1/messages`, as Ollama answers it, and `/api/chat`.
     Ollama,
 }
@@ -45,7 +45,7 @@ pub struct Settings {
     /// Steps to play first.
     pub script: Script,
     /// Server to play; absent: the path of a request selects it.
-    pub guise: Option<Guise>,
+    pub server_kind: Option<ServerKind>,
     /// Folder of answers after the script; absent: a further request is a violation.
     pub exchange: Option<PathBuf>,
 }
@@ -64,7 +64,7 @@ struct Shared {
     steps: VecDeque<Step>,
     requests: Vec<Request>,
     violations: Vec<String>,
-    guise: Option<Guise>,
+    server_kind: Option<ServerKind>,
     claude: Claude,
     openai: Openai,
     gemini: Gemini,
@@ -119,10 +119,10 @@ impl Server {
             steps: settings.script.steps.into(),
             requests: Vec::new(),
             violations: Vec::new(),
-            guise: settings.guise,
+            server_kind: settings.server_kind,
             claude: {
-                let dialect = match settings.guise {
-                    Some(Guise::Ollama) => Dialect::Ollama,
+                let dialect = match settings.server_kind {
+                    Some(ServerKind::Ollama) => Dialect::Ollama,
                     None => Dialect::Anthropic,
                 };
                 Claude::new(dialect, settings.models)
@@ -323,9 +323,9 @@ impl Shared {
     /// Selects the protocol of a request.
     fn provider(&mut self, request: &Request) -> &mut dyn Provider {
         let path = request.path.as_str();
-        match self.guise {
+        match self.server_kind {
             _ if path.starts_with("/api/") => &mut self.ollama,
-            Some(Guise::Ollama) => &mut self.claude,
+            Some(ServerKind::Ollama) => &mut self.claude,
             None if path.starts_with("/v1/responses") => &mut self.openai,
             None if path.starts_with("/v1beta/") => &mut self.gemini,
             None => &mut self.claude,

@@ -18,7 +18,7 @@ use watchkeeper_llm::tool::Tool;
 use watchkeeper_llm::{
     CallOptions, Client, Conversation, Job, JobSpec, Key, LlmError, Parts, Reply, Settings,
 };
-use watchkeeper_scripted_model::{Guise, Script, Server, Settings as Served, Step};
+use watchkeeper_scripted_model::{Script, Server, ServerKind, Settings as Served, Step};
 use watchkeeper_store::{FaultyStore, MemoryStore};
 
 /// The key that the scripted model accepts.
@@ -109,8 +109,8 @@ impl Wire {
         }
     }
 
-    fn guise(self) -> Option<Guise> {
-        (self == Self::Local).then_some(Guise::Ollama)
+    fn server_kind(self) -> Option<ServerKind> {
+        (self == Self::Local).then_some(ServerKind::Ollama)
     }
 }
 
@@ -168,7 +168,7 @@ impl Bench {
         let served = Served {
             key: Some(KEY.to_owned()),
             script: Script { steps },
-            guise: wire.guise(),
+            server_kind: wire.server_kind(),
             ..Served::default()
         };
         let server = Server::with(served).await.expect("server");
