@@ -6,9 +6,10 @@
 
 mod device;
 mod pipeline;
+mod signals;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gstreamer as gst;
@@ -22,30 +23,17 @@ use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, 
 
 pub use self::device::LET_DEVICES_GO;
 pub(super) use self::pipeline::Origin;
+use self::signals::{Signals, fault};
 use super::cause;
 use super::feed::{Broken, Feed, Raw, Step};
-
-/// What the streaming threads tell the feed.
-#[derive(Default)]
-struct Signs {
-    connected: AtomicBool,
-    /// What arrives over HTTP is a sequence of JPEGs and not a file.
-    multipart: AtomicBool,
-    /// What arrives over HTTP is video without an end, and not in a form that a camera is watched by.
-    endless: AtomicBool,
-    /// What arrives over HTTP is a page for people.
-    text: AtomicBool,
-    /// The certificate of the other side was refused.
-    untrusted: AtomicBool,
-}
 
 /// A running pipeline.
 pub(super) struct GstFeed {
     pipeline: gst::Pipeline,
     sink: gst_app::AppSink,
     bus: gst::Bus,
-    signs: Arc<Signs>,
-    told_connected: bool,
+    signals: Arc<Signals>,
+    has_reported_connected: bool,
     layout: Option<(gst::Caps, gst_video::VideoInfo)>,
     place: String,
     kind: Kind,
@@ -61,9 +49,9 @@ impl GstFeed {
     /// Builds and starts the pipeline; network sources connect in the background.
     pub(super) fn open(origin: &Origin<'_>) -> Result<Self, Broken> {
         gst::init().map_err(|e| fault(&format!("GStreamer does not start: {e}")))?;
-        let signs = Arc::new(Signs::default());
+        let signals = Arc::new(Signals::default());
         let pipeline = gst::Pipeline::new();
-        let sink = pipeline::build(&pipeline, origin, &signs)?;
+        let sink = pipeline::build(&pipeline, origin, &signals)?;
         let (place, kind) = match origin {
             Origin::File { path, .. } => (path.display().to_string(), Kind::File),
             Origin::Rtsp { url, .. } | Origin::Http { url, .. } => {
@@ -83,8 +71,8 @@ impl GstFeed {
             pipeline,
             sink,
             bus,
-            signs,
-            told_connected: false,
+            signals,
+            has_reported_connected: false,
             layout: None,
             place,
             kind,
@@ -142,8 +130,8 @@ impl GstFeed {
                 }
             }
             Kind::Network(url) => {
-                let connected = self.signs.connected.load(Ordering::Relaxed);
-                if self.signs.untrusted.load(Ordering::Relaxed) {
+                let connected = self.signals.connected.load(Ordering::Relaxed);
+                if self.signals.untrusted.load(Ordering::Relaxed) {
                     cause = LossCause::Untrusted;
                 }
                 if cause == LossCause::Other && !connected {
@@ -173,7 +161,7 @@ impl GstFeed {
             return Err(fault("a picture without data or layout"));
         };
         // Parts carry no times; what elements make up for them follows a rate that nobody announced.
-        let timed = !self.signs.multipart.load(Ordering::Relaxed);
+        let timed = !self.signals.multipart.load(Ordering::Relaxed);
         let pts = buffer.pts().filter(|_| timed).map(Duration::from);
         if self.layout.as_ref().is_none_or(|(known, _)| *known != caps) {
             let info = gst_video::VideoInfo::from_caps(&caps)
@@ -208,11 +196,11 @@ impl GstFeed {
 
 impl Feed for GstFeed {
     fn next(&mut self, wait: Duration) -> Step {
-        if !self.told_connected && self.signs.connected.load(Ordering::Relaxed) {
-            self.told_connected = true;
+        if !self.has_reported_connected && self.signals.connected.load(Ordering::Relaxed) {
+            self.has_reported_connected = true;
             return Step::Connected;
         }
-        if self.signs.endless.load(Ordering::Relaxed) {
+        if self.signals.endless.load(Ordering::Relaxed) {
             return Step::Broken(Broken {
                 cause: LossCause::Codec,
                 message: format!(
@@ -223,7 +211,7 @@ impl Feed for GstFeed {
                 heals: false,
             });
         }
-        if self.signs.text.load(Ordering::Relaxed) {
+        if self.signals.text.load(Ordering::Relaxed) {
             return Step::Broken(Broken {
                 cause: LossCause::Codec,
                 message: format!(
@@ -251,7 +239,7 @@ impl Feed for GstFeed {
         match &self.kind {
             Kind::File => true,
             Kind::Network(url) => {
-                url.scheme().starts_with("http") && !self.signs.multipart.load(Ordering::Relaxed)
+                url.scheme().starts_with("http") && !self.signals.multipart.load(Ordering::Relaxed)
             }
             Kind::Device => false,
         }
@@ -283,14 +271,6 @@ impl Planes for Mapped {
             (Ok(data), Some(Ok(stride))) => Plane { data, stride },
             _ => empty,
         }
-    }
-}
-
-fn fault(message: &str) -> Broken {
-    Broken {
-        cause: LossCause::Other,
-        message: message.to_owned(),
-        heals: true,
     }
 }
 

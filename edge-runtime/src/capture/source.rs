@@ -5,96 +5,27 @@
 //! and closes what is open; a thread that hangs in a driver is waited for at most [`CLOSING`], and from the moment of closing
 //! nobody hears of it any more.
 
+mod shared;
 mod worker;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{
-    Blindness, LossCause, SourceCounters, SourceSpec, SourceState, SourceStatus,
-};
-use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
 
+pub use self::shared::Deps;
+use self::shared::{Shared, StatusBoard};
 use self::worker::Worker;
-use super::mailbox::{FrameReceiver, Hub, Outcome};
-use super::notices::{NoticeSender, Noticed, SourceNotice};
+use super::mailbox::{FrameReceiver, Hub};
 use super::rate::Meter;
 use super::redact;
-use super::supervise::{BackOff, Deadlines, State};
+use super::supervise::State;
 use crate::thread::Thread;
 
 /// How long dropping a source waits for its thread, which may hang in a driver or a library.
 pub const CLOSING: Duration = Duration::from_secs(5);
-
-/// What a source needs from outside.
-#[derive(Clone)]
-pub struct Deps {
-    /// Reads the wall clock and its quality.
-    pub wall: Arc<dyn Fn() -> Wall + Send + Sync>,
-    /// Where notices go.
-    pub notices: Option<NoticeSender>,
-    /// Tells this source from another one of its name, in its notices; greater than that of every one before.
-    pub run: u64,
-    /// Decides the jitter of reconnects.
-    pub seed: u64,
-    /// Per-stage deadlines; [`SourceSpec::stall_s`] goes before the one between two pictures.
-    pub deadlines: Deadlines,
-    /// Pauses between attempts.
-    pub back_off: BackOff,
-}
-
-impl Deps {
-    /// Tells what happened to the source of this name, if anybody listens.
-    fn tell(&self, source: &SourceId, notice: SourceNotice) {
-        if let Some(notices) = &self.notices {
-            notices.tell(Noticed {
-                source: source.clone(),
-                run: self.run,
-                noticed_at: Instant::now(),
-                notice,
-            });
-        }
-    }
-}
-
-impl std::fmt::Debug for Deps {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Deps")
-            .field("seed", &self.seed)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Default for Deps {
-    fn default() -> Self {
-        Self {
-            wall: Arc::new(system_wall),
-            notices: None,
-            run: 0,
-            seed: 0,
-            deadlines: Deadlines::default(),
-            back_off: BackOff::default(),
-        }
-    }
-}
-
-/// The system clock; known to be wrong when it shows a time before this was written.
-fn system_wall() -> Wall {
-    const WRITTEN_MS: i64 = 1_760_000_000_000;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let unix_ms = since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX));
-    Wall {
-        unix_ms,
-        quality: if unix_ms < WRITTEN_MS {
-            TimeQuality::Unsynced
-        } else {
-            TimeQuality::Estimated
-        },
-    }
-}
 
 #[derive(Debug)]
 pub struct Source;
@@ -111,7 +42,7 @@ impl Source {
         let whole = spec.clone();
         let shared = Arc::new(Shared {
             hub: Arc::new(Hub::default()),
-            board: Mutex::new(Board {
+            board: Mutex::new(StatusBoard {
                 state: State::Idle,
                 lost: None,
                 since: (deps.wall)(),
@@ -141,51 +72,6 @@ impl Source {
             thread,
         }
     }
-}
-
-struct Shared {
-    hub: Arc<Hub>,
-    board: Mutex<Board>,
-    /// Whether its thread is gone.
-    has_broken_down: AtomicBool,
-}
-
-impl Shared {
-    /// The source has no thread: nobody will ever say anything of it again, so this is said to everybody.
-    fn give_up(&self, source: &SourceId, deps: &Deps, message: String) {
-        tracing::error!(%source, message);
-        self.has_broken_down.store(true, Ordering::Relaxed);
-        let (cause, at) = (LossCause::Other, (deps.wall)());
-        let mut board = self.board.lock();
-        board.since = at;
-        board.state = State::Failed {
-            cause,
-            message: message.clone(),
-        };
-        drop(board);
-        deps.tell(
-            source,
-            SourceNotice::Lost {
-                cause,
-                message: message.clone(),
-                at,
-            },
-        );
-        self.hub.give_up(Outcome::Failed { cause, message });
-    }
-}
-
-/// What status answers are made of.
-struct Board {
-    state: State,
-    /// Why it is lost, until frames come again.
-    lost: Option<(LossCause, String)>,
-    since: Wall,
-    blind: Option<Blindness>,
-    size: Option<[u32; 2]>,
-    nominal_fps: Option<f64>,
-    counters: SourceCounters,
-    meter: Meter,
 }
 
 /// A running source. Dropping it stops it.

@@ -1,4 +1,4 @@
-//! Routes about what can be deployed: workflows, blocks, models.
+//! Routes about workflows, blocks and models.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +17,12 @@ use watchkeeper_contract::workflow::{
 use watchkeeper_engine::workflow;
 use watchkeeper_http::{Refusal, body, refusal};
 
-use super::{App, MAX_PICTURES_BODY, Runtime};
+use super::app::App;
+use super::limits::MAX_PICTURES_BODY;
+use super::runtime::Runtime;
 
-/// Checks a workflow definition without deploying it. One that does not compile is an answer, not a refusal.
+/// Validates a workflow definition without deploying it. Compile errors are part of the response,
+/// not a refusal.
 #[utoipa::path(post, path = "/workflows/validate", tag = "workflows",
     request_body(content = Object, description = "Workflow definition in Roboflow's JSON"),
     responses((status = 200, body = ValidateReport)))]
@@ -28,81 +31,84 @@ pub(super) async fn validate(
     body: body::Body,
 ) -> Result<Json<ValidateReport>, Refusal> {
     let definition = body::with_definition(body)?;
-    Ok(Json(app.ask(move |r| r.validate(&definition)).await?))
+    Ok(Json(app.call(move |r| r.validate(&definition)).await?))
 }
 
-/// Runs a workflow once on still pictures. One at a time: cameras come first.
+/// Runs a workflow once on still pictures. One run at a time: cameras take precedence.
 #[utoipa::path(post, path = "/workflows/run", tag = "workflows",
     request_body(content = WorkflowRun),
     responses((status = 200, body = WorkflowRunResult)))]
 pub(super) async fn run(
     State(app): State<App>,
-    turn: Turn,
+    permit: RunPermit,
     body: body::Body,
 ) -> Result<Json<WorkflowRunResult>, Refusal> {
     let work = move |r: &dyn Runtime| {
-        // As long as the work takes, also when nobody waits for its answer any more.
-        let _turn = turn;
+        // Held until the work is done, also when its client went away.
+        let _permit = permit;
         let run: WorkflowRun = body::read(body::json_up_to(body, MAX_PICTURES_BODY)?)?;
         r.run_workflow(&run).map_err(Refusal::from)
     };
-    Ok(Json(app.attempt(work).await?))
+    Ok(Json(app.try_call(work).await?))
 }
 
-/// Tries a pipeline on the next seconds of its source: what it counts, what it would tell, what fails. Nothing is kept, journaled or drawn. It shares
-/// its place with runs on still pictures, and ends when the request's connection does.
+/// Runs a pipeline on the next seconds of its source: counts, events it would make, failures.
+/// Nothing is stored, journaled or drawn. Only one dry run or run on still pictures at a time. It
+/// ends when the client closes the connection.
 #[utoipa::path(post, path = "/workflows/dry-run", tag = "workflows",
     request_body(content = DryRun),
     responses((status = 200, body = DryRunReport)))]
 pub(super) async fn dry_run(
     State(app): State<App>,
-    turn: Turn,
+    permit: RunPermit,
     body: body::Body,
 ) -> Result<Json<DryRunReport>, Refusal> {
-    let wanted: DryRun = body::read(body::with_definition(body)?)?;
-    // Dropped with this future, as happens when the connection ends.
-    let asker = Asker::default();
-    let gone = Arc::clone(&asker.gone);
+    let request: DryRun = body::read(body::with_definition(body)?)?;
+    // Dropped with this future when the connection ends.
+    let guard = ClientGuard::default();
+    let gone = Arc::clone(&guard.gone);
     let work = move |r: &dyn Runtime| {
-        let _turn = turn;
-        r.dry_run(&wanted, &|| gone.load(Ordering::Relaxed))
+        let _permit = permit;
+        r.dry_run(&request, &|| gone.load(Ordering::Relaxed))
     };
-    Ok(Json(app.attempt(work).await?))
+    Ok(Json(app.try_call(work).await?))
 }
 
-/// Who waits for an answer. Its flag is set when nobody does any more.
+/// Sets its flag when dropped: the client went away.
 #[derive(Debug, Default)]
-struct Asker {
+struct ClientGuard {
     gone: Arc<AtomicBool>,
 }
 
-impl Drop for Asker {
+impl Drop for ClientGuard {
     fn drop(&mut self) {
         self.gone.store(true, Ordering::Relaxed);
     }
 }
 
-/// The one place for a run on still pictures, taken before its body is read: it may be large.
-pub(super) struct Turn(#[expect(dead_code, reason = "held, not looked at")] OwnedSemaphorePermit);
+/// Permit for the one run on pictures, acquired before the body is read, which may be large.
+pub(super) struct RunPermit(
+    #[expect(dead_code, reason = "held, not looked at")] OwnedSemaphorePermit,
+);
 
-impl FromRequestParts<App> for Turn {
+impl FromRequestParts<App> for RunPermit {
     type Rejection = Refusal;
 
     async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let place = Arc::clone(&app.stills).try_acquire_owned();
-        place.map(Self).map_err(|_| {
-            refusal::full("a workflow is being run on pictures already; try again in a moment")
-        })
+        let place = Arc::clone(&app.image_runs).try_acquire_owned();
+        place
+            .map(Self)
+            .map_err(|_| refusal::full("another workflow runs on pictures; try again in a moment"))
     }
 }
 
-/// The block catalogue.
+/// Lists the block catalogue.
 #[utoipa::path(get, path = "/blocks", tag = "workflows", responses((status = 200, body = Vec<BlockSummary>)))]
 pub(super) async fn blocks(State(app): State<App>) -> Result<Json<Vec<BlockSummary>>, Refusal> {
-    Ok(Json(app.ask(|r| r.blocks()).await?))
+    Ok(Json(app.call(|r| r.blocks()).await?))
 }
 
-/// One block by its type or an alias, the slash in it percent-encoded.
+/// Returns one block by its type or an alias, with the slash percent-encoded.
 #[utoipa::path(get, path = "/blocks/{type}", tag = "workflows",
     params(("type" = String, Path, description = "Such as `roboflow_core%2Fbyte_tracker@v3`")),
     responses((status = 200, body = BlockDetails)))]
@@ -113,7 +119,7 @@ pub(super) async fn block(
     find(&app, block_type).await
 }
 
-/// One block by its type, written as a path.
+/// Returns one block by its type, written as a path.
 #[utoipa::path(get, path = "/blocks/{type}/{name}", tag = "workflows",
     params(("type" = String, Path, description = "Part before the slash, such as `roboflow_core`"),
            ("name" = String, Path, description = "Part after the slash, such as `byte_tracker@v3`")),
@@ -126,8 +132,8 @@ pub(super) async fn block_by_path(
 }
 
 async fn find(app: &App, block_type: String) -> Result<Json<BlockDetails>, Refusal> {
-    let wanted = block_type.clone();
-    app.ask(move |r| r.block(&wanted))
+    let request = block_type.clone();
+    app.call(move |r| r.block(&request))
         .await?
         .map(Json)
         .ok_or_else(|| {
@@ -160,8 +166,8 @@ fn no_block(block_type: &str) -> String {
     }
 }
 
-/// Models that this box knows.
+/// Lists the models on this box.
 #[utoipa::path(get, path = "/models", tag = "models", responses((status = 200, body = Vec<ModelInfo>)))]
 pub(super) async fn models(State(app): State<App>) -> Result<Json<Vec<ModelInfo>>, Refusal> {
-    Ok(Json(app.ask(|r| r.models()).await?))
+    Ok(Json(app.call(|r| r.models()).await?))
 }

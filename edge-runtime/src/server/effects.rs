@@ -1,7 +1,9 @@
-//! What workflows want done outside, over HTTP: which effects wait, what is in one, and what came of it.
+//! The effects spool over HTTP: which effects wait, the contents of one, its outcome.
 //!
-//! The agent is the client: it asks with the number of the last one that it has heard of and waits for more. Invariant: an effect is shown until
-//! an outcome was told of it, so an agent that was killed begins with 0 and forgets none.
+//! The agent is the client: it sends the number of the last effect that it knows and waits for
+//! more.
+//! An effect is listed until its outcome is reported; an agent that was killed starts at 0 and
+//! misses not_waiting.
 
 use std::time::Duration;
 
@@ -19,19 +21,21 @@ use watchkeeper_contract::spool::{
 use watchkeeper_http::body::{self, Named};
 use watchkeeper_http::{Refusal, closed};
 
-use super::{App, MAX_FOLLOWERS};
+use super::app::App;
+use super::limits::MAX_FOLLOWERS;
+use super::runtime::Runtime;
 
-/// Where to begin, how much to answer and how long to wait for it.
+/// Start, size and wait of a list request.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
-    /// Number of the last effect that the client has heard of; default 0, the beginning.
+    /// Number of the last effect that the client knows; default 0, the beginning.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
-    /// Most effects in the answer, 1 to 256; default 256.
+    /// Max effects in the response, 1 to 256; default 256.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
-    /// Seconds to wait for one where none is there, 0 to 30; default 0. The answer is empty then.
+    /// Seconds to wait while no effect is there, 0 to 30; default 0. On timeout the list is empty.
     #[param(value_type = Option<u64>)]
     wait: Option<String>,
 }
@@ -50,7 +54,8 @@ impl ListQuery {
     }
 }
 
-/// Effects that wait, after a number, in the order of their numbers. With `wait` the answer comes as soon as there is one.
+/// Lists effects that wait, after a number, in ascending order. With `wait`, responds as soon as
+/// there is one.
 #[utoipa::path(get, path = "/effects", tag = "effects", params(ListQuery),
     responses((status = 200, body = Vec<WaitingEffect>)))]
 pub(super) async fn list(
@@ -58,21 +63,21 @@ pub(super) async fn list(
     Query(query): Query<ListQuery>,
 ) -> Result<Json<Vec<WaitingEffect>>, Refusal> {
     let (after, limit, wait) = query.read()?;
-    // Whoever waits takes the place of a follower of events.
+    // A client that waits counts as a follower.
     let _place = if wait.is_zero() {
         None
     } else {
         let place = app.followers.clone().try_acquire_owned();
-        Some(place.map_err(|_| too_many())?)
+        Some(place.map_err(|_| too_many_followers())?)
     };
     let until = Instant::now() + wait;
     let mut advances = app.runtime.effects().subscribe();
     loop {
-        // Seen before reading: what comes while we read wakes us again.
+        // Marked as seen before the read, so that a change during the read wakes the loop again.
         advances.borrow_and_update();
-        let page = app.ask(move |r| r.effects().page(after, limit)).await?;
+        let page = app.call(move |r| r.effects().page(after, limit)).await?;
         if after > page.last {
-            return Err(ahead(after, page.last));
+            return Err(refuse_ahead(after, page.last));
         }
         if !page.effects.is_empty() || wait.is_zero() {
             return Ok(Json(page.effects));
@@ -85,7 +90,7 @@ pub(super) async fn list(
     }
 }
 
-/// An effect that waits, with everything that is in it. Secrets are in it by their names.
+/// Returns the contents of an effect that waits. Secrets appear by name only.
 #[utoipa::path(get, path = "/effects/{number}", tag = "effects",
     params(("number" = EffectNumber, Path, description = "Number of the effect")),
     responses((status = 200, body = SpooledEffect)))]
@@ -93,12 +98,13 @@ pub(super) async fn get(
     State(app): State<App>,
     Named(number): Named<EffectNumber>,
 ) -> Result<Response, Refusal> {
-    let json = app.attempt(move |r| r.effects().read(number)).await?;
-    let json = json.ok_or_else(|| none(number))?;
+    let json = app.try_call(move |r| r.effects().read(number)).await?;
+    let json = json.ok_or_else(|| not_waiting(number))?;
     Ok(([(CONTENT_TYPE, "application/json")], json).into_response())
 }
 
-/// Says what came of an effect, which waits no more. A failure is counted and shown by `/v1/health`. A second word about one is refused with 404.
+/// Reports the outcome of an effect, which then no longer waits. `/v1/health` counts failures. A
+/// second report is refused with 404.
 #[utoipa::path(post, path = "/effects/{number}/outcome", tag = "effects",
     params(("number" = EffectNumber, Path, description = "Number of the effect")),
     request_body = EffectOutcome, responses((status = 204)))]
@@ -108,34 +114,32 @@ pub(super) async fn settle(
     body: body::Body,
 ) -> Result<StatusCode, Refusal> {
     let outcome: EffectOutcome = body::read(body::json(body)?)?;
-    let work = move |r: &dyn super::Runtime| r.effects().settle(number, &outcome);
-    if app.attempt(work).await? {
+    let work = move |r: &dyn Runtime| r.effects().settle(number, &outcome);
+    if app.try_call(work).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
-        Err(none(number))
+        Err(not_waiting(number))
     }
 }
 
-fn none(number: EffectNumber) -> Refusal {
+fn not_waiting(number: EffectNumber) -> Refusal {
     let detail = format!("no effect {number} waits; GET /v1/effects lists those that do");
     Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail)
         .at("number", number.to_string())
 }
 
-/// A cursor from another folder would wait for ever.
-fn ahead(after: EffectNumber, last: EffectNumber) -> Refusal {
+/// Refuses a cursor from another state folder: it would wait forever.
+fn refuse_ahead(after: EffectNumber, last: EffectNumber) -> Refusal {
     let detail = format!(
-        "effect {after} is ahead of this box, whose last one is {last}; begin again with after=0"
+        "effect {after} is refuse_ahead of this box, whose last one is {last}; start again with after=0"
     );
     Refusal::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail).at("after", after.to_string())
 }
 
-fn too_many() -> Refusal {
+fn too_many_followers() -> Refusal {
     Refusal::new(
         StatusCode::TOO_MANY_REQUESTS,
         ProblemCode::Limit,
-        format!(
-            "{MAX_FOLLOWERS} clients follow events and effects already; close one and try again"
-        ),
+        format!("{MAX_FOLLOWERS} clients follow events and effects; close one and try again"),
     )
 }

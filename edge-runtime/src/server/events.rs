@@ -1,7 +1,7 @@
-//! The journal over HTTP: pages, and a stream that resumes where a client left off.
+//! The journal over HTTP: pages, and a stream that resumes from a client's cursor.
 //!
-//! A follower has a cursor and no queue: it reads pages from the journal at its own pace, so a slow one costs one page
-//! of memory and misses nothing that retention still has. A jump in the numbers shows what it has not.
+//! A follower has a cursor and no queue: it reads pages at its own pace. A slow one costs one page
+//! of memory and misses only what retention deleted, which shows as a gap in the numbers.
 
 use std::collections::VecDeque;
 
@@ -19,26 +19,28 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::{Refusal, body, closed, refusal};
 
-use super::{App, MAX_FOLLOWERS, Runtime};
+use super::app::App;
+use super::limits::MAX_FOLLOWERS;
+use super::runtime::Runtime;
 use crate::journal::{Head, MAX_PAGE, StoredEvent};
 
-/// Records that a page has when no limit is asked for.
+/// Records of a page when the request has no limit.
 const DEFAULT_LIMIT: u64 = 100;
-/// Records that a follower holds at most.
+/// Max records that a follower holds.
 const FOLLOW_PAGE: usize = 64;
-/// Answer header: from this number on nothing is missing.
+/// Response header: number from which on no record is missing.
 const FIRST: HeaderName = HeaderName::from_static("watchkeeper-first-seq");
-/// Answer header: last number of the journal.
+/// Response header: last number of the journal.
 const LAST: HeaderName = HeaderName::from_static("watchkeeper-last-seq");
 
-/// Where to begin and how much to answer.
+/// Start and size of a page.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PageQuery {
     /// Number of the last event that the client has; default 0, the beginning.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
-    /// Most events in the answer, 1 to 1000; default 100.
+    /// Max events in the response, 1 to 1000; default 100.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
 }
@@ -50,24 +52,26 @@ impl PageQuery {
         match usize::try_from(limit) {
             Ok(limit) if (1..=MAX_PAGE).contains(&limit) => Ok((EventSeq(after), limit)),
             Ok(_) | Err(_) => Err(Refusal::invalid(format!(
-                "limit must be a whole number from 1 to {MAX_PAGE}; what is after the last event of a page is asked for with `after`"
+                "limit must be a whole number from 1 to {MAX_PAGE}; \
+                 use `after` to read the next page"
             ))
             .at("limit", limit.to_string())),
         }
     }
 }
 
-/// Where to begin.
+/// Start of an event stream.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct StreamQuery {
-    /// Number of the last event that the client has; default 0, the beginning. The header `Last-Event-ID` goes before it.
+    /// Number of the last event that the client has; default 0, the beginning. The header
+    /// `Last-Event-ID` takes precedence.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
 }
 
-/// Events after a number, oldest first. The headers `watchkeeper-first-seq` and `watchkeeper-last-seq` say from which
-/// number on nothing is missing and which is the last.
+/// Returns events after a number, oldest first. Header `watchkeeper-first-seq`: number from which
+/// on not_waiting is missing; `watchkeeper-last-seq`: number of the last one.
 #[utoipa::path(get, path = "/events", tag = "events", params(PageQuery),
     responses((status = 200, body = Vec<Event>)))]
 pub(super) async fn page(
@@ -76,9 +80,9 @@ pub(super) async fn page(
 ) -> Result<Response, Refusal> {
     let (after, limit) = query.read()?;
     let page = app
-        .ask(move |r| r.journal().read_after(after, limit))
+        .call(move |r| r.journal().read_after(after, limit))
         .await??;
-    not_ahead(after.0, page.head)?;
+    refuse_ahead(after.0, page.head)?;
     let mut json = String::from("[");
     for (n, event) in page.events.iter().enumerate() {
         if n > 0 {
@@ -88,11 +92,12 @@ pub(super) async fn page(
     }
     json.push(']');
     let mut response = ([(CONTENT_TYPE, "application/json")], json).into_response();
-    note_head(&mut response, page.head);
+    set_head_headers(&mut response, page.head);
     Ok(response)
 }
 
-/// Checks that the records after a number follow from each other by their hashes, a page at a time: go on with `next_after` until it is `last`.
+/// Verifies the hash chain of the records after a number, one page at a time. Repeat with `after`
+/// set to `next_after` until it equals `last`.
 #[utoipa::path(get, path = "/events/verify", tag = "events", params(PageQuery),
     responses((status = 200, body = ChainReport)))]
 pub(super) async fn verify(
@@ -101,13 +106,14 @@ pub(super) async fn verify(
 ) -> Result<Json<ChainReport>, Refusal> {
     let (after, limit) = query.read()?;
     let work = move |r: &dyn Runtime| r.journal().verify_after(after, limit);
-    let report = app.attempt(work).await?;
-    not_ahead(after.0, app.runtime.journal().head())?;
+    let report = app.try_call(work).await?;
+    refuse_ahead(after.0, app.runtime.journal().head())?;
     Ok(Json(report))
 }
 
-/// Events after a number, then each new one as soon as it is durable, as server-sent events: `id` is the number, `data`
-/// the event. After a lost connection the client sends the last number as `Last-Event-ID` (or `after`).
+/// Streams events after a number, then each new one once it is durable, as server-sent events: `id`
+/// is the number, `data` the event. After a lost connection the client sends the last number as
+/// `Last-Event-ID` (or `after`).
 #[utoipa::path(get, path = "/events/stream", tag = "events", params(StreamQuery),
     responses((status = 200, content_type = "text/event-stream", body = String)))]
 pub(super) async fn stream(
@@ -118,12 +124,12 @@ pub(super) async fn stream(
     let after = watchkeeper_http::stream::cursor(&headers, query.after.as_deref())?;
     let permit = app.followers.clone().try_acquire_owned().map_err(|_| {
         refusal::full(format!(
-            "{MAX_FOLLOWERS} clients follow the events already; close one and try again"
+            "{MAX_FOLLOWERS} clients follow the events; close one and try again"
         ))
     })?;
     let advances = app.runtime.journal().subscribe();
     let head = *advances.borrow();
-    not_ahead(after, head)?;
+    refuse_ahead(after, head)?;
 
     let follower = Follower {
         closing: app.closing.clone(),
@@ -138,11 +144,11 @@ pub(super) async fn stream(
         Some((event, follower))
     });
     let mut response = watchkeeper_http::stream::response(events);
-    note_head(&mut response, head);
+    set_head_headers(&mut response, head);
     Ok(response)
 }
 
-/// One client of the stream.
+/// Client of the event stream.
 struct Follower {
     app: App,
     advances: watch::Receiver<Head>,
@@ -153,7 +159,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next event; `None` ends the stream, and the client comes back with its cursor.
+    /// Returns the next event; `None` ends the stream, and the client reconnects with its cursor.
     async fn next(&mut self) -> Option<sse::Event> {
         loop {
             if let Some(event) = self.page.pop_front() {
@@ -163,12 +169,13 @@ impl Follower {
                         .data(event.json()),
                 );
             }
-            // Seen before reading: what comes while we read wakes us again.
+            // Marked as seen before the read, so that a change during the read wakes the loop
+            // again.
             self.advances.borrow_and_update();
             let after = self.after;
             let read = self
                 .app
-                .ask_in_turn(move |r| r.journal().read_after(after, FOLLOW_PAGE))
+                .call_queued(move |r| r.journal().read_after(after, FOLLOW_PAGE))
                 .await;
             let page = match read {
                 Ok(Ok(page)) => page,
@@ -192,8 +199,8 @@ impl Follower {
     }
 }
 
-/// A cursor from another journal would wait for ever.
-fn not_ahead(after: u64, head: Head) -> Result<(), Refusal> {
+/// Refuses a cursor from another journal: it would wait forever.
+fn refuse_ahead(after: u64, head: Head) -> Result<(), Refusal> {
     if after <= head.last.0 {
         return Ok(());
     }
@@ -201,7 +208,8 @@ fn not_ahead(after: u64, head: Head) -> Result<(), Refusal> {
         StatusCode::CONFLICT,
         ProblemCode::Conflict,
         format!(
-            "event {after} is ahead of this journal, which ends at {}; it is another journal, begin again with after={}",
+            "event {after} is refuse_ahead of this journal, which ends at {}; \
+             the cursor is of another journal, start again with after={}",
             head.last,
             head.first.0.saturating_sub(1)
         ),
@@ -209,7 +217,7 @@ fn not_ahead(after: u64, head: Head) -> Result<(), Refusal> {
     .at("after", after.to_string()))
 }
 
-fn note_head(response: &mut Response, head: Head) {
+fn set_head_headers(response: &mut Response, head: Head) {
     let headers = response.headers_mut();
     headers.insert(FIRST, head.first.0.into());
     headers.insert(LAST, head.last.0.into());

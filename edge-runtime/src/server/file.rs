@@ -1,7 +1,10 @@
-//! Files as answers: the whole, or the range of bytes that was asked for.
+//! Files as responses: whole, or one range of bytes.
 //!
-//! Invariants: a few pieces of [`PIECE`] bytes of a file are in memory, however long it is; whoever is sent one holds a place until the last byte is taken, the
-//! client is gone, or it has taken nothing for [`PATIENCE`]; a file that goes to make room meanwhile is sent to its end, because it was opened before the answer began.
+//! - At most `MAX_PIECES_AHEAD` + 1 pieces of [`PIECE_BYTES`] are in memory, however long the file
+//!   is.
+//! - A transfer holds its permit until the last byte is taken, the client is gone, or the client
+//!   has taken nothing for [`CLIENT_TIMEOUT`].
+//! - A file that retention deletes meanwhile is sent to its end: it was opened before the response.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -26,59 +29,57 @@ use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 use watchkeeper_http::refusal::full;
 
-use super::App;
+use super::app::App;
+use super::limits::MAX_TRANSFERS;
 
-/// Piece of a file that is held in memory while it is sent, in bytes.
-const PIECE: u64 = 64 * 1024;
+const PIECE_BYTES: u64 = 64 * 1024;
 
-/// Pieces that wait for a client.
-const AHEAD: usize = 2;
+/// Max pieces that wait for a client.
+const MAX_PIECES_AHEAD: usize = 2;
 
-/// How long a client may take nothing before it is given up: a player that is paused asks for the rest by its range.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time in which a client may take nothing. A paused player requests the rest as a range.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Most files that are sent at a time; the next one is refused with status 429.
-pub const MAX_SENT: usize = 64;
-
-/// A file that is going to be sent.
+/// An opened file that is about to be sent.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     pub(super) file: File,
-    /// In bytes, as it was promised; what is appended meanwhile is not sent.
+    /// Length in bytes when the response began; bytes appended later are not sent.
     pub(super) length: u64,
     pub(super) content_type: &'static str,
-    /// What nothing else will ever be called, where its content never changes.
-    pub(super) tag: Option<HeaderValue>,
+    /// Entity tag, if the content of the file never changes.
+    pub(super) etag: Option<HeaderValue>,
 }
 
-/// What a request says about the part that it wants.
+/// Range headers of a request.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct RangeRequest {
     range: Option<HeaderValue>,
-    /// The range holds for the file of this tag only.
-    only_of: Option<HeaderValue>,
+    /// The range holds only for the file with this entity tag (`If-Range`).
+    if_range: Option<HeaderValue>,
 }
 
-impl<S: Sync> FromRequestParts<S> for Wanted {
+impl<S: Sync> FromRequestParts<S> for RangeRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         let header = |name: HeaderName| parts.headers.get(name).cloned();
-        // A range of what is not sent means nothing (RFC 9110, 14.2).
+        // A range header counts only with GET (RFC 9110, 14.2).
         let range = header(RANGE).filter(|_| parts.method == Method::GET);
-        let only_of = header(IF_RANGE);
-        Ok(Self { range, only_of })
+        let if_range = header(IF_RANGE);
+        Ok(Self { range, if_range })
     }
 }
 
-impl Wanted {
-    /// The bytes that are asked for; all of them where nothing is, where it can't be read, and where it is more than one range: a server may
-    /// answer with the whole then (RFC 9110, 14.2).
+impl RangeRequest {
+    /// Returns the requested range of bytes, or `None` for the whole file.
+    ///
+    /// A malformed range and more than one range mean the whole file (RFC 9110, 14.2).
     ///
     /// # Errors
-    /// When there are no such bytes.
-    fn part(&self, opened: &Opened) -> Result<Option<RangeInclusive<u64>>, Refusal> {
-        let is_another = self.only_of.is_some() && self.only_of != opened.tag;
+    /// When the range begins behind the end of the file.
+    fn range(&self, opened: &OpenedFile) -> Result<Option<RangeInclusive<u64>>, Refusal> {
+        let is_another = self.if_range.is_some() && self.if_range != opened.etag;
         let range = self.range.as_ref().filter(|_| !is_another);
         let Some(range) = range.and_then(|range| range.to_str().ok()) else {
             return Ok(None);
@@ -92,7 +93,7 @@ impl Wanted {
                 StatusCode::RANGE_NOT_SATISFIABLE,
                 ProblemCode::InvalidRequest,
                 format!(
-                    "there are no such bytes, it has {}; ask for a range that begins before that",
+                    "the range begins behind the end of the file, which has {} bytes",
                     opened.length
                 ),
             )
@@ -102,39 +103,39 @@ impl Wanted {
     }
 }
 
-/// A place among those who are sent files.
+/// Takes a permit for one transfer.
 ///
 /// # Errors
-/// When all are taken.
-pub(super) fn place(app: &App) -> Result<OwnedSemaphorePermit, Refusal> {
-    let place = app.sent.clone().try_acquire_owned();
-    place.map_err(|_| {
+/// When [`MAX_TRANSFERS`] are in progress.
+pub(super) fn acquire_transfer(app: &App) -> Result<OwnedSemaphorePermit, Refusal> {
+    let permit = app.transfers.clone().try_acquire_owned();
+    permit.map_err(|_| {
         full(format!(
-            "{MAX_SENT} files are being sent already; try again in a moment"
+            "{MAX_TRANSFERS} files are being sent; try again in a moment"
         ))
     })
 }
 
-/// Answers with what is `wanted` of the file, and keeps the place until it is sent.
+/// Builds the response and spawns the task that sends the file and holds `permit`.
 ///
 /// # Errors
-/// When there is no such part of it, or it can't be read.
-pub(super) async fn answer(
-    opened: Opened,
-    wanted: &Wanted,
-    place: OwnedSemaphorePermit,
+/// When the file can't be read from the start of the range.
+pub(super) async fn respond(
+    opened: OpenedFile,
+    wanted: &RangeRequest,
+    permit: OwnedSemaphorePermit,
 ) -> Result<Response, Refusal> {
-    answer_within(PATIENCE, opened, wanted, place).await
+    respond_within(CLIENT_TIMEOUT, opened, wanted, permit).await
 }
 
-async fn answer_within(
-    patience: Duration,
-    opened: Opened,
-    wanted: &Wanted,
-    place: OwnedSemaphorePermit,
+async fn respond_within(
+    timeout: Duration,
+    opened: OpenedFile,
+    wanted: &RangeRequest,
+    permit: OwnedSemaphorePermit,
 ) -> Result<Response, Refusal> {
     let length = opened.length;
-    let part = match wanted.part(&opened) {
+    let part = match wanted.range(&opened) {
         Ok(part) => part,
         Err(refusal) => {
             let unsatisfied = [(CONTENT_RANGE, format!("bytes */{length}"))];
@@ -148,12 +149,12 @@ async fn answer_within(
     };
     if first > 0 {
         file.seek(SeekFrom::Start(first)).await.map_err(|error| {
-            tracing::warn!(%error, "a file can't be read from its middle");
+            tracing::warn!(%error, "cannot seek in a file to send");
             watchkeeper_http::refusal::internal()
         })?;
     }
-    let (gives, pieces) = mpsc::channel(AHEAD);
-    tokio::spawn(send(file.take(count), gives, patience, place));
+    let (pieces_tx, pieces) = mpsc::channel(MAX_PIECES_AHEAD);
+    tokio::spawn(send_pieces(file.take(count), pieces_tx, timeout, permit));
     let pieces = stream::unfold(pieces, |mut pieces| async move {
         let piece = pieces.recv().await?;
         Some((piece, pieces))
@@ -164,8 +165,8 @@ async fn answer_within(
         (CONTENT_LENGTH, HeaderValue::from(count)),
     ];
     let mut response = (head, Body::from_stream(pieces)).into_response();
-    if let Some(tag) = opened.tag {
-        response.headers_mut().insert(ETAG, tag);
+    if let Some(etag) = opened.etag {
+        response.headers_mut().insert(ETAG, etag);
     }
     if let Some(part) = part {
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
@@ -177,24 +178,25 @@ async fn answer_within(
     Ok(response)
 }
 
-/// Gives the pieces of a file one by one to whoever waits for them, and has its place meanwhile. One who takes none is cut off: the answer is shorter than it
-/// promised, and no client takes that for the whole.
-async fn send(
+/// Sends the pieces of a file; holds the permit meanwhile.
+///
+/// A client that takes nothing is cut off: its response is shorter than announced.
+async fn send_pieces(
     mut file: Take<tokio::fs::File>,
-    gives: mpsc::Sender<std::io::Result<Vec<u8>>>,
-    patience: Duration,
-    _place: OwnedSemaphorePermit,
+    pieces_tx: mpsc::Sender<std::io::Result<Vec<u8>>>,
+    timeout: Duration,
+    _permit: OwnedSemaphorePermit,
 ) {
     loop {
-        let mut piece = Vec::with_capacity(PIECE as usize);
-        let read = (&mut file).take(PIECE).read_to_end(&mut piece).await;
+        let mut piece = Vec::with_capacity(PIECE_BYTES as usize);
+        let read = (&mut file).take(PIECE_BYTES).read_to_end(&mut piece).await;
         let is_last = !matches!(read, Ok(1..));
         if matches!(read, Ok(0)) {
             return;
         }
-        let given = gives.send_timeout(read.map(|_| piece), patience).await;
+        let given = pieces_tx.send_timeout(read.map(|_| piece), timeout).await;
         if let Err(SendTimeoutError::Timeout(_)) = given {
-            tracing::info!("a client that is sent a file takes nothing of it and is given up");
+            tracing::info!("a client took nothing of a file in time; transfer stopped");
         }
         if is_last || given.is_err() {
             return;
@@ -212,60 +214,60 @@ mod tests {
 
     use super::*;
 
-    const LENGTH: usize = 10 * PIECE as usize + 7;
+    const LENGTH: usize = 10 * PIECE_BYTES as usize + 7;
 
-    fn opened(folder: &tempfile::TempDir) -> Opened {
+    fn opened(folder: &tempfile::TempDir) -> OpenedFile {
         let path = folder.path().join("clip");
         let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(LENGTH).collect();
         std::fs::write(&path, bytes).unwrap();
-        Opened {
+        OpenedFile {
             file: File::open(path).unwrap(),
             length: LENGTH as u64,
             content_type: "video/mp4",
-            tag: None,
+            etag: None,
         }
     }
 
-    async fn begin(places: &Arc<Semaphore>, patience: Duration) -> Response {
+    async fn respond_to(permits: &Arc<Semaphore>, timeout: Duration) -> Response {
         let folder = tempfile::tempdir().unwrap();
-        let place = Arc::clone(places).try_acquire_owned().unwrap();
-        let wanted = Wanted::default();
-        let answer = answer_within(patience, opened(&folder), &wanted, place);
-        answer.await.unwrap()
+        let permit = Arc::clone(permits).try_acquire_owned().unwrap();
+        let wanted = RangeRequest::default();
+        let response = respond_within(timeout, opened(&folder), &wanted, permit);
+        response.await.unwrap()
     }
 
     #[tokio::test]
-    async fn whoever_takes_nothing_loses_the_place_and_sees_that_it_is_not_the_whole() {
-        let places = Arc::new(Semaphore::new(1));
-        let response = begin(&places, Duration::from_millis(20)).await;
-        drop(places.acquire().await.unwrap());
+    async fn client_that_takes_nothing_is_cut_off_and_frees_its_permit() {
+        let permits = Arc::new(Semaphore::new(1));
+        let response = respond_to(&permits, Duration::from_millis(20)).await;
+        drop(permits.acquire().await.unwrap());
         let pieces = response.into_body().into_data_stream();
         let taken: Vec<_> = pieces.map(|piece| piece.unwrap().len()).collect().await;
-        assert_eq!(taken, [PIECE as usize; AHEAD]);
+        assert_eq!(taken, [PIECE_BYTES as usize; MAX_PIECES_AHEAD]);
     }
 
     #[tokio::test]
-    async fn whoever_takes_the_pieces_is_sent_the_whole_and_holds_the_place_until_then() {
-        let places = Arc::new(Semaphore::new(1));
-        let response = begin(&places, PATIENCE).await;
+    async fn transfer_holds_its_permit_until_the_last_piece() {
+        let permits = Arc::new(Semaphore::new(1));
+        let response = respond_to(&permits, CLIENT_TIMEOUT).await;
         let mut pieces = response.into_body().into_data_stream();
         let mut taken = Vec::new();
         while let Some(piece) = pieces.next().await {
             taken.extend(piece.unwrap());
-            // The pieces that wait and the one that is being given are not the last before that.
-            if taken.len() + (AHEAD + 1) * (PIECE as usize) < LENGTH {
-                assert_eq!(places.available_permits(), 0);
+            // One piece is in flight beside those that wait.
+            if taken.len() + (MAX_PIECES_AHEAD + 1) * (PIECE_BYTES as usize) < LENGTH {
+                assert_eq!(permits.available_permits(), 0);
             }
         }
         assert_eq!(taken.len(), LENGTH);
         assert!(taken.iter().enumerate().all(|(i, byte)| *byte == i as u8));
-        drop(places.acquire().await.unwrap());
+        drop(permits.acquire().await.unwrap());
     }
 
     #[tokio::test]
-    async fn the_place_of_a_client_that_is_gone_is_free() {
-        let places = Arc::new(Semaphore::new(1));
-        drop(begin(&places, PATIENCE).await);
-        drop(places.acquire().await.unwrap());
+    async fn client_that_is_gone_frees_its_permit() {
+        let permits = Arc::new(Semaphore::new(1));
+        drop(respond_to(&permits, CLIENT_TIMEOUT).await);
+        drop(permits.acquire().await.unwrap());
     }
 }

@@ -1,23 +1,26 @@
 //! The runtime's API: HTTP/JSON over a Unix socket.
 //!
-//! Owns routes, refusals, the event stream, the OpenAPI description and the metrics. The file permission of the socket
-//! is the authority; whoever may open it may do everything.
+//! Owns the routes, refusals, event stream, OpenAPI description and metrics. The socket's file
+//! permission is the only access control.
 //!
-//! Invariants:
-//! - every refusal, of the router's too, is a [`Problem`](watchkeeper_contract::problem::Problem) as JSON;
-//! - every route is in the OpenAPI description, because both come from the same attribute;
-//! - a client can't make the runtime hold more than one page of events, one request body of [`MAX_BODY`] bytes (of [`MAX_DEFINITION_BODY`] where it holds
-//!   a definition) and a few pieces of a file, of which [`MAX_SENT`] are sent at a time; of [`MAX_PICTURES_BODY`] for the run on pictures, of which there is one at a time;
-//! - no request blocks the async threads: everything behind [`Runtime`] runs on the blocking pool, and never more than
-//!   [`MAX_AT_WORK`] of it at a time, so that the pool has room for those that keep the process alive.
+//! - Every refusal, the router's included, is a
+//!   [`Problem`](watchkeeper_contract::problem::Problem) as JSON.
+//! - Every route is in the OpenAPI description: both come from one attribute.
+//! - A client makes the runtime hold at most one page of events, one body of [`MAX_BODY`] bytes
+//!   ([`MAX_DEFINITION_BODY`] with a workflow definition, [`MAX_PICTURES_BODY`] with pictures) and
+//!   a few pieces of a file.
+//! - No request blocks the async threads: calls of [`Runtime`] run on the blocking pool, at most
+//!   [`MAX_CALLS`] at a time, so that health checks always find a thread.
 //!
-//! Not here: what a source, a pipeline or a model is. The server talks to the rest through [`Runtime`] alone.
+//! Not here: sources, pipelines and models. The server reaches them through [`Runtime`] alone.
 
 mod about;
+mod app;
 mod catalogue;
 mod effects;
 mod events;
 mod file;
+mod limits;
 mod openapi;
 mod pipelines;
 mod refusal;
@@ -26,115 +29,20 @@ mod sources;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use axum::{Json, Router};
+use serde_json::Value;
+use tokio::sync::watch;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
-use watchkeeper_http::{MAX_DEFINITION_BODY, Refusal};
+use watchkeeper_http::MAX_DEFINITION_BODY;
 
-pub use file::MAX_SENT;
-pub use openapi::document;
-pub use runtime::Runtime;
+use self::app::App;
+pub use self::limits::{MAX_CALLS, MAX_FOLLOWERS, MAX_PICTURES_BODY, MAX_TRANSFERS};
+pub use self::runtime::Runtime;
 pub use watchkeeper_http::{MAX_BODY, Server, SocketError};
 
-/// Most bytes of a request that brings pictures, of which one is read at a time.
-pub const MAX_PICTURES_BODY: usize = 32 << 20;
-
-/// Most clients that may follow the event stream at a time; the next one is refused.
-pub const MAX_FOLLOWERS: usize = 32;
-
-/// Most requests that may be at work behind [`Runtime`] at a time, those of clients that went away included; the next one is refused with
-/// status 429. Each may take a thread for as long as a camera is waited for.
-pub const MAX_AT_WORK: usize = 64;
-
-/// Most questions about health and metrics that are answered at a time; the next one waits.
-const MAX_ASKING: usize = 4;
-
-/// What every handler sees.
-#[derive(Clone)]
-struct App {
-    runtime: Arc<dyn Runtime>,
-    at_work: Arc<Semaphore>,
-    asking_how_it_is: Arc<Semaphore>,
-    followers: Arc<Semaphore>,
-    /// Places of those who are sent a file.
-    sent: Arc<Semaphore>,
-    /// The place of a run on still pictures.
-    stills: Arc<Semaphore>,
-    /// True once the server shuts down; streams end then.
-    closing: watch::Receiver<bool>,
-}
-
-impl App {
-    /// Runs `work`, which may be refused, on the blocking pool.
-    async fn attempt<T, E, F>(&self, work: F) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        E: Into<Refusal> + Send + 'static,
-        F: FnOnce(&dyn Runtime) -> Result<T, E> + Send + 'static,
-    {
-        self.ask(work).await?.map_err(Into::into)
-    }
-
-    /// Runs `work` on the blocking pool; refused when too much of it is under way.
-    async fn ask<T, F>(&self, work: F) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
-    {
-        let at_work = Arc::clone(&self.at_work);
-        let place = at_work.try_acquire_owned().map_err(|_| refusal::busy())?;
-        self.work(work, place).await
-    }
-
-    /// The same for those who ask how the runtime is: they have places of their own and wait for one, so that a busy runtime is not taken for a dead one.
-    async fn ask_how_it_is<T, F>(&self, work: F) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
-    {
-        self.work_in_turn(work, &self.asking_how_it_is).await
-    }
-
-    /// The same for those of whom there are few and whom nobody asks again: waits for a place.
-    async fn ask_in_turn<T, F>(&self, work: F) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
-    {
-        self.work_in_turn(work, &self.at_work).await
-    }
-
-    async fn work_in_turn<T, F>(&self, work: F, places: &Arc<Semaphore>) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
-    {
-        let place = Arc::clone(places).acquire_owned().await;
-        // Never closed; if it were, nothing would be served.
-        self.work(work, place.map_err(|_| refusal::busy())?).await
-    }
-
-    /// Keeps the place until the work is done, also when nobody waits for its answer any more.
-    async fn work<T, F>(&self, work: F, place: OwnedSemaphorePermit) -> Result<T, Refusal>
-    where
-        T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
-    {
-        let runtime = Arc::clone(&self.runtime);
-        let working = move || {
-            let _place = place;
-            work(&*runtime)
-        };
-        tokio::task::spawn_blocking(working).await.map_err(|error| {
-            tracing::error!(%error, "request failed inside");
-            watchkeeper_http::refusal::internal()
-        })
-    }
-}
-
-/// The limit of routes whose body holds a definition of a workflow.
+/// Body limit of routes that take a workflow definition.
 fn definition() -> DefaultBodyLimit {
     DefaultBodyLimit::max(MAX_DEFINITION_BODY)
 }
@@ -168,32 +76,43 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(about::media))
         .routes(routes!(about::health))
         .routes(routes!(about::metrics))
-        .routes(routes!(about::openapi));
+        .routes(routes!(openapi));
     OpenApiRouter::with_openapi(openapi::base()).nest("/v1", v1)
 }
 
-/// The whole API over `runtime`. Streams end when `closing` becomes true.
+/// Returns the OpenAPI description as JSON.
+///
+/// # Panics
+/// Never with the routes of this build; a test makes the document.
+#[must_use]
+pub fn document() -> Value {
+    let (_, openapi) = api().split_for_parts();
+    watchkeeper_http::openapi::document(openapi)
+}
+
+/// Returns the OpenAPI description of this API.
+#[utoipa::path(get, path = "/openapi.json", tag = "runtime",
+    responses((status = 200, content_type = "application/json", body = Object)))]
+async fn openapi() -> Json<Value> {
+    Json(document())
+}
+
+/// Builds the router of the API over `runtime`; streams end when `closing` becomes true.
 pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Router {
     let (router, _) = api().split_for_parts();
     router
         .fallback(watchkeeper_http::refusal::unknown_route)
         .method_not_allowed_fallback(watchkeeper_http::refusal::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(App {
-            runtime,
-            at_work: Arc::new(Semaphore::new(MAX_AT_WORK)),
-            asking_how_it_is: Arc::new(Semaphore::new(MAX_ASKING)),
-            stills: Arc::new(Semaphore::new(1)),
-            followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
-            sent: Arc::new(Semaphore::new(MAX_SENT)),
-            closing,
-        })
+        .with_state(App::new(runtime, closing))
 }
 
-/// Serves `runtime` on its socket until `shutdown` is ready. Event streams end then; other requests get a few seconds to finish.
+/// Serves `runtime` on its socket until `shutdown` is ready.
+///
+/// Event streams end then; other requests get a few seconds to finish.
 ///
 /// # Errors
-/// When the system takes the socket away.
+/// When the socket fails.
 pub async fn run(
     server: Server,
     runtime: Arc<dyn Runtime>,

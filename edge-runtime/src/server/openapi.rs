@@ -1,6 +1,5 @@
-//! The OpenAPI description, generated from the routes.
+//! The parts of the OpenAPI description that do not come from routes.
 
-use serde_json::Value;
 use utoipa::OpenApi;
 use watchkeeper_contract::problem::Problem;
 
@@ -15,8 +14,8 @@ use watchkeeper_contract::problem::Problem;
     tags(
         (name = "sources", description = "Where frames come from"),
         (name = "pipelines", description = "Workflows deployed on sources"),
-        (name = "events", description = "The journal and its pictures"),
-        (name = "effects", description = "What workflows want done outside, until the agent has done it"),
+        (name = "events", description = "The journal and its media"),
+        (name = "effects", description = "Actions requested by workflows, until the agent has executed them"),
         (name = "workflows", description = "What can be deployed"),
         (name = "models", description = "Models on this box"),
         (name = "runtime", description = "The runtime itself")
@@ -24,17 +23,7 @@ use watchkeeper_contract::problem::Problem;
 )]
 struct Base;
 
-/// What stands in the description beside the routes.
+/// Returns the parts of the description that do not come from routes.
 pub(super) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
-}
-
-/// The whole description as JSON.
-///
-/// # Panics
-/// Never with the routes of this build; a test makes the document.
-#[must_use]
-pub fn document() -> Value {
-    let (_, openapi) = super::api().split_for_parts();
-    watchkeeper_http::openapi::document(openapi)
 }

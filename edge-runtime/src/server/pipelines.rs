@@ -1,6 +1,7 @@
-//! Routes about pipelines: requests become calls of [`super::Runtime`], answers become JSON, pictures or a video in pieces.
+//! Routes about pipelines.
 //!
-//! Invariant: nothing is decided here, and no answer is held in memory as a whole whose size somebody else chose.
+//! - A handler decides nothing: it calls [`Runtime`] and converts the result.
+//! - Results have a bounded size; a video is sent in pieces.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,13 +18,14 @@ use watchkeeper_http::Refusal;
 use watchkeeper_http::body::{self, Named};
 
 use super::about::jpeg;
-use super::file::{self, Opened, Wanted};
-use super::{App, Runtime};
+use super::app::App;
+use super::file::{self, OpenedFile, RangeRequest};
+use super::runtime::Runtime;
 
-/// Every pipeline.
+/// Lists all pipelines.
 #[utoipa::path(get, path = "/pipelines", tag = "pipelines", responses((status = 200, body = Vec<PipelineStatus>)))]
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<PipelineStatus>>, Refusal> {
-    Ok(Json(app.ask(|r| r.pipelines()).await?))
+    Ok(Json(app.call(|r| r.pipelines()).await?))
 }
 
 /// Deploys a workflow on a source; refused when the name is taken.
@@ -34,11 +36,13 @@ pub(super) async fn create(
     body: body::Body,
 ) -> Result<(StatusCode, Json<PipelineStatus>), Refusal> {
     let spec: PipelineSpec = body::read(body::with_definition(body)?)?;
-    let status = app.attempt(move |r| r.create_pipeline(spec, false)).await?;
+    let status = app
+        .try_call(move |r| r.create_pipeline(spec, false))
+        .await?;
     Ok((StatusCode::CREATED, Json(status)))
 }
 
-/// One pipeline.
+/// Returns one pipeline.
 #[utoipa::path(get, path = "/pipelines/{id}", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     responses((status = 200, body = PipelineStatus)))]
@@ -46,11 +50,12 @@ pub(super) async fn get(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    Ok(Json(app.attempt(move |r| r.pipeline(&id)).await?))
+    Ok(Json(app.try_call(move |r| r.pipeline(&id)).await?))
 }
 
-/// Deploys a workflow, in place of the pipeline of that name. The body may leave out `id`. Over a section of the configuration file it holds until
-/// that section is edited. With `paused` in the place of one that is paused until some moment, it goes on at that moment too.
+/// Deploys a workflow under a name and replaces the pipeline of that name. The body may omit `id`.
+/// A pipeline from the configuration file stays replaced until its section is edited. With
+/// `paused`, a resume time set by `pause` is kept.
 #[utoipa::path(put, path = "/pipelines/{id}", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     request_body = PipelineSpec,
@@ -62,24 +67,26 @@ pub(super) async fn put(
 ) -> Result<Json<PipelineStatus>, Refusal> {
     let spec: PipelineSpec = body::read_named(body::with_definition(body)?, id.as_str())?;
     Ok(Json(
-        app.attempt(move |r| r.create_pipeline(spec, true)).await?,
+        app.try_call(move |r| r.create_pipeline(spec, true)).await?,
     ))
 }
 
-/// Stops and forgets a pipeline. One that the configuration file names stays listed as stopped until its section is edited.
+/// Stops and deletes a pipeline. One from the configuration file stays listed as stopped until its
+/// section is edited.
 #[utoipa::path(delete, path = "/pipelines/{id}", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
-    responses((status = 204, description = "It is gone")))]
+    responses((status = 204, description = "Deleted")))]
 pub(super) async fn delete(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
 ) -> Result<StatusCode, Refusal> {
-    app.attempt(move |r| r.delete_pipeline(&id)).await?;
+    app.try_call(move |r| r.delete_pipeline(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Stops taking frames and keeps counts, tracks and events as they are; holds over a restart. With `until` it goes on by itself within ten seconds of that
-/// moment, also when the runtime was restarted meanwhile. A recording that nobody watches any more begins again when it is resumed, and is counted again.
+/// Pauses a pipeline: it takes no frames and keeps counts, tracks and events, over a restart too.
+/// With `until` it resumes within ten seconds of that moment. A recording without any other
+/// pipeline on it starts from its beginning on resume, and is counted again.
 #[utoipa::path(post, path = "/pipelines/{id}/pause", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     request_body = Option<PauseRequest>,
@@ -94,10 +101,11 @@ pub(super) async fn pause(
         _ => body::read(body::json(body)?)?,
     };
     let work = move |r: &dyn Runtime| r.pause_pipeline(&id, until);
-    Ok(Json(app.attempt(work).await?))
+    Ok(Json(app.try_call(work).await?))
 }
 
-/// Takes frames again. What was stopped, has failed or has ended begins anew; what could not run so far goes on from what it remembers.
+/// Resumes a pipeline. One that was stopped, failed or ended restarts from zero; one that could not
+/// start yet resumes from its checkpoint.
 #[utoipa::path(post, path = "/pipelines/{id}/resume", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     responses((status = 200, body = PipelineStatus)))]
@@ -105,10 +113,10 @@ pub(super) async fn resume(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    Ok(Json(app.attempt(move |r| r.resume_pipeline(&id)).await?))
+    Ok(Json(app.try_call(move |r| r.resume_pipeline(&id)).await?))
 }
 
-/// What it has seen so far: counts, visits, the workflow's last outputs.
+/// Returns the results so far: counts, visits, the workflow's latest outputs.
 #[utoipa::path(get, path = "/pipelines/{id}/results", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     responses((status = 200, body = PipelineResults)))]
@@ -116,10 +124,10 @@ pub(super) async fn results(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineResults>, Refusal> {
-    Ok(Json(app.attempt(move |r| r.results(&id)).await?))
+    Ok(Json(app.try_call(move |r| r.results(&id)).await?))
 }
 
-/// Latest frame with what the workflow draws.
+/// Returns the latest frame with the workflow's drawings as JPEG.
 #[utoipa::path(get, path = "/pipelines/{id}/frame.jpg", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     responses((status = 200, content_type = "image/jpeg", body = [u8])))]
@@ -128,25 +136,25 @@ pub(super) async fn frame(
     Named(id): Named<PipelineId>,
 ) -> Result<Response, Refusal> {
     Ok(jpeg(
-        app.attempt(move |r| r.pipeline_frame_jpeg(&id)).await?,
+        app.try_call(move |r| r.pipeline_frame_jpeg(&id)).await?,
     ))
 }
 
-/// Which part of the annotated video.
+/// Part of the annotated video to return.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PartQuery {
-    /// Number of the part, from 1 since the pipeline was begun by a deployment, a resume after its end, or a start of the runtime; default: the last
-    /// one that is complete.
+    /// Number of the part; default: the last complete one. Numbers start at 1 with each deployment,
+    /// resume after an end, and start of the runtime.
     #[param(value_type = Option<u64>)]
     part: Option<String>,
 }
 
-/// A part of the annotated video, once it is complete: MP4, or WebM on a box that has no encoder for MP4. A range of its bytes may be asked for, as players
-/// do.
+/// Returns a complete part of the annotated video: MP4, or WebM on a box without an MP4 encoder.
+/// Range requests are supported.
 #[utoipa::path(get, path = "/pipelines/{id}/recording", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline"), PartQuery,
-        ("range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`; of more than one the whole is sent")),
+        ("range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`; several ranges return the whole")),
     responses(
         (status = 200, content(([u8] = "video/mp4"), ([u8] = "video/webm"))),
         (status = 206, content(([u8] = "video/mp4"), ([u8] = "video/webm")))))]
@@ -154,25 +162,25 @@ pub(super) async fn recording(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
     Query(query): Query<PartQuery>,
-    wanted: Wanted,
+    wanted: RangeRequest,
 ) -> Result<Response, Refusal> {
     let number = |part| body::number("part", Some(part), 0);
     let part = query.part.as_deref().map(number).transpose()?;
     let part = part.map(|part| usize::try_from(part).unwrap_or(usize::MAX));
-    let place = file::place(&app)?;
+    let permit = file::acquire_transfer(&app)?;
     let opened = app
-        .attempt(move |r| opened(&r.recording(&id, part)?))
+        .try_call(move |r| opened(&r.recording(&id, part)?))
         .await?;
-    file::answer(opened, &wanted, place).await
+    file::respond(opened, &wanted, permit).await
 }
 
-fn opened(path: &Path) -> Result<Opened, Refusal> {
+fn opened(path: &Path) -> Result<OpenedFile, Refusal> {
     let unreadable = |error: std::io::Error| {
-        tracing::warn!(path = %path.display(), %error, "recording not readable");
+        tracing::warn!(path = %path.display(), %error, "cannot read recording");
         Refusal::new(
             StatusCode::NOT_FOUND,
             ProblemCode::NotFound,
-            format!("the recording can't be read: {error}"),
+            format!("the recording cannot be read: {error}"),
         )
     };
     let file = File::open(path).map_err(unreadable)?;
@@ -182,11 +190,11 @@ fn opened(path: &Path) -> Result<Opened, Refusal> {
         Some("webm") => "video/webm",
         _ => "application/octet-stream",
     };
-    Ok(Opened {
+    Ok(OpenedFile {
         file,
         length,
         content_type,
-        // Numbers of parts begin anew with each deployment.
-        tag: None,
+        // A deployment reuses the numbers of parts.
+        etag: None,
     })
 }

@@ -1,10 +1,11 @@
-//! What the runtime's own errors are on the wire.
+//! Conversion of the runtime's errors to HTTP refusals.
 
 use axum::http::StatusCode;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 use watchkeeper_http::refusal::full;
 
+use super::limits::MAX_CALLS;
 use crate::effects::EffectsError;
 use crate::journal::JournalError;
 use crate::journal::media::MediaError;
@@ -36,7 +37,7 @@ impl From<MediaError> for Refusal {
 
 impl From<EffectsError> for Refusal {
     fn from(error: EffectsError) -> Self {
-        tracing::error!(%error, "the effects refused a request");
+        tracing::error!(%error, "effects refused a request");
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             ProblemCode::Storage,
@@ -45,10 +46,9 @@ impl From<EffectsError> for Refusal {
     }
 }
 
-/// As many requests are at work as there may be.
+/// Refusal of a request while [`MAX_CALLS`] are in progress.
 pub(super) fn busy() -> Refusal {
-    let most = super::MAX_AT_WORK;
     full(format!(
-        "{most} requests are at work already; try again in a moment"
+        "{MAX_CALLS} requests are in progress; try again in a moment"
     ))
 }

@@ -1,6 +1,7 @@
-//! What the server asks of the rest of the runtime: the seam between HTTP and the box.
+//! Interface between the HTTP server and the rest of the runtime.
 //!
-//! Invariant: nothing here knows of HTTP but the status of a [`Problem`], and every call may block, so the server makes it off its own threads.
+//! - Of HTTP it knows only the status of a [`Problem`].
+//! - Every call may block, so the server makes it on the blocking pool.
 
 use std::path::PathBuf;
 
@@ -22,138 +23,142 @@ use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 
-/// The runtime behind the API. Methods may block; the server calls them on threads made for that.
+/// The runtime behind the API.
 ///
-/// Every refusal is a [`Problem`] that names what is wrong and what to do; a missing thing has status 404.
+/// A [`Problem`] names what is wrong and the next step. An unknown id has status 404, and the
+/// problem lists the known ids.
 pub trait Runtime: Send + Sync + 'static {
-    /// Every source, by name. Credentials are already replaced by `***`.
+    /// Lists all sources by name, with credentials replaced by `***`.
     fn sources(&self) -> Vec<SourceStatus>;
 
-    /// One source.
+    /// Returns one source.
     ///
     /// # Errors
-    /// When there is none of that name; the problem lists those that there are.
+    /// When the source is unknown.
     fn source(&self, id: &SourceId) -> Result<SourceStatus, Problem>;
 
-    /// Adds a source or replaces the one of that name; stored before it answers.
+    /// Adds or replaces a source; stored before it returns.
     ///
     /// # Errors
-    /// When the address makes no sense, there are too many, or it can't be stored.
+    /// When the address is invalid, there are too many sources, or storing fails.
     fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem>;
 
     /// Removes a source.
     ///
     /// # Errors
-    /// When there is none of that name, or a pipeline still watches it.
+    /// When the source is unknown, or a pipeline uses it.
     fn delete_source(&self, id: &SourceId) -> Result<(), Problem>;
 
-    /// Every pipeline, by name.
+    /// Lists all pipelines by name.
     fn pipelines(&self) -> Vec<PipelineStatus>;
 
-    /// One pipeline.
+    /// Returns one pipeline.
     ///
     /// # Errors
-    /// When there is none of that name; the problem lists those that there are.
+    /// When the pipeline is unknown.
     fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem>;
 
-    /// Deploys a pipeline; stored before it answers. With `replace` the one of that name gives way.
+    /// Deploys a pipeline; stored before it returns. With `replace`, an existing one is replaced.
     ///
     /// # Errors
-    /// When it does not compile, its source or model is missing, the name is taken (without `replace`), or it can't be
-    /// stored. What ran before goes on then.
+    /// When it does not compile, its source or model is missing, the name is taken (without
+    /// `replace`), or storing fails. The previous pipeline then continues.
     fn create_pipeline(&self, spec: PipelineSpec, replace: bool)
     -> Result<PipelineStatus, Problem>;
 
-    /// Stops taking frames and keeps counts, tracks and events as they are; also over a restart. A recording that nobody watches any more
-    /// begins again when it is resumed, and is counted again.
+    /// Pauses a pipeline, over a restart too; it keeps counts, tracks and events.
+    ///
+    /// A recording without any other pipeline on it starts from its beginning on resume.
     ///
     /// # Errors
-    /// When there is none of that name, or it can't be stored.
+    /// When the pipeline is unknown, or storing fails.
     fn pause_pipeline(
         &self,
         id: &PipelineId,
         until: Option<Timestamp>,
     ) -> Result<PipelineStatus, Problem>;
 
-    /// Takes frames again. What was stopped, has failed or has ended begins anew; what could not run so far goes on from what it remembers.
+    /// Resumes a pipeline.
+    ///
+    /// One that was stopped, failed or ended restarts from zero; one that could not start yet
+    /// resumes from its checkpoint.
     ///
     /// # Errors
-    /// When there is none of that name, or it can't be stored.
+    /// When the pipeline is unknown, or storing fails.
     fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem>;
 
-    /// Stops and forgets a pipeline. One that the configuration file names stays listed as stopped.
+    /// Stops and deletes a pipeline; one from the configuration file stays listed as stopped.
     ///
     /// # Errors
-    /// When there is none of that name, or that can't be stored.
+    /// When the pipeline is unknown, or storing fails.
     fn delete_pipeline(&self, id: &PipelineId) -> Result<(), Problem>;
 
-    /// What a pipeline has seen so far.
+    /// Returns the results of a pipeline so far.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When the pipeline is unknown.
     fn results(&self, id: &PipelineId) -> Result<PipelineResults, Problem>;
 
-    /// Latest frame of a source, nothing drawn on it, as JPEG.
+    /// Returns the latest frame of a source as JPEG, without drawings.
     ///
     /// # Errors
-    /// When there is no such source, or no frame yet.
+    /// When the source is unknown or has no frame yet.
     fn source_frame_jpeg(&self, id: &SourceId) -> Result<Vec<u8>, Problem>;
 
-    /// Latest frame of a pipeline with what its workflow draws, as JPEG.
+    /// Returns the latest frame of a pipeline as JPEG, with the workflow's drawings.
     ///
     /// # Errors
-    /// When there is no such pipeline, or no frame yet.
+    /// When the pipeline is unknown or has no frame yet.
     fn pipeline_frame_jpeg(&self, id: &PipelineId) -> Result<Vec<u8>, Problem>;
 
-    /// Keeps the latest frame of a source as media; on disk before it answers.
+    /// Saves the latest frame of a source as media; on disk before it returns.
     ///
     /// # Errors
-    /// When there is no such source, no frame yet, or it can't be stored.
+    /// When the source is unknown, has no frame yet, or storing fails.
     fn snapshot(&self, id: &SourceId) -> Result<Media, Problem>;
 
-    /// A complete part of a pipeline's annotated video, counted from 1; without a number the last one.
+    /// Returns the path of a complete part of a pipeline's annotated video.
+    ///
+    /// Parts count from 1; without a number it is the last complete part.
     ///
     /// # Errors
-    /// When there is no such pipeline or part, it does not record, or no part is complete.
+    /// When the pipeline or the part is unknown, it does not record, or no part is complete.
     fn recording(&self, id: &PipelineId, part: Option<usize>) -> Result<PathBuf, Problem>;
 
-    /// Checks a workflow definition without deploying it.
+    /// Validates a workflow definition without deploying it.
     fn validate(&self, definition: &Value) -> ValidateReport;
 
-    /// Runs a workflow once on still pictures. A step that fails is in the answer.
+    /// Runs a workflow once on still pictures. Failures of steps are part of the result.
     ///
     /// # Errors
-    /// When the definition does not compile, a picture or a parameter is none, or a model is missing.
+    /// When the definition does not compile, a picture or a parameter is invalid, or a model is
+    /// missing.
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem>;
 
-    /// Tries a pipeline on moving pictures, until `is_gone` says that nobody waits for it. Nothing of it is kept, listed or told.
+    /// Runs a pipeline for some seconds, or until `is_gone`. Nothing is stored, listed or notified.
     ///
     /// # Errors
-    /// When it could not be deployed either, no frame comes, or nobody waits any more.
+    /// When it could not be deployed, no frame comes, or the client is gone.
     fn dry_run(&self, wanted: &DryRun, is_gone: &dyn Fn() -> bool)
     -> Result<DryRunReport, Problem>;
 
-    /// The block catalogue, by type.
+    /// Lists the block catalogue by type.
     fn blocks(&self) -> Vec<BlockSummary>;
 
-    /// One block by its type or an alias.
+    /// Returns one block by its type or an alias.
     fn block(&self, block_type: &str) -> Option<BlockDetails>;
 
-    /// Models that this box knows, by name.
+    /// Lists the models on this box by name.
     fn models(&self) -> Vec<ModelInfo>;
 
-    /// How the runtime is.
     fn health(&self) -> Health;
 
-    /// Every metric in the OpenMetrics text format, such as [`Metrics::encode`](crate::metrics::Metrics::encode) gives.
+    /// Returns all metrics, see [`Metrics::encode`](crate::metrics::Metrics::encode).
     fn metrics(&self) -> String;
 
-    /// The journal.
     fn journal(&self) -> &Journal;
 
-    /// Kept pictures.
     fn media(&self) -> &MediaStore;
 
-    /// What workflows want done outside.
     fn effects(&self) -> &Effects;
 }

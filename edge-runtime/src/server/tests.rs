@@ -672,7 +672,7 @@ async fn who_is_sent_a_file_keeps_a_place_until_it_is_sent_and_the_file_may_go_m
     let bench = Bench::start();
     // More than the socket and the server's buffers hold, so that none is sent while nobody reads.
     let (path, bytes) = kept_clip(&bench, 3_000_000);
-    let mut sent: Vec<UnixStream> = (0..MAX_SENT)
+    let mut sent: Vec<UnixStream> = (0..MAX_TRANSFERS)
         .map(|_| {
             let mut stream = bench.connect("GET", &path, "", b"");
             let mut head = [0; 12];
@@ -699,7 +699,7 @@ async fn who_is_sent_a_file_keeps_a_place_until_it_is_sent_and_the_file_may_go_m
     let (path, _) = kept_clip(&bench, 10);
     while bench.get(&path).await.status != 200 {}
     drop(sent);
-    for _ in 0..MAX_SENT {
+    for _ in 0..MAX_TRANSFERS {
         while bench.get(&path).await.status != 200 {}
     }
 }
@@ -1035,7 +1035,7 @@ async fn more_requests_than_may_be_at_work_are_refused_also_when_clients_go_away
     let bench = Bench::start();
     let gate = bench.close_gate().await;
     // Each asks and hangs up: its work goes on all the same.
-    for _ in 0..MAX_AT_WORK {
+    for _ in 0..MAX_CALLS {
         drop(bench.connect("GET", "/v1/models", "", b""));
     }
     let refused = loop {

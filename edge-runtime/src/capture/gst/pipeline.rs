@@ -1,7 +1,8 @@
-//! Pipelines from the address to the application, one for each kind of source.
+//! GStreamer pipelines from an address to an `appsink`, one for each kind of source.
 //!
-//! Invariants: what decides memory and pace (queue length, dropping, padded rows) is set here and nowhere else; sound
-//! and subtitles are never decoded; user names and passwords are given as properties.
+//! - Settings for memory and pace (queue length, dropping, padded rows) are made only here.
+//! - Sound and subtitles are never decoded.
+//! - User names and passwords are passed as properties, never in an address.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,26 +23,27 @@ use super::super::address::Credentials;
 use super::super::cause;
 use super::super::feed::Broken;
 use super::device;
-use super::{Signs, fault};
+use super::signals::{Signals, fault};
 
-/// Pictures that may wait between GStreamer and the source's thread.
-const WAITING: u32 = 2;
+/// Max pictures that wait between GStreamer and the source's thread.
+const MAX_BUFFERS: u32 = 2;
 
-/// Order and loss of RTP packets are mended within this time.
+/// Time in which `rtspsrc` reorders RTP packets and requests lost ones.
 const RTSP_LATENCY_MS: u32 = 100;
 
-/// How long a network element may wait for an answer, seconds; below the supervisor's own deadline, so that the
-/// element's more exact error comes first.
+/// Min timeout of a network element, in seconds.
+///
+/// Below the supervisor's deadline, so that the element's more exact error comes first.
 const NETWORK_TIMEOUT_S: u32 = 8;
 
-/// The same for an element of a source that may be silent for `silence`: it takes every silence for one of the network.
+/// Returns the timeout of a network element, in seconds; longer than the source may be silent.
 fn network_timeout_s(silence: Duration) -> u32 {
     let silence = u32::try_from(silence.as_secs()).unwrap_or(u32::MAX);
-    // What souphttpsrc takes at most.
+    // 3600 is the maximum of souphttpsrc.
     silence.saturating_add(1).clamp(NETWORK_TIMEOUT_S, 3600)
 }
 
-/// What to open.
+/// Origin of a stream to open.
 pub(in crate::capture) enum Origin<'a> {
     File {
         path: &'a Path,
@@ -52,7 +54,7 @@ pub(in crate::capture) enum Origin<'a> {
         credentials: Option<&'a Credentials>,
         transport: RtspTransport,
         tls_verify: bool,
-        /// Longest time without a picture.
+        /// Longest allowed time without a picture.
         silence: Duration,
     },
     Http {
@@ -60,7 +62,7 @@ pub(in crate::capture) enum Origin<'a> {
         credentials: Option<&'a Credentials>,
         native_pace: bool,
         tls_verify: bool,
-        /// Longest time without a picture.
+        /// Longest allowed time without a picture.
         silence: Duration,
     },
     V4l2 {
@@ -80,21 +82,27 @@ fn add(pipeline: &gst::Pipeline, elements: &[&gst::Element]) -> Result<(), Broke
     pipeline
         .add_many(elements)
         .and_then(|()| gst::Element::link_many(elements))
-        .map_err(|e| fault(&format!("pipeline can't be built: {e}")))
+        .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))
 }
 
-/// Fills an empty pipeline; its pictures come out of the sink that is returned.
+/// Builds `pipeline` and returns the sink that its pictures come from.
 pub(super) fn build(
     pipeline: &gst::Pipeline,
     origin: &Origin<'_>,
-    signs: &Arc<Signs>,
+    signals: &Arc<Signals>,
 ) -> Result<gst_app::AppSink, Broken> {
     let (convert, sink) = tail(pipeline, origin)?;
-    head(pipeline, origin, &decoder(&convert, signs)?, &sink, signs)?;
+    head(
+        pipeline,
+        origin,
+        &decoder(&convert, signals)?,
+        &sink,
+        signals,
+    )?;
     Ok(sink)
 }
 
-/// Converter and sink.
+/// Adds the converter and the sink.
 fn tail(
     pipeline: &gst::Pipeline,
     origin: &Origin<'_>,
@@ -112,11 +120,11 @@ fn tail(
         .build();
     let sink = gst_app::AppSink::builder()
         .caps(&caps)
-        .max_buffers(WAITING)
+        .max_buffers(MAX_BUFFERS)
         .sync(sync)
         .drop(drop)
         .build();
-    // Tells decoders that padded rows are welcome, which spares them a copy of every picture.
+    // Announces support for padded rows, which saves decoders a copy of every picture.
     if let Some(pad) = sink.static_pad("sink") {
         pad.add_probe(gst::PadProbeType::QUERY_DOWNSTREAM, |_, info| {
             if let Some(query) = info.query_mut()
@@ -131,17 +139,17 @@ fn tail(
     pipeline
         .add_many([&convert, sink.upcast_ref()])
         .and_then(|()| convert.link(&sink))
-        .map_err(|e| fault(&format!("pipeline can't be built: {e}")))?;
+        .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
     Ok((convert, sink))
 }
 
-/// From the origin to the decoder.
+/// Adds the elements from the origin to the decoder.
 fn head(
     pipeline: &gst::Pipeline,
     origin: &Origin<'_>,
     decode: &gst::Element,
     sink: &gst_app::AppSink,
-    signs: &Arc<Signs>,
+    signals: &Arc<Signals>,
 ) -> Result<(), Broken> {
     match origin {
         Origin::File { path, .. } => {
@@ -149,25 +157,7 @@ fn head(
             src.set_property("location", path);
             add(pipeline, &[&src, decode])
         }
-        Origin::V4l2 { device, size, fps } => {
-            let src = make("v4l2src")?;
-            src.set_property("device", device.display().to_string());
-            device::keep_memory_in_the_driver(&src);
-            let filter = make("capsfilter")?;
-            filter.set_property("caps", device_caps(*size, *fps));
-            add(pipeline, &[&src, &filter, decode])?;
-            // The device tells its modes once it is open; one that can't be opened says why when the pipeline starts.
-            if size.is_none()
-                && fps.is_none()
-                && src.set_state(gst::State::Ready).is_ok()
-                && let Some(pad) = src.static_pad("src")
-                && let Some(mode) = device::choose(&pad.query_caps(None))
-            {
-                tracing::debug!(device = %device.display(), %mode, "mode of the device");
-                filter.set_property("caps", mode);
-            }
-            Ok(())
-        }
+        Origin::V4l2 { device, size, fps } => add_device(pipeline, device, (*size, *fps), decode),
         Origin::Http {
             url,
             credentials,
@@ -182,33 +172,7 @@ fn head(
             src.set_property("ssl-strict", *tls_verify);
             log_in(&src, *credentials);
             let typefind = make("typefind")?;
-            let (signs, sink, origin) = (signs.clone(), sink.downgrade(), src.downgrade());
-            typefind.connect("have-type", false, move |args| {
-                let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
-                let kind = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
-                let has_length = || {
-                    let length = origin
-                        .upgrade()
-                        .map(|o| o.query_duration::<gst::format::Bytes>());
-                    length.flatten().is_some()
-                };
-                match kind.map(|kind| over_http(kind, has_length)) {
-                    Some(OverHttp::Camera) => {
-                        signs.multipart.store(true, Ordering::Relaxed);
-                        // The server has answered; a slow camera's first picture may take its time.
-                        signs.connected.store(true, Ordering::Relaxed);
-                        // It does not say when its pictures were taken.
-                        if let Some(sink) = sink.upgrade() {
-                            sink.set_property("sync", false);
-                            sink.set_drop(true);
-                        }
-                    }
-                    Some(OverHttp::Stream) => signs.endless.store(true, Ordering::Relaxed),
-                    Some(OverHttp::Text) => signs.text.store(true, Ordering::Relaxed),
-                    Some(OverHttp::Recording) | None => {}
-                }
-                None
-            });
+            report_content(&typefind, &src, sink, signals);
             add(pipeline, &[&src, &typefind, decode])
         }
         Origin::Rtsp {
@@ -218,81 +182,169 @@ fn head(
             tls_verify,
             silence,
         } => {
-            let src = make("rtspsrc")?;
-            src.set_property("location", url.as_str());
-            src.set_property("latency", RTSP_LATENCY_MS);
-            src.set_property_from_str(
-                "protocols",
-                match (url.scheme(), transport) {
-                    // The connection is encrypted; what is negotiated in it is plain interleaved TCP.
-                    ("rtsps", _) => "tcp+tls",
-                    (_, RtspTransport::Tcp) => "tcp",
-                    (_, RtspTransport::Udp) => "udp",
-                },
-            );
-            let micros = u64::from(network_timeout_s(*silence)) * 1_000_000;
-            src.set_property("timeout", micros);
-            src.set_property("tcp-timeout", micros);
+            let src = rtsp_source(url, *transport, *silence)?;
             log_in(&src, *credentials);
-            // Asked only where the certificate is not trusted; the error that follows does not tell.
-            let (tls_verify, asked) = (*tls_verify, signs.clone());
-            src.connect("accept-certificate", false, move |_| {
-                asked.untrusted.store(tls_verify, Ordering::Relaxed);
-                Some(gst::glib::Value::from(&!tls_verify))
-            });
-            let chosen = Arc::new(AtomicBool::new(false));
-            src.connect("select-stream", false, move |args| {
-                let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
-                let media = caps
-                    .as_ref()
-                    .and_then(|c| c.structure(0))
-                    .and_then(|s| s.get::<String>("media").ok());
-                let first =
-                    media.as_deref() == Some("video") && !chosen.swap(true, Ordering::Relaxed);
-                Some(gst::glib::Value::from(&first))
-            });
+            check_certificate(&src, *tls_verify, signals);
+            select_first_video(&src);
             pipeline
                 .add_many([&src, decode])
-                .map_err(|e| fault(&format!("pipeline can't be built: {e}")))?;
-            let decode = decode.downgrade();
-            src.connect_pad_added(move |_, pad| {
-                let target = decode.upgrade().and_then(|d| d.static_pad("sink"));
-                if let Some(target) = target.filter(|t| !t.is_linked())
-                    && let Err(error) = pad.link(&target)
-                {
-                    tracing::debug!(%error, "stream does not fit the decoder");
-                }
-            });
+                .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
+            link_when_ready(&src, decode);
             Ok(())
         }
     }
 }
 
-/// What arrives over HTTP.
+/// Adds a V4L2 device in the requested mode, or in the best one if none is requested.
+fn add_device(
+    pipeline: &gst::Pipeline,
+    device: &Path,
+    (size, fps): (Option<[u32; 2]>, Option<u32>),
+    decode: &gst::Element,
+) -> Result<(), Broken> {
+    let src = make("v4l2src")?;
+    src.set_property("device", device.display().to_string());
+    device::keep_memory_in_the_driver(&src);
+    let filter = make("capsfilter")?;
+    filter.set_property("caps", device_caps(size, fps));
+    add(pipeline, &[&src, &filter, decode])?;
+    // The device reports its modes only once it is open. A failure to open it is reported when
+    // the pipeline starts.
+    if size.is_none()
+        && fps.is_none()
+        && src.set_state(gst::State::Ready).is_ok()
+        && let Some(pad) = src.static_pad("src")
+        && let Some(mode) = device::choose(&pad.query_caps(None))
+    {
+        tracing::debug!(device = %device.display(), %mode, "mode of the device");
+        filter.set_property("caps", mode);
+    }
+    Ok(())
+}
+
+/// Sets `signals` by the content type of an HTTP response, and unsynchronises `sink` for a camera.
+fn report_content(
+    typefind: &gst::Element,
+    src: &gst::Element,
+    sink: &gst_app::AppSink,
+    signals: &Arc<Signals>,
+) {
+    let (signals, sink, origin) = (signals.clone(), sink.downgrade(), src.downgrade());
+    typefind.connect("have-type", false, move |args| {
+        let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
+        let kind = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
+        let has_length = || {
+            let length = origin
+                .upgrade()
+                .map(|o| o.query_duration::<gst::format::Bytes>());
+            length.flatten().is_some()
+        };
+        match kind.map(|kind| classify(kind, has_length)) {
+            Some(HttpContent::Camera) => {
+                signals.multipart.store(true, Ordering::Relaxed);
+                // The server has answered; the first picture of a slow camera may take a while.
+                signals.connected.store(true, Ordering::Relaxed);
+                // Its pictures carry no times.
+                if let Some(sink) = sink.upgrade() {
+                    sink.set_property("sync", false);
+                    sink.set_drop(true);
+                }
+            }
+            Some(HttpContent::Stream) => signals.endless.store(true, Ordering::Relaxed),
+            Some(HttpContent::Text) => signals.text.store(true, Ordering::Relaxed),
+            Some(HttpContent::Recording) | None => {}
+        }
+        None
+    });
+}
+
+fn rtsp_source(
+    url: &Url,
+    transport: RtspTransport,
+    silence: Duration,
+) -> Result<gst::Element, Broken> {
+    let src = make("rtspsrc")?;
+    src.set_property("location", url.as_str());
+    src.set_property("latency", RTSP_LATENCY_MS);
+    src.set_property_from_str(
+        "protocols",
+        match (url.scheme(), transport) {
+            // The connection is encrypted; the media in it is plain interleaved TCP.
+            ("rtsps", _) => "tcp+tls",
+            (_, RtspTransport::Tcp) => "tcp",
+            (_, RtspTransport::Udp) => "udp",
+        },
+    );
+    let micros = u64::from(network_timeout_s(silence)) * 1_000_000;
+    src.set_property("timeout", micros);
+    src.set_property("tcp-timeout", micros);
+    Ok(src)
+}
+
+/// Accepts or rejects a certificate that the system does not trust.
+///
+/// The element asks only about those, and its error afterwards does not name the cause.
+fn check_certificate(src: &gst::Element, tls_verify: bool, signals: &Arc<Signals>) {
+    let signals = signals.clone();
+    src.connect("accept-certificate", false, move |_| {
+        signals.untrusted.store(tls_verify, Ordering::Relaxed);
+        Some(gst::glib::Value::from(&!tls_verify))
+    });
+}
+
+fn select_first_video(src: &gst::Element) {
+    let is_chosen = Arc::new(AtomicBool::new(false));
+    src.connect("select-stream", false, move |args| {
+        let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
+        let media = caps
+            .as_ref()
+            .and_then(|c| c.structure(0))
+            .and_then(|s| s.get::<String>("media").ok());
+        let first = media.as_deref() == Some("video") && !is_chosen.swap(true, Ordering::Relaxed);
+        Some(gst::glib::Value::from(&first))
+    });
+}
+
+/// Links `src` to the decoder as soon as its pad exists.
+fn link_when_ready(src: &gst::Element, decode: &gst::Element) {
+    let decode = decode.downgrade();
+    src.connect_pad_added(move |_, pad| {
+        let target = decode.upgrade().and_then(|d| d.static_pad("sink"));
+        if let Some(target) = target.filter(|t| !t.is_linked())
+            && let Err(error) = pad.link(&target)
+        {
+            tracing::debug!(%error, "cannot link the stream to the decoder");
+        }
+    });
+}
+
+/// Content of an HTTP response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OverHttp {
-    /// One JPEG after the other, for as long as somebody listens.
+enum HttpContent {
+    /// An endless sequence of JPEGs.
     Camera,
-    /// Something with a beginning and an end.
+    /// A file of known length.
     Recording,
-    /// Video without an end, in a form that would be taken for a recording.
+    /// Endless video in a form that is supported for recordings only.
     Stream,
-    /// A page for people.
+    /// A page of text.
     Text,
 }
 
-/// What arrives over HTTP, by its media type and by whether the server says how long it is. Playlists name streams that go on
-/// elsewhere, and a page of text is told as one; whatever else is no video is left to the decoder, which says so.
-fn over_http(kind: &str, has_length: impl FnOnce() -> bool) -> OverHttp {
+/// Classifies an HTTP response by its media type and by whether its length is known.
+///
+/// Playlists refer to endless streams. Other content that is not video is left to the decoder,
+/// which reports it.
+fn classify(kind: &str, has_length: impl FnOnce() -> bool) -> HttpContent {
     match kind {
-        "multipart/x-mixed-replace" => OverHttp::Camera,
+        "multipart/x-mixed-replace" => HttpContent::Camera,
         "application/x-hls" | "application/dash+xml" | "application/vnd.ms-sstr+xml" => {
-            OverHttp::Stream
+            HttpContent::Stream
         }
-        // The decoder would wait for video behind it until somebody loses patience.
-        "text/html" | "text/plain" => OverHttp::Text,
-        _ if kind.starts_with("video/") && !has_length() => OverHttp::Stream,
-        _ => OverHttp::Recording,
+        // The decoder would wait for video in it until a deadline passes.
+        "text/html" | "text/plain" => HttpContent::Text,
+        _ if kind.starts_with("video/") && !has_length() => HttpContent::Stream,
+        _ => HttpContent::Recording,
     }
 }
 
@@ -321,14 +373,15 @@ fn device_caps(size: Option<[u32; 2]>, fps: Option<u32>) -> gst::Caps {
     caps
 }
 
-/// A decoder for whatever comes that links itself to `convert` when it knows what it has; only the first video stream
-/// is decoded.
-fn decoder(convert: &gst::Element, signs: &Arc<Signs>) -> Result<gst::Element, Broken> {
+/// Creates the decoder, which links itself to `convert` once it knows the stream.
+///
+/// It decodes only the first video stream.
+fn decoder(convert: &gst::Element, signals: &Arc<Signals>) -> Result<gst::Element, Broken> {
     let decode = make("decodebin")?;
     decode.connect("autoplug-continue", false, |args| {
         let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
         let name = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
-        // Sound and subtitles are exposed as they are and left unconnected.
+        // Sound and subtitles are exposed undecoded and stay unlinked.
         let skip = name.is_some_and(|n| {
             n.starts_with("audio/") || n.starts_with("text/") || n.starts_with("subpicture/")
         });
@@ -339,20 +392,20 @@ fn decoder(convert: &gst::Element, signs: &Arc<Signs>) -> Result<gst::Element, B
         let is_multipart =
             |e: &gst::Element| e.factory().is_some_and(|f| f.name() == "multipartdemux");
         if let Some(demuxer) = element.filter(is_multipart) {
-            // It would wait for a second kind of part until megabytes of pictures have piled up.
+            // Otherwise it queues megabytes of pictures while it waits for a second stream.
             demuxer.set_property("single-stream", true);
         }
         None
     });
-    let (convert, signs) = (convert.downgrade(), signs.clone());
+    let (convert, signals) = (convert.downgrade(), signals.clone());
     decode.connect_pad_added(move |_, pad| {
         let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
         let is_video = caps.structure(0).is_some_and(|s| s.name() == "video/x-raw");
         let target = convert.upgrade().and_then(|c| c.static_pad("sink"));
         if let Some(target) = target.filter(|t| is_video && !t.is_linked()) {
             match pad.link(&target) {
-                Ok(_) => signs.connected.store(true, Ordering::Relaxed),
-                Err(error) => tracing::debug!(%error, "decoder does not fit the converter"),
+                Ok(_) => signals.connected.store(true, Ordering::Relaxed),
+                Err(error) => tracing::debug!(%error, "cannot link the decoder to the converter"),
             }
         }
     });
@@ -364,19 +417,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_has_an_end_is_a_recording() {
+    fn only_finite_http_content_is_a_recording() {
         let mpegts = "video/mpegts";
-        assert_eq!(over_http(mpegts, || true), OverHttp::Recording);
-        assert_eq!(over_http(mpegts, || false), OverHttp::Stream);
-        assert_eq!(over_http("application/x-hls", || true), OverHttp::Stream);
+        assert_eq!(classify(mpegts, || true), HttpContent::Recording);
+        assert_eq!(classify(mpegts, || false), HttpContent::Stream);
+        assert_eq!(classify("application/x-hls", || true), HttpContent::Stream);
         let camera = "multipart/x-mixed-replace";
-        assert_eq!(over_http(camera, || false), OverHttp::Camera);
-        // A page of a server that is starting is not a video, and may be one later.
-        assert_eq!(over_http("text/html", || false), OverHttp::Text);
+        assert_eq!(classify(camera, || false), HttpContent::Camera);
+        assert_eq!(classify("text/html", || false), HttpContent::Text);
     }
 
     #[test]
-    fn an_element_waits_longer_than_a_slow_camera_is_silent() {
+    fn network_timeout_exceeds_the_allowed_silence() {
         let seconds = |s| network_timeout_s(Duration::from_secs(s));
         assert_eq!((seconds(5), seconds(60)), (8, 61));
         let longest = *watchkeeper_contract::source::STALL_S.end() as u64;

@@ -7,9 +7,14 @@ use std::path::PathBuf;
 use watchkeeper_contract::source::Pace;
 use watchkeeper_vision::frame::Frame;
 
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::source::{Blindness, LossCause};
+
+use super::shared::system_wall;
 use super::*;
 use crate::capture::mailbox::Recv;
-use crate::capture::notices::{self, NoticeReceiver};
+use crate::capture::notices::{self, NoticeReceiver, Noticed, SourceNotice};
+use crate::capture::supervise::Deadlines;
 
 const LONG: Duration = Duration::from_secs(30);
 

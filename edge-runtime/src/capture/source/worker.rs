@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::source::{LossCause, Pace, SourceSpec};
 use watchkeeper_vision::frame::{Frame, FrameId};
 
-use super::{Deps, Shared, SourceNotice};
+use super::shared::{Deps, Shared};
 use crate::capture::address::Address;
 use crate::capture::animation::{self, Animation};
 use crate::capture::blind::{BlindChange, BlindWatch};
@@ -19,6 +19,7 @@ use crate::capture::demo::DemoFeed;
 use crate::capture::feed::{Broken, Feed, Paced, Raw, Step};
 use crate::capture::gst::{GstFeed, Origin};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
+use crate::capture::notices::SourceNotice;
 use crate::capture::rate::Limiter;
 use crate::capture::redact::{self, Redactor};
 use crate::capture::stills::{self, Stills};
@@ -249,7 +250,7 @@ impl Worker {
     }
 
     fn notice(&self, notice: SourceNotice) {
-        self.deps.tell(&self.spec.id, notice);
+        self.deps.notify(&self.spec.id, notice);
     }
 
     fn open(&self) -> Result<Box<dyn Feed>, Broken> {

@@ -1,0 +1,113 @@
+//! State of the handlers: the runtime, and the permits that bound calls of it.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use watchkeeper_http::Refusal;
+
+use super::limits::{MAX_CALLS, MAX_FOLLOWERS, MAX_STATUS_CALLS, MAX_TRANSFERS};
+use super::refusal;
+use super::runtime::Runtime;
+
+/// State that every handler receives.
+#[derive(Clone)]
+pub(super) struct App {
+    pub(super) runtime: Arc<dyn Runtime>,
+    calls: Arc<Semaphore>,
+    status_calls: Arc<Semaphore>,
+    pub(super) followers: Arc<Semaphore>,
+    pub(super) transfers: Arc<Semaphore>,
+    /// One permit, for a run on still pictures or a dry run.
+    pub(super) image_runs: Arc<Semaphore>,
+    /// True once the server shuts down; streams end then.
+    pub(super) closing: watch::Receiver<bool>,
+}
+
+impl App {
+    pub(super) fn new(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Self {
+        Self {
+            runtime,
+            calls: Arc::new(Semaphore::new(MAX_CALLS)),
+            status_calls: Arc::new(Semaphore::new(MAX_STATUS_CALLS)),
+            image_runs: Arc::new(Semaphore::new(1)),
+            followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
+            transfers: Arc::new(Semaphore::new(MAX_TRANSFERS)),
+            closing,
+        }
+    }
+
+    /// Runs `work` on the blocking pool and converts its error.
+    pub(super) async fn try_call<T, E, F>(&self, work: F) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        E: Into<Refusal> + Send + 'static,
+        F: FnOnce(&dyn Runtime) -> Result<T, E> + Send + 'static,
+    {
+        self.call(work).await?.map_err(Into::into)
+    }
+
+    /// Runs `work` on the blocking pool; refuses it while [`MAX_CALLS`] are in progress.
+    pub(super) async fn call<T, F>(&self, work: F) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
+        let calls = Arc::clone(&self.calls);
+        let permit = calls.try_acquire_owned().map_err(|_| refusal::busy())?;
+        self.spawn_blocking(work, permit).await
+    }
+
+    /// Runs `work` for health or metrics on the blocking pool, after waiting for a permit.
+    ///
+    /// These calls have permits of their own: a busy runtime must not look dead.
+    pub(super) async fn call_status<T, F>(&self, work: F) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
+        self.call_when_free(work, &self.status_calls).await
+    }
+
+    /// Runs `work` on the blocking pool, after waiting for one of the [`MAX_CALLS`] permits.
+    ///
+    /// For event streams: they are few, and a refusal would end the stream.
+    pub(super) async fn call_queued<T, F>(&self, work: F) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
+        self.call_when_free(work, &self.calls).await
+    }
+
+    async fn call_when_free<T, F>(&self, work: F, permits: &Arc<Semaphore>) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
+        let permit = Arc::clone(permits).acquire_owned().await;
+        // The semaphore is never closed.
+        self.spawn_blocking(work, permit.map_err(|_| refusal::busy())?)
+            .await
+    }
+
+    /// Holds the permit until `work` is done, also when its client went away.
+    async fn spawn_blocking<T, F>(
+        &self,
+        work: F,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+    {
+        let runtime = Arc::clone(&self.runtime);
+        let call = move || {
+            let _permit = permit;
+            work(&*runtime)
+        };
+        tokio::task::spawn_blocking(call).await.map_err(|error| {
+            tracing::error!(%error, "request panicked");
+            watchkeeper_http::refusal::internal()
+        })
+    }
+}

@@ -1,0 +1,19 @@
+//! Bounds of the API, in one place.
+
+/// Max bytes of a request body with pictures; one such body is read at a time.
+pub const MAX_PICTURES_BODY: usize = 32 << 20;
+
+/// Max clients that follow events or wait for effects at a time; one more is refused.
+pub const MAX_FOLLOWERS: usize = 32;
+
+/// Max calls of [`Runtime`](super::Runtime) in progress; one more is refused with status 429.
+///
+/// Calls of clients that went away count too. Each may block a thread for as long as a camera
+/// takes to answer.
+pub const MAX_CALLS: usize = 64;
+
+/// Max calls for health and metrics in progress; one more waits.
+pub(super) const MAX_STATUS_CALLS: usize = 4;
+
+/// Max files that are sent at a time; one more is refused with status 429.
+pub const MAX_TRANSFERS: usize = 64;
