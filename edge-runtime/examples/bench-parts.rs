@@ -1,9 +1,11 @@
-//! The two parts of a chain that nobody can avoid, each alone: decoding a clip, and running a network.
+//! Measures two parts of the pixel path, each alone: decoding a clip, and running a network.
 //!
-//! `bench-parts decode CLIP` decodes to a sink that looks at nothing. `bench-parts model MODEL BACKEND RUNS` runs one prepared
-//! tensor through the network as the daemon loads it: same back end, same threads, no picture, no boxes.
-//! Prints one JSON object with the processor time (all threads, user and system) and the wall time of the part alone: start of
-//! the process, loading and rehearsal are over when the clocks start. See `tests/tools/bench/run`.
+//! - `bench-parts decode CLIP` decodes to a sink that discards the pictures.
+//! - `bench-parts model MODEL BACKEND RUNS` runs one tensor through the network with the daemon's
+//!   back end and threads, without pre- or post-processing.
+//!
+//! Prints one JSON object with the processor time (all threads, user and system) and the wall time
+//! of that part, without start, loading and warm-up. See `tests/tools/bench/run`.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ use watchkeeper_detect::backend::{self, BackendChoice, OrtPlaces};
 use watchkeeper_detect::network::{Feed, input_shape};
 use watchkeeper_models::Zoo;
 
-/// Runs before the clocks start: allocators and caches are warm afterwards.
+/// Runs before the measurement, to warm up allocators and caches.
 const WARM_UP: u32 = 5;
 
 fn main() -> anyhow::Result<()> {
@@ -94,7 +96,7 @@ fn network(model: &str, choice: BackendChoice, runs: u32) -> anyhow::Result<Valu
     }))
 }
 
-/// Wall clock and the processor time of the whole process.
+/// Wall clock, and processor time of the whole process.
 struct Clocks {
     wall: Instant,
     used: Duration,
@@ -108,7 +110,7 @@ impl Clocks {
         })
     }
 
-    /// `with` and the seconds since the start.
+    /// Returns `with` and the seconds since the start.
     fn report(&self, with: &Value) -> anyhow::Result<Value> {
         let mut report = with.clone();
         report["wall_s"] = json!(self.wall.elapsed().as_secs_f64());

@@ -1,14 +1,16 @@
-//! Detects on every image of a COCO-format file and writes COCO-format results, for an evaluator such as pycocotools.
+//! Detects on every image of a COCO-format file and writes COCO-format results for an evaluator,
+//! such as pycocotools.
 //!
-//! `coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json`; see `tests/tools/coco-ap`.
-//! The same code runs as in the daemon; scores down to 0.001 are kept and boxes suppressed by class at 0.65, as COCO
-//! evaluation of these networks is done upstream. Times per stage go to standard error.
+//! `coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json`; see
+//! `tests/tools/coco-ap`.
+//! It runs the daemon's code. As in these networks' own COCO evaluation, scores down to 0.001 are
+//! kept and boxes are suppressed per class at 0.65. Times per stage go to standard error.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ use watchkeeper_detect::{
 };
 use watchkeeper_vision::frame::{Frame, FrameId};
 
-/// Nothing here depends on when a picture was taken.
+/// Time of every picture; detection does not use it.
 const NO_TIME: Wall = Wall {
     unix_ms: 0,
     quality: TimeQuality::Unsynced,
@@ -45,48 +47,46 @@ fn main() -> anyhow::Result<()> {
         ..DetectParams::default()
     };
 
-    let (mut found, mut all, mut sum) = (Vec::new(), Vec::new(), DetectTimes::default());
     let list = coco["images"].as_array().context("no `images`")?;
+    let (mut found, mut all, mut sum) = (Vec::new(), Vec::new(), DetectTimes::default());
     for (seq, image) in (1u64..).zip(list) {
-        let name = image["file_name"].as_str().context("no `file_name`")?;
-        let path = Path::new(images).join(name);
-        let picture = image::open(&path).with_context(|| path.display().to_string())?;
-        let id = FrameId {
-            source: "coco".parse()?,
-            seq,
-        };
-        let frame = Frame::still(
-            id,
-            std::time::Instant::now(),
-            NO_TIME,
-            picture.into_rgb8().into(),
-        );
-        let times = detector.detect(&frame, &params, &mut found)?;
-        sum += times;
-        all.extend(
-            found
-                .iter()
-                .filter_map(|d| result(&image["id"], d, &categories)),
-        );
+        let frame = read_frame(seq, image, Path::new(images))?;
+        sum += detector.detect(&frame, &params, &mut found)?;
+        let results = found.iter();
+        all.extend(results.filter_map(|d| result(&image["id"], d, &categories)));
     }
     serde_json::to_writer(BufWriter::new(File::create(PathBuf::from(results))?), &all)?;
-    let mean = |d: Duration| d.as_secs_f64() * 1e3 / list.len().max(1) as f64;
-    #[expect(clippy::print_stderr, reason = "a command-line tool")]
-    {
-        eprintln!(
-            "{} on {}, {threads} threads: {} images, mean ms: preprocess {:.2}, infer {:.2}, postprocess {:.2}",
-            detector.info().model,
-            detector.info().backend,
-            list.len(),
-            mean(sum.preprocess),
-            mean(sum.infer),
-            mean(sum.postprocess),
-        );
-    }
+    print_times(detector.as_ref(), threads, list.len(), sum);
     Ok(())
 }
 
-/// COCO's category id for each class id, by name; a class that the file does not know has none.
+fn read_frame(seq: u64, image: &Value, images: &Path) -> anyhow::Result<Frame> {
+    let name = image["file_name"].as_str().context("no `file_name`")?;
+    let path = images.join(name);
+    let picture = image::open(&path).with_context(|| path.display().to_string())?;
+    let id = FrameId {
+        source: "coco".parse()?,
+        seq,
+    };
+    let picture = picture.into_rgb8().into();
+    Ok(Frame::still(id, Instant::now(), NO_TIME, picture))
+}
+
+#[expect(clippy::print_stderr, reason = "a command-line tool")]
+fn print_times(detector: &dyn Detector, threads: &str, images: usize, sum: DetectTimes) {
+    let mean_ms = |d: Duration| d.as_secs_f64() * 1e3 / images.max(1) as f64;
+    eprintln!(
+        "{} on {}, {threads} threads: {images} images, mean ms: preprocess {:.2}, infer {:.2}, \
+         postprocess {:.2}",
+        detector.info().model,
+        detector.info().backend,
+        mean_ms(sum.preprocess),
+        mean_ms(sum.infer),
+        mean_ms(sum.postprocess),
+    );
+}
+
+/// Returns COCO's category id for each class id, by name, if the file has the class.
 fn category_ids(coco: &Value, detector: &dyn Detector) -> anyhow::Result<Vec<Option<i64>>> {
     let by_name: BTreeMap<&str, i64> = coco["categories"]
         .as_array()

@@ -1,6 +1,6 @@
-//! What the API answers: the manager, the journal, the zoo and the catalogue behind the server's one trait.
+//! The API's answers: connects the server to manager, journal, models and block catalogue.
 //!
-//! Invariant: nothing here knows HTTP; every refusal is a [`Problem`] that names the field and the remedy.
+//! - Nothing here knows HTTP. A [`Problem`] names the field and the remedy.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,57 +27,56 @@ use watchkeeper_vision::jpeg;
 use crate::clock;
 use crate::dry_run;
 use crate::effects::Effects;
-use crate::image_run::{NotRun, Still};
+use crate::image_run::{NotRun, PictureRun};
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
 use crate::server::Runtime;
 
-/// JPEG quality of frames that are looked at (0–100).
-const VIEW_QUALITY: u8 = 85;
+/// JPEG quality of frames (0–100).
+const FRAME_QUALITY: u8 = 85;
 
-/// JPEG quality of snapshots that are kept (0–100).
-const KEEP_QUALITY: u8 = 92;
+/// JPEG quality of snapshots (0–100).
+const SNAPSHOT_QUALITY: u8 = 92;
 
-/// How long a request for a frame waits for one.
-const FRAME_PATIENCE: Duration = Duration::from_secs(5);
+/// Max wait for a frame.
+const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Most pictures of one run of a workflow on stills: a batch is in memory as a whole, with everything that is made of it.
-const MAX_STILLS: usize = 16;
+/// Max pictures of one run: the whole batch is in memory, with everything made from it.
+const MAX_PICTURES: usize = 16;
 
-/// Most pixels of these pictures and those among the parameters together: some 150 MB as they are worked on.
-const MAX_STILL_PIXELS: u64 = 50_000_000;
+/// Max pixels of these pictures and of those among the parameters, in total: about 150 MB.
+const MAX_PIXELS: u64 = 50_000_000;
 
-/// The runtime as the server sees it.
+/// Implementation of the server's [`Runtime`].
 #[derive(Debug)]
 pub struct Api {
     manager: Arc<Manager>,
     media: Arc<MediaStore>,
     config_warnings: Vec<String>,
-    /// What the counters of each source were at the last look.
-    counted: Mutex<BTreeMap<SourceId, SourceCounters>>,
+    /// Counters of each source at the last encoding of the metrics.
+    last_counters: Mutex<BTreeMap<SourceId, SourceCounters>>,
 }
 
 impl Api {
-    /// Answers for `manager`.
     #[must_use]
     pub fn new(manager: Arc<Manager>, media: Arc<MediaStore>, config: &Config) -> Self {
         Self {
             manager,
             media,
             config_warnings: config.warnings.iter().map(ToString::to_string).collect(),
-            counted: Mutex::default(),
+            last_counters: Mutex::default(),
         }
     }
 
     fn frame_jpeg(&self, id: &SourceId, quality: u8) -> Result<Vec<u8>, Problem> {
-        let frame = self.manager.frame(id, FRAME_PATIENCE)?;
+        let frame = self.manager.frame(id, FRAME_TIMEOUT)?;
         encode(&FramePixels::new(frame.picture).rgb(), quality)
     }
 }
 
-/// Why a workflow was not run on pictures, in the shape of the API.
+/// Converts the error of a run on pictures.
 fn not_run(error: NotRun) -> Problem {
     let (code, field) = match &error {
         NotRun::Workflow(_) => (ProblemCode::InvalidWorkflow, "workflow"),
@@ -102,7 +101,7 @@ fn encode(rgb: &workflow::RgbPixels, quality: u8) -> Result<Vec<u8>, Problem> {
         Problem::new(
             500,
             ProblemCode::Internal,
-            format!("the picture can't be encoded: {e}"),
+            format!("cannot encode the picture: {e}"),
         )
     })
 }
@@ -165,7 +164,7 @@ impl Runtime for Api {
     }
 
     fn source_frame_jpeg(&self, id: &SourceId) -> Result<Vec<u8>, Problem> {
-        self.frame_jpeg(id, VIEW_QUALITY)
+        self.frame_jpeg(id, FRAME_QUALITY)
     }
 
     fn pipeline_frame_jpeg(&self, id: &PipelineId) -> Result<Vec<u8>, Problem> {
@@ -177,18 +176,18 @@ impl Runtime for Api {
                 format!("pipeline {:?} has not processed a frame yet", id.as_str()),
             )
         })?;
-        encode(&rgb, VIEW_QUALITY)
+        encode(&rgb, FRAME_QUALITY)
     }
 
     fn snapshot(&self, id: &SourceId) -> Result<Media, Problem> {
-        let bytes = self.frame_jpeg(id, KEEP_QUALITY)?;
+        let bytes = self.frame_jpeg(id, SNAPSHOT_QUALITY)?;
         self.media
             .put(MediaKind::Clean, clock::wall().unix_ms, &bytes)
             .map_err(|e| {
                 Problem::new(
                     507,
                     ProblemCode::Storage,
-                    format!("the snapshot can't be kept: {e}"),
+                    format!("cannot store the snapshot: {e}"),
                 )
             })
     }
@@ -198,30 +197,32 @@ impl Runtime for Api {
     }
 
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
-        if run.images.len() > MAX_STILLS {
-            let detail = format!("{MAX_STILLS} pictures are the most of one run");
+        if run.images.len() > MAX_PICTURES {
+            let detail = format!("a run takes at most {MAX_PICTURES} pictures");
             let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
             return Err(problem.at("images", run.images.len().to_string()));
         }
-        let mut room = MAX_STILL_PIXELS;
+        let mut pixels_left = MAX_PIXELS;
         let mut pictures = Vec::with_capacity(run.images.len());
         for (n, image) in run.images.iter().enumerate() {
-            let picture = workflow::codec::picture(image, &mut room).map_err(|why| {
+            let picture = workflow::codec::picture(image, &mut pixels_left).map_err(|why| {
                 let start: String = image.chars().take(20).collect();
                 Problem::new(422, ProblemCode::InvalidRequest, why)
                     .at(format!("images[{n}]"), start)
             })?;
             pictures.push(picture);
         }
-        let still = Still {
+        let run_request = PictureRun {
             definition: &run.workflow,
             params: &run.parameters,
             pictures: &pictures,
-            room,
+            max_pixels: pixels_left,
             detector: run.model.as_deref(),
-            ignores_strangers: false,
+            ignores_unknown_inputs: false,
         };
-        let outcome = still.run(&self.manager.parts().models).map_err(not_run)?;
+        let outcome = run_request
+            .run(&self.manager.parts().models)
+            .map_err(not_run)?;
         let failed = outcome.failures.into_iter().map(|failure| FailedStep {
             step: failure.step,
             message: failure.message,
@@ -235,10 +236,10 @@ impl Runtime for Api {
 
     fn dry_run(
         &self,
-        wanted: &DryRun,
+        request: &DryRun,
         is_gone: &dyn Fn() -> bool,
     ) -> Result<DryRunReport, Problem> {
-        dry_run::run(&self.manager, wanted, is_gone)
+        dry_run::run(&self.manager, request, is_gone)
     }
 
     fn blocks(&self) -> Vec<BlockSummary> {
@@ -275,32 +276,34 @@ impl Runtime for Api {
 
     fn metrics(&self) -> String {
         let parts = self.manager.parts();
-        let mut counted = self.counted.lock();
+        let mut last_counters = self.last_counters.lock();
         let sources = self.manager.sources();
-        counted.retain(|id, _| {
+        last_counters.retain(|id, _| {
             let is_there = sources.iter().any(|source| source.spec.id == *id);
             if !is_there {
-                parts.metrics.forget_source(id);
+                parts.metrics.remove_source(id);
             }
             is_there
         });
         for source in sources {
             let id = &source.spec.id;
-            let seen = counted.entry(id.clone()).or_default();
+            let seen = last_counters.entry(id.clone()).or_default();
             let now = source.counters;
-            // A replaced source counts from zero again.
+            // A replaced source counts from zero.
             let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
-            parts.metrics.frames(id, grown(now.frames, seen.frames));
             parts
                 .metrics
-                .dropped(id, "slot", grown(now.dropped, seen.dropped));
-            parts.metrics.source_state(id, &source.state);
+                .count_frames(id, grown(now.frames, seen.frames));
+            parts
+                .metrics
+                .count_dropped(id, "slot", grown(now.dropped, seen.dropped));
+            parts.metrics.set_source_state(id, &source.state);
             *seen = now;
         }
         let recorder = &parts.recorder;
         let has_trouble = recorder.storage_error().is_some();
-        parts.metrics.recorder(recorder.lost(), has_trouble);
-        parts.metrics.effects(&parts.effects.counts());
+        parts.metrics.set_recorder(recorder.lost(), has_trouble);
+        parts.metrics.set_effects(&parts.effects.counts());
         parts.metrics.encode(&parts.journal, &self.media)
     }
 

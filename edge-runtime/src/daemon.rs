@@ -1,8 +1,9 @@
-//! The daemon's life: parts in a straight line, service, and the mirror of the line.
+//! Start, service and stop of the daemon.
 //!
-//! Owns the order of start and stop. Invariants: a word to stop is heard from the first part on, and is an orderly end whenever it comes; `READY` is
-//! said when the last part is up; the watchdog is fed only after a turn that took the locks everybody takes; stopping ends pipelines before the
-//! recorder, and the recorder before the journal.
+//! - A request to stop is honoured from the first part on, and always ends the process orderly.
+//! - `READY` is sent when the last part is up.
+//! - The watchdog is fed only after a turn that took the common locks.
+//! - The stop mirrors the start: pipelines end before the recorder, it before the journal.
 
 use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use sd_notify::NotifyState;
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinHandle};
 use tracing_subscriber::EnvFilter;
 use watchkeeper_config::Config;
 use watchkeeper_contract::event::Event;
@@ -27,7 +28,7 @@ use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
 use crate::image_run;
 use crate::journal::media::{MediaLimits, MediaStore};
-use crate::journal::{Journal, JournalError, Limits, Stamp};
+use crate::journal::{Journal, JournalError, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
@@ -39,27 +40,36 @@ use crate::pipeline::retention::recordings::{self, Recordings};
 use crate::pipeline::worker::STOP_TIMEOUT;
 use crate::server::{self, Server};
 use crate::stop::Stop;
+use crate::thread::Thread;
 
-/// Ends that are appended with one sync.
-const ENDS_AT_ONCE: usize = 256;
+/// Records of ended events that are appended with one sync.
+const END_BATCH: usize = 256;
 
-/// Exit code for a configuration that is not valid.
+/// Exit code for an invalid configuration.
 pub const EXIT_CONFIG: u8 = 2;
 
-/// Disk that recordings leave to everybody else, above all the journal: more than pictures leave (64 MiB), so that recordings give way first.
-const RECORDINGS_LEAVE_FREE: u64 = 512 << 20;
+/// Free bytes that recordings leave on the disk: more than media leave (64 MiB), so that recordings
+/// are deleted first.
+const RECORDINGS_MIN_FREE_BYTES: u64 = 512 << 20;
 
-/// How long stopping waits for room on a full disk, and for pipelines and sources that hang. With the rest of the way it must stay within the
-/// service manager's patience.
-const LAST_FLUSH: Duration = Duration::from_secs(4);
+/// Timeout of a stop for a full disk, and for pipelines and sources that hang. The whole stop must
+/// stay within the service manager's timeout.
+const STOP_FLUSH_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// How long one step of the start may take before the service manager loses its patience, in microseconds: the largest network on a slow board.
+/// Extension of the service manager's timeout by one step of the start, in microseconds: enough for
+/// the largest model on a slow board.
 const START_STEP_USEC: u32 = 120_000_000;
 
-/// How long the recorder is given for its last group, and to leave once nobody hands it anything any more.
-const RECORDER_PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout of the recorder's last group, and of the end of its thread.
+const RECORDER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sends logs to standard error: for people, or as JSON. `RUST_LOG` chooses the level.
+/// Timeout of the API server's end after the request to stop.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Interval of the periodic tasks without a watchdog.
+const BEAT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Sends logs to standard error, as text or JSON. `RUST_LOG` sets the level.
 pub fn init_logs(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt()
@@ -73,7 +83,7 @@ pub fn init_logs(json: bool) {
     }
 }
 
-/// Opens the model in `file` and runs it once, as a pipeline would. Why that can't be done goes to standard error, one sentence.
+/// Opens the model in `file` and runs it once, as a pipeline would; prints an error of one sentence.
 #[expect(clippy::print_stderr, reason = "this is the answer to a command")]
 #[must_use]
 pub fn check_model(file: &str, config: &Config) -> ExitCode {
@@ -86,22 +96,23 @@ pub fn check_model(file: &str, config: &Config) -> ExitCode {
     }
 }
 
-/// Appends what the last run left to be told, before anything new: what was lost, then the ends of what was open.
+/// Appends what the last run left, before any new event: losses, then ends of open events.
 ///
-/// A disk that refuses is waited for by the recorder, as with every event, and on a thread of its own: whoever is told to stop meanwhile must hear it.
+/// If the disk refuses, the recorder retries, on a thread of its own, so that a request to stop is
+/// still honoured.
 fn settle(
     journal: &Arc<Journal>,
     recorder: &Recorder,
-    told: Vec<Event>,
+    losses: Vec<Event>,
     ends: Vec<Event>,
 ) -> std::io::Result<()> {
     let mut waiting = Vec::new();
-    if let Err(error) = journal.append_losses(told.clone()) {
-        tracing::error!(%error, "what was lost is not in the journal yet");
-        waiting = told;
+    if let Err(error) = journal.append_losses(losses.clone()) {
+        tracing::error!(%error, "cannot journal the losses of the last run yet");
+        waiting = losses;
     }
-    for chunk in ends.chunks(ENDS_AT_ONCE) {
-        // In their order: what comes behind something that waits, waits too.
+    for chunk in ends.chunks(END_BATCH) {
+        // Keeps the order: once one event waits, all later ones wait.
         if !waiting.is_empty() || journal.append(chunk.to_vec()).is_err() {
             waiting.extend_from_slice(chunk);
         }
@@ -110,28 +121,28 @@ fn settle(
         return Ok(());
     }
     let recorder = recorder.clone();
-    let tell = move || {
-        let told = waiting
+    let record = move || {
+        let recorded = waiting
             .into_iter()
             .all(|event| recorder.record(event, None));
-        if !told {
-            tracing::error!("the recorder ended before all of what the last run left was told");
+        if !recorded {
+            tracing::error!("the recorder ended before it had all events of the last run");
         }
     };
     std::thread::Builder::new()
         .name("left-over".to_owned())
-        .spawn(tell)
+        .spawn(record)
         .map(drop)
 }
 
-/// Prints the GStreamer elements that are missing, as JSON.
+/// Prints the missing GStreamer elements as JSON.
 #[must_use]
 pub fn check_media() -> ExitCode {
     let missing = serde_json::to_string(&capture::check::missing_elements());
-    let told = missing
+    let written = missing
         .map_err(io::Error::from)
-        .and_then(|json| image_run::put(&mut io::stdout(), &json));
-    match told {
+        .and_then(|json| image_run::write_line(&mut io::stdout(), &json));
+    match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -140,7 +151,7 @@ pub fn check_media() -> ExitCode {
 /// Runs until a signal, or until standard input ends with `exit_with_parent`.
 ///
 /// # Errors
-/// When a part can't be started; each message is one sentence that says what to do.
+/// When a part cannot start; one sentence with the remedy.
 pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -150,153 +161,225 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     let stop = Stop::listen(exit_with_parent)?;
     let started = Instant::now();
     let boot_id: Arc<str> = Arc::from(ulid::Ulid::new().to_string());
-    // Only for us: the addresses of sources are kept there with their credentials.
+    // Private: the store holds the addresses of sources with their credentials.
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(&config.state_dir)
         .with_context(|| {
             format!(
-                "the state folder {} can't be made (key runtime.state_dir)",
+                "cannot create the state folder {} (key runtime.state_dir)",
                 config.state_dir.display()
             )
         })?;
 
-    // What the guard keeps is that of the process that has the journal.
+    // The guard's file belongs to the process that has the journal.
     if let Some(another) = watchkeeper_store::in_use(&Journal::folder(&config.state_dir)) {
         return Err(another.into());
     }
     let guard = Arc::new(GuardFile::open(&config.state_dir, config.crash_loop_limit)?);
-    // At once, not at the end of the start: a model that takes long to load must not make a stop look like a crash.
-    let told = Arc::clone(&guard);
-    stop.on_request(runtime.handle(), move || told.stopped());
-    let outcome = live(&config, started, &boot_id, &guard, runtime, stop);
-    // Also an error is an orderly end: it says what to do, and no pipeline is suspected for it.
+    // At once: a stop during a long model load must not look like a crash.
+    let stopped = Arc::clone(&guard);
+    stop.on_request(runtime.handle(), move || stopped.stopped());
+    let boot = Boot {
+        config: &config,
+        started,
+        boot_id,
+        guard: Arc::clone(&guard),
+    };
+    let outcome = boot.run(runtime, stop);
+    // An error is an orderly end too: no pipeline is blamed for it.
     guard.stopped();
     outcome
 }
 
-/// Everything between the first word and the last of the guard against crash loops.
-fn live(
-    config: &Config,
+/// Facts of this start that the parts need.
+struct Boot<'a> {
+    config: &'a Config,
     started: Instant,
-    boot_id: &Arc<str>,
-    guard: &Arc<GuardFile>,
-    runtime: tokio::runtime::Runtime,
-    stop: Stop,
-) -> anyhow::Result<()> {
-    let limits = Limits {
-        max_events: config.journal.max_events,
-        max_bytes: config.journal.max_bytes,
-    };
-    let recordings = Arc::new(Recordings::new(
-        &config.state_dir,
-        recordings::Limits {
-            max_bytes: config.recordings.max_bytes,
-            max_age: config.recordings.max_age,
-            min_free_bytes: RECORDINGS_LEAVE_FREE,
-        },
-    ));
-    // Not before the journal: its lock is what says that nobody else is at work in this folder.
-    let open_media = || {
-        let limits = MediaLimits {
-            max_bytes: config.media.max_bytes,
-            ..MediaLimits::default()
+    boot_id: Arc<str>,
+    guard: Arc<GuardFile>,
+}
+
+/// Open stores of the state folder. They close after everything that uses them.
+struct Stores {
+    journal: Arc<Journal>,
+    losses: Vec<Loss>,
+    media: Arc<MediaStore>,
+    recordings: Arc<Recordings>,
+    disk_space: Arc<DiskSpace>,
+}
+
+impl Boot<'_> {
+    /// Starts the parts, serves, and stops them in reverse order.
+    fn run(&self, runtime: tokio::runtime::Runtime, stop: Stop) -> anyhow::Result<()> {
+        let stores = self.open_stores()?;
+        let (recorder, recorder_thread) = Recorder::spawn(
+            Arc::clone(&stores.journal),
+            Arc::clone(&stores.media),
+            Arc::clone(&stores.disk_space),
+        )?;
+        self.settle_last_run(&stores, &recorder)?;
+        let (manager, effects) = self.start_manager(&stores, &recorder)?;
+        self.restore(&manager, &stop);
+
+        let media = Arc::clone(&stores.media);
+        let api = Arc::new(Api::new(Arc::clone(&manager), media, self.config));
+        let outcome = if stop.is_requested() {
+            tracing::info!("stop requested during the start");
+            Ok(())
+        } else {
+            let disk_space = Arc::clone(&stores.disk_space);
+            runtime.block_on(serve(
+                self.config,
+                api,
+                Arc::clone(&manager),
+                disk_space,
+                stop,
+            ))
         };
-        MediaStore::open(&config.state_dir, limits).map(Arc::new)
-    };
-    let room_for = |media: &Arc<MediaStore>| {
-        let (recordings, media) = (Arc::clone(&recordings), Arc::clone(media));
-        DiskSpace::new(&config.state_dir, recordings, media)
-    };
-    let (journal, losses) = match Journal::open(&config.state_dir, limits) {
-        Err(JournalError::Store(StoreError::Full { needed, .. }))
-            if open_media().is_ok_and(|media| room_for(&media).free_for(needed) > 0) =>
-        {
-            Journal::open(&config.state_dir, limits)
+        runtime.shutdown_timeout(Duration::from_secs(2));
+        shut_down(manager, &effects, recorder, recorder_thread, outcome)
+    }
+
+    fn open_stores(&self) -> anyhow::Result<Stores> {
+        let config = self.config;
+        let limits = Limits {
+            max_events: config.journal.max_events,
+            max_bytes: config.journal.max_bytes,
+        };
+        let recordings = Arc::new(Recordings::new(
+            &config.state_dir,
+            recordings::Limits {
+                max_bytes: config.recordings.max_bytes,
+                max_age: config.recordings.max_age,
+                min_free_bytes: RECORDINGS_MIN_FREE_BYTES,
+            },
+        ));
+        // Not before the journal, whose lock shows that no other process uses the folder.
+        let open_media = || {
+            let limits = MediaLimits {
+                max_bytes: config.media.max_bytes,
+                ..MediaLimits::default()
+            };
+            MediaStore::open(&config.state_dir, limits).map(Arc::new)
+        };
+        let disk_space_of = |media: &Arc<MediaStore>| {
+            let (recordings, media) = (Arc::clone(&recordings), Arc::clone(media));
+            DiskSpace::new(&config.state_dir, recordings, media)
+        };
+        let (journal, losses) = match Journal::open(&config.state_dir, limits) {
+            Err(JournalError::Store(StoreError::Full { needed, .. }))
+                if open_media().is_ok_and(|media| disk_space_of(&media).free_for(needed) > 0) =>
+            {
+                Journal::open(&config.state_dir, limits)
+            }
+            opened => opened,
+        }?;
+        let journal = Arc::new(journal);
+        make_private(&Journal::folder(&config.state_dir));
+        let media = open_media()?;
+        let disk_space = Arc::new(disk_space_of(&media));
+        Ok(Stores {
+            journal,
+            losses,
+            media,
+            recordings,
+            disk_space,
+        })
+    }
+
+    /// Journals the losses of the last run, and ends the events that it left open.
+    fn settle_last_run(&self, stores: &Stores, recorder: &Recorder) -> std::io::Result<()> {
+        let stamp = || Stamp {
+            boot_id: self.boot_id.to_string(),
+            mono_ms: 0,
+            at: clock::wall(),
+            id: EventId::generate(),
+        };
+        for loss in &stores.losses {
+            tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
         }
-        opened => opened,
-    }?;
-    let journal = Arc::new(journal);
-    keep_private(&Journal::folder(&config.state_dir));
-    let media = open_media()?;
-    let room = Arc::new(room_for(&media));
-    let metrics = Arc::new(Metrics::new());
-    let (recorder, recorder_thread) =
-        Recorder::spawn(Arc::clone(&journal), Arc::clone(&media), Arc::clone(&room))?;
-    let stamp = || Stamp {
-        boot_id: boot_id.to_string(),
-        mono_ms: 0,
-        at: clock::wall(),
-        id: EventId::generate(),
-    };
-    for loss in &losses {
-        tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
-    }
-    let told = losses.iter().flat_map(|loss| loss.events(&stamp()));
-    let told: Vec<Event> = told.collect();
-    let ends = journal.close_open_events(&stamp(), &|event| guard.is_open(event), &|clip| {
-        media.find_clip(clip)
-    });
-    if !ends.is_empty() {
-        tracing::info!(count = ends.len(), "open when the last run died; ended now");
-    }
-    settle(&journal, &recorder, told, ends)?;
-
-    let checkpoints = Arc::new(CheckpointStore::spawn(&config.state_dir)?);
-    let limits = effects::Limits::default();
-    let effects = Effects::open(&config.state_dir, &config.sinks, limits)
-        .map(Arc::new)
-        .context("what workflows want done can't be kept")?;
-    let manager = Arc::new(Manager::new(Parts {
-        journal: Arc::clone(&journal),
-        recorder: recorder.clone(),
-        media: Arc::clone(&media),
-        pauses: TimedPauses::open(&config.state_dir),
-        models: Models::new(config),
-        metrics: Arc::clone(&metrics),
-        recordings,
-        checkpoints,
-        effects: Arc::clone(&effects),
-        channels: config.channels.iter().map(|c| c.id.clone()).collect(),
-        guard: Arc::clone(guard),
-        boot_id: Arc::clone(boot_id),
-        started,
-        stop_timeout: STOP_TIMEOUT,
-    })?);
-    let goes_on = || {
-        // Each pipeline that loads its model is a sign of life.
-        notify(&[NotifyState::ExtendTimeoutUsec(START_STEP_USEC)]);
-        !stop.is_requested()
-    };
-    for trouble in manager.restore(&config.sources, &config.pipelines, &goes_on) {
-        tracing::warn!("{trouble}");
+        let losses = stores.losses.iter().flat_map(|loss| loss.events(&stamp()));
+        let losses: Vec<Event> = losses.collect();
+        let ends = stores.journal.close_open_events(
+            &stamp(),
+            &|event| self.guard.is_open(event),
+            &|clip| stores.media.find_clip(clip),
+        );
+        if !ends.is_empty() {
+            tracing::info!(
+                count = ends.len(),
+                "ended the events that the last run left open"
+            );
+        }
+        settle(&stores.journal, recorder, losses, ends)
     }
 
-    let api = Arc::new(Api::new(Arc::clone(&manager), Arc::clone(&media), config));
-    let outcome = if stop.is_requested() {
-        tracing::info!("told to stop while starting");
-        Ok(())
-    } else {
-        runtime.block_on(serve(config, api, Arc::clone(&manager), room, stop))
-    };
-    runtime.shutdown_timeout(Duration::from_secs(2));
+    fn start_manager(
+        &self,
+        stores: &Stores,
+        recorder: &Recorder,
+    ) -> anyhow::Result<(Arc<Manager>, Arc<Effects>)> {
+        let config = self.config;
+        let checkpoints = Arc::new(CheckpointStore::spawn(&config.state_dir)?);
+        let limits = effects::Limits::default();
+        let effects = Effects::open(&config.state_dir, &config.sinks, limits)
+            .map(Arc::new)
+            .context("cannot open the effects spool")?;
+        let manager = Manager::new(Parts {
+            journal: Arc::clone(&stores.journal),
+            recorder: recorder.clone(),
+            media: Arc::clone(&stores.media),
+            pauses: TimedPauses::open(&config.state_dir),
+            models: Models::new(config),
+            metrics: Arc::new(Metrics::new()),
+            recordings: Arc::clone(&stores.recordings),
+            checkpoints,
+            effects: Arc::clone(&effects),
+            channels: config.channels.iter().map(|c| c.id.clone()).collect(),
+            guard: Arc::clone(&self.guard),
+            boot_id: Arc::clone(&self.boot_id),
+            started: self.started,
+            stop_timeout: STOP_TIMEOUT,
+        })?;
+        Ok((Arc::new(manager), effects))
+    }
 
-    // Ending a pipeline waits for the recorder, so the recorder has to know first.
-    let end = Instant::now() + LAST_FLUSH;
+    /// Starts the sources and pipelines of the journal and the configuration.
+    fn restore(&self, manager: &Manager, stop: &Stop) {
+        let goes_on = || {
+            // A slow model must not exceed the service manager's timeout.
+            notify(&[NotifyState::ExtendTimeoutUsec(START_STEP_USEC)]);
+            !stop.is_requested()
+        };
+        for trouble in manager.restore(&self.config.sources, &self.config.pipelines, &goes_on) {
+            tracing::warn!("{trouble}");
+        }
+    }
+}
+
+/// Stops the pipelines, then the recorder. Fails if `outcome` does, or if events were lost.
+fn shut_down(
+    manager: Arc<Manager>,
+    effects: &Effects,
+    recorder: Recorder,
+    recorder_thread: Thread,
+    outcome: anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    // Ending a pipeline waits for the recorder, so the recorder gets its deadline first.
+    let end = Instant::now() + STOP_FLUSH_TIMEOUT;
     recorder.end_by(end);
-    // What waits for the recorder hears of its end a moment later.
-    manager.shut_down(end + 2 * RECORDER_PATIENCE);
-    effects.shut_down(RECORDER_PATIENCE);
-    let stored = recorder.flush(None, RECORDER_PATIENCE) == FlushResult::Durable;
+    // Callers of the recorder learn of its end a moment later.
+    manager.shut_down(end + 2 * RECORDER_TIMEOUT);
+    effects.shut_down(RECORDER_TIMEOUT);
+    let stored = recorder.flush(None, RECORDER_TIMEOUT) == FlushResult::Durable;
     let (lost, trouble) = (recorder.lost(), recorder.storage_error());
     drop(manager);
     drop(recorder);
-    // A thread that hangs in a camera keeps the recorder's queue; what was handed over is stored all the same.
-    if !recorder_thread.join(RECORDER_PATIENCE) && !stored {
-        tracing::warn!(
-            "the recorder is still writing; what it has not stored was not acknowledged"
-        );
+    // A thread that hangs in a camera keeps the queue open; the queued events are stored already.
+    if !recorder_thread.join(RECORDER_TIMEOUT) && !stored {
+        tracing::warn!("the recorder is still writing; unstored events were not acknowledged");
     }
     tracing::info!("stopped");
     match trouble {
@@ -307,11 +390,12 @@ fn live(
     }
 }
 
-/// Addresses of sources lie in the journal's store with their credentials: only for us, also where somebody else made the state folder.
-fn keep_private(folder: &Path) {
-    let only_us = std::fs::Permissions::from_mode(0o700);
-    if let Err(error) = std::fs::set_permissions(folder, only_us) {
-        tracing::warn!(folder = %folder.display(), %error, "others may be able to read it");
+/// Makes the journal's folder private, also in a state folder that another user created: it holds
+/// the addresses of sources with their credentials.
+fn make_private(folder: &Path) {
+    let only_owner = std::fs::Permissions::from_mode(0o700);
+    if let Err(error) = std::fs::set_permissions(folder, only_owner) {
+        tracing::warn!(folder = %folder.display(), %error, "other users may be able to read it");
     }
 }
 
@@ -319,41 +403,33 @@ async fn serve(
     config: &Config,
     api: Arc<Api>,
     manager: Arc<Manager>,
-    room: Arc<DiskSpace>,
+    disk_space: Arc<DiskSpace>,
     mut stop: Stop,
 ) -> anyhow::Result<()> {
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let server = Server::bind(&config.runtime_socket, config.socket_mode)?;
     let mut serving = tokio::spawn(server::run(server, api, async {
-        // A sender that is gone means the same as one that spoke.
+        // The sender is dropped, never used: either result means the end.
         drop(ended.await);
     }));
     tracing::info!(socket = %config.runtime_socket.display(), "serving");
     notify(&[NotifyState::Ready]);
 
     let watchdog = sd_notify::watchdog_enabled();
-    let mut beat = tokio::time::interval(watchdog.map_or(Duration::from_secs(10), |w| w / 3));
-    let recorder = manager.parts().recorder.clone();
-    let journal = Arc::clone(&manager.parts().journal);
+    let mut beat = tokio::time::interval(watchdog.map_or(BEAT_INTERVAL, |w| w / 3));
+    let mut tasks = BeatTasks::default();
     let mut broken = Ok(());
-    // What became of the server, where it ended by itself.
     let mut ended = None;
-    // The turn that the watchdog waits for; signals are heard meanwhile.
-    let mut turn: Option<tokio::task::JoinHandle<usize>> = None;
-    // The look at the disk that the watchdog does not wait for: a disk may be slow.
-    let mut look: Option<tokio::task::JoinHandle<()>> = None;
-    // The end of pauses and the restart of pipelines that failed, which may load models.
-    let mut resumed: Option<tokio::task::JoinHandle<()>> = None;
     loop {
         tokio::select! {
             () = stop.requested() => break,
-            // Without it nobody can ask or change anything, and the watchdog would be fed all the same.
+            // Without the API nobody can use the process, but the watchdog would still be fed.
             outcome = &mut serving => {
                 ended = Some(outcome);
                 break;
             }
-            Some(done) = async { Some(turn.as_mut()?.await) }, if turn.is_some() => {
-                turn = None;
+            Some(done) = async { Some(tasks.turn.as_mut()?.await) }, if tasks.turn.is_some() => {
+                tasks.turn = None;
                 if let Ok(troubles) = done {
                     tracing::trace!(troubles, "alive");
                     if watchdog.is_some() {
@@ -361,37 +437,15 @@ async fn serve(
                     }
                 }
             }
-            Some(_) = async { Some(look.as_mut()?.await) }, if look.is_some() => look = None,
-            Some(_) = async { Some(resumed.as_mut()?.await) }, if resumed.is_some() => resumed = None,
-            _ = beat.tick() => {
-                if turn.is_none() {
-                    let manager = Arc::clone(&manager);
-                    // Takes the locks that everybody takes: a deadlock starves the watchdog.
-                    turn = Some(tokio::task::spawn_blocking(move || {
-                        manager.beat();
-                        manager.troubles().len()
-                    }));
-                }
-                if resumed.is_none() {
-                    let manager = Arc::clone(&manager);
-                    resumed = Some(tokio::task::spawn_blocking(move || {
-                        manager.end_pauses();
-                        manager.restart_failed();
-                    }));
-                }
-                if look.is_none() {
-                    let (room, journal) = (Arc::clone(&room), Arc::clone(&journal));
-                    look = Some(tokio::task::spawn_blocking(move || {
-                        room.free_when_low();
-                        if let Err(error) = journal.check() {
-                            tracing::error!(%error, "the disk failed a check");
-                        }
-                    }));
-                }
+            Some(_) = async { Some(tasks.disk.as_mut()?.await) }, if tasks.disk.is_some() => {
+                tasks.disk = None;
             }
+            Some(_) = async { Some(tasks.resume.as_mut()?.await) }, if tasks.resume.is_some() => {
+                tasks.resume = None;
+            }
+            _ = beat.tick() => tasks.start(&manager, &disk_space),
         }
-        let failed = || journal.broken().map(|_| DISK_FAILED);
-        if let Some(why) = recorder.broken().or_else(failed) {
+        if let Some(why) = storage_failure(&manager) {
             broken = Err(anyhow::anyhow!(
                 "{why}; stopping, so that the store is checked at the next start"
             ));
@@ -400,14 +454,12 @@ async fn serve(
     }
     notify(&[NotifyState::Stopping]);
     tracing::info!("stopping");
-    // Event streams end here, so that nothing waits for a client.
+    // Ends event streams, so that no client delays the stop.
     drop(end);
     let by_itself = ended.is_some();
     let outcome = match ended {
         Some(outcome) => Some(outcome),
-        None => tokio::time::timeout(Duration::from_secs(5), serving)
-            .await
-            .ok(),
+        None => tokio::time::timeout(SERVER_TIMEOUT, serving).await.ok(),
     };
     broken.and(match outcome {
         Some(outcome) => served(outcome, by_itself),
@@ -415,13 +467,61 @@ async fn serve(
     })
 }
 
-/// What the end of the API server means for the process.
+/// Periodic tasks on the blocking pool; at most one of each kind runs.
+#[derive(Default)]
+struct BeatTasks {
+    /// Takes the common locks. The watchdog waits for it, so a deadlock starves the watchdog.
+    turn: Option<JoinHandle<usize>>,
+    /// Checks the disk, which may be slow; the watchdog does not wait for it.
+    disk: Option<JoinHandle<()>>,
+    /// Ends pauses and restarts failed pipelines, which may load models.
+    resume: Option<JoinHandle<()>>,
+}
+
+impl BeatTasks {
+    /// Starts the tasks that are not running.
+    fn start(&mut self, manager: &Arc<Manager>, disk_space: &Arc<DiskSpace>) {
+        self.turn.get_or_insert_with(|| {
+            let manager = Arc::clone(manager);
+            tokio::task::spawn_blocking(move || {
+                manager.beat();
+                manager.troubles().len()
+            })
+        });
+        self.resume.get_or_insert_with(|| {
+            let manager = Arc::clone(manager);
+            tokio::task::spawn_blocking(move || {
+                manager.end_pauses();
+                manager.restart_failed();
+            })
+        });
+        self.disk.get_or_insert_with(|| {
+            let disk_space = Arc::clone(disk_space);
+            let journal = Arc::clone(&manager.parts().journal);
+            tokio::task::spawn_blocking(move || {
+                disk_space.free_when_low();
+                if let Err(error) = journal.check() {
+                    tracing::error!(%error, "the disk failed a check");
+                }
+            })
+        });
+    }
+}
+
+/// Returns why the store must be reopened, if it must.
+fn storage_failure(manager: &Manager) -> Option<&'static str> {
+    let parts = manager.parts();
+    let failed = || parts.journal.broken().map(|_| DISK_FAILED);
+    parts.recorder.broken().or_else(failed)
+}
+
+/// Converts the end of the API server to the result of the process.
 fn served(outcome: Result<std::io::Result<()>, JoinError>, by_itself: bool) -> anyhow::Result<()> {
     match outcome {
-        Err(error) => Err(error).context("the API server broke"),
+        Err(error) => Err(error).context("the API server panicked"),
         Ok(Err(error)) => Err(error).context("the API server failed"),
         Ok(Ok(())) if by_itself => Err(anyhow::anyhow!(
-            "the API server ended without being told to; stopping, so that it is started again"
+            "the API server ended unexpectedly; stopping, so that it is started again"
         )),
         Ok(Ok(())) => Ok(()),
     }
@@ -429,7 +529,7 @@ fn served(outcome: Result<std::io::Result<()>, JoinError>, by_itself: bool) -> a
 
 fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "the service manager can't be told");
+        tracing::debug!(%error, "cannot notify the service manager");
     }
 }
 
@@ -440,7 +540,7 @@ mod tests {
     use super::served;
 
     #[test]
-    fn an_api_that_ends_untold_is_a_failure_and_one_that_was_told_is_none() {
+    fn unexpected_end_of_the_api_server_is_a_failure() {
         assert!(served(Ok(Ok(())), true).is_err());
         assert!(served(Ok(Ok(())), false).is_ok());
         for by_itself in [true, false] {

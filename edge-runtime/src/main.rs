@@ -50,7 +50,7 @@ enum Command {
     reason = "an element is told this by the environment alone"
 )]
 fn prepare_environment() {
-    let (name, value) = capture::LET_DEVICES_GO;
+    let (name, value) = capture::DRAIN_V4L2_ENV;
     // SAFETY: `main` calls this first, so no other thread can read the environment meanwhile.
     unsafe { std::env::set_var(name, value) };
 }

@@ -1,134 +1,57 @@
-//! Numbers for Prometheus.
+//! Metrics of the runtime in the OpenMetrics text format.
 //!
-//! One struct that the parts of the runtime bump, and one text. Invariant: a family never has more than
-//! [`MAX_SERIES`] label sets; what comes after is counted under `other`, so that a name made up by somebody can't
-//! grow the memory.
+//! - A family has at most [`MAX_SERIES`] label sets. More are counted under `other`, so that
+//!   arbitrary names cannot grow the memory.
+
+mod bounded;
+mod labels;
 
 use std::fmt::{self, Debug};
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 use watchkeeper_contract::event::{ClipState, Verdict};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_contract::spool::EffectCounts;
 
+use self::bounded::Bounded;
+pub use self::bounded::MAX_SERIES;
+use self::labels::{
+    CLIP_STATES, ClipLabels, DropLabels, ModelLabels, OTHER, SOURCE_STATES, SourceLabels,
+    StageLabels, StateLabels, StepLabels, VerdictLabels, of_source, state_name,
+};
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 
-/// MIME type of [`Metrics::encode`]'s text.
+/// MIME type of the text of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Most label sets of one family.
-pub const MAX_SERIES: usize = 512;
-
-const OTHER: &str = "other";
-
-/// Upper bounds in seconds: from a pre-processing step to a large network on a small board.
+/// Upper bounds in seconds: from a pre-processing step to a large model on a small board.
 const BUCKETS: [f64; 12] = [
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
 ];
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfSource {
-    source: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfDrop {
-    source: String,
-    at: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfState {
-    source: String,
-    state: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfStage {
-    stage: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfModel {
-    model: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfVerdict {
-    verdict: VerdictLabel,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfClip {
-    state: &'static str,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfStep {
-    pipeline: String,
-    step: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct VerdictLabel(&'static str);
-
-impl EncodeLabelValue for VerdictLabel {
-    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-        self.0.encode(encoder)
-    }
-}
-
-impl From<Verdict> for VerdictLabel {
-    fn from(verdict: Verdict) -> Self {
-        Self(match verdict {
-            Verdict::Discard => "discard",
-            Verdict::Escalate => "escalate",
-            Verdict::Review => "review",
-            Verdict::Record => "record",
-            Verdict::Act => "act",
-        })
-    }
-}
-
-/// What becomes of clips.
-const ENDS_OF_CLIPS: [&str; 2] = ["kept", "lost"];
-
-/// Every state of a source, so that the ones it is not in say zero.
-const STATES: [&str; 6] = ["connecting", "live", "lost", "ended", "failed", "idle"];
-
-fn state_name(state: &SourceState) -> &'static str {
-    match state {
-        SourceState::Connecting { .. } => "connecting",
-        SourceState::Live { .. } => "live",
-        SourceState::Lost { .. } => "lost",
-        SourceState::Ended => "ended",
-        SourceState::Failed { .. } => "failed",
-        SourceState::Idle => "idle",
-    }
-}
-
-/// The numbers. Shared by reference; bumping one takes a read lock and an atomic addition.
+/// All metrics; an update takes a read lock and an atomic addition.
 pub struct Metrics {
     registry: Registry,
-    frames: Bounded<OfSource, Counter>,
-    dropped: Bounded<OfDrop, Counter>,
-    state: Bounded<OfState, Gauge>,
-    inference: Bounded<OfModel, Histogram>,
-    stages: Bounded<OfStage, Histogram>,
-    events: Family<OfVerdict, Counter>,
-    step_errors: Bounded<OfStep, Counter>,
-    clips: Family<OfClip, Counter>,
+    frames: Bounded<SourceLabels, Counter>,
+    dropped: Bounded<DropLabels, Counter>,
+    state: Bounded<StateLabels, Gauge>,
+    inference: Bounded<ModelLabels, Histogram>,
+    stages: Bounded<StageLabels, Histogram>,
+    events: Family<VerdictLabels, Counter>,
+    step_errors: Bounded<StepLabels, Counter>,
+    clips: Family<ClipLabels, Counter>,
     clip_pictures_left_out: Counter,
     events_lost: Counter,
     storage_trouble: Gauge,
@@ -172,170 +95,176 @@ impl Default for Metrics {
     }
 }
 
-fn seconds() -> Histogram {
-    Histogram::new(BUCKETS)
+/// Registers `metric` and returns it.
+fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+fn register_bounded<L, M>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    make: fn() -> M,
+) -> Bounded<L, M>
+where
+    L: EncodeLabelSet + Clone + Hash + Eq + Debug + Send + Sync + 'static,
+    M: EncodeMetric + TypedMetric + Clone + Debug + Send + Sync + 'static,
+{
+    let family = Bounded::new(make);
+    registry.register(name, help, family.family());
+    family
+}
+
+fn register_seconds<L>(registry: &mut Registry, name: &str, help: &str) -> Bounded<L, Histogram>
+where
+    L: EncodeLabelSet + Clone + Hash + Eq + Debug + Send + Sync + 'static,
+{
+    let family = Bounded::new(|| Histogram::new(BUCKETS));
+    registry.register_with_unit(name, help, Unit::Seconds, family.family());
+    family
+}
+
+impl EffectGauges {
+    fn register(registry: &mut Registry) -> Self {
+        let own = registry.sub_registry_with_prefix("effects");
+        let Self {
+            waiting,
+            waiting_bytes,
+            taken,
+            refused,
+            done,
+            failed,
+        } = Self::default();
+        Self {
+            waiting: register(own, "waiting", "Effects that wait for the agent", waiting),
+            waiting_bytes: register(own, "waiting_bytes", "Bytes of these", waiting_bytes),
+            taken: register(own, "taken", "Effects accepted from steps", taken),
+            refused: register(
+                own,
+                "refused",
+                "Effects that were not allowed or did not fit",
+                refused,
+            ),
+            done: register(own, "done", "Effects executed", done),
+            failed: register(own, "failed", "Effects given up", failed),
+        }
+    }
+}
+
+impl JournalGauges {
+    fn register(registry: &mut Registry) -> Self {
+        let own = registry.sub_registry_with_prefix("journal");
+        let new = Self::default();
+        Self {
+            last_seq: register(own, "last_seq", "Number of the last record", new.last_seq),
+            first_seq: register(
+                own,
+                "first_seq",
+                "Number from which no record is missing",
+                new.first_seq,
+            ),
+            records: register(own, "records", "Records in the journal", new.records),
+            bytes: register(own, "bytes", "Bytes of these records", new.bytes),
+            disk_bytes: register(
+                own,
+                "disk_bytes",
+                "Bytes of the journal's files",
+                new.disk_bytes,
+            ),
+            appended: register(own, "appended", "Records appended", new.appended),
+            failed: register(own, "failed", "Failed appends", new.failed),
+            dropped: register(own, "dropped", "Records deleted by retention", new.dropped),
+            media_bytes: register(own, "media_bytes", "Bytes of media", new.media_bytes),
+            media_dropped: register(
+                own,
+                "media_dropped",
+                "Media deleted by retention",
+                new.media_dropped,
+            ),
+        }
+    }
+}
+
+/// Clips by final state; both series exist from the start, so that the first loss is an increase.
+fn clip_family() -> Family<ClipLabels, Counter> {
+    let clips = Family::<ClipLabels, Counter>::default();
+    for state in CLIP_STATES {
+        drop(clips.get_or_create(&ClipLabels { state }));
+    }
+    clips
 }
 
 impl Metrics {
-    /// All at zero.
+    /// Registers all metrics at zero.
     #[must_use]
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("watchkeeper");
-        let frames = Bounded::new(Counter::default);
-        registry.register(
-            "frames",
-            "Frames that came out of a decoder",
-            frames.family(),
-        );
-        let dropped = Bounded::new(Counter::default);
-        registry.register(
-            "frames_dropped",
-            "Frames dropped, by place",
-            dropped.family(),
-        );
-        let state = Bounded::new(Gauge::default);
-        registry.register(
-            "source_state",
-            "1 for the state a source is in",
-            state.family(),
-        );
-        let inference = Bounded::new(seconds);
-        registry.register_with_unit(
-            "inference",
-            "Time in a network or in the motion detector's background model, without pre- and post-processing",
-            Unit::Seconds,
-            inference.family(),
-        );
-        let stages = Bounded::new(seconds);
-        registry.register_with_unit(
-            "stage",
-            "Time in one stage of a frame's way; `pipeline` is all of them but `wait`",
-            Unit::Seconds,
-            stages.family(),
-        );
-        let events = Family::<OfVerdict, Counter>::default();
-        registry.register("events", "Events decided upon, by verdict", events.clone());
-        let step_errors = Bounded::new(Counter::default);
-        registry.register(
-            "step_errors",
-            "Failures of a workflow's step",
-            step_errors.family(),
-        );
-        let clips = Family::<OfClip, Counter>::default();
-        for state in ENDS_OF_CLIPS {
-            // So that the first one that is lost is a growth, and not the beginning of a series.
-            drop(clips.get_or_create(&OfClip { state }));
-        }
-        registry.register(
-            "clips",
-            "Clips of events, by what became of them; one that events share counts for each",
-            clips.clone(),
-        );
-        let clip_pictures_left_out = Counter::default();
-        registry.register(
-            "clip_pictures_left_out",
-            "Pictures that clips go without because they could not be written as fast as they came",
-            clip_pictures_left_out.clone(),
-        );
-        let events_lost = Counter::default();
-        registry.register(
-            "events_lost",
-            "Events given up because they could not be stored",
-            events_lost.clone(),
-        );
-        let storage_trouble = Gauge::default();
-        registry.register(
-            "storage_trouble",
-            "1 while events can't be stored and wait",
-            storage_trouble.clone(),
-        );
-
-        let effects = EffectGauges::default();
-        let own = registry.sub_registry_with_prefix("effects");
-        own.register(
-            "waiting",
-            "What workflows want done outside and the agent has not done",
-            effects.waiting.clone(),
-        );
-        own.register(
-            "waiting_bytes",
-            "Bytes of that",
-            effects.waiting_bytes.clone(),
-        );
-        own.register(
-            "taken",
-            "Effects taken over from steps",
-            effects.taken.clone(),
-        );
-        own.register(
-            "refused",
-            "Effects that were not allowed or for which there was no room",
-            effects.refused.clone(),
-        );
-        own.register("done", "Effects that were done", effects.done.clone());
-        own.register(
-            "failed",
-            "Effects that were given up, ever",
-            effects.failed.clone(),
-        );
-
-        let journal = JournalGauges::default();
-        let own = registry.sub_registry_with_prefix("journal");
-        own.register(
-            "last_seq",
-            "Number of the last durable event",
-            journal.last_seq.clone(),
-        );
-        own.register(
-            "first_seq",
-            "Number from which on no event is missing",
-            journal.first_seq.clone(),
-        );
-        own.register("records", "Events kept", journal.records.clone());
-        own.register("bytes", "Bytes of the events kept", journal.bytes.clone());
-        own.register(
-            "disk_bytes",
-            "Bytes of the journal's files",
-            journal.disk_bytes.clone(),
-        );
-        own.register("appended", "Events appended", journal.appended.clone());
-        own.register("failed", "Appends that failed", journal.failed.clone());
-        own.register(
-            "dropped",
-            "Events dropped by retention",
-            journal.dropped.clone(),
-        );
-        own.register(
-            "media_bytes",
-            "Bytes of kept pictures",
-            journal.media_bytes.clone(),
-        );
-        own.register(
-            "media_dropped",
-            "Pictures dropped to make room",
-            journal.media_dropped.clone(),
-        );
+        let mut root = Registry::with_prefix("watchkeeper");
+        let to = &mut root;
         Self {
-            registry,
-            frames,
-            dropped,
-            state,
-            inference,
-            stages,
-            events,
-            step_errors,
-            clips,
-            clip_pictures_left_out,
-            events_lost,
-            storage_trouble,
-            effects,
-            journal,
+            frames: register_bounded(to, "frames", "Frames from decoders", Counter::default),
+            dropped: register_bounded(
+                to,
+                "frames_dropped",
+                "Frames dropped, by place",
+                Counter::default,
+            ),
+            state: register_bounded(
+                to,
+                "source_state",
+                "1 for the state a source is in",
+                Gauge::default,
+            ),
+            inference: register_seconds(
+                to,
+                "inference",
+                "Time in a model or in the motion detector, without pre- and post-processing",
+            ),
+            stages: register_seconds(
+                to,
+                "stage",
+                "Time of a frame in one stage; `pipeline` is all of them but `wait`",
+            ),
+            events: register(to, "events", "Events, by verdict", Family::default()),
+            step_errors: register_bounded(
+                to,
+                "step_errors",
+                "Failures of workflow steps",
+                Counter::default,
+            ),
+            clips: register(
+                to,
+                "clips",
+                "Clips of events, by final state; a shared clip counts for each event",
+                clip_family(),
+            ),
+            clip_pictures_left_out: register(
+                to,
+                "clip_pictures_left_out",
+                "Pictures missing in clips because the disk was too slow",
+                Counter::default(),
+            ),
+            events_lost: register(
+                to,
+                "events_lost",
+                "Events given up because they could not be stored",
+                Counter::default(),
+            ),
+            storage_trouble: register(
+                to,
+                "storage_trouble",
+                "1 while events wait because they cannot be stored",
+                Gauge::default(),
+            ),
+            effects: EffectGauges::register(to),
+            journal: JournalGauges::register(to),
+            registry: root,
         }
     }
 
-    /// `count` frames came out of the decoder of `source`.
-    pub fn frames(&self, source: &SourceId, count: u64) {
-        self.frames.bump(
+    /// Counts frames from the decoder of `source`.
+    pub fn count_frames(&self, source: &SourceId, count: u64) {
+        self.frames.update(
             of_source(source.as_str()),
             || of_source(OTHER),
             |c| {
@@ -344,13 +273,13 @@ impl Metrics {
         );
     }
 
-    /// `count` frames of `source` were dropped at a place such as `slot` or `budget`.
-    pub fn dropped(&self, source: &SourceId, at: &str, count: u64) {
-        let of = |source: &str, at: &str| OfDrop {
+    /// Counts frames of `source` that were dropped at a place such as `slot` or `budget`.
+    pub fn count_dropped(&self, source: &SourceId, at: &str, count: u64) {
+        let of = |source: &str, at: &str| DropLabels {
             source: source.to_owned(),
             at: at.to_owned(),
         };
-        self.dropped.bump(
+        self.dropped.update(
             of(source.as_str(), at),
             || of(OTHER, OTHER),
             |c| {
@@ -359,15 +288,15 @@ impl Metrics {
         );
     }
 
-    /// `source` is in `state`.
-    pub fn source_state(&self, source: &SourceId, state: &SourceState) {
+    /// Sets the state of `source`.
+    pub fn set_source_state(&self, source: &SourceId, state: &SourceState) {
         let now = state_name(state);
-        for state in STATES {
-            let of = |source: &str| OfState {
+        for state in SOURCE_STATES {
+            let of = |source: &str| StateLabels {
                 source: source.to_owned(),
                 state,
             };
-            self.state.bump(
+            self.state.update(
                 of(source.as_str()),
                 || of(OTHER),
                 |gauge| {
@@ -377,12 +306,12 @@ impl Metrics {
         }
     }
 
-    /// One run of the network of `model` took `time`.
-    pub fn inference(&self, model: &str, time: Duration) {
-        let of = |model: &str| OfModel {
+    /// Records the time of one inference of `model`.
+    pub fn observe_inference(&self, model: &str, time: Duration) {
+        let of = |model: &str| ModelLabels {
             model: model.to_owned(),
         };
-        self.inference.bump(
+        self.inference.update(
             of(model),
             || of(OTHER),
             |h| {
@@ -391,12 +320,12 @@ impl Metrics {
         );
     }
 
-    /// One frame spent `time` in `stage`.
-    pub fn stage(&self, stage: &str, time: Duration) {
-        let of = |stage: &str| OfStage {
+    /// Records the time of one frame in `stage`.
+    pub fn observe_stage(&self, stage: &str, time: Duration) {
+        let of = |stage: &str| StageLabels {
             stage: stage.to_owned(),
         };
-        self.stages.bump(
+        self.stages.update(
             of(stage),
             || of(OTHER),
             |h| {
@@ -405,21 +334,21 @@ impl Metrics {
         );
     }
 
-    /// An event was decided upon.
-    pub fn event(&self, verdict: Verdict) {
-        let label = OfVerdict {
+    /// Counts an event.
+    pub fn count_event(&self, verdict: Verdict) {
+        let label = VerdictLabels {
             verdict: verdict.into(),
         };
         self.events.get_or_create(&label).inc();
     }
 
-    /// A step of a workflow failed.
-    pub fn step_error(&self, pipeline: &PipelineId, step: &str) {
-        let of = |pipeline: &str, step: &str| OfStep {
+    /// Counts a failure of a workflow step.
+    pub fn count_step_error(&self, pipeline: &PipelineId, step: &str) {
+        let of = |pipeline: &str, step: &str| StepLabels {
             pipeline: pipeline.to_owned(),
             step: step.to_owned(),
         };
-        self.step_errors.bump(
+        self.step_errors.update(
             of(pipeline.as_str(), step),
             || of(OTHER, OTHER),
             |c| {
@@ -428,29 +357,29 @@ impl Metrics {
         );
     }
 
-    /// What became of the clip of an event.
-    pub fn clip(&self, state: &ClipState) {
+    /// Counts the clip of an event once it is complete or lost.
+    pub fn count_clip(&self, state: &ClipState) {
         let state = match state {
             ClipState::Filming => return,
-            ClipState::Kept { .. } => ENDS_OF_CLIPS[0],
-            ClipState::Lost { .. } => ENDS_OF_CLIPS[1],
+            ClipState::Kept { .. } => CLIP_STATES[0],
+            ClipState::Lost { .. } => CLIP_STATES[1],
         };
-        self.clips.get_or_create(&OfClip { state }).inc();
+        self.clips.get_or_create(&ClipLabels { state }).inc();
     }
 
-    /// A clip goes without so many pictures.
-    pub fn clip_pictures_left_out(&self, count: u32) {
+    /// Counts pictures that a clip misses.
+    pub fn count_clip_pictures_left_out(&self, count: u32) {
         self.clip_pictures_left_out.inc_by(u64::from(count));
     }
 
-    /// So many events were given up since the start; whether others wait because they can't be stored.
-    pub fn recorder(&self, lost: u64, has_trouble: bool) {
+    /// Sets the number of lost events since the start, and whether events wait for the disk.
+    pub fn set_recorder(&self, lost: u64, has_trouble: bool) {
         self.events_lost.inner().store(lost, Ordering::Relaxed);
         self.storage_trouble.set(i64::from(has_trouble));
     }
 
-    /// What workflows want done outside fares like this.
-    pub fn effects(&self, counts: &EffectCounts) {
+    /// Sets the counts of the effects spool.
+    pub fn set_effects(&self, counts: &EffectCounts) {
         let own = &self.effects;
         own.waiting.set(counts.waiting);
         own.waiting_bytes.set(counts.waiting_bytes);
@@ -464,18 +393,18 @@ impl Metrics {
         }
     }
 
-    /// A source is gone, and the gauges of its state with it. Its counters stay: a counter that vanishes looks like a
+    /// Removes the state gauges of a source. Its counters stay: a vanished counter looks like a
     /// restart.
-    pub fn forget_source(&self, source: &SourceId) {
-        for state in STATES {
-            self.state.remove(&OfState {
+    pub fn remove_source(&self, source: &SourceId) {
+        for state in SOURCE_STATES {
+            self.state.remove(&StateLabels {
                 source: source.as_str().to_owned(),
                 state,
             });
         }
     }
 
-    /// Everything as text, with the journal's numbers as they are now.
+    /// Encodes all metrics, with the current numbers of the journal.
     #[must_use]
     pub fn encode(&self, journal: &Journal, media: &MediaStore) -> String {
         let (head, stats) = (journal.head(), journal.stats());
@@ -488,7 +417,7 @@ impl Metrics {
             Ok(bytes) => {
                 own.disk_bytes.set(bytes);
             }
-            Err(error) => tracing::warn!(%error, "journal not measured"),
+            Err(error) => tracing::warn!(%error, "cannot measure the journal"),
         }
         own.appended
             .inner()
@@ -502,55 +431,9 @@ impl Metrics {
 
         let mut text = String::new();
         if let Err(error) = encode(&mut text, &self.registry) {
-            tracing::error!(%error, "metrics not encoded");
+            tracing::error!(%error, "cannot encode the metrics");
         }
         text
-    }
-}
-
-fn of_source(source: &str) -> OfSource {
-    OfSource {
-        source: source.to_owned(),
-    }
-}
-
-/// A family that stops growing.
-struct Bounded<L, M> {
-    family: Family<L, M, fn() -> M>,
-    series: AtomicUsize,
-}
-
-impl<L: Clone + Hash + Eq, M: Clone> Bounded<L, M> {
-    fn new(make: fn() -> M) -> Self {
-        Self {
-            family: Family::new_with_constructor(make),
-            series: AtomicUsize::new(0),
-        }
-    }
-
-    /// The same family, for the registry.
-    fn family(&self) -> Family<L, M, fn() -> M> {
-        self.family.clone()
-    }
-
-    /// Bumps the metric of `label`, or that of `other` when the family is full.
-    fn bump(&self, label: L, other: impl FnOnce() -> L, bump: impl FnOnce(&M)) {
-        if let Some(known) = self.family.get(&label) {
-            return bump(&known);
-        }
-        // Two threads with a new label at once may count it twice; the bound is only reached a little earlier.
-        if self.series.fetch_add(1, Ordering::Relaxed) < MAX_SERIES {
-            bump(&self.family.get_or_create(&label));
-        } else {
-            self.series.store(MAX_SERIES, Ordering::Relaxed);
-            bump(&self.family.get_or_create(&other()));
-        }
-    }
-
-    fn remove(&self, label: &L) {
-        if self.family.remove(label) {
-            self.series.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }
 
@@ -569,16 +452,16 @@ mod tests {
     }
 
     #[test]
-    fn what_was_bumped_is_in_the_text() {
+    fn updated_metrics_are_in_the_text() {
         let metrics = Metrics::new();
         let gate = SourceId::new("gate").unwrap();
-        metrics.frames(&gate, 1);
-        metrics.dropped(&gate, "slot", 3);
-        metrics.source_state(&gate, &SourceState::Ended);
-        metrics.inference("yolox-nano", Duration::from_millis(20));
-        metrics.event(Verdict::Review);
-        metrics.clip(&ClipState::Filming);
-        metrics.clip_pictures_left_out(7);
+        metrics.count_frames(&gate, 1);
+        metrics.count_dropped(&gate, "slot", 3);
+        metrics.set_source_state(&gate, &SourceState::Ended);
+        metrics.observe_inference("yolox-nano", Duration::from_millis(20));
+        metrics.count_event(Verdict::Review);
+        metrics.count_clip(&ClipState::Filming);
+        metrics.count_clip_pictures_left_out(7);
         let text = text(&metrics);
         for line in [
             "watchkeeper_frames_total{source=\"gate\"} 1",
@@ -598,11 +481,11 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_names_ends_in_one_series() {
+    fn series_beyond_the_bound_are_counted_as_other() {
         let metrics = Metrics::new();
         let pipeline = PipelineId::new("p").unwrap();
         for n in 0..MAX_SERIES + 50 {
-            metrics.step_error(&pipeline, &format!("step-{n}"));
+            metrics.count_step_error(&pipeline, &format!("step-{n}"));
         }
         let text = text(&metrics);
         let series = text

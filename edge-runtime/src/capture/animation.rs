@@ -1,8 +1,9 @@
 //! An animated GIF as a source.
 //!
-//! Read here because the GStreamer decoder loses the times. Invariants: a picture comes at the time that the delays before it
-//! add up to; a picture that holds only what changed is put onto the ones before it, as GIF89a section 23 says; one picture
-//! and at most one copy of it are held.
+//! - Decoded here because GStreamer's decoder loses the times.
+//! - The time of a picture is the sum of the delays before it.
+//! - A partial picture is drawn onto the previous ones (GIF89a, section 23).
+//! - At most one picture and one copy of it are in memory.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,15 +16,15 @@ use watchkeeper_contract::source::LossCause;
 use watchkeeper_vision::frame::Picture;
 
 use super::cause;
-use super::feed::{Broken, Feed, Raw, Step};
+use super::feed::{Feed, FeedError, Raw, Step};
 
-/// Bytes that decoding one picture may take: 4096 × 4096 pixels.
-const MOST_BYTES: NonZeroU64 = NonZeroU64::new(64 << 20).unwrap();
-/// Delays up to this one mean that nobody chose one; then [`USUAL_DELAY`] holds, as in browsers.
-const NO_DELAY: Duration = Duration::from_millis(10);
-const USUAL_DELAY: Duration = Duration::from_millis(100);
+/// Max bytes for decoding one picture: 4096 × 4096 pixels.
+const MAX_BYTES: NonZeroU64 = NonZeroU64::new(64 << 20).unwrap();
+/// Max delay that means "unset"; then [`DEFAULT_DELAY`] applies, as in browsers.
+const UNSET_DELAY: Duration = Duration::from_millis(10);
+const DEFAULT_DELAY: Duration = Duration::from_millis(100);
 
-/// Whether the name is that of an animation that can be read here.
+/// Whether the name is that of an animated GIF.
 pub(super) fn is_animation(path: &Path) -> bool {
     path.extension()
         .is_some_and(|e| e.eq_ignore_ascii_case("gif"))
@@ -31,45 +32,45 @@ pub(super) fn is_animation(path: &Path) -> bool {
 
 /// A rectangle of the canvas.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct Rect {
     left: usize,
     top: usize,
     width: usize,
     height: usize,
 }
 
-/// What becomes of a picture when the next one comes.
-enum Before {
-    Stays,
-    /// Its part is cleared.
-    Cleared(Part),
-    /// Everything is as it was before it.
-    Restored(Vec<u8>),
+/// Disposal of a picture before the next one is drawn.
+enum Disposal {
+    Keep,
+    /// Clears the rectangle of the picture.
+    Clear(Rect),
+    /// Restores the canvas from before the picture.
+    Restore(Vec<u8>),
 }
 
-/// The pictures of an animated GIF.
+/// An animated GIF that is being played.
 pub(super) struct Animation {
     path: PathBuf,
     decoder: Decoder<BufReader<File>>,
     size: [usize; 2],
     /// RGB of the whole picture.
     canvas: Vec<u8>,
-    before: Before,
+    disposal: Disposal,
     pts: Duration,
 }
 
 impl Animation {
     /// Opens the file at `path`.
-    pub(super) fn open(path: &Path) -> Result<Self, Broken> {
-        let file = File::open(path).map_err(|e| cause::of_path(path, &e))?;
+    pub(super) fn open(path: &Path) -> Result<Self, FeedError> {
+        let file = File::open(path).map_err(|e| cause::from_path(path, &e))?;
         let mut options = DecodeOptions::new();
         options.set_color_output(ColorOutput::RGBA);
-        options.set_memory_limit(MemoryLimit::Bytes(MOST_BYTES));
+        options.set_memory_limit(MemoryLimit::Bytes(MAX_BYTES));
         let decoder = options
             .read_info(BufReader::new(file))
             .map_err(|e| unreadable(path, &e))?;
         let size = [decoder.width(), decoder.height()].map(usize::from);
-        if size[0] as u64 * size[1] as u64 * 4 > MOST_BYTES.get() || size.contains(&0) {
+        if size[0] as u64 * size[1] as u64 * 4 > MAX_BYTES.get() || size.contains(&0) {
             return Err(unreadable(path, &format!("{}x{} pixels", size[0], size[1])));
         }
         Ok(Self {
@@ -77,44 +78,44 @@ impl Animation {
             decoder,
             size,
             canvas: vec![0; size[0] * size[1] * 3],
-            before: Before::Stays,
+            disposal: Disposal::Keep,
             pts: Duration::ZERO,
         })
     }
 
-    /// The next picture and how long it stays.
+    /// Draws the next picture and returns its delay; `None` at the end.
     fn draw(&mut self) -> Result<Option<Duration>, DecodingError> {
         let width = self.size[0];
-        match std::mem::replace(&mut self.before, Before::Stays) {
-            Before::Stays => {}
-            Before::Cleared(part) => {
-                for y in part.top..part.top + part.height {
+        match std::mem::replace(&mut self.disposal, Disposal::Keep) {
+            Disposal::Keep => {}
+            Disposal::Clear(rect) => {
+                for y in rect.top..rect.top + rect.height {
                     let row = y * width * 3;
-                    let cleared = row + part.left * 3..row + (part.left + part.width) * 3;
+                    let cleared = row + rect.left * 3..row + (rect.left + rect.width) * 3;
                     if let Some(row) = self.canvas.get_mut(cleared) {
                         row.fill(0);
                     }
                 }
             }
-            Before::Restored(canvas) => self.canvas = canvas,
+            Disposal::Restore(canvas) => self.canvas = canvas,
         }
         let Some(frame) = self.decoder.read_next_frame()? else {
             return Ok(None);
         };
-        let part = Part {
+        let rect = Rect {
             left: frame.left.into(),
             top: frame.top.into(),
             width: frame.width.into(),
             height: frame.height.into(),
         };
-        self.before = match frame.dispose {
-            DisposalMethod::Any | DisposalMethod::Keep => Before::Stays,
-            DisposalMethod::Background => Before::Cleared(part),
-            DisposalMethod::Previous => Before::Restored(self.canvas.clone()),
+        self.disposal = match frame.dispose {
+            DisposalMethod::Any | DisposalMethod::Keep => Disposal::Keep,
+            DisposalMethod::Background => Disposal::Clear(rect),
+            DisposalMethod::Previous => Disposal::Restore(self.canvas.clone()),
         };
-        let rows = frame.buffer.chunks_exact((part.width * 4).max(1));
-        for (y, row) in (part.top..).zip(rows) {
-            for (x, pixel) in (part.left..width).zip(row.chunks_exact(4)) {
+        let rows = frame.buffer.chunks_exact((rect.width * 4).max(1));
+        for (y, row) in (rect.top..).zip(rows) {
+            for (x, pixel) in (rect.left..width).zip(row.chunks_exact(4)) {
                 let at = (y * width + x) * 3;
                 if let (Some(to), [rgb @ .., alpha]) = (self.canvas.get_mut(at..at + 3), pixel)
                     && *alpha > 0
@@ -124,7 +125,11 @@ impl Animation {
             }
         }
         let delay = Duration::from_millis(u64::from(frame.delay) * 10);
-        Ok(Some(if delay > NO_DELAY { delay } else { USUAL_DELAY }))
+        Ok(Some(if delay > UNSET_DELAY {
+            delay
+        } else {
+            DEFAULT_DELAY
+        }))
     }
 }
 
@@ -155,8 +160,8 @@ impl Feed for Animation {
     }
 }
 
-fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Broken {
-    Broken {
+fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> FeedError {
+    FeedError {
         cause: LossCause::Codec,
         message: format!("{} is not a GIF that can be read: {why}", path.display()),
         heals: false,
@@ -201,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn pictures_come_at_their_times_and_one_that_says_none_gets_some() {
+    fn pictures_have_their_delays_or_the_default_one() {
         let frames = [7, 6, 0, 12].map(|delay| column(RED, 0, delay, DisposalMethod::Keep));
         let times: Vec<u128> = play(&frames).into_iter().map(|(at, _)| at).collect();
         assert_eq!(times, [0, 70, 130, 230]);
     }
 
     #[test]
-    fn a_part_is_put_onto_what_the_pictures_before_it_left() {
+    fn partial_picture_is_drawn_onto_the_previous_ones() {
         let frames = [
             column(RED, 0, 7, DisposalMethod::Keep),
             column(BLUE, 1, 7, DisposalMethod::Background),
@@ -227,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_none_or_ends_early_is_told() {
+    fn damaged_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.gif");
         for bytes in [

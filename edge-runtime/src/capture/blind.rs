@@ -1,63 +1,66 @@
-//! Pictures that come but show nothing: frozen ones and black ones.
+//! Detects pictures that show nothing: frozen and black ones.
 //!
-//! Sans-IO, by presentation time. A sparse grid of luma samples is compared twice a second. *Frozen* is a grid that is
-//! exactly the same for [`FROZEN_AFTER`]: sensor noise alone changes some sample of a real camera within that time,
-//! also at night, so no threshold has to tell stillness from death; a codec that repeats skipped blocks of a still,
-//! noiseless scene for that long is told apart by nothing but this length. *Black* is a grid without contrast
-//! (the spread between its 5th and 95th percentile) for [`BLACK_AFTER`]: a covered lens or a dead sensor is flat,
-//! a night scene with a single lamp is not.
+//! Sans-IO, by presentation time. A grid of luma samples is compared twice a second.
+//! - *Frozen*: the grid is identical for [`FROZEN_AFTER`]. Sensor noise changes some sample of a
+//!   real camera in that time, even at night, so no threshold is needed. A codec that repeats a
+//!   noiseless still scene is distinguished only by this time.
+//! - *Black*: the grid is without contrast (spread of the 5th to 95th percentile) for
+//!   [`BLACK_AFTER`]. A covered lens or dead sensor is flat; a night scene with one lamp is not.
 
 use std::time::Duration;
 
 use watchkeeper_contract::source::Blindness;
 use watchkeeper_vision::frame::{Picture, PixelFormat};
 
-/// Time without any change after which a picture counts as frozen.
+/// Time without any change after which a picture is frozen.
 pub const FROZEN_AFTER: Duration = Duration::from_secs(30);
 
-/// Time without contrast after which a picture counts as black.
+/// Time without contrast after which a picture is black.
 pub const BLACK_AFTER: Duration = Duration::from_secs(3);
 
-/// Time between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Interval between two comparisons.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Samples along each side of the grid.
-const GRID: usize = 32;
+const GRID_SIZE: usize = 32;
 
-/// Largest spread of a flat picture, of 255.
-const FLAT: u8 = 6;
+/// Max spread of a flat picture, of 255.
+const MAX_FLAT_SPREAD: u8 = 6;
 
-/// The watch over one source.
+/// Blindness detector of one source.
 #[derive(Debug, Default)]
 pub struct BlindWatch {
-    last_look: Option<Duration>,
+    last_check: Option<Duration>,
     grid: Vec<u8>,
-    /// When the grid last changed.
+    /// Time of the last change of the grid.
     changed: Duration,
-    /// Since when it has no contrast.
+    /// Time since which the grid has no contrast.
     flat_since: Option<Duration>,
     blind: Option<(Blindness, Duration)>,
 }
 
-/// A change of mind.
+/// A change of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlindChange {
     /// The picture shows nothing.
     Blind(Blindness),
-    /// It is useful again.
+    /// The picture is useful again.
     Seeing {
-        /// How long it was not, from the first useless picture.
+        /// Time since the first useless picture.
         lasted: Duration,
     },
 }
 
 impl BlindWatch {
-    /// Looks at a picture; pictures within half a second of the last look are passed over.
+    /// Checks a picture; skips it within [`CHECK_INTERVAL`] of the last check.
     pub fn observe(&mut self, pts: Duration, picture: &Picture) -> Option<BlindChange> {
-        if self.last_look.is_some_and(|last| pts < last + LOOK_EVERY) {
+        if self
+            .last_check
+            .is_some_and(|last| pts < last + CHECK_INTERVAL)
+        {
             return None;
         }
-        self.last_look = Some(pts);
+        self.last_check = Some(pts);
         let grid = sample(picture);
         if grid != self.grid {
             self.changed = pts;
@@ -90,12 +93,12 @@ fn is_flat(grid: &[u8]) -> bool {
     sorted.sort_unstable();
     let at = |percent: usize| sorted.get(sorted.len() * percent / 100).copied();
     match (at(5), at(95)) {
-        (Some(low), Some(high)) => high - low <= FLAT,
+        (Some(low), Some(high)) => high - low <= MAX_FLAT_SPREAD,
         _ => false,
     }
 }
 
-/// Luma at the grid's points; green stands for luma in RGB.
+/// Samples luma at the grid's points; in RGB, green stands for luma.
 fn sample(picture: &Picture) -> Vec<u8> {
     let (width, height) = (picture.width as usize, picture.height as usize);
     let plane = picture.planes.plane(0);
@@ -103,11 +106,11 @@ fn sample(picture: &Picture) -> Vec<u8> {
         PixelFormat::I420 | PixelFormat::Nv12 => (1, 0),
         PixelFormat::Rgb => (3, 1),
     };
-    let mut grid = Vec::with_capacity(GRID * GRID);
-    for row in 0..GRID {
-        let y = (2 * row + 1) * height / (2 * GRID);
-        for column in 0..GRID {
-            let x = (2 * column + 1) * width / (2 * GRID);
+    let mut grid = Vec::with_capacity(GRID_SIZE * GRID_SIZE);
+    for row in 0..GRID_SIZE {
+        let y = (2 * row + 1) * height / (2 * GRID_SIZE);
+        for column in 0..GRID_SIZE {
+            let x = (2 * column + 1) * width / (2 * GRID_SIZE);
             grid.extend(plane.data.get(y * plane.stride + x * step + offset));
         }
     }
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
     use crate::capture::feed::testing::grey;
 
-    /// A scene with `contrast` between its halves and noise of ±`noise`, different for every seed.
+    /// A scene with `contrast` between its halves and seeded noise of up to `noise`.
     fn scene(low: u8, contrast: u8, noise: u8, seed: u64) -> Picture {
         let mut random = fastrand::Rng::with_seed(seed);
         let data = (0..64 * 64 * 3)
@@ -146,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn a_noisy_night_scene_with_a_lamp_is_neither_frozen_nor_black() {
+    fn noisy_night_scene_with_a_lamp_is_not_blind() {
         assert_eq!(changes(90, |n| scene(4, 30, 3, n)), []);
     }
 
     #[test]
-    fn a_picture_that_never_changes_is_frozen_after_half_a_minute_and_seeing_when_it_moves() {
+    fn unchanged_picture_is_frozen_until_it_moves() {
         let seen = changes(60, |n| scene(80, 60, 3, if n < 225 { 1 } else { n }));
         assert_eq!(
             seen,
@@ -168,13 +171,13 @@ mod tests {
     }
 
     #[test]
-    fn a_covered_lens_is_black_after_seconds_although_it_is_noisy() {
+    fn noisy_picture_of_a_covered_lens_is_black() {
         let seen = changes(20, |n| scene(9, 0, 4, n));
         assert_eq!(seen, [(3, BlindChange::Blind(Blindness::Black))]);
     }
 
     #[test]
-    fn an_empty_picture_is_not_judged() {
+    fn empty_picture_is_not_black() {
         let mut watch = BlindWatch::default();
         for n in 0..100 {
             assert_eq!(

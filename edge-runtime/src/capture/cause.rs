@@ -1,7 +1,8 @@
-//! What went wrong, in the words of the contract, and what a person can do about it.
+//! Causes of capture errors, and messages with a remedy.
 //!
-//! Owns the reading of GStreamer's and the operating system's errors. Invariant: every sentence names the thing and a
-//! remedy; credentials are filtered by the caller, which knows them.
+//! - Reads errors of GStreamer and the operating system.
+//! - Every message names the place and a remedy. The caller, who knows the credentials, redacts
+//!   them.
 
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
@@ -14,16 +15,16 @@ use gstreamer as gst;
 use url::Url;
 use watchkeeper_contract::source::LossCause;
 
-use super::feed::Broken;
+use super::feed::FeedError;
 
-/// Longest time that each half of [`probe`] may take: finding the address, and connecting.
-const PROBE: Duration = Duration::from_millis(800);
+/// Timeout of each half of [`probe`]: resolving the host, and connecting.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(800);
 
-/// Name servers that do not answer keep a thread for half a minute; no more than so many at a time.
-const MAX_ASKING: usize = 8;
+/// Max lookups in progress: one at an unresponsive name server blocks a thread for 30 s.
+const MAX_LOOKUPS: usize = 8;
 
-/// Why a local file or folder can't be used. Files do not heal: somebody has to act.
-pub(super) fn of_path(path: &Path, error: &io::Error) -> Broken {
+/// Converts an error of a local file or folder; it does not heal without a user.
+pub(super) fn from_path(path: &Path, error: &io::Error) -> FeedError {
     let shown = path.display();
     let (cause, message) = match error.kind() {
         io::ErrorKind::NotFound => (
@@ -36,36 +37,37 @@ pub(super) fn of_path(path: &Path, error: &io::Error) -> Broken {
         ),
         _ => (LossCause::Other, format!("{shown} can't be read: {error}")),
     };
-    Broken {
+    FeedError {
         cause,
         message,
         heals: false,
     }
 }
 
-/// An element that is not installed. Installing it takes a restart, so this does not heal.
-pub(super) fn of_missing_element(element: &str) -> Broken {
+/// Reports a missing element; installing it takes a restart, so this does not heal.
+pub(super) fn from_missing_element(element: &str) -> FeedError {
     let remedy = super::check::package_of(element).map_or_else(
         || "install the GStreamer plugin that has it".to_owned(),
         |package| format!("sudo apt-get install {package}"),
     );
-    Broken {
+    FeedError {
         cause: LossCause::Codec,
         message: format!("GStreamer element {element} is not installed; {remedy}"),
         heals: false,
     }
 }
 
-/// What an element said in its debug text: that begins with where in its source the error was made and with the path of the element, both of
-/// which hold numbers that mean nothing, and ends with the words, if there are any (`gst_element_message_full`).
-fn words_of(debug: &str) -> &str {
+/// Returns the text in an element's debug string (`gst_element_message_full`).
+///
+/// It follows a source location and an element path, whose numbers would look like status codes.
+fn message_text(debug: &str) -> &str {
     debug.split_once(":\n").map_or("", |(_, words)| words)
 }
 
-/// Cause of an error that a GStreamer element posted, by its domain and code, and where those are vague by its text.
-pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
-    let text = format!("{} {}", error.message(), words_of(debug)).to_ascii_lowercase();
-    // Addresses hold whatever a person named a path or a host.
+/// Returns the cause of an element's error by its text, domain and code.
+pub(super) fn from_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
+    let text = format!("{} {}", error.message(), message_text(debug)).to_ascii_lowercase();
+    // Addresses contain arbitrary names of paths and hosts.
     let words: Vec<&str> = text
         .split_whitespace()
         .filter(|word| !word.contains("://"))
@@ -76,7 +78,7 @@ pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
         let bare = |word: &&str| word.trim_matches(|c: char| !c.is_ascii_alphanumeric()) == status;
         words.iter().any(bare)
     };
-    // Text first: rtspsrc and souphttpsrc put several causes under one code.
+    // Text first: rtspsrc and souphttpsrc use one code for several causes.
     if says(&["certificate", "tls handshake"]) {
         return LossCause::Untrusted;
     }
@@ -111,7 +113,7 @@ pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
             _ => LossCause::Other,
         };
     }
-    // "Internal data stream error": some element returned an error without saying which, a source as well as a decoder.
+    // "Internal data stream error": posted by sources and decoders alike.
     if error.kind::<gst::StreamError>() == Some(gst::StreamError::Failed) {
         return LossCause::Other;
     }
@@ -121,12 +123,13 @@ pub(super) fn of_gst(error: &gst::glib::Error, debug: &str) -> LossCause {
     LossCause::Other
 }
 
-/// What `ask` answers, or `None` when it takes longer than `patience`: then it is left to itself. `None` at once while
-/// [`MAX_ASKING`] others, counted in `asking`, are still at it.
-fn within<T: Send + 'static>(
-    patience: Duration,
-    asking: &Arc<AtomicUsize>,
-    ask: impl FnOnce() -> T + Send + 'static,
+/// Runs `lookup` on a thread and returns its result, or `None` after `timeout`; the thread is then
+/// abandoned. Returns `None` at once while [`MAX_LOOKUPS`] others, counted in `running`, have not
+/// ended.
+fn run_with_timeout<T: Send + 'static>(
+    timeout: Duration,
+    running: &Arc<AtomicUsize>,
+    lookup: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     struct Counted(Arc<AtomicUsize>);
     impl Drop for Counted {
@@ -134,26 +137,27 @@ fn within<T: Send + 'static>(
             self.0.fetch_sub(1, Ordering::Relaxed);
         }
     }
-    let before = asking.fetch_add(1, Ordering::Relaxed);
-    let counted = Counted(Arc::clone(asking));
-    if before >= MAX_ASKING {
+    let before = running.fetch_add(1, Ordering::Relaxed);
+    let counted = Counted(Arc::clone(running));
+    if before >= MAX_LOOKUPS {
         return None;
     }
     let (answer, wait) = mpsc::sync_channel(1);
     let thread = std::thread::Builder::new().name("probe".to_owned());
     let started = thread.spawn(move || {
         let _counted = counted;
-        // Whoever asked may have given up.
-        drop(answer.send(ask()));
+        // The caller may have timed out.
+        drop(answer.send(lookup()));
     });
     started.ok()?;
-    wait.recv_timeout(patience).ok()
+    wait.recv_timeout(timeout).ok()
 }
 
-/// Finds out why a connection failed when the library only says that it did: one TCP connect. Takes 1.6 s at most, also
-/// where the name server does not answer, because whoever closes the source waits for this.
+/// Finds the cause of a failed connection with one TCP connect.
+///
+/// Takes at most 1.6 s, because closing the source waits for it.
 pub(super) fn probe(url: &Url) -> Option<LossCause> {
-    static ASKING: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+    static RUNNING: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
     let port = url.port().or(match url.scheme() {
         "rtsp" | "rtspt" => Some(554),
         "rtsps" => Some(322),
@@ -167,11 +171,11 @@ pub(super) fn probe(url: &Url) -> Option<LossCause> {
         .trim_end_matches(']');
     let name = (host.to_owned(), port);
     let find = move || name.to_socket_addrs().ok()?.next();
-    let address = within(PROBE, &ASKING, find).flatten();
+    let address = run_with_timeout(PROBE_TIMEOUT, &RUNNING, find).flatten();
     let Some(address) = address else {
         return Some(LossCause::Unreachable);
     };
-    match TcpStream::connect_timeout(&address, PROBE) {
+    match TcpStream::connect_timeout(&address, PROBE_TIMEOUT) {
         Ok(_) => None,
         Err(error) => match error.kind() {
             io::ErrorKind::ConnectionRefused => Some(LossCause::Refused),
@@ -185,18 +189,20 @@ pub(super) fn probe(url: &Url) -> Option<LossCause> {
     }
 }
 
-/// A sentence for a person about a network source or device: what, where, and what to do.
-pub(super) fn sentence(cause: LossCause, place: &str, detail: &str) -> String {
+/// Builds the message about a network source or device: what, where, remedy.
+pub(super) fn describe(cause: LossCause, place: &str, detail: &str) -> String {
     match cause {
         LossCause::Refused => format!(
-            "{place} refused the connection; check that the camera's service is on and the port is right"
+            "{place} refused the connection; \
+             check that the camera's service is on and the port is right"
         ),
         LossCause::Unreachable => {
             format!("{place} can't be reached; check the host name, the cable and the network")
         }
         LossCause::Timeout => {
             format!(
-                "{place} did not answer in time; check that the camera is on and the address is right"
+                "{place} did not answer in time; \
+                 check that the camera is on and the address is right"
             )
         }
         LossCause::Authentication => {
@@ -206,8 +212,8 @@ pub(super) fn sentence(cause: LossCause, place: &str, detail: &str) -> String {
         }
         LossCause::Untrusted => {
             format!(
-                "{place} shows a certificate that is not trusted; have its authority trusted by the system, or set \
-                 tls_verify = false for this source"
+                "{place} shows a certificate that is not trusted; add its authority to the system's, \
+                 or set tls_verify = false for this source"
             )
         }
         LossCause::NotFound => {
@@ -226,11 +232,11 @@ mod tests {
     use super::*;
 
     fn resource(kind: gst::ResourceError, text: &str) -> LossCause {
-        of_gst(&gst::glib::Error::new(kind, text), "")
+        from_gst(&gst::glib::Error::new(kind, text), "")
     }
 
     #[test]
-    fn the_words_of_rtspsrc_and_souphttpsrc_map_to_causes() {
+    fn messages_of_rtspsrc_and_souphttpsrc_map_to_causes() {
         use gst::ResourceError::{NotAuthorized, NotFound, OpenRead, Read};
         for (kind, text, cause) in [
             (NotAuthorized, "Unauthorized", LossCause::Authentication),
@@ -263,15 +269,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_in_the_words_and_not_in_line_numbers_counters_or_addresses() {
+    fn numbers_in_debug_texts_and_addresses_are_ignored() {
         let of = |debug: &str| {
             let text = "Could not open resource for reading.";
-            of_gst(
+            from_gst(
                 &gst::glib::Error::new(gst::ResourceError::OpenRead, text),
                 debug,
             )
         };
-        let place = "gstrtspsrc.c(8403): gst_rtspsrc_retrieve_sdp (): /GstPipeline:pipeline403/GstRTSPSrc:rtspsrc401";
+        let place = "gstrtspsrc.c(8403): gst_rtspsrc_retrieve_sdp (): \
+                     /GstPipeline:pipeline403/GstRTSPSrc:rtspsrc401";
         assert_eq!(of(place), LossCause::Other);
         for (words, cause) in [
             ("Failed to connect. (Generic error)", LossCause::Other),
@@ -294,16 +301,16 @@ mod tests {
     }
 
     #[test]
-    fn stream_errors_are_about_the_codec() {
+    fn stream_errors_map_to_the_codec() {
         let error =
             gst::glib::Error::new(gst::StreamError::TypeNotFound, "could not determine type");
-        assert_eq!(of_gst(&error, ""), LossCause::Codec);
+        assert_eq!(from_gst(&error, ""), LossCause::Codec);
         let error = gst::glib::Error::new(gst::StreamError::Failed, "Internal data stream error.");
-        assert_eq!(of_gst(&error, ""), LossCause::Other);
+        assert_eq!(from_gst(&error, ""), LossCause::Other);
     }
 
     #[test]
-    fn a_port_where_nobody_listens_is_told_as_refused() {
+    fn closed_port_is_refused_and_unknown_host_unreachable() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("bound").port();
         drop(listener);
@@ -314,29 +321,29 @@ mod tests {
     }
 
     #[test]
-    fn a_name_server_that_does_not_answer_is_not_waited_for_and_takes_no_more_than_a_few_threads() {
-        let (asking, started) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
+    fn hanging_lookups_time_out_and_are_bounded() {
+        let (running, started) = (Arc::default(), Arc::new(AtomicUsize::new(0)));
         let (release, hang) = mpsc::channel::<()>();
         let hang = Arc::new(std::sync::Mutex::new(hang));
-        for _ in 0..3 * MAX_ASKING {
+        for _ in 0..3 * MAX_LOOKUPS {
             let (hang, started) = (Arc::clone(&hang), Arc::clone(&started));
-            let answer = within(Duration::from_millis(1), &asking, move || {
+            let answer = run_with_timeout(Duration::from_millis(1), &running, move || {
                 started.fetch_add(1, Ordering::SeqCst);
                 drop(hang.lock().map(|hang| hang.recv()));
             });
             assert_eq!(answer, None);
         }
-        assert!(started.load(Ordering::SeqCst) <= MAX_ASKING);
+        assert!(started.load(Ordering::SeqCst) <= MAX_LOOKUPS);
         drop(release);
-        // Once they are back, others may ask.
-        while within(Duration::from_secs(60), &asking, || 7) != Some(7) {
+        // Later lookups work once the hanging ones have ended.
+        while run_with_timeout(Duration::from_secs(60), &running, || 7) != Some(7) {
             std::thread::yield_now();
         }
     }
 
     #[test]
-    fn a_missing_element_names_the_command_that_brings_it() {
-        let broken = of_missing_element("avdec_h264");
+    fn missing_element_names_its_install_command() {
+        let broken = from_missing_element("avdec_h264");
         assert!(
             broken
                 .message

@@ -1,8 +1,9 @@
-//! Which GStreamer elements this product needs, and which Debian package has each.
+//! GStreamer elements that the runtime needs, and the Debian package of each.
 //!
-//! Invariants: every element that this crate asks for by name, here or in [`crate::media`], stands in [`PACKAGES`] and
-//! in a way of [`NEEDS`]; a need counts as met when any one of its ways is complete, because decoders and encoders
-//! differ from board to board.
+//! - Every element that this crate makes by name, here or in [`crate::media`], is listed in
+//!   [`PACKAGES`] and in [`NEEDS`].
+//! - A need is met when any one of its alternatives is complete: decoders and encoders differ
+//!   between boards.
 
 use std::collections::BTreeMap;
 
@@ -12,48 +13,47 @@ use serde::{Deserialize, Serialize};
 /// A GStreamer element that is not installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Name of the element.
     pub element: String,
-    /// Debian package that has it.
+    /// Debian package of the element.
     pub package: String,
-    /// What can't be done without it.
+    /// Features that need it.
     pub needed_for: String,
 }
 
-/// Something that takes elements.
+/// A feature and the elements that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
-    /// What can't be done when it is not met.
+    /// Name of the feature.
     pub what: &'static str,
-    /// Sets of elements, each of which would do; the first is the one to install where none is there.
-    pub ways: &'static [&'static [&'static str]],
+    /// Alternative sets of elements; the first is recommended if none is complete.
+    pub alternatives: &'static [&'static [&'static str]],
 }
 
-/// What each kind of source and of output takes.
+/// Needs of each kind of source and output.
 pub const NEEDS: &[Need] = &[
     Need {
         what: "any source",
-        ways: &[&["appsink", "decodebin", "typefind", "videoconvert"]],
+        alternatives: &[&["appsink", "decodebin", "typefind", "videoconvert"]],
     },
     Need {
         what: "video files",
-        ways: &[&["filesrc"]],
+        alternatives: &[&["filesrc"]],
     },
     Need {
         what: "MP4 and MOV files",
-        ways: &[&["qtdemux"]],
+        alternatives: &[&["qtdemux"]],
     },
     Need {
         what: "MKV and WebM files",
-        ways: &[&["matroskademux"]],
+        alternatives: &[&["matroskademux"]],
     },
     Need {
         what: "AVI files",
-        ways: &[&["avidemux"]],
+        alternatives: &[&["avidemux"]],
     },
     Need {
         what: "H.264 video",
-        ways: &[
+        alternatives: &[
             &["h264parse", "avdec_h264"],
             &["h264parse", "openh264dec"],
             &["h264parse", "v4l2slh264dec"],
@@ -63,7 +63,7 @@ pub const NEEDS: &[Need] = &[
     },
     Need {
         what: "H.265 video",
-        ways: &[
+        alternatives: &[
             &["h265parse", "avdec_h265"],
             &["h265parse", "libde265dec"],
             &["h265parse", "v4l2slh265dec"],
@@ -72,11 +72,11 @@ pub const NEEDS: &[Need] = &[
     },
     Need {
         what: "MPEG-4 video",
-        ways: &[&["avdec_mpeg4"]],
+        alternatives: &[&["avdec_mpeg4"]],
     },
     Need {
         what: "RTSP cameras",
-        ways: &[&[
+        alternatives: &[&[
             "rtspsrc",
             "rtpbin",
             "udpsrc",
@@ -87,11 +87,11 @@ pub const NEEDS: &[Need] = &[
     },
     Need {
         what: "HTTP cameras",
-        ways: &[&["souphttpsrc", "multipartdemux"]],
+        alternatives: &[&["souphttpsrc", "multipartdemux"]],
     },
     Need {
         what: "MJPEG cameras",
-        ways: &[
+        alternatives: &[
             &["jpegparse", "jpegdec"],
             &["jpegparse", "avdec_mjpeg"],
             &["jpegparse", "v4l2jpegdec"],
@@ -99,11 +99,11 @@ pub const NEEDS: &[Need] = &[
     },
     Need {
         what: "USB and built-in cameras",
-        ways: &[&["v4l2src", "capsfilter"]],
+        alternatives: &[&["v4l2src", "capsfilter"]],
     },
     Need {
         what: "annotated videos",
-        ways: &[
+        alternatives: &[
             &[
                 "appsrc",
                 "videoconvert",
@@ -140,8 +140,8 @@ pub const NEEDS: &[Need] = &[
         ],
     },
     Need {
-        what: "the window of --show",
-        ways: &[
+        what: "the preview window",
+        alternatives: &[
             &["appsrc", "videoconvert", "ximagesink"],
             &["appsrc", "videoconvert", "xvimagesink"],
             &["appsrc", "videoconvert", "waylandsink"],
@@ -159,7 +159,7 @@ const X: &str = "gstreamer1.0-x";
 const NVIDIA: &str = "nvidia-l4t-gstreamer";
 const LIBAV: &str = "gstreamer1.0-libav";
 
-/// Debian package of each element, in the order of their names.
+/// Debian package of each element, sorted by element.
 pub const PACKAGES: &[(&str, &str)] = &[
     ("appsink", BASE),
     ("appsrc", BASE),
@@ -209,20 +209,22 @@ pub const PACKAGES: &[(&str, &str)] = &[
     ("xvimagesink", X),
 ];
 
-/// Elements to install so that every need is met; empty when all are. Everything is reported as missing when GStreamer
-/// itself can't start.
+/// Lists the elements to install so that every need is met; all of them if GStreamer cannot start.
 #[must_use]
 pub fn missing_elements() -> Vec<Missing> {
     let started = gst::init().is_ok();
-    missing_among(|element| started && gst::ElementFactory::find(element).is_some())
+    find_missing(|element| started && gst::ElementFactory::find(element).is_some())
 }
 
-/// The same for any set of installed elements. An element that several needs lack is told once, with all of them.
-fn missing_among(installed: impl Fn(&str) -> bool) -> Vec<Missing> {
+/// Lists missing elements, given the installed ones; each once, with all its features.
+fn find_missing(installed: impl Fn(&str) -> bool) -> Vec<Missing> {
     let mut lacking: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for need in NEEDS {
-        let met = need.ways.iter().any(|way| way.iter().all(|e| installed(e)));
-        let wanted = need.ways.first().copied().unwrap_or_default();
+        let met = need
+            .alternatives
+            .iter()
+            .any(|alternative| alternative.iter().all(|e| installed(e)));
+        let wanted = need.alternatives.first().copied().unwrap_or_default();
         for element in wanted.iter().filter(|e| !met && !installed(e)) {
             lacking.entry(element).or_default().push(need.what);
         }
@@ -237,7 +239,7 @@ fn missing_among(installed: impl Fn(&str) -> bool) -> Vec<Missing> {
         .collect()
 }
 
-/// Debian package of an element, as far as it is known.
+/// Returns the Debian package of an element, if known.
 #[must_use]
 pub fn package_of(element: &str) -> Option<&'static str> {
     PACKAGES
@@ -255,26 +257,26 @@ mod tests {
     fn named() -> BTreeSet<&'static str> {
         NEEDS
             .iter()
-            .flat_map(|need| need.ways.iter().copied().flatten().copied())
+            .flat_map(|need| need.alternatives.iter().copied().flatten().copied())
             .collect()
     }
 
     fn without(absent: &[&str]) -> Vec<(String, String)> {
-        missing_among(|element| !absent.contains(&element))
+        find_missing(|element| !absent.contains(&element))
             .into_iter()
             .map(|m| (m.element, m.needed_for))
             .collect()
     }
 
     #[test]
-    fn another_encoder_or_decoder_serves_as_well() {
+    fn any_alternative_meets_a_need() {
         assert_eq!(without(&[]), []);
         assert_eq!(without(&["x264enc", "openh264enc", "avdec_h264"]), []);
         assert_eq!(without(&["mp4mux"]), []);
     }
 
     #[test]
-    fn where_none_serves_the_first_choice_is_named_with_what_it_is_for() {
+    fn unmet_need_names_its_first_alternative() {
         let told = |element: &str, what: &str| (element.to_owned(), what.to_owned());
         assert_eq!(
             without(&["x264enc", "openh264enc", "vp8enc", "avenc_mpeg4"]),
@@ -282,16 +284,16 @@ mod tests {
         );
         assert_eq!(
             without(&["appsrc"]),
-            [told("appsrc", "annotated videos, the window of --show")]
+            [told("appsrc", "annotated videos, the preview window")]
         );
-        assert_eq!(missing_among(|_| false).len(), {
-            let first: BTreeSet<_> = NEEDS.iter().flat_map(|n| n.ways[0]).collect();
+        assert_eq!(find_missing(|_| false).len(), {
+            let first: BTreeSet<_> = NEEDS.iter().flat_map(|n| n.alternatives[0]).collect();
             first.len()
         });
     }
 
     #[test]
-    fn every_element_that_is_named_has_a_package_and_the_other_way_round() {
+    fn needs_and_packages_list_the_same_elements() {
         let packaged: Vec<&str> = PACKAGES.iter().map(|(name, _)| *name).collect();
         assert!(packaged.is_sorted());
         assert_eq!(named().into_iter().collect::<Vec<_>>(), packaged);
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn every_element_that_the_code_makes_by_name_is_known_here() {
+    fn every_element_made_by_name_is_listed() {
         for (file, text) in [
             ("gst/pipeline.rs", include_str!("gst/pipeline.rs")),
             ("media/sink.rs", include_str!("../media/sink.rs")),

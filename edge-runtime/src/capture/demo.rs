@@ -7,7 +7,7 @@ use watchkeeper_demo::Renderer;
 
 use super::feed::{Feed, Raw, Step};
 
-/// The scene as a feed.
+/// Plays the demo scene.
 pub(super) struct DemoFeed {
     renderer: Renderer,
     next: u32,
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recording_of_the_scene_has_as_many_frames_as_its_options_say() {
+    fn demo_has_as_many_frames_as_its_options_say() {
         let options = DemoOptions::parse("?seconds=2&width=160&height=90").expect("valid options");
         let mut feed = DemoFeed::new(&options);
         let mut frames = 0;

@@ -1,51 +1,50 @@
-//! What a source is opened into.
+//! Interface between a source's thread and the origins of pictures.
 //!
-//! Owns the seam between the source's thread and the ways of getting pictures. Invariant: a feed that is dropped has
-//! released everything it opened.
+//! - A dropped feed has released everything that it opened.
 
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_vision::frame::Picture;
 
-/// A picture as it comes out of a feed.
+/// A picture and its times as the origin delivers them.
 #[derive(Debug, Clone)]
 pub(super) struct Raw {
     pub(super) picture: Picture,
-    /// Time in the feed's own clock.
+    /// Time on the feed's own clock.
     pub(super) pts: Option<Duration>,
     /// Nominal frames per second.
     pub(super) fps: Option<f64>,
 }
 
-/// Why a feed can't be opened or broke.
+/// Error of opening or reading a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Broken {
+pub(super) struct FeedError {
     pub(super) cause: LossCause,
-    /// One sentence; may still hold credentials.
+    /// One sentence; may contain credentials.
     pub(super) message: String,
     /// Whether another attempt could succeed.
     pub(super) heals: bool,
 }
 
-/// What came out of a feed.
+/// Result of [`Feed::next`].
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Picture(Raw),
-    /// The stream is set up; said once.
+    /// The stream is set up; returned once.
     Connected,
-    /// Nothing came in time.
+    /// Nothing arrived in time.
     Nothing,
     End,
-    Broken(Broken),
+    Broken(FeedError),
 }
 
 /// An opened source.
 pub(super) trait Feed: Send {
-    /// The next thing that happens; waits up to `wait`.
+    /// Returns the next step; waits at most `wait`.
     fn next(&mut self, wait: Duration) -> Step;
 
-    /// Whether this is a recording: it ends regularly, and its times are its own.
+    /// Whether this is a recording: it ends regularly and has its own times.
     fn is_recording(&self) -> bool;
 }
 
@@ -112,12 +111,12 @@ pub(super) mod testing {
 
     use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 
-    /// A grey picture.
+    /// Makes a grey picture.
     pub(crate) fn grey(width: u32, height: u32, luma: u8) -> Picture {
         Picture::rgb(width, height, vec![luma; (width * height * 3) as usize])
     }
 
-    /// A frame with this number.
+    /// Makes a frame with this number.
     pub(crate) fn frame(seq: u64) -> Frame {
         Frame {
             id: FrameId {

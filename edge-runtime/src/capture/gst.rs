@@ -1,8 +1,9 @@
 //! GStreamer pipelines as feeds: video files, RTSP, HTTP and V4L2.
 //!
-//! Invariants: pictures leave as I420 or NV12 in the memory the decoder wrote them to (converted only where it gives
-//! something else); nothing but the first video stream is decoded; credentials are given as properties, never in an
-//! address, because elements print addresses; dropping the feed stops the pipeline.
+//! - Pictures leave as I420 or NV12 in the decoder's memory; other formats are converted.
+//! - Only the first video stream is decoded.
+//! - Credentials are passed as properties: elements print addresses.
+//! - Dropping the feed stops the pipeline.
 
 mod device;
 mod pipeline;
@@ -21,13 +22,13 @@ use url::Url;
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane, Planes};
 
-pub use self::device::LET_DEVICES_GO;
+pub use self::device::DRAIN_V4L2_ENV;
 pub(super) use self::pipeline::Origin;
 use self::signals::{Signals, fault};
 use super::cause;
-use super::feed::{Broken, Feed, Raw, Step};
+use super::feed::{Feed, FeedError, Raw, Step};
 
-/// A running pipeline.
+/// A running GStreamer pipeline.
 pub(super) struct GstFeed {
     pipeline: gst::Pipeline,
     sink: gst_app::AppSink,
@@ -47,7 +48,7 @@ enum Kind {
 
 impl GstFeed {
     /// Builds and starts the pipeline; network sources connect in the background.
-    pub(super) fn open(origin: &Origin<'_>) -> Result<Self, Broken> {
+    pub(super) fn open(origin: &Origin<'_>) -> Result<Self, FeedError> {
         gst::init().map_err(|e| fault(&format!("GStreamer does not start: {e}")))?;
         let signals = Arc::new(Signals::default());
         let pipeline = gst::Pipeline::new();
@@ -62,7 +63,7 @@ impl GstFeed {
         let bus = pipeline
             .bus()
             .ok_or_else(|| fault("pipeline without a bus"))?;
-        // Everything else (state changes, tags, quality of service) would pile up unread.
+        // Other messages (state changes, tags, quality of service) would pile up unread.
         bus.set_sync_handler(|_, message| match message.view() {
             gst::MessageView::Error(_) | gst::MessageView::Element(_) => gst::BusSyncReply::Pass,
             _ => gst::BusSyncReply::Drop,
@@ -85,8 +86,8 @@ impl GstFeed {
         Ok(feed)
     }
 
-    /// The error that the pipeline posted, if it did.
-    fn error(&mut self) -> Option<Broken> {
+    /// Returns the error that the pipeline posted, if any.
+    fn error(&mut self) -> Option<FeedError> {
         let mut missing = None;
         while let Some(message) = self.bus.pop() {
             match message.view() {
@@ -108,22 +109,22 @@ impl GstFeed {
         error: &gst::glib::Error,
         debug: Option<&str>,
         missing: Option<String>,
-    ) -> Broken {
+    ) -> FeedError {
         let debug = debug.unwrap_or_default();
-        let mut cause = cause::of_gst(error, debug);
+        let mut cause = cause::from_gst(error, debug);
         let detail = missing.map_or_else(
-            || sentence_part(error.message()),
+            || lowercase_first(error.message()),
             |what| format!("{what} is not installed; sudo apt-get install gstreamer1.0-libav"),
         );
         match &self.kind {
             Kind::File => {
-                // The file was opened before, so whatever the elements say is about its content.
+                // The file could be opened, so the error is about its content.
                 let cause = LossCause::Codec;
                 let message = format!(
                     "{} is not a video that can be decoded ({detail}); check the file",
                     self.place
                 );
-                Broken {
+                FeedError {
                     cause,
                     message,
                     heals: false,
@@ -140,27 +141,27 @@ impl GstFeed {
                 if cause == LossCause::Other && connected {
                     cause = LossCause::EndOfStream;
                 }
-                Broken {
+                FeedError {
                     cause,
-                    message: cause::sentence(cause, &self.place, &detail),
+                    message: cause::describe(cause, &self.place, &detail),
                     heals: true,
                 }
             }
-            Kind::Device => Broken {
+            Kind::Device => FeedError {
                 cause,
-                message: cause::sentence(cause, &self.place, &detail),
+                message: cause::describe(cause, &self.place, &detail),
                 heals: true,
             },
         }
     }
 
-    fn raw(&mut self, sample: &gst::Sample) -> Result<Raw, Broken> {
+    fn convert(&mut self, sample: &gst::Sample) -> Result<Raw, FeedError> {
         let buffer = sample.buffer_owned();
         let caps = sample.caps_owned();
         let (Some(buffer), Some(caps)) = (buffer, caps) else {
             return Err(fault("a picture without data or layout"));
         };
-        // Parts carry no times; what elements make up for them follows a rate that nobody announced.
+        // Parts carry no times; elements make some up from an arbitrary rate.
         let timed = !self.signals.multipart.load(Ordering::Relaxed);
         let pts = buffer.pts().filter(|_| timed).map(Duration::from);
         if self.layout.as_ref().is_none_or(|(known, _)| *known != caps) {
@@ -201,30 +202,33 @@ impl Feed for GstFeed {
             return Step::Connected;
         }
         if self.signals.endless.load(Ordering::Relaxed) {
-            return Step::Broken(Broken {
+            return Step::Broken(FeedError {
                 cause: LossCause::Codec,
                 message: format!(
-                    "{} is live video or of unknown length, and over HTTP only MJPEG is watched live; use the camera's MJPEG or RTSP \
-                     address, or a file",
+                    "{} is live video or of unknown length; live HTTP works with MJPEG only. Use the \
+                     camera's MJPEG or RTSP address, or a file",
                     self.place
                 ),
                 heals: false,
             });
         }
         if self.signals.text.load(Ordering::Relaxed) {
-            return Step::Broken(Broken {
+            return Step::Broken(FeedError {
                 cause: LossCause::Codec,
                 message: format!(
-                    "{} answers with a page of text and not with video; use the address of the camera's MJPEG stream, which its manual names",
+                    "{} answers with a page of text and not with video; use the address of the \
+                     camera's MJPEG stream from its manual",
                     self.place
                 ),
-                // A camera that starts may have a page before it has a picture.
+                // A camera that boots may serve a page before its stream.
                 heals: true,
             });
         }
         let wait = gst::ClockTime::try_from(wait).unwrap_or(gst::ClockTime::SECOND);
         if let Some(sample) = self.sink.try_pull_sample(wait) {
-            return self.raw(&sample).map_or_else(Step::Broken, Step::Picture);
+            return self
+                .convert(&sample)
+                .map_or_else(Step::Broken, Step::Picture);
         }
         if let Some(broken) = self.error() {
             return Step::Broken(broken);
@@ -254,7 +258,7 @@ impl Drop for GstFeed {
     }
 }
 
-/// A decoded buffer, mapped for reading as long as the picture lives.
+/// A decoded buffer, mapped for reading while the picture lives.
 struct Mapped(gst_video::VideoFrame<gst_video::video_frame::Readable>);
 
 impl Planes for Mapped {
@@ -274,8 +278,8 @@ impl Planes for Mapped {
     }
 }
 
-/// An element's words as part of a sentence of ours.
-fn sentence_part(text: &str) -> String {
+/// Converts an element's message to a part of a sentence.
+fn lowercase_first(text: &str) -> String {
     let text = text.trim().trim_end_matches('.');
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| {
@@ -294,7 +298,7 @@ fn colorimetry(info: &gst_video::VideoInfo) -> Colorimetry {
     let matrix = match colorimetry.matrix() {
         gst_video::VideoColorMatrix::Bt709 => ColorMatrix::Bt709,
         gst_video::VideoColorMatrix::Bt601 => ColorMatrix::Bt601,
-        // What is not said follows the habit: high definition is BT.709.
+        // Without a matrix, high definition is BT.709 by convention.
         _ if info.height() >= 720 => ColorMatrix::Bt709,
         _ => ColorMatrix::Bt601,
     };

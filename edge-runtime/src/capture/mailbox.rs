@@ -1,9 +1,10 @@
 //! Frames from one source to its subscribers.
 //!
-//! Owns the two delivery policies and their counters. Invariants: no subscriber ever holds more than [`QUEUE`] waiting
-//! frames; with [`Policy::Newest`] the source never waits and every overwritten frame is counted; with
-//! [`Policy::Lossless`] no frame is lost and the source waits for the slowest subscriber, but only as long as that one
-//! is subscribed: dropping a [`FrameReceiver`] always sets the source free, and so does [`Leave::now`] where whoever holds it hangs.
+//! - At most [`QUEUE_SIZE`] frames wait for one subscriber.
+//! - [`Policy::Newest`]: the source never waits; overwritten frames are counted.
+//! - [`Policy::Lossless`]: no frame is lost; the source waits for its slowest subscriber.
+//! - Dropping a [`FrameReceiver`] ends that wait, as does [`Unsubscriber::unsubscribe`] when the
+//!   holder of the receiver hangs.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,38 +14,37 @@ use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_vision::frame::Frame;
 
-/// Most frames that wait for one subscriber of a recording; a live source has a slot of one.
-pub const QUEUE: usize = 2;
+/// Max frames that wait for one subscriber of a recording; a live source has a slot of one.
+pub const QUEUE_SIZE: usize = 2;
 
-/// What happens when a subscriber is slower than the source.
+/// Behaviour towards a subscriber that is slower than the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The waiting frame is overwritten by the newer one and counted.
+    /// A newer frame overwrites the one that waits.
     Newest,
-    /// The source waits.
+    /// The source waits for the subscriber.
     Lossless,
 }
 
-/// Answer of [`FrameReceiver::recv`].
+/// Result of [`FrameReceiver::recv`].
 #[derive(Debug, Clone)]
 pub enum Recv {
-    /// The next frame.
     Frame(Frame),
-    /// None came in time; the source may be connecting or lost, its status says.
+    /// No frame in time; the source's status has the reason.
     Timeout,
-    /// The recording was played through and every frame was taken.
+    /// The recording was played to its end and every frame was taken.
     Ended,
-    /// The source gave up.
+    /// No further attempt will be made.
     Failed {
         cause: LossCause,
-        /// One sentence, free of credentials.
+        /// One sentence, without credentials.
         message: String,
     },
     /// The source was removed.
     Closed,
 }
 
-/// How a source came to rest.
+/// Final state of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
     Ended,
@@ -61,15 +61,15 @@ struct Slot {
 struct State {
     slots: BTreeMap<u64, Slot>,
     next: u64,
-    /// Grows whenever the last subscriber leaves, so that a quick leave-and-return is not overlooked.
-    left: u64,
+    /// Count of departures of the last subscriber; shows a quick leave and return.
+    departures: u64,
     outcome: Option<Outcome>,
-    /// Its thread is gone: the outcome is that of every later subscriber too.
-    dead: bool,
+    /// The thread is gone: the outcome holds for later subscribers too.
+    is_dead: bool,
     closed: bool,
 }
 
-/// The meeting point of one source and its subscribers.
+/// Mailbox between one source and its subscribers.
 #[derive(Debug, Default)]
 pub(super) struct Hub {
     state: Mutex<State>,
@@ -77,11 +77,11 @@ pub(super) struct Hub {
     changed: Condvar,
 }
 
-/// Who wants frames, as the source sees it.
+/// Demand for frames, as the source sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Demand {
     pub(super) wanted: bool,
-    pub(super) left: u64,
+    pub(super) departures: u64,
     pub(super) closed: bool,
 }
 
@@ -94,7 +94,7 @@ impl Hub {
         state.slots.insert(
             id,
             Slot {
-                queue: VecDeque::with_capacity(QUEUE),
+                queue: VecDeque::with_capacity(QUEUE_SIZE),
                 arrived: arrived.clone(),
             },
         );
@@ -107,15 +107,15 @@ impl Hub {
         }
     }
 
-    fn leave(&self, id: u64) {
+    fn remove(&self, id: u64) {
         let mut state = self.state.lock();
         let Some(slot) = state.slots.remove(&id) else {
             return;
         };
         slot.arrived.notify_one();
         if state.slots.is_empty() {
-            state.left += 1;
-            if !state.dead {
+            state.departures += 1;
+            if !state.is_dead {
                 state.outcome = None;
             }
         }
@@ -126,7 +126,7 @@ impl Hub {
         demand(&self.state.lock())
     }
 
-    /// Waits until the demand differs from `seen` or the time has come.
+    /// Waits until the demand differs from `seen`, or until `until`.
     pub(super) fn wait(&self, seen: Demand, until: Option<Instant>) {
         let mut state = self.state.lock();
         while demand(&state) == seen {
@@ -141,19 +141,21 @@ impl Hub {
         }
     }
 
-    /// Hands a frame to every subscriber; returns how many waiting frames were overwritten. The source was opened for the subscribers of
-    /// `left` departures: where all of those have left since, nobody gets it, because who came after them gets a new beginning.
-    pub(super) fn deliver(&self, frame: &Frame, policy: Policy, left: u64) -> u64 {
+    /// Delivers a frame to every subscriber and returns the number of overwritten frames.
+    ///
+    /// `departures` is the departure count for which the source was opened. If it has changed,
+    /// nobody gets the frame: later subscribers get a new start.
+    pub(super) fn deliver(&self, frame: &Frame, policy: Policy, departures: u64) -> u64 {
         let mut state = self.state.lock();
         if policy == Policy::Lossless {
             while !state.closed
-                && state.left == left
-                && state.slots.values().any(|s| s.queue.len() >= QUEUE)
+                && state.departures == departures
+                && state.slots.values().any(|s| s.queue.len() >= QUEUE_SIZE)
             {
                 self.changed.wait(&mut state);
             }
         }
-        if state.left != left {
+        if state.departures != departures {
             return 0;
         }
         let mut overwritten = 0;
@@ -168,26 +170,28 @@ impl Hub {
         overwritten
     }
 
-    /// The source came to rest, opened for the subscribers of `left` departures; they learn it once they have taken what
-    /// waits. Where all of those have left since, it is nobody's end: who came after them gets a new beginning.
-    pub(super) fn finish(&self, outcome: Outcome, left: u64) {
+    /// Ends the source for the subscribers since `departures`; they learn it after their waiting
+    /// frames.
+    ///
+    /// If `departures` has changed, the call has no effect: later subscribers get a new start.
+    pub(super) fn finish(&self, outcome: Outcome, departures: u64) {
         let mut state = self.state.lock();
-        if state.left != left {
+        if state.departures != departures {
             return;
         }
         state.outcome = Some(outcome);
         wake(&state);
     }
 
-    /// Nobody is left who could deliver anything: this is what everybody learns from now on, also who subscribes later.
+    /// Ends the source for current and all later subscribers: its thread is gone.
     pub(super) fn give_up(&self, outcome: Outcome) {
         let mut state = self.state.lock();
         state.outcome = Some(outcome);
-        state.dead = true;
+        state.is_dead = true;
         wake(&state);
     }
 
-    /// The source goes away for good.
+    /// Closes the source for good.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -199,7 +203,7 @@ impl Hub {
 fn demand(state: &State) -> Demand {
     Demand {
         wanted: !state.slots.is_empty(),
-        left: state.left,
+        departures: state.departures,
         closed: state.closed,
     }
 }
@@ -210,7 +214,7 @@ fn wake(state: &State) {
     }
 }
 
-/// One subscription to a source. Dropping it unsubscribes.
+/// A subscription to a source. Dropping it unsubscribes.
 #[derive(Debug)]
 pub struct FrameReceiver {
     hub: Arc<Hub>,
@@ -219,16 +223,16 @@ pub struct FrameReceiver {
 }
 
 impl FrameReceiver {
-    /// What ends this subscription while somebody else holds it.
+    /// Returns a handle that ends this subscription from another thread.
     #[must_use]
-    pub fn leaving(&self) -> Leave {
-        Leave {
+    pub fn unsubscriber(&self) -> Unsubscriber {
+        Unsubscriber {
             hub: Arc::clone(&self.hub),
             id: self.id,
         }
     }
 
-    /// The next frame, or why there is none; waits up to `timeout`.
+    /// Returns the next frame, or why there is none; waits at most `timeout`.
     pub fn recv(&self, timeout: Duration) -> Recv {
         let until = Instant::now() + timeout;
         let mut state = self.hub.state.lock();
@@ -262,27 +266,28 @@ impl FrameReceiver {
 
 impl Drop for FrameReceiver {
     fn drop(&mut self) {
-        self.hub.leave(self.id);
+        self.hub.remove(self.id);
     }
 }
 
-/// Ends a subscription from another thread than the one that takes its frames. Using it up more than once changes nothing.
+/// Ends a subscription from another thread than the one that takes its frames. Repeating it has no
+/// effect.
 #[derive(Debug)]
-pub struct Leave {
+pub struct Unsubscriber {
     hub: Arc<Hub>,
     id: u64,
 }
 
-impl Leave {
-    /// From now on the source waits for this subscriber no more, and it gets nothing.
-    pub fn now(self) {
-        self.hub.leave(self.id);
+impl Unsubscriber {
+    /// Ends the subscription: the source no longer waits for it, and it receives nothing.
+    pub fn unsubscribe(self) {
+        self.hub.remove(self.id);
     }
 }
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A camera that shows what a test wants it to.
+    //! A camera whose pictures a test supplies.
 
     use super::*;
     use crate::pipeline::worker::Subscribe;
@@ -290,7 +295,7 @@ pub(crate) mod testing {
     use watchkeeper_contract::time::{TimeQuality, Wall};
     use watchkeeper_vision::frame::{FrameId, Picture};
 
-    /// Live pictures, one at a time.
+    /// A live source that delivers one picture at a time.
     #[derive(Debug, Default)]
     pub(crate) struct Camera(Arc<Hub>);
 
@@ -318,7 +323,8 @@ pub(crate) mod testing {
                     Picture::rgb(picture.width(), picture.height(), picture.as_raw().clone()),
                 )
             };
-            self.0.deliver(&frame, Policy::Newest, self.0.demand().left);
+            self.0
+                .deliver(&frame, Policy::Newest, self.0.demand().departures);
         }
     }
 
@@ -338,25 +344,25 @@ mod tests {
     const LONG: Duration = Duration::from_secs(20);
 
     #[test]
-    fn who_was_made_to_leave_holds_nobody_up_and_leaves_once() {
+    fn unsubscribed_receiver_blocks_no_one_and_leaves_once() {
         let hub = Arc::new(Hub::default());
         let (stuck, other) = (hub.subscribe(), hub.subscribe());
-        let leave = stuck.leaving();
-        for seq in 1..=QUEUE as u64 {
+        let unsubscriber = stuck.unsubscriber();
+        for seq in 1..=QUEUE_SIZE as u64 {
             hub.deliver(&frame(seq), Policy::Lossless, 0);
             assert!(matches!(other.recv(SOON), Recv::Frame(_)));
         }
         std::thread::scope(|scope| {
-            // Waits for the one that takes nothing, until that one is made to leave.
+            // Waits for `stuck`, which takes nothing, until it is unsubscribed.
             scope.spawn(|| hub.deliver(&frame(9), Policy::Lossless, 0));
-            leave.now();
+            unsubscriber.unsubscribe();
         });
         assert_eq!(seq(other.recv(SOON)), Some(9));
         assert!(matches!(stuck.recv(LONG), Recv::Closed));
         drop(stuck);
-        assert_eq!(hub.demand().left, 0, "somebody watches still");
+        assert_eq!(hub.demand().departures, 0, "one subscriber is left");
         drop(other);
-        assert_eq!(hub.demand().left, 1);
+        assert_eq!(hub.demand().departures, 1);
     }
 
     fn seq(recv: Recv) -> Option<u64> {
@@ -367,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_frame_that_nobody_took_is_overwritten_and_counted() {
+    fn untaken_live_frame_is_overwritten_and_counted() {
         let hub = Arc::new(Hub::default());
         let (slow, quick) = (hub.subscribe(), hub.subscribe());
         assert_eq!(hub.deliver(&frame(1), Policy::Newest, 0), 0);
@@ -379,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_waits_for_its_slowest_subscriber_and_loses_nothing() {
+    fn recording_waits_for_its_slowest_subscriber() {
         let hub = Arc::new(Hub::default());
         let receivers = [hub.subscribe(), hub.subscribe()];
         let source = std::thread::spawn({
@@ -409,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_a_receiver_that_takes_nothing_sets_the_source_free() {
+    fn dropping_a_stuck_receiver_frees_the_source() {
         let hub = Arc::new(Hub::default());
         let stuck = hub.subscribe();
         let source = std::thread::spawn({
@@ -425,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_sets_a_waiting_source_and_a_waiting_subscriber_free() {
+    fn closing_frees_a_waiting_source_and_subscriber() {
         let hub = Arc::new(Hub::default());
         let receiver = hub.subscribe();
         let source = std::thread::spawn({
@@ -443,11 +449,11 @@ mod tests {
     }
 
     #[test]
-    fn a_new_subscription_after_everybody_left_starts_without_the_old_outcome() {
+    fn new_subscription_starts_without_the_old_outcome() {
         let hub = Arc::new(Hub::default());
         let first = hub.subscribe();
         let before = hub.demand();
-        hub.finish(Outcome::Ended, before.left);
+        hub.finish(Outcome::Ended, before.departures);
         assert!(matches!(first.recv(SOON), Recv::Ended));
         drop(first);
         let second = hub.subscribe();
@@ -456,36 +462,36 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_told_after_the_last_one_left_is_not_the_next_ones() {
+    fn late_end_does_not_reach_the_next_subscriber() {
         let hub = Arc::new(Hub::default());
         let first = hub.subscribe();
-        let opened_for = hub.demand().left;
+        let opened_for = hub.demand().departures;
         drop(first);
         hub.finish(Outcome::Ended, opened_for);
         let second = hub.subscribe();
         hub.finish(Outcome::Ended, opened_for);
         assert!(matches!(second.recv(SOON), Recv::Timeout));
-        hub.finish(Outcome::Ended, hub.demand().left);
+        hub.finish(Outcome::Ended, hub.demand().departures);
         assert!(matches!(second.recv(SOON), Recv::Ended));
     }
 
     #[test]
-    fn a_frame_that_was_on_its_way_when_the_last_one_left_is_not_the_next_ones() {
+    fn late_frame_does_not_reach_the_next_subscriber() {
         for policy in [Policy::Newest, Policy::Lossless] {
             let hub = Arc::new(Hub::default());
             let first = hub.subscribe();
-            let opened_for = hub.demand().left;
+            let opened_for = hub.demand().departures;
             drop(first);
             let second = hub.subscribe();
             hub.deliver(&frame(7), policy, opened_for);
             assert!(matches!(second.recv(SOON), Recv::Timeout), "{policy:?}");
-            hub.deliver(&frame(8), policy, hub.demand().left);
+            hub.deliver(&frame(8), policy, hub.demand().departures);
             assert_eq!(seq(second.recv(LONG)), Some(8));
         }
     }
 
     #[test]
-    fn whoever_subscribes_to_a_source_whose_thread_is_gone_learns_why() {
+    fn subscriber_of_a_dead_source_gets_its_error() {
         let hub = Arc::new(Hub::default());
         let first = hub.subscribe();
         hub.give_up(Outcome::Failed {

@@ -1,16 +1,15 @@
-//! Everything that delivers frames: files, folders of pictures, network cameras, V4L2 devices and the demo scene.
+//! Sources of frames: files, folders of pictures, network cameras, V4L2 devices, the demo scene.
 //!
-//! Map:
-//! - [`source`]: one thread a source, what the rest of the runtime holds of it;
-//! - [`supervise`]: the state machine that decides when to open, when to give up and when to try again (no I/O);
-//! - [`address`]: the text a person wrote, parsed once; [`redact`]: the same text without its credentials;
-//! - [`feed`]: what a source is opened into, with the feeds [`gst`], [`stills`], [`animation`] and [`demo`];
-//! - [`mailbox`]: frames to subscribers, newest wins or nothing lost; [`notices`]: what sources tell the journal;
-//! - [`timeline`]: presentation times that only grow; [`blind`]: frozen and black pictures;
-//! - [`cause`]: what went wrong, in the words of the contract; [`check`]: which GStreamer elements are missing.
+//! - [`source`]: a source, its handle and its thread
+//! - [`supervise`]: state machine of opening, retrying and giving up (no I/O)
+//! - [`address`]: parsed addresses; [`redact`]: addresses without credentials
+//! - [`feed`]: an opened source, implemented by [`gst`], [`stills`], [`animation`] and [`demo`]
+//! - [`mailbox`]: frames to subscribers; [`notices`]: outages to the journal
+//! - [`timeline`]: monotonic presentation times; [`blind`]: frozen and black pictures
+//! - [`cause`]: causes of errors; [`check`]: missing GStreamer elements
 //!
-//! Invariants: nothing of GStreamer leaves this folder and [`crate::media`]; pictures are handed on at the size they
-//! came in and without a copy; no credential reaches a log, a status or an error.
+//! GStreamer types stay in this folder and [`crate::media`]. Pictures keep their size and are not
+//! copied. No credential reaches a log, a status or an error.
 
 mod animation;
 pub mod blind;
@@ -27,5 +26,5 @@ mod stills;
 pub mod supervise;
 mod timeline;
 
-pub use self::gst::LET_DEVICES_GO;
+pub use self::gst::DRAIN_V4L2_ENV;
 pub use watchkeeper_config::{address, redact};

@@ -1,9 +1,9 @@
-//! What sources tell the rest of the runtime, on its way to whoever journals it.
+//! Notices of sources, on their way to the journal.
 //!
-//! Owns what was told and not taken yet. Invariants: telling never waits, whoever takes may be held up by a full disk for as long as it likes;
-//! at most [`PER_SOURCE`] notices of one source wait, and what does not fit takes the place of the newest: the last word of a source is
-//! never lost, so whatever is begun by a notice ends by one, but an outage that was short may become part of the next one; of the
-//! sources that have had one name only the last one's words wait.
+//! - Sending never waits; the receiver may be blocked by a full disk.
+//! - At most [`MAX_PER_SOURCE`] notices of one source wait. One more replaces the newest: the last
+//!   notice is never lost, so each outage ends, but a short one may merge with the next.
+//! - Of the sources that have had one name, only notices of the last one wait.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,46 +15,31 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{Blindness, LossCause};
 use watchkeeper_contract::time::Wall;
 
-/// Notices of one source that may wait.
-pub const PER_SOURCE: usize = 8;
+/// Max notices of one source that wait.
+pub const MAX_PER_SOURCE: usize = 8;
 
-/// Something the journal should know about a source.
+/// A change of a source that the journal records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SourceNotice {
-    /// Frames stopped coming, or never came. Said once an outage, and again when it will not heal.
+    /// Frames are missing. Sent once per outage, and again when it will not heal.
     Lost {
         cause: LossCause,
-        /// One sentence, free of credentials.
+        /// One sentence, without credentials.
         message: String,
         at: Wall,
     },
     /// Frames come again.
-    Back {
-        /// How long they were missing.
-        lasted: Duration,
-        /// When they came back.
-        at: Wall,
-    },
-    /// Nobody wants its frames any more, so what was told of it is over as far as anybody can say.
+    Back { lasted: Duration, at: Wall },
+    /// The last subscriber left, so the end of the outage cannot be observed.
     Forgotten { at: Wall },
     /// Frames come but show nothing.
-    Blind {
-        /// In which way.
-        kind: Blindness,
-        /// When it was noticed.
-        at: Wall,
-    },
+    Blind { kind: Blindness, at: Wall },
     /// The picture is useful again.
-    Seeing {
-        /// How long it was not.
-        lasted: Duration,
-        /// When it was noticed.
-        at: Wall,
-    },
+    Seeing { lasted: Duration, at: Wall },
 }
 
 impl SourceNotice {
-    /// When it happened, for people.
+    /// Returns the wall time of the change.
     #[must_use]
     pub fn at(&self) -> Wall {
         match self {
@@ -67,62 +52,62 @@ impl SourceNotice {
     }
 }
 
-/// A notice, and who gives it.
+/// A notice with its sender and time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Noticed {
+pub struct StampedNotice {
     pub source: SourceId,
-    /// Which of the sources that have had this name ([`super::source::Deps::run`]); a later one has a greater number.
+    /// Number of the source among those of its name ([`super::source::Deps::run`]); grows.
     pub run: u64,
-    /// When it was told, for lengths of time.
+    /// Monotonic time of the notice, for durations.
     pub noticed_at: Instant,
     pub notice: SourceNotice,
 }
 
-type Waiting = Arc<Mutex<VecDeque<Noticed>>>;
+type Queue = Arc<Mutex<VecDeque<StampedNotice>>>;
 
-/// The end at which sources tell. Clones tell the same one.
+/// Sending half; clones share the queue.
 #[derive(Debug, Clone)]
 pub struct NoticeSender {
-    waiting: Waiting,
-    /// One word is enough to wake who takes: all that waits is taken then.
+    queue: Queue,
+    /// One wake-up is enough: the receiver then takes all notices.
     wake: SyncSender<()>,
 }
 
-/// The end at which notices are taken.
+/// Receiving half of the queue.
 #[derive(Debug)]
 pub struct NoticeReceiver {
-    waiting: Waiting,
-    woken: Receiver<()>,
+    queue: Queue,
+    wakes: Receiver<()>,
 }
 
-/// The two ends.
+/// Creates a queue of notices.
 #[must_use]
 pub fn channel() -> (NoticeSender, NoticeReceiver) {
-    let waiting = Waiting::default();
-    let (wake, woken) = mpsc::sync_channel(1);
-    let teller = NoticeSender {
-        waiting: Arc::clone(&waiting),
+    let queue = Queue::default();
+    let (wake, wakes) = mpsc::sync_channel(1);
+    let sender = NoticeSender {
+        queue: Arc::clone(&queue),
         wake,
     };
-    (teller, NoticeReceiver { waiting, woken })
+    (sender, NoticeReceiver { queue, wakes })
 }
 
 impl NoticeSender {
-    /// Tells; never waits. Words of a source that had the name before are nobody's and make room.
-    pub fn tell(&self, noticed: Noticed) {
-        let mut waiting = self.waiting.lock();
-        let of_name = |other: &Noticed| other.source == noticed.source;
-        if waiting.iter().any(|w| of_name(w) && w.run > noticed.run) {
+    /// Sends a notice; never waits. Notices of earlier sources of that name are dropped.
+    pub fn send(&self, noticed: StampedNotice) {
+        let mut queue = self.queue.lock();
+        let of_name = |other: &StampedNotice| other.source == noticed.source;
+        if queue.iter().any(|w| of_name(w) && w.run > noticed.run) {
             return;
         }
-        waiting.retain(|w| !of_name(w) || w.run == noticed.run);
-        if waiting.iter().filter(|w| of_name(w)).count() < PER_SOURCE {
-            waiting.push_back(noticed);
-        } else if let Some(newest) = waiting.iter_mut().rev().find(|w| of_name(w)) {
-            tracing::warn!(source = %noticed.source, passed_over = ?newest.notice, "told faster than it can be journaled");
+        queue.retain(|w| !of_name(w) || w.run == noticed.run);
+        if queue.iter().filter(|w| of_name(w)).count() < MAX_PER_SOURCE {
+            queue.push_back(noticed);
+        } else if let Some(newest) = queue.iter_mut().rev().find(|w| of_name(w)) {
+            tracing::warn!(source = %noticed.source, dropped = ?newest.notice, "notices come too fast to journal");
             *newest = noticed;
         }
-        drop(waiting);
+        drop(queue);
         match self.wake.try_send(()) {
             Ok(()) | Err(TrySendError::Full(())) => {}
             Err(TrySendError::Disconnected(())) => tracing::debug!("nobody takes notices any more"),
@@ -131,30 +116,30 @@ impl NoticeSender {
 }
 
 impl NoticeReceiver {
-    /// The next notice; waits for one. Nothing when nobody is left who could tell.
+    /// Waits for the next notice; `None` once all senders are gone.
     #[must_use]
-    pub fn recv(&self) -> Option<Noticed> {
+    pub fn recv(&self) -> Option<StampedNotice> {
         loop {
             if let Some(noticed) = self.take() {
                 return Some(noticed);
             }
-            if self.woken.recv().is_err() {
-                // Told between the look and the leaving of the last teller.
+            if self.wakes.recv().is_err() {
+                // A notice may have been sent between `take` and the drop of the last sender.
                 return self.take();
             }
         }
     }
 
-    /// The next notice; waits up to `patience`.
+    /// Waits at most `timeout` for the next notice.
     #[must_use]
-    pub fn recv_timeout(&self, patience: Duration) -> Option<Noticed> {
-        let until = Instant::now() + patience;
+    pub fn recv_timeout(&self, timeout: Duration) -> Option<StampedNotice> {
+        let until = Instant::now() + timeout;
         loop {
             if let Some(noticed) = self.take() {
                 return Some(noticed);
             }
             let left = until.saturating_duration_since(Instant::now());
-            match self.woken.recv_timeout(left) {
+            match self.wakes.recv_timeout(left) {
                 Ok(()) => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     return self.take();
@@ -163,10 +148,10 @@ impl NoticeReceiver {
         }
     }
 
-    /// The next notice, if one waits.
+    /// Returns the next notice, if one waits.
     #[must_use]
-    pub fn take(&self) -> Option<Noticed> {
-        self.waiting.lock().pop_front()
+    pub fn take(&self) -> Option<StampedNotice> {
+        self.queue.lock().pop_front()
     }
 }
 
@@ -182,8 +167,8 @@ mod tests {
         quality: TimeQuality::Unsynced,
     };
 
-    fn noticed(source: &str, run: u64, notice: SourceNotice) -> Noticed {
-        Noticed {
+    fn noticed(source: &str, run: u64, notice: SourceNotice) -> StampedNotice {
+        StampedNotice {
             source: SourceId::new(source).unwrap(),
             run,
             noticed_at: Instant::now(),
@@ -206,54 +191,54 @@ mod tests {
         }
     }
 
-    fn all(inbox: &NoticeReceiver) -> Vec<Noticed> {
+    fn all(inbox: &NoticeReceiver) -> Vec<StampedNotice> {
         std::iter::from_fn(|| inbox.take()).collect()
     }
 
     #[test]
-    fn the_last_word_of_every_source_is_there_however_long_nobody_takes() {
-        let (teller, inbox) = channel();
-        teller.tell(noticed("yard", 1, lost()));
+    fn last_notice_of_each_source_is_kept() {
+        let (sender, inbox) = channel();
+        sender.send(noticed("yard", 1, lost()));
         for _ in 0..1000 {
-            teller.tell(noticed("gate", 1, lost()));
-            teller.tell(noticed("gate", 1, back()));
+            sender.send(noticed("gate", 1, lost()));
+            sender.send(noticed("gate", 1, back()));
         }
-        teller.tell(noticed("door", 1, lost()));
-        let told = all(&inbox);
+        sender.send(noticed("door", 1, lost()));
+        let sent = all(&inbox);
         let of = |name: &str| -> Vec<&SourceNotice> {
-            let of = told.iter().filter(|n| n.source.as_str() == name);
+            let of = sent.iter().filter(|n| n.source.as_str() == name);
             of.map(|n| &n.notice).collect()
         };
-        assert_eq!(of("gate").len(), PER_SOURCE);
+        assert_eq!(of("gate").len(), MAX_PER_SOURCE);
         assert_eq!(of("gate").last(), Some(&&back()));
         assert_eq!((of("yard"), of("door")), (vec![&lost()], vec![&lost()]));
     }
 
     #[test]
-    fn what_fits_is_taken_in_the_order_in_which_it_was_told() {
-        let (teller, inbox) = channel();
-        let told = [
+    fn notices_are_received_in_order() {
+        let (sender, inbox) = channel();
+        let sent = [
             noticed("gate", 1, lost()),
             noticed("yard", 2, lost()),
             noticed("gate", 1, back()),
         ];
-        told.iter().for_each(|n| teller.tell(n.clone()));
-        assert_eq!(all(&inbox), told);
+        sent.iter().for_each(|n| sender.send(n.clone()));
+        assert_eq!(all(&inbox), sent);
     }
 
     #[test]
-    fn words_of_a_source_that_was_replaced_wait_no_longer_and_come_too_late() {
-        let (teller, inbox) = channel();
-        teller.tell(noticed("gate", 1, lost()));
-        teller.tell(noticed("gate", 2, back()));
-        teller.tell(noticed("gate", 1, lost()));
+    fn notices_of_a_replaced_source_are_dropped() {
+        let (sender, inbox) = channel();
+        sender.send(noticed("gate", 1, lost()));
+        sender.send(noticed("gate", 2, back()));
+        sender.send(noticed("gate", 1, lost()));
         let runs: Vec<u64> = all(&inbox).iter().map(|n| n.run).collect();
         assert_eq!(runs, [2]);
     }
 
     #[test]
-    fn whoever_takes_is_woken_and_learns_that_nobody_is_left() {
-        let (teller, inbox) = channel();
+    fn receiver_is_woken_and_ends_with_the_last_sender() {
+        let (sender, inbox) = channel();
         let taking = std::thread::spawn(move || {
             let mut taken = 0;
             while inbox.recv().is_some() {
@@ -262,9 +247,9 @@ mod tests {
             taken
         });
         for name in ["gate", "yard", "door"] {
-            teller.tell(noticed(name, 1, lost()));
+            sender.send(noticed(name, 1, lost()));
         }
-        drop(teller);
+        drop(sender);
         assert_eq!(taking.join().unwrap(), 3);
     }
 }

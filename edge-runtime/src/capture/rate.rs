@@ -1,9 +1,9 @@
-//! Frame rates: an upper bound, and a measurement for people.
+//! Frame rates: an upper bound, and a measurement for the status.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Lets frames through at no more than a given rate, by presentation time.
+/// Limits the frame rate by presentation time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limiter {
     interval: Duration,
@@ -11,7 +11,7 @@ pub(super) struct Limiter {
 }
 
 impl Limiter {
-    /// A bound in frames per second; none when it is absent or not a positive number.
+    /// Creates a limiter in frames per second; `None` without a positive number.
     pub(super) fn new(max_fps: Option<f64>) -> Option<Self> {
         let interval = max_fps
             .filter(|fps| *fps > 0.0)
@@ -22,15 +22,16 @@ impl Limiter {
         })
     }
 
-    /// Whether the frame at `pts` goes through. Keeps the long-term rate: 25 limited to 10 gives 10, not 8.3.
+    /// Whether the frame at `pts` passes. Keeps the long-term rate: 25 limited to 10 gives 10, not
+    /// 8.3.
     pub(super) fn admit(&mut self, pts: Duration) -> bool {
-        // Times are rounded to microseconds and less by containers; a frame that is a little early is on time.
+        // Containers round times to microseconds or coarser; a slightly early frame is on time.
         let tolerance = self.interval / 100;
         if pts + tolerance < self.due {
             return false;
         }
         let next = self.due + self.interval;
-        // Far behind means a pause, which earns nothing.
+        // A pause does not allow a burst afterwards.
         self.due = if next < pts {
             pts + self.interval
         } else {
@@ -40,16 +41,16 @@ impl Limiter {
     }
 }
 
-/// Frames per second over the last few seconds.
+/// Measures frames per second over the last few seconds.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// Second since the start, and frames in it.
+    /// Second since the start, and the frames in it.
     buckets: VecDeque<(u64, u32)>,
     start: Option<Instant>,
 }
 
-/// Seconds that are looked back.
-const WINDOW: u64 = 5;
+/// Seconds over which the rate is averaged.
+const WINDOW_S: u64 = 5;
 
 impl Meter {
     /// Counts a frame.
@@ -63,13 +64,13 @@ impl Meter {
         while self
             .buckets
             .front()
-            .is_some_and(|(s, _)| s + WINDOW < second)
+            .is_some_and(|(s, _)| s + WINDOW_S < second)
         {
             self.buckets.pop_front();
         }
     }
 
-    /// The rate now; whole past seconds only, except in the first one.
+    /// Returns the rate over whole past seconds; in the first second, over the time so far.
     pub(super) fn fps(&self, now: Instant) -> f64 {
         let Some(start) = self.start else {
             return 0.0;
@@ -78,13 +79,13 @@ impl Meter {
         let second = elapsed.as_secs();
         let sum = |from: u64, to: u64| {
             let within = self.buckets.iter().filter(|(s, _)| (from..to).contains(s));
-            // In whole numbers: the sum of no floating-point number is -0.
+            // Summed as integers: an empty sum of floats is -0.
             within.map(|(_, n)| u64::from(*n)).sum::<u64>() as f64
         };
         if second == 0 {
             sum(0, 1) / elapsed.as_secs_f64().max(0.1)
         } else {
-            let from = second.saturating_sub(WINDOW);
+            let from = second.saturating_sub(WINDOW_S);
             sum(from, second) / (second - from) as f64
         }
     }
@@ -102,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_met_in_the_long_run_also_when_the_rates_do_not_divide() {
+    fn rate_limit_holds_in_the_long_run() {
         assert_eq!(admitted(30.0, 15.0, 300), 150);
         assert!((99..=101).contains(&admitted(25.0, 10.0, 250)));
         assert_eq!(admitted(10.0, 30.0, 100), 100);
     }
 
     #[test]
-    fn a_pause_does_not_earn_a_burst() {
+    fn pause_allows_no_burst() {
         let mut limiter = Limiter::new(Some(10.0)).expect("a bound");
         assert!(limiter.admit(Duration::ZERO));
         assert!(limiter.admit(Duration::from_secs(60)));
@@ -117,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_bound() {
+    fn invalid_rate_is_no_limit() {
         for fps in [0.0, -1.0, f64::NAN, 1e-300] {
             assert!(Limiter::new(Some(fps)).is_none(), "{fps}");
         }
     }
 
     #[test]
-    fn the_meter_shows_the_rate_of_the_last_seconds_and_falls_to_zero() {
+    fn meter_averages_seconds_and_falls_to_zero() {
         let (mut meter, start) = (Meter::default(), Instant::now());
         for n in 0..100u32 {
             meter.count(start + Duration::from_millis(100) * n);
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meter_that_has_run_down_says_nought() {
+    fn idle_meter_shows_positive_zero() {
         let start = Instant::now();
         let mut meter = Meter::default();
         meter.count(start);

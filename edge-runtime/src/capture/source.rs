@@ -1,9 +1,10 @@
-//! One source as the rest of the runtime holds it; [`worker`] is its thread.
+//! A source: its handle here, its thread in [`worker`], their common state in [`shared`].
 //!
-//! Invariants: a source is opened only while somebody is subscribed; frame numbers and presentation times keep growing
-//! over reconnects; nothing here can bring down another source; closing or dropping the [`SourceHandle`] stops the thread
-//! and closes what is open; a thread that hangs in a driver is waited for at most [`CLOSING`], and from the moment of closing
-//! nobody hears of it any more.
+//! - A source is open only while it has a subscriber.
+//! - Frame numbers and presentation times grow over reconnects.
+//! - Sources are isolated: no fault of one reaches another.
+//! - Closing or dropping the [`SourceHandle`] stops the thread, with a timeout of [`CLOSE_TIMEOUT`]
+//!   for one that hangs in a driver. A closed source sends no more notices.
 
 mod shared;
 mod worker;
@@ -24,22 +25,24 @@ use super::redact;
 use super::supervise::State;
 use crate::thread::Thread;
 
-/// How long dropping a source waits for its thread, which may hang in a driver or a library.
-pub const CLOSING: Duration = Duration::from_secs(5);
+/// Timeout of dropping a source whose thread may hang in a driver or a library.
+pub const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub struct Source;
 
 impl Source {
-    /// Starts the thread of a source. Nothing is opened before the first [`SourceHandle::subscribe`]; an address that
-    /// can't be read shows as [`SourceState::Failed`].
+    /// Starts the thread of a source.
+    ///
+    /// Nothing is opened before the first [`SourceHandle::subscribe`]. An invalid address shows as
+    /// [`SourceState::Failed`].
     #[must_use]
     pub fn spawn(spec: SourceSpec, deps: Deps) -> SourceHandle {
-        let shown = SourceSpec {
+        let public_spec = SourceSpec {
             uri: redact::uri(&spec.uri),
             ..spec.clone()
         };
-        let whole = spec.clone();
+        let full_spec = spec.clone();
         let shared = Arc::new(Shared {
             hub: Arc::new(Hub::default()),
             board: Mutex::new(StatusBoard {
@@ -56,17 +59,17 @@ impl Source {
         });
         let run = deps.run;
         let worker = Worker::new(spec, deps.clone(), shared.clone());
-        let name = format!("source-{}", shown.id);
+        let name = format!("source-{}", public_spec.id);
         let thread = match Thread::spawn(name, || worker.run()) {
             Ok(thread) => Some(thread),
             Err(error) => {
-                shared.give_up(&shown.id, &deps, format!("no thread: {error}"));
+                shared.give_up(&public_spec.id, &deps, format!("no thread: {error}"));
                 None
             }
         };
         SourceHandle {
-            shown,
-            whole,
+            public_spec,
+            full_spec,
             run,
             shared,
             thread,
@@ -74,10 +77,10 @@ impl Source {
     }
 }
 
-/// A running source. Dropping it stops it.
+/// Handle of a running source; dropping it stops the source.
 pub struct SourceHandle {
-    shown: SourceSpec,
-    whole: SourceSpec,
+    public_spec: SourceSpec,
+    full_spec: SourceSpec,
     run: u64,
     shared: Arc<Shared>,
     thread: Option<Thread>,
@@ -86,56 +89,58 @@ pub struct SourceHandle {
 impl std::fmt::Debug for SourceHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SourceHandle")
-            .field("spec", &self.shown)
+            .field("spec", &self.public_spec)
             .finish_non_exhaustive()
     }
 }
 
 impl SourceHandle {
-    /// Subscribes to the frames. The first subscriber opens the source; when the last one leaves it is closed, and the
-    /// next one starts a recording from its beginning.
+    /// Subscribes to the frames.
+    ///
+    /// The first subscriber opens the source. It closes when the last one leaves; the next one
+    /// starts a recording from its beginning.
     #[must_use]
     pub fn subscribe(&self) -> FrameReceiver {
         self.shared.hub.subscribe()
     }
 
-    /// What was asked for, credentials replaced by `***`.
+    /// Returns the spec, with credentials replaced by `***`.
     #[must_use]
     pub fn spec(&self) -> &SourceSpec {
-        &self.shown
+        &self.public_spec
     }
 
-    /// What was asked for, with its credentials: to have another one in its place, and for nobody to see.
-    pub(crate) fn whole(&self) -> &SourceSpec {
-        &self.whole
+    /// Returns the spec with its credentials, for replacing the source; never shown.
+    pub(crate) fn full_spec(&self) -> &SourceSpec {
+        &self.full_spec
     }
 
-    /// Whether a fault of ours ended it, or it never began: only another one in its place will show anything.
+    /// Whether the thread ended by an internal error or never started; only a replacement helps.
     #[must_use]
     pub fn has_broken_down(&self) -> bool {
         self.shared.has_broken_down.load(Ordering::Relaxed)
     }
 
-    /// [`Deps::run`] of this source.
+    /// Returns [`Deps::run`] of this source.
     #[must_use]
     pub fn run(&self) -> u64 {
         self.run
     }
 
-    /// Tells the source to stop, and does not wait: its subscribers learn at once that it is gone.
+    /// Closes the source without waiting; its subscribers learn of it at once.
     pub fn close(&self) {
         self.shared.hub.close();
     }
 
-    /// Stops the source and waits for its thread, at most for `patience`. False when it hangs: then it is left to itself.
-    pub fn close_within(&self, patience: Duration) -> bool {
+    /// Stops the source and waits at most `timeout` for its thread. Returns false if it hangs.
+    pub fn close_within(&self, timeout: Duration) -> bool {
         self.close();
         self.thread
             .as_ref()
-            .is_none_or(|thread| thread.join(patience))
+            .is_none_or(|thread| thread.join(timeout))
     }
 
-    /// How the source is doing.
+    /// Returns the current status.
     #[must_use]
     pub fn status(&self) -> SourceStatus {
         let now = Instant::now();
@@ -170,7 +175,7 @@ impl SourceHandle {
             },
         };
         SourceStatus {
-            spec: self.shown.clone(),
+            spec: self.public_spec.clone(),
             state,
             since: board.since,
             size: board.size,
@@ -185,11 +190,11 @@ impl SourceHandle {
 }
 
 impl Drop for SourceHandle {
-    /// One that was waited for in vain is not waited for again.
+    /// Waits for the thread, unless a join has already timed out.
     fn drop(&mut self) {
         self.close();
         if let Some(thread) = &self.thread {
-            thread.join_once(CLOSING);
+            thread.join_once(CLOSE_TIMEOUT);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A picture, or a folder of pictures in the order of their names.
 //!
-//! Invariant: pictures are read one at a time; a file in the folder that is not a picture is passed over when its name
-//! says so, and breaks the feed when its name lies.
+//! - Pictures are read one at a time.
+//! - Files with another extension are skipped; one with a wrong extension breaks the feed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,19 +9,19 @@ use std::time::Duration;
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_vision::frame::Picture;
 
-use super::feed::{Broken, Feed, Raw, Step};
+use super::feed::{Feed, FeedError, Raw, Step};
 
-/// Pace of a folder: ten pictures a second of its own time.
+/// Interval of a folder's pictures: ten a second.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Whether the name is that of a picture that can be read here.
+/// Whether the extension is that of a supported picture format.
 pub(super) fn is_picture(path: &Path) -> bool {
     path.extension()
         .and_then(|e| e.to_str())
         .is_some_and(|e| ["jpg", "jpeg", "png"].contains(&e.to_ascii_lowercase().as_str()))
 }
 
-/// Pictures, one after the other.
+/// Pictures that are shown one after the other.
 pub(super) struct Stills {
     files: std::vec::IntoIter<PathBuf>,
     shown: u32,
@@ -29,10 +29,10 @@ pub(super) struct Stills {
 
 impl Stills {
     /// Lists the pictures at `path`, a file or a folder.
-    pub(super) fn open(path: &Path) -> Result<Self, Broken> {
+    pub(super) fn open(path: &Path) -> Result<Self, FeedError> {
         let files = if path.is_dir() {
             let mut files: Vec<PathBuf> = std::fs::read_dir(path)
-                .map_err(|e| super::cause::of_path(path, &e))?
+                .map_err(|e| super::cause::from_path(path, &e))?
                 .filter_map(|entry| entry.ok().map(|e| e.path()))
                 .filter(|p| is_picture(p))
                 .collect();
@@ -42,7 +42,7 @@ impl Stills {
             vec![path.to_owned()]
         };
         if files.is_empty() {
-            return Err(Broken {
+            return Err(FeedError {
                 cause: LossCause::NotFound,
                 message: format!(
                     "folder {} holds no picture; put .jpg or .png files there",
@@ -82,11 +82,11 @@ impl Feed for Stills {
     }
 }
 
-fn read(path: &Path) -> Result<Picture, Broken> {
+fn read(path: &Path) -> Result<Picture, FeedError> {
     let reader = image::ImageReader::open(path)
         .and_then(image::ImageReader::with_guessed_format)
-        .map_err(|e| super::cause::of_path(path, &e))?;
-    let picture = reader.decode().map_err(|e| Broken {
+        .map_err(|e| super::cause::from_path(path, &e))?;
+    let picture = reader.decode().map_err(|e| FeedError {
         cause: LossCause::Codec,
         message: format!("{} is not a picture that can be read: {e}", path.display()),
         heals: false,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_shown_in_the_order_of_its_names_and_ends() {
+    fn folder_is_played_by_name_and_ends() {
         let folder = tempfile::tempdir().unwrap();
         for (name, width) in [("b.png", 2), ("a.jpg", 1), ("c.PNG", 3)] {
             let format = image::ImageFormat::from_path(name).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_file_named_like_a_picture_breaks_with_its_name() {
+    fn text_file_named_as_a_picture_fails_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.png");
         std::fs::write(&path, "no picture").unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_folder_is_refused_with_what_to_put_there() {
+    fn empty_folder_is_refused_with_a_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let broken = Stills::open(folder.path()).err().unwrap();
         assert!(broken.message.contains(".jpg"), "{}", broken.message);

@@ -1,62 +1,45 @@
-//! When a source is opened, given up and tried again.
+//! State machine that decides when a source is opened, retried and given up.
 //!
-//! Sans-IO: time is an argument, [`Supervisor::poll`] says what to do next, [`Supervisor::deadline`] when to ask again
-//! at the latest. All deadlines are monotonic.
+//! Sans-IO: time is an argument, [`Supervisor::poll`] returns the next action,
+//! [`Supervisor::deadline`] the latest time of the next call.
 //!
 //! ```text
-//!            wanted                 connected               frame
-//!   Idle ───────────▶ Connecting ─────────────▶ Opening ───────────▶ Live ──end──▶ Ended
-//!    ▲                  ▲    │ error, deadline     │ error, deadline   │ error, stall, end of a live stream
-//!    │ nobody wants it  │    ▼                     ▼                   ▼
-//!    └──────────────────┴── Waiting(back-off) ◀────┴───────────────────┘     error that can't heal ──▶ Failed
+//!           wanted                 connected               frame
+//!   Idle ──────────▶ Connecting ─────────────▶ Opening ──────────▶ Live ──end──▶ Ended
+//!    ▲                 ▲    │ error, deadline     │ same             │ error, stall, end if live
+//!    │ unwanted        │    ▼                     ▼                  ▼
+//!    └─────────────────┴── Waiting (back-off) ◀───┴──────────────────┘   no retry ──▶ Failed
 //! ```
 //!
-//! A recording is different in two ways once it has shown a picture. It may leave out quiet minutes, so it has [`Deadlines::gap`] for
-//! the next one and not the short time of a camera. And when it breaks it has failed: opened again it would begin anew, and everything in
-//! it would count twice.
-//!
-//! `Ended` and `Failed` stay when nobody wants frames any more, so that a person who looks later still sees why; the next
-//! one who wants frames begins anew.
-//!
-//! Invariants: the first attempt goes through the same states with the same deadlines as the hundredth; a source that
-//! is wanted and neither ended nor failed always has a deadline; one outage gives exactly one `Lost`, and after it exactly
-//! one `Back` (frames came) or `Forgotten` (nobody wants them any more). A source that failed stays lost when nobody wants
-//! it: its outage goes on until frames come.
-//!
-//! Back-off: 0.5 s, doubling up to 30 s, each shortened by up to a fifth by a seeded jitter so that a fleet does not
-//! knock in step. During the first [`BackOff::quick_phase`] of an outage no pause is longer than
-//! [`BackOff::quick_max`] (1.5 s), so that a camera that was away for seconds and refuses connections meanwhile is asked again
-//! within 1.5 s of its return, and seen after what it takes to connect and until its next key frame. After a rejected password, pauses are never shorter than [`BackOff::after_rejection`]:
-//! cameras lock accounts. Leaving and coming back is no way around that: how often it failed and when it may be asked again
-//! outlast an absence of [`BackOff::forgiven_after`]. The pauses start over only after [`BackOff::steady_after`] of live pictures, so a source that
-//! dies right after its first frame is not hammered.
+//! `Ended` and `Failed` stay visible until the next subscriber starts the source again.
 
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::source::LossCause;
 
-use super::timeline::LONGEST_GAP;
+use super::timeline::MAX_GAP;
 
-/// Longest time between two pictures of a live source that says nothing else ([`SourceSpec::stall_s`]).
+/// Default of [`SourceSpec::stall_s`], the longest time between two pictures of a live source.
 ///
 /// [`SourceSpec::stall_s`]: watchkeeper_contract::source::SourceSpec::stall_s
 pub const DEFAULT_STALL: Duration = Duration::from_secs(5);
 
-/// How long each stage may last.
+/// Max durations of the stages of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
     /// From opening until the stream is set up.
     pub connect: Duration,
-    /// From there until the first decoded picture: longer than the distance of key frames on most cameras.
+    /// From there to the first decoded picture: longer than most cameras' key frame interval.
     pub first_frame: Duration,
     /// Between two pictures of a live source.
     pub stall: Duration,
-    /// Between two pictures of a recording: longer than any gap that is believed of one.
+    /// Between two pictures of a recording, which may leave out quiet minutes: longer than any
+    /// credible gap.
     pub gap: Duration,
 }
 
 impl Deadlines {
-    /// The same for a source that may go for `stall` without a picture: its first one may take as long.
+    /// Replaces the stall deadline; the first picture may take as long.
     #[must_use]
     pub fn with_stall(self, stall: Duration) -> Self {
         Self {
@@ -73,25 +56,30 @@ impl Default for Deadlines {
             connect: Duration::from_secs(10),
             first_frame: Duration::from_secs(10),
             stall: DEFAULT_STALL,
-            gap: LONGEST_GAP + DEFAULT_STALL,
+            gap: MAX_GAP + DEFAULT_STALL,
         }
     }
 }
 
 /// Pauses between attempts.
+///
+/// They double from `first` to `max`. A seeded jitter shortens each by up to a fifth, so that a
+/// fleet does not reconnect in step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackOff {
     pub first: Duration,
     pub max: Duration,
-    /// Longest pause at the beginning of an outage.
+    /// Max pause in the `quick_phase`: a camera that refuses connections for some seconds is
+    /// retried within 1.5 s of its return.
     pub quick_max: Duration,
-    /// How long that beginning lasts.
+    /// Duration of that phase, from the start of an outage.
     pub quick_phase: Duration,
-    /// Shortest pause after a rejected password.
+    /// Min pause after a rejected password, for a new subscriber too: cameras lock accounts.
     pub after_rejection: Duration,
-    /// Live time after which the pauses start over.
+    /// Live time after which the pauses start over: a source that dies after its first frame is not
+    /// hammered.
     pub steady_after: Duration,
-    /// Time without anybody who wants frames after which the pauses start over.
+    /// Time without subscribers after which the pauses start over.
     pub forgiven_after: Duration,
 }
 
@@ -109,92 +97,74 @@ impl Default for BackOff {
     }
 }
 
-/// What happened to a source.
+/// An observation about a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// At least one subscriber wants frames (`true`) or none does (`false`).
+    /// Whether there is a subscriber.
     Wanted(bool),
     /// The stream is set up; pictures should follow.
     Connected,
     /// A picture was decoded.
-    Frame {
-        /// Whether the source is a recording.
-        recording: bool,
-    },
-    /// The stream ended; regular for a recording, a loss for a live source.
-    End {
-        /// Whether the source is a recording.
-        recording: bool,
-    },
+    Frame { recording: bool },
+    /// The stream ended: regular for a recording, an outage of a live source.
+    End { recording: bool },
     Error {
         cause: LossCause,
-        /// One sentence, free of credentials.
+        /// One sentence, without credentials.
         message: String,
         /// Whether another attempt could succeed.
         heals: bool,
     },
 }
 
-/// What the shell does next.
+/// The next step of the shell around the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Open the source; `attempt` counts from 1 within an outage.
-    Open {
-        /// Number of this attempt since frames last came.
-        attempt: u32,
-    },
-    /// Close what is open, if anything is.
+    Open { attempt: u32 },
+    /// Close the feed, if one is open.
     Close,
-    /// Tell that the source was lost, or that its first attempt failed.
+    /// Report that the source was lost or its first attempt failed.
     Lost { cause: LossCause, message: String },
-    /// Tell that frames come again.
-    Back {
-        /// How long they were missing.
-        lasted: Duration,
-    },
-    /// Tell that nobody looks any more, so that nobody will say when frames come again.
+    /// Report that frames come again.
+    Back { lasted: Duration },
+    /// Report that no subscriber is left to observe the end of the outage.
     Forgotten,
     /// The first frame of this attempt came.
     Live,
-    /// The recording was played through.
+    /// The recording was played to its end.
     Ended,
     /// No further attempt will be made.
     Failed { cause: LossCause, message: String },
 }
 
-/// State of a source, see the diagram above.
+/// State of a source; see the diagram in the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Nobody wants frames.
+    /// Without a subscriber.
     Idle,
     /// Being set up.
     Connecting {
-        /// Number of this attempt.
         attempt: u32,
-        /// When it is given up.
         until: Instant,
     },
     /// Set up, waiting for the first picture.
     Opening {
-        /// Number of this attempt.
         attempt: u32,
-        /// When it is given up.
         until: Instant,
     },
     Live {
         since: Instant,
-        /// When it counts as stalled.
+        /// Stall deadline.
         until: Instant,
-        /// Whether it is a recording.
         recording: bool,
     },
     /// Pausing before the next attempt.
     Waiting {
-        /// Number of the next attempt.
+        /// Number of the next attempt; the first of an outage is 1.
         attempt: u32,
-        /// When it is made.
         until: Instant,
-        /// Why the last one failed.
+        /// Cause of the last failure.
         cause: LossCause,
         message: String,
     },
@@ -205,11 +175,18 @@ pub enum State {
     },
 }
 
-/// What is said of a recording that broke.
-const NOT_AGAIN: &str = "a recording is not played again by itself, because what it has shown would count twice: resume its pipelines to \
-    play it from the beginning";
+/// Remedy in the message about a recording that failed.
+const NO_REPLAY: &str = "a recording is not retried, because its frames would be counted twice; \
+    resume its pipelines to play it from the beginning";
 
-/// The state machine of one source.
+/// State machine of one source.
+///
+/// - Every attempt has the same states and deadlines.
+/// - A wanted source that has neither ended nor failed always has a deadline.
+/// - One outage gives one `Lost`, then one `Back` or `Forgotten`. A failed source stays lost
+///   without subscribers too: its outage lasts until frames come.
+/// - A recording that breaks after its first picture fails: played again, it would be counted
+///   twice.
 #[derive(Debug)]
 pub struct Supervisor {
     deadlines: Deadlines,
@@ -221,15 +198,15 @@ pub struct Supervisor {
     outage: Option<Instant>,
     /// Exponent of the next pause.
     failures: u32,
-    /// Since when nobody wants frames.
+    /// Time since which there is no subscriber.
     unwanted_since: Option<Instant>,
-    /// The last time that a password was rejected, and until when it may not be tried again.
+    /// End of the pause after a rejected password, and the message about it.
     rejected: Option<(Instant, String)>,
     actions: std::collections::VecDeque<Action>,
 }
 
 impl Supervisor {
-    /// A source that nobody wants yet. The seed decides the jitter.
+    /// Creates the supervisor of a source without subscribers. `seed` decides the jitter.
     #[must_use]
     pub fn new(deadlines: Deadlines, back_off: BackOff, seed: u64) -> Self {
         Self {
@@ -246,13 +223,13 @@ impl Supervisor {
         }
     }
 
-    /// What the source is doing.
+    /// Returns the current state.
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// When [`Self::tick`] is due at the latest.
+    /// Returns the latest time of the next [`Self::tick`].
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match &self.state {
@@ -264,17 +241,17 @@ impl Supervisor {
         }
     }
 
-    /// The next thing to do, in order.
+    /// Returns the next action, in order.
     pub fn poll(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// Takes in what happened.
+    /// Applies an observation.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::Wanted(true) => {
                 if !std::mem::replace(&mut self.wanted, true) {
-                    self.begin(now);
+                    self.start(now);
                 }
             }
             Input::Wanted(false) => {
@@ -283,10 +260,10 @@ impl Supervisor {
                     self.unwanted_since = Some(now);
                     match self.state {
                         State::Failed { .. } => {}
-                        State::Ended => self.forget(),
+                        State::Ended => self.end_outage(),
                         _ => {
                             self.state = State::Idle;
-                            self.forget();
+                            self.end_outage();
                         }
                     }
                 }
@@ -299,44 +276,46 @@ impl Supervisor {
                     };
                 }
             }
-            Input::Frame { recording } => self.frame(now, recording),
-            Input::End { recording } => self.end(now, recording),
+            Input::Frame { recording } => self.handle_frame(now, recording),
+            Input::End { recording } => self.handle_end(now, recording),
             Input::Error {
                 cause,
                 message,
                 heals,
             } => {
                 if self.is_open() {
-                    self.broke(now, cause, message, heals);
+                    self.fail(now, cause, message, heals);
                 }
             }
         }
     }
 
-    /// Lets time pass.
+    /// Applies the passage of time.
     pub fn tick(&mut self, now: Instant) {
         let seconds = |d: Duration| d.as_secs_f32();
         match self.state {
             State::Waiting { attempt, until, .. } if now >= until => self.open(now, attempt),
             State::Connecting { until, .. } if now >= until => {
                 let message = format!(
-                    "no answer within {:.0} s; check that the camera is on and the address is right",
+                    "no answer within {:.0} s; \
+                     check that the camera is on and the address is right",
                     seconds(self.deadlines.connect)
                 );
-                self.broke(now, LossCause::Timeout, message, true);
+                self.fail(now, LossCause::Timeout, message, true);
             }
             State::Opening { until, .. } if now >= until => {
                 let message = format!(
-                    "connected, but no picture could be decoded within {:.0} s; shorten the camera's key frame interval",
+                    "connected, but no picture could be decoded within {:.0} s; \
+                     shorten the camera's key frame interval",
                     seconds(self.deadlines.first_frame)
                 );
-                self.broke(now, LossCause::NoKeyframe, message, true);
+                self.fail(now, LossCause::NoKeyframe, message, true);
             }
             State::Live {
                 until, recording, ..
             } if now >= until => {
-                let message = format!("no picture for {:.0} s", seconds(self.patience(recording)));
-                self.broke(now, LossCause::Stalled, message, true);
+                let message = format!("no picture for {:.0} s", seconds(self.max_gap(recording)));
+                self.fail(now, LossCause::Stalled, message, true);
             }
             _ => {}
         }
@@ -349,8 +328,8 @@ impl Supervisor {
         )
     }
 
-    /// Somebody wants frames: opens the source, unless it has just rejected the password.
-    fn begin(&mut self, now: Instant) {
+    /// Opens the source for its first subscriber, unless it has just rejected the password.
+    fn start(&mut self, now: Instant) {
         let away = self.unwanted_since.take();
         if away.is_some_and(|at| now.saturating_duration_since(at) >= self.back_off.forgiven_after)
         {
@@ -370,8 +349,8 @@ impl Supervisor {
         }
     }
 
-    /// Ends an outage of which nobody will see the end.
-    fn forget(&mut self) {
+    /// Ends an outage whose end cannot be observed.
+    fn end_outage(&mut self) {
         if self.outage.take().is_some() {
             self.actions.push_back(Action::Forgotten);
         }
@@ -385,8 +364,8 @@ impl Supervisor {
         self.actions.push_back(Action::Open { attempt });
     }
 
-    /// How long the next picture of what is live may take.
-    fn patience(&self, recording: bool) -> Duration {
+    /// Returns the max time to the next picture.
+    fn max_gap(&self, recording: bool) -> Duration {
         if recording {
             self.deadlines.gap
         } else {
@@ -394,8 +373,8 @@ impl Supervisor {
         }
     }
 
-    fn frame(&mut self, now: Instant, recording: bool) {
-        let until = now + self.patience(recording);
+    fn handle_frame(&mut self, now: Instant, recording: bool) {
+        let until = now + self.max_gap(recording);
         match &mut self.state {
             State::Live {
                 since, until: due, ..
@@ -422,7 +401,7 @@ impl Supervisor {
         }
     }
 
-    fn end(&mut self, now: Instant, recording: bool) {
+    fn handle_end(&mut self, now: Instant, recording: bool) {
         if !self.is_open() {
             return;
         }
@@ -433,14 +412,14 @@ impl Supervisor {
                 self.actions.push_back(Action::Ended);
                 self.state = State::Ended;
             }
-            (true, false) => self.broke(
+            (true, false) => self.fail(
                 now,
                 LossCause::Codec,
-                "it ended before a single picture could be decoded; check that it is a complete video"
+                "it ended before a picture could be decoded; check that the video is complete"
                     .to_owned(),
                 false,
             ),
-            (false, _) => self.broke(
+            (false, _) => self.fail(
                 now,
                 LossCause::EndOfStream,
                 "the camera ended the stream".to_owned(),
@@ -449,11 +428,11 @@ impl Supervisor {
         }
     }
 
-    fn broke(&mut self, now: Instant, cause: LossCause, message: String, heals: bool) {
+    fn fail(&mut self, now: Instant, cause: LossCause, message: String, heals: bool) {
         let (message, heals) = match self.state {
             State::Live {
                 recording: true, ..
-            } => (format!("{message}; {NOT_AGAIN}"), false),
+            } => (format!("{message}; {NO_REPLAY}"), false),
             _ => (message, heals),
         };
         let attempt = match self.state {
@@ -489,7 +468,7 @@ impl Supervisor {
         };
     }
 
-    /// The pause before the next attempt, `outage` into an outage.
+    /// Returns the pause before the next attempt, `outage` after the outage began.
     fn pause(&mut self, outage: Duration, cause: LossCause) -> Duration {
         let b = self.back_off;
         let doubled = b.first.saturating_mul(1 << self.failures.min(16));
@@ -501,7 +480,7 @@ impl Supervisor {
         };
         let mut pause = doubled.min(longest);
         if cause == LossCause::Authentication {
-            // What the jitter takes off at most is put on before.
+            // Makes up for the maximal jitter.
             pause = pause.max(b.after_rejection + b.after_rejection / 4);
         }
         // splitmix64, Steele, Lea and Flood 2014.

@@ -1,30 +1,30 @@
 //! Presentation times that only grow.
 //!
-//! Every session (one opening of a source) brings its own clock that starts anywhere and may jump: cameras set theirs,
-//! files are cut badly. A jump begins a new session, so that one wild timestamp neither freezes time nor throws it ahead.
+//! A session is one opening of a source. Its clock starts anywhere and may jump: cameras set
+//! theirs, files are cut badly. A jump starts a new session, so a wild timestamp neither freezes
+//! time nor moves it ahead.
 //!
-//! Invariants: the times given out start at zero and are strictly increasing over all sessions, whatever the source
-//! says; those of a live source stay within [`LIVE_TOLERANCE`] (and one gap between frames) of the time that has passed
-//! since its first frame arrived.
+//! - Times start at zero and strictly increase over all sessions.
+//! - Times of a live source stay within [`LIVE_TOLERANCE`] (plus one frame gap) of the time since
+//!   its first frame arrived.
 
 use std::time::{Duration, Instant};
 
-/// Smallest step between two frames, for sources that repeat a time.
-const TICK: Duration = Duration::from_micros(1);
-/// How far a live source's own clock may be from the arrival of its frames: more than a network holds frames back before
-/// the source counts as stalled, where nothing else is said of it.
+/// Min step between two frames, for sources that repeat a time.
+const MIN_STEP: Duration = Duration::from_micros(1);
+/// Max distance between a live source's clock and the arrival of its frames. A longer network delay
+/// already counts as a stall by default.
 const LIVE_TOLERANCE: Duration = Duration::from_secs(5);
-/// Part of the arrival's gap by which a new session of a live source that is far off is brought nearer, one frame at a time, so that a
+/// Fraction of the arrival gap by which a new, deviating live session is corrected per frame. A
 /// clock that drifts by parts in a million is followed without a jump.
-const PULL: u32 = 10;
-/// How far a time may go back without being a jump: containers that store frames in another order than they show them,
-/// with times to match.
-const DISORDER: Duration = Duration::from_secs(1);
-/// Longest gap between two frames of a recording that is believed: recorders leave out quiet minutes, but hours are a
-/// damaged timestamp.
-pub(super) const LONGEST_GAP: Duration = Duration::from_secs(3600);
+const DRIFT_DIVISOR: u32 = 10;
+/// Max step back that is not a jump: some containers store frames and times out of order.
+const MAX_REORDER: Duration = Duration::from_secs(1);
+/// Max credible gap in a recording: recorders leave out quiet minutes, but hours are a damaged
+/// timestamp.
+pub(super) const MAX_GAP: Duration = Duration::from_secs(3600);
 
-/// Turns the times of sessions into the time of a source.
+/// Converts the times of sessions to the time of a source.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     first: Option<Instant>,
@@ -42,32 +42,31 @@ struct Last {
 
 #[derive(Debug, Clone, Copy)]
 struct Session {
-    /// What the source said for the session's first frame.
+    /// Source's time of the first frame.
     raw: Duration,
-    /// What we made of it.
+    /// Presentation time of the first frame.
     start: Duration,
-    /// When it arrived.
     arrived: Instant,
     /// Frames of this session so far.
     frames: u32,
 }
 
 impl Timeline {
-    /// A new session begins: the next frame is its first.
+    /// Ends the session; the next frame starts a new one.
     pub(super) fn reconnect(&mut self) {
         self.session = None;
     }
 
-    /// How often a timestamp within a session was not believed.
+    /// Number of timestamps within a session that were not credible.
     pub(super) fn jumps(&self) -> u64 {
         self.jumps
     }
 
-    /// Presentation time of the next frame. `raw` is what the source said, `interval` its nominal frame interval. Where
-    /// the source says nothing, a recording is spaced by that interval and a camera by the arrival of its frames.
+    /// Returns the presentation time of the next frame.
     ///
-    /// Between sessions of a live source the gap is as long as it took; a recording that is played again follows
-    /// directly.
+    /// `raw` is the source's time, `interval` its nominal frame interval. Without `raw`, a
+    /// recording is spaced by `interval` and a camera by the arrival of its frames. The gap between
+    /// sessions of a live source is real time; a recording that is played again follows directly.
     pub(super) fn next(
         &mut self,
         raw: Option<Duration>,
@@ -78,17 +77,18 @@ impl Timeline {
         let interval = interval.unwrap_or(Duration::from_millis(40));
         let first = *self.first.get_or_insert(arrived);
         let passed = arrived.saturating_duration_since(first);
-        let mut pts = self.believed(raw, interval, arrived, recorded);
+        let mut pts = self.session_pts(raw, interval, arrived, recorded);
         if let Some(last) = self.last
             && self.session.is_some()
-            && self.is_wild(last, raw, pts, passed, recorded)
+            && self.is_jump(last, raw, pts, passed, recorded)
         {
             self.jumps = self.jumps.saturating_add(1);
             self.session = None;
             pts = None;
         }
-        let pts = pts.unwrap_or_else(|| self.begin(raw, interval, arrived, recorded, passed));
-        let pts = self.last.map_or(pts, |last| pts.max(last.pts + TICK));
+        let pts =
+            pts.unwrap_or_else(|| self.start_session(raw, interval, arrived, recorded, passed));
+        let pts = self.last.map_or(pts, |last| pts.max(last.pts + MIN_STEP));
         if let Some(session) = &mut self.session {
             session.frames = session.frames.saturating_add(1);
         }
@@ -96,8 +96,8 @@ impl Timeline {
         pts
     }
 
-    /// The time of a frame by the session's clock; nothing when there is no session.
-    fn believed(
+    /// Returns the time of a frame by the session's clock; `None` without a session.
+    fn session_pts(
         &self,
         raw: Option<Duration>,
         interval: Duration,
@@ -113,8 +113,8 @@ impl Timeline {
         Some(session.start.saturating_add(offset))
     }
 
-    /// Whether the session's clock can't be right about this frame.
-    fn is_wild(
+    /// Whether the session's clock cannot be right about this frame.
+    fn is_jump(
         &self,
         last: Last,
         raw: Option<Duration>,
@@ -124,18 +124,18 @@ impl Timeline {
     ) -> bool {
         let went_back = raw
             .zip(last.raw)
-            .is_some_and(|(raw, last)| last.saturating_sub(raw) > DISORDER);
+            .is_some_and(|(raw, last)| last.saturating_sub(raw) > MAX_REORDER);
         let Some(pts) = pts else { return false };
         went_back
             || if recorded {
-                pts.saturating_sub(last.pts) > LONGEST_GAP
+                pts.saturating_sub(last.pts) > MAX_GAP
             } else {
                 pts.abs_diff(passed) > LIVE_TOLERANCE
             }
     }
 
-    /// Begins a session with this frame.
-    fn begin(
+    /// Starts a session with this frame.
+    fn start_session(
         &mut self,
         raw: Option<Duration>,
         interval: Duration,
@@ -151,12 +151,12 @@ impl Timeline {
                 let ahead = (last.pts + gap).saturating_sub(passed) > LIVE_TOLERANCE / 2;
                 let behind = passed.saturating_sub(last.pts + gap) > LIVE_TOLERANCE / 2;
                 match (ahead, behind) {
-                    (true, _) => gap - gap / PULL,
-                    (_, true) => gap + gap / PULL,
+                    (true, _) => gap - gap / DRIFT_DIVISOR,
+                    (_, true) => gap + gap / DRIFT_DIVISOR,
                     (false, false) => gap,
                 }
             };
-            last.pts + gap.max(TICK)
+            last.pts + gap.max(MIN_STEP)
         });
         self.session = Some(Session {
             raw: raw.unwrap_or_default(),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_frame_is_at_zero_wherever_the_source_starts() {
+    fn first_frame_is_at_zero() {
         let mut line = Timeline::default();
         let now = Instant::now();
         assert_eq!(line.next(Some(ms(5000)), FRAME, now, true), ms(0));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_of_a_camera_shows_as_a_gap_as_long_as_it_took() {
+    fn camera_outage_is_a_gap_of_its_real_length() {
         let mut line = Timeline::default();
         let now = Instant::now();
         line.next(Some(ms(0)), FRAME, now, false);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_played_again_follows_directly() {
+    fn replayed_recording_follows_directly() {
         let mut line = Timeline::default();
         let now = Instant::now();
         line.next(Some(ms(0)), FRAME, now, true);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_a_camera_without_times_are_spaced_as_they_arrive() {
+    fn camera_frames_without_times_are_spaced_by_arrival() {
         let mut line = Timeline::default();
         let now = Instant::now();
         let times: Vec<_> = [0, 130, 190]
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_a_recording_without_times_are_spaced_by_the_nominal_rate() {
+    fn recorded_frames_without_times_have_the_nominal_rate() {
         let mut line = Timeline::default();
         let now = Instant::now();
         let times: Vec<_> = (0..3).map(|_| line.next(None, FRAME, now, true)).collect();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_wild_timestamp_of_a_camera_neither_freezes_time_nor_throws_it_ahead() {
+    fn wild_camera_timestamp_does_not_move_time() {
         let mut line = Timeline::default();
         let now = Instant::now();
         for n in 0..200u64 {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_camera_whose_clock_drifts_is_followed_without_a_jump() {
+    fn drifting_camera_clock_is_followed_without_a_jump() {
         let mut line = Timeline::default();
         let now = Instant::now();
         // One part in a thousand for three hours.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_jumps_goes_on_at_its_pace_and_is_counted() {
+    fn jump_in_a_recording_is_bridged_and_counted() {
         let mut line = Timeline::default();
         let now = Instant::now();
         let times: Vec<_> = [5000, 5100, 900, 1000, 90_000_000, 90_000_100, 90_060_100]
@@ -268,7 +268,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_live_source_is_never_far_from_its_arrival_whatever_it_says(
+        fn live_times_stay_near_arrival(
             script in prop::collection::vec((any::<bool>(), 0u64..20_000, 0u64..400, 0u32..40), 1..300),
         ) {
             let (mut line, start) = (Timeline::default(), Instant::now());

@@ -1,6 +1,6 @@
-//! Pictures and videos for people: annotated videos and a window.
+//! Output of pictures: annotated videos and a preview window.
 //!
-//! Invariant: nothing of GStreamer leaves this folder and [`crate::capture`].
+//! GStreamer types stay in this folder and [`crate::capture`].
 
 mod sink;
 pub mod video;

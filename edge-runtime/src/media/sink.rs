@@ -1,7 +1,7 @@
-//! The common part of video files and windows: pictures of ours into a GStreamer pipeline.
+//! GStreamer pipeline behind a video file or a window.
 //!
-//! Invariants: whoever hands a picture over waits only while the pipeline goes on; one that broke stays broken, says why to everybody who asks,
-//! and is not waited for.
+//! - A caller waits only while the pipeline runs.
+//! - A broken pipeline stays broken, returns its error to every caller, and blocks none.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::RgbImage;
 
-/// Pictures that may wait for the encoder or the screen.
-const WAITING: u64 = 4;
+/// Max pictures that wait for the encoder or the screen.
+const QUEUE_SIZE: u64 = 4;
 
-/// How long an error that has just been posted may take to come.
-const SAID_WITHIN: Duration = Duration::from_secs(5);
+/// Max delay between a failed push and the error message about it.
+const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why pictures can't be shown or written.
+/// Error of showing or writing pictures.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SinkError {
     /// GStreamer does not start.
@@ -27,50 +27,45 @@ pub enum SinkError {
     /// An element is not installed.
     #[error("gstreamer element {element} is not installed; {remedy}")]
     Missing {
-        /// The first choice among those that would do.
+        /// First choice among the possible elements.
         element: String,
-        /// The command that brings it.
+        /// Command that installs it.
         remedy: String,
     },
-    /// The pipeline broke.
+    /// The pipeline failed.
     #[error("{what} failed: {message}")]
     Broken {
-        /// What was being done.
+        /// Activity that failed.
         what: &'static str,
-        /// What the pipeline said.
+        /// GStreamer's message.
         message: String,
     },
-    /// What it was drawn on or written to went away. Elements that draw on a screen say so when a person closes their window
-    /// (`GST_RESOURCE_ERROR_NOT_FOUND`; ximagesink, xvimagesink and waylandsink do).
+    /// The screen or file went away. Elements of a window that a user closes report it
+    /// (`GST_RESOURCE_ERROR_NOT_FOUND`: ximagesink, xvimagesink and waylandsink).
     #[error("{what} ended: {message}")]
     Gone {
-        /// What was being done.
+        /// Activity that ended.
         what: &'static str,
-        /// What the pipeline said.
+        /// GStreamer's message.
         message: String,
     },
     /// The picture has another size than the first one.
     #[error("picture is {got:?} pixels, the video is {expected:?}")]
-    Size {
-        /// Width and height of this picture.
-        got: [u32; 2],
-        /// Width and height of the video.
-        expected: [u32; 2],
-    },
+    Size { got: [u32; 2], expected: [u32; 2] },
 }
 
-pub(super) fn start() -> Result<(), SinkError> {
+pub(super) fn init() -> Result<(), SinkError> {
     gst::init().map_err(|e| SinkError::Start(e.to_string()))
 }
 
-/// The element, or what to install.
+/// Creates an element; the error names the package to install.
 pub(super) fn make(name: &str) -> Result<gst::Element, SinkError> {
     gst::ElementFactory::make(name)
         .build()
-        .map_err(|_| missing(name))
+        .map_err(|_| missing_element(name))
 }
 
-pub(super) fn missing(element: &str) -> SinkError {
+pub(super) fn missing_element(element: &str) -> SinkError {
     let remedy = crate::capture::check::package_of(element).map_or_else(
         || "install the GStreamer plugin that has it".to_owned(),
         |package| format!("sudo apt-get install {package}"),
@@ -88,12 +83,13 @@ pub(super) struct Sink {
     src: gst_app::AppSrc,
     size: [u32; 2],
     what: &'static str,
-    /// What broke it.
-    broke: OnceLock<SinkError>,
+    /// First error of the pipeline.
+    first_error: OnceLock<SinkError>,
 }
 
 impl Sink {
-    /// `appsrc ! videoconvert ! rest…`; with `drop` a full queue loses the oldest picture, without it the caller waits.
+    /// Starts `appsrc ! videoconvert ! rest…`. With `drop`, a full queue loses the oldest picture;
+    /// without it, the caller waits.
     pub(super) fn open(
         size: [u32; 2],
         fps: f64,
@@ -115,7 +111,7 @@ impl Sink {
             .max_bytes(0)
             .block(!drop)
             .build();
-        src.set_property("max-buffers", WAITING);
+        src.set_property("max-buffers", QUEUE_SIZE);
         src.set_property_from_str("leaky-type", if drop { "downstream" } else { "none" });
         let convert = make("videoconvert")?;
         let pipeline = gst::Pipeline::new();
@@ -129,7 +125,8 @@ impl Sink {
             let waited_for = src.downgrade();
             bus.set_sync_handler(move |_, message| match message.view() {
                 gst::MessageView::Error(_) => {
-                    // Nothing takes pictures any more, and who waits until one is taken is woken by an end of stream.
+                    // No element takes pictures any more; an end of stream wakes a caller that
+                    // waits.
                     if let Some(src) = waited_for.upgrade() {
                         let ended = src.end_of_stream();
                         tracing::debug!(?ended, "the pipeline broke");
@@ -145,7 +142,7 @@ impl Sink {
             src,
             size,
             what,
-            broke: OnceLock::new(),
+            first_error: OnceLock::new(),
         };
         if sink.pipeline.set_state(gst::State::Playing).is_err() {
             return Err(sink
@@ -155,12 +152,12 @@ impl Sink {
         Ok(sink)
     }
 
-    /// Hands one picture over.
+    /// Appends one picture.
     pub(super) fn push(
         &self,
         picture: RgbImage,
         pts: Duration,
-        lasts: Duration,
+        duration: Duration,
     ) -> Result<(), SinkError> {
         let got = [picture.width(), picture.height()];
         if got != self.size {
@@ -169,24 +166,24 @@ impl Sink {
                 expected: self.size,
             });
         }
-        let mut buffer = self.padded(picture);
+        let mut buffer = self.pad_rows(picture);
         let time = |d: Duration| gst::ClockTime::try_from(d).unwrap_or(gst::ClockTime::ZERO);
         if let Some(buffer) = buffer.get_mut() {
             buffer.set_pts(time(pts));
-            buffer.set_duration(time(lasts));
+            buffer.set_duration(time(duration));
         }
         if let Some(error) = self.error() {
             return Err(error);
         }
         self.src.push_buffer(buffer).map(|_| ()).map_err(|refusal| {
-            // Refused because it broke meanwhile; the reason is on its way.
-            let why = self.next_error(gst::ClockTime::try_from(SAID_WITHIN).ok());
+            // The pipeline broke meanwhile, and its error message is about to arrive.
+            let why = self.next_error(gst::ClockTime::try_from(ERROR_TIMEOUT).ok());
             why.unwrap_or_else(|| self.broken(refusal.to_string()))
         })
     }
 
-    /// GStreamer's RGB rows begin at multiples of four bytes.
-    fn padded(&self, picture: RgbImage) -> gst::Buffer {
+    /// Copies a picture to rows of a multiple of four bytes, as GStreamer's RGB needs.
+    fn pad_rows(&self, picture: RgbImage) -> gst::Buffer {
         let row = self.size[0] as usize * 3;
         let stride = row.next_multiple_of(4);
         let data = picture.into_raw();
@@ -201,51 +198,53 @@ impl Sink {
     }
 
     /// Ends the stream and waits until everything is written.
-    pub(super) fn finish(&self, within: Duration) -> Result<(), SinkError> {
+    pub(super) fn finish(&self, timeout: Duration) -> Result<(), SinkError> {
         if let Some(error) = self.error() {
             return Err(error);
         }
         self.src
             .end_of_stream()
             .map_err(|e| self.broken(e.to_string()))?;
-        let within = gst::ClockTime::try_from(within).unwrap_or(gst::ClockTime::SECOND);
+        let timeout = gst::ClockTime::try_from(timeout).unwrap_or(gst::ClockTime::SECOND);
         let kinds = [gst::MessageType::Eos, gst::MessageType::Error];
         let message = self
             .pipeline
             .bus()
-            .and_then(|bus| bus.timed_pop_filtered(within, &kinds));
+            .and_then(|bus| bus.timed_pop_filtered(timeout, &kinds));
         match message.as_ref().map(|m| m.view()) {
             Some(gst::MessageView::Eos(_)) => Ok(()),
-            Some(gst::MessageView::Error(error)) => Err(self.told(error)),
-            _ => Err(self.broken("it did not come to an end in time".to_owned())),
+            Some(gst::MessageView::Error(error)) => Err(self.convert_error(error)),
+            _ => Err(self.broken("it did not end in time".to_owned())),
         }
     }
 
-    /// Waits until the pipeline breaks, however long that takes.
+    /// Waits until the pipeline breaks.
     pub(super) fn failure(&self) -> SinkError {
         self.next_error(gst::ClockTime::NONE)
-            .unwrap_or_else(|| self.broken("it can't be watched".to_owned()))
+            .unwrap_or_else(|| self.broken("it has no message bus".to_owned()))
     }
 
     fn error(&self) -> Option<SinkError> {
         self.next_error(Some(gst::ClockTime::ZERO))
     }
 
-    fn next_error(&self, within: Option<gst::ClockTime>) -> Option<SinkError> {
-        if let Some(error) = self.broke.get() {
+    fn next_error(&self, timeout: Option<gst::ClockTime>) -> Option<SinkError> {
+        if let Some(error) = self.first_error.get() {
             return Some(error.clone());
         }
         let bus = self.pipeline.bus()?;
-        let message = bus.timed_pop_filtered(within, &[gst::MessageType::Error])?;
+        let message = bus.timed_pop_filtered(timeout, &[gst::MessageType::Error])?;
         match message.view() {
-            gst::MessageView::Error(error) => {
-                Some(self.broke.get_or_init(|| self.told(error)).clone())
-            }
+            gst::MessageView::Error(error) => Some(
+                self.first_error
+                    .get_or_init(|| self.convert_error(error))
+                    .clone(),
+            ),
             _ => None,
         }
     }
 
-    fn told(&self, error: &gst::message::Error) -> SinkError {
+    fn convert_error(&self, error: &gst::message::Error) -> SinkError {
         let error = error.error();
         let message = error.to_string();
         match error.kind::<gst::ResourceError>() {
@@ -281,27 +280,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_a_pipeline_that_breaks_is_told_and_waits_no_longer() {
-        start().unwrap();
-        // Slower than pictures come, so that somebody waits when it breaks.
+    fn broken_pipeline_wakes_a_waiting_caller_with_its_error() {
+        init().unwrap();
+        // Slower than the pushes, so that one of them waits when it breaks.
         let breaking = make("identity").unwrap();
         breaking.set_property("sleep-time", 200_000u32);
         breaking.set_property("error-after", 3i32);
         let end = make("fakesink").unwrap();
-        let (told, outcome) = mpsc::channel();
+        let (sender, outcome) = mpsc::channel();
         std::thread::spawn(move || {
             let sink = Sink::open([16, 16], 10.0, &[breaking, end], false, "testing").unwrap();
             let push = |n: u64| {
-                let (at, lasts) = (Duration::from_millis(n * 100), Duration::from_millis(100));
-                sink.push(RgbImage::new(16, 16), at, lasts)
+                let (at, duration) = (Duration::from_millis(n * 100), Duration::from_millis(100));
+                sink.push(RgbImage::new(16, 16), at, duration)
             };
             let first = (0..50).find_map(|n| push(n).err());
-            told.send((first, sink.finish(Duration::from_secs(600))))
+            sender
+                .send((first, sink.finish(Duration::from_secs(600))))
                 .unwrap();
         });
         let (first, finished) = outcome
             .recv_timeout(Duration::from_secs(60))
-            .expect("whoever pushes hangs, or whoever finishes");
+            .expect("push or finish hangs");
         assert!(matches!(first, Some(SinkError::Broken { .. })), "{first:?}");
         assert_eq!(finished.err(), first);
     }

@@ -1,7 +1,9 @@
 //! Annotated videos: RGB pictures to an MP4 or WebM file.
 //!
-//! Invariants: memory is bounded, [`VideoWriter::push`] waits while the encoder is behind; everything is written to the file that was asked for and
-//! nowhere else, while it goes on; the file can be played once [`VideoWriter::finish`] has returned, and up to its last seconds after a crash; a writer that is dropped unfinished finishes too, and logs when that fails.
+//! - Memory is bounded: [`VideoWriter::push`] waits while the encoder is behind.
+//! - The only file that is written is the requested one.
+//! - It can be played after [`VideoWriter::finish`]; after a crash, up to its last seconds.
+//! - Dropping an unfinished writer finishes the file, and logs a failure.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,18 +12,19 @@ use gstreamer as gst;
 use gstreamer::prelude::{GObjectExtManualGst, ObjectExt};
 use image::RgbImage;
 
-use super::sink::{Sink, make, missing, start};
+use super::sink::{Sink, init, make, missing_element};
 
 pub use super::sink::SinkError as VideoError;
 
-/// Longest wait for the last pictures to be written.
-pub const FINISH_WITHIN: Duration = Duration::from_secs(30);
+/// Timeout of writing the last pictures.
+pub const FINISH_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a crash may cost, in milliseconds of video; fragments begin with a key frame, so it is more where those are rare.
+/// Milliseconds of video that a crash may cost. Fragments begin with a key frame, so it is more if
+/// those are rare.
 const FRAGMENT_MS: u32 = 1000;
 
-/// An encoder that would do: element, its settings, parser, container and file extension.
-struct Choice {
+/// An encoder with its settings, parser, container and file extension.
+struct EncoderChoice {
     encoder: &'static str,
     settings: &'static [(&'static str, &'static str)],
     parser: Option<&'static str>,
@@ -29,9 +32,9 @@ struct Choice {
     extension: &'static str,
 }
 
-/// In the order of preference.
-const CHOICES: [Choice; 4] = [
-    Choice {
+/// Encoders in order of preference.
+const CHOICES: [EncoderChoice; 4] = [
+    EncoderChoice {
         encoder: "x264enc",
         settings: &[
             ("speed-preset", "veryfast"),
@@ -44,14 +47,14 @@ const CHOICES: [Choice; 4] = [
         container: "mp4mux",
         extension: "mp4",
     },
-    Choice {
+    EncoderChoice {
         encoder: "openh264enc",
         settings: &[("bitrate", "4000000"), ("complexity", "low")],
         parser: Some("h264parse"),
         container: "mp4mux",
         extension: "mp4",
     },
-    Choice {
+    EncoderChoice {
         encoder: "vp8enc",
         settings: &[
             ("deadline", "1"),
@@ -62,7 +65,7 @@ const CHOICES: [Choice; 4] = [
         container: "webmmux",
         extension: "webm",
     },
-    Choice {
+    EncoderChoice {
         encoder: "avenc_mpeg4",
         settings: &[("bitrate", "6000000")],
         parser: None,
@@ -71,17 +74,17 @@ const CHOICES: [Choice; 4] = [
     },
 ];
 
-/// Whether files that [`VideoWriter`] writes may have this extension.
+/// Whether [`VideoWriter`] writes files with this extension.
 #[must_use]
 pub fn is_extension(extension: &str) -> bool {
     CHOICES.iter().any(|choice| choice.extension == extension)
 }
 
-/// Writes one video file.
+/// Writer of one video file.
 #[derive(Debug)]
 pub struct VideoWriter {
     sink: Sink,
-    /// Width and height of the pictures; those of the video are rounded up ([`coded`]).
+    /// Size of the pictures; the video's is rounded up ([`coded_size`]).
     size: [u32; 2],
     path: PathBuf,
     interval: Duration,
@@ -89,31 +92,38 @@ pub struct VideoWriter {
 }
 
 impl VideoWriter {
-    /// Creates the file. The extension follows the encoder that is installed: where only WebM can be written, the file
-    /// is named `.webm` whatever `path` says; see [`Self::path`].
+    /// Creates the file.
+    ///
+    /// The extension follows the installed encoder: without one for MP4 the file is named `.webm`;
+    /// see [`Self::path`].
     ///
     /// # Errors
-    /// [`VideoError`]; names the package when no encoder is installed.
+    /// [`VideoError`]; names the package if no encoder is installed.
     pub fn create(path: &Path, size: [u32; 2], fps: f64) -> Result<Self, VideoError> {
-        start()?;
+        init()?;
         let installed = |name: &str| gst::ElementFactory::find(name).is_some();
         let wanted = path
             .extension()
             .and_then(|e| e.to_str())
             .unwrap_or_default();
-        let complete = |c: &&Choice| {
+        let complete = |c: &&EncoderChoice| {
             installed(c.encoder) && installed(c.container) && c.parser.is_none_or(installed)
         };
         let choice = CHOICES
             .iter()
             .filter(complete)
-            // The first of equals, which the maximum would not be.
+            // `min_by_key` returns the first of equals, `max_by_key` the last.
             .min_by_key(|c| wanted == "webm" && c.extension != wanted)
-            .ok_or_else(|| missing("x264enc"))?;
+            .ok_or_else(|| missing_element("x264enc"))?;
         Self::with(choice, path, size, fps)
     }
 
-    fn with(choice: &Choice, path: &Path, size: [u32; 2], fps: f64) -> Result<Self, VideoError> {
+    fn with(
+        choice: &EncoderChoice,
+        path: &Path,
+        size: [u32; 2],
+        fps: f64,
+    ) -> Result<Self, VideoError> {
         let fps = if (0.1..=240.0).contains(&fps) {
             fps
         } else {
@@ -128,7 +138,7 @@ impl VideoWriter {
         }
         let mut rest = Vec::new();
         if choice.encoder != "avenc_mpeg4" {
-            // Players on phones and in browsers know no other chroma than 4:2:0.
+            // Players on phones and in browsers support only 4:2:0.
             let filter = make("capsfilter")?;
             let caps = gst::Caps::builder("video/x-raw")
                 .field("format", "I420")
@@ -141,8 +151,9 @@ impl VideoWriter {
             rest.push(make(parser)?);
         }
         let container = make(choice.container)?;
-        // Fragments, which become a plain file in the end: what was written so far can be played after a crash, and it lies where its size is looked
-        // at. (`faststart` would gather everything in a file of the system's temporary folder first.)
+        // Fragments that become a plain file in the end: after a crash the file can be played.
+        // (`faststart` would first collect everything in the system's temporary folder, where its
+        // size is not seen.)
         if choice.container == "mp4mux" && container.find_property("fragment-mode").is_some() {
             container.set_property_from_str("fragment-mode", "first-moov-then-finalise");
             container.set_property("fragment-duration", FRAGMENT_MS);
@@ -151,7 +162,7 @@ impl VideoWriter {
         let file = make("filesink")?;
         file.set_property("location", &path);
         rest.push(file);
-        let sink = Sink::open(coded(size), fps, &rest, false, "writing the video")?;
+        let sink = Sink::open(coded_size(size), fps, &rest, false, "writing the video")?;
         Ok(Self {
             sink,
             size,
@@ -161,50 +172,53 @@ impl VideoWriter {
         })
     }
 
-    /// Where the video goes.
+    /// Returns the path of the video.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Width and height that every picture must have.
+    /// Returns the width and height that every picture must have.
     #[must_use]
     pub fn size(&self) -> [u32; 2] {
         self.size
     }
 
-    /// Appends a picture that is shown from `pts` on; times must grow. Waits while the encoder is behind.
+    /// Appends a picture that is shown from `pts` on; times must grow. Waits while the encoder is
+    /// behind.
     ///
     /// # Errors
-    /// [`VideoError`]; the file is then of no use.
+    /// [`VideoError`]; the file is then unusable.
     pub fn push(&mut self, picture: RgbImage, pts: Duration) -> Result<(), VideoError> {
         let (got, expected) = ([picture.width(), picture.height()], self.size);
         if got != expected {
             return Err(VideoError::Size { got, expected });
         }
-        self.sink.push(whole(picture), pts, self.interval)
+        self.sink
+            .push(pad_to_coded_size(picture), pts, self.interval)
     }
 
-    /// Writes what is still in the encoder and closes the file.
+    /// Writes the rest of the video and closes the file.
     ///
     /// # Errors
-    /// [`VideoError`] when the file could not be completed.
+    /// [`VideoError`] if the file could not be completed.
     pub fn finish(mut self) -> Result<PathBuf, VideoError> {
         self.finished = true;
-        self.sink.finish(FINISH_WITHIN)?;
+        self.sink.finish(FINISH_TIMEOUT)?;
         Ok(self.path.clone())
     }
 }
 
-/// The size of a video of pictures of `size`: even, because a sample of colour stands for two by two pixels, and no less than a block.
-fn coded(size: [u32; 2]) -> [u32; 2] {
+/// Returns the size of the video: even, because chroma has half the resolution, and at least one
+/// block.
+fn coded_size(size: [u32; 2]) -> [u32; 2] {
     size.map(|side| side.max(16).next_multiple_of(2))
 }
 
-/// The picture at the size of its video; what is added repeats the last row and column.
-fn whole(picture: RgbImage) -> RgbImage {
+/// Pads a picture to the size of the video by repeating its last row and column.
+fn pad_to_coded_size(picture: RgbImage) -> RgbImage {
     let (width, height) = picture.dimensions();
-    let [w, h] = coded([width, height]);
+    let [w, h] = coded_size([width, height]);
     if [w, h] == [width, height] || width == 0 || height == 0 {
         return picture;
     }
@@ -216,7 +230,7 @@ fn whole(picture: RgbImage) -> RgbImage {
 impl Drop for VideoWriter {
     fn drop(&mut self) {
         if !self.finished
-            && let Err(error) = self.sink.finish(FINISH_WITHIN)
+            && let Err(error) = self.sink.finish(FINISH_TIMEOUT)
         {
             tracing::warn!(path = %self.path.display(), %error, "video not completed");
         }
@@ -243,7 +257,7 @@ pub(crate) mod tests {
         })
     }
 
-    /// Frames and size of a video, read back through capture.
+    /// Returns the frames and the size of a video, read back through capture.
     pub(crate) fn read_back(path: &Path) -> (usize, Option<[u32; 2]>) {
         let spec = SourceSpec {
             id: SourceId::new("back").unwrap(),
@@ -265,25 +279,27 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_choice_is_a_way_that_the_check_knows() {
+    fn every_encoder_is_in_the_element_check() {
         let need = crate::capture::check::NEEDS
             .iter()
             .find(|need| need.what == "annotated videos")
             .unwrap();
         for choice in &CHOICES {
             let parts = [Some(choice.encoder), choice.parser, Some(choice.container)];
-            let known = need
-                .ways
-                .iter()
-                .any(|way| parts.iter().flatten().all(|part| way.contains(part)));
+            let known = need.alternatives.iter().any(|alternative| {
+                parts
+                    .iter()
+                    .flatten()
+                    .all(|part| alternative.contains(part))
+            });
             assert!(known, "{}", choice.encoder);
         }
-        assert_eq!(need.ways.len(), CHOICES.len());
+        assert_eq!(need.alternatives.len(), CHOICES.len());
     }
 
     #[test]
-    fn every_encoder_that_is_installed_writes_a_video_that_reads_back_whole() {
-        start().unwrap();
+    fn video_of_every_installed_encoder_reads_back_whole() {
+        init().unwrap();
         let folder = tempfile::tempdir().unwrap();
         for choice in &CHOICES {
             if gst::ElementFactory::find(choice.encoder).is_none() {
@@ -306,7 +322,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn pictures_of_any_size_can_be_written() {
+    fn pictures_of_odd_and_tiny_sizes_are_padded() {
         let folder = tempfile::tempdir().unwrap();
         for (size, coded) in [
             ([161, 90], [162, 90]),
@@ -328,13 +344,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_was_written_before_a_crash_can_be_played() {
+    fn video_of_a_crashed_writer_plays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.mp4");
         let mut writer = VideoWriter::create(&path, [162, 90], 25.0).unwrap();
         let path = writer.path().to_owned();
         let mut n = 0;
-        // The encoder holds some back, so it takes a while until the first fragments are there.
+        // The encoder holds pictures back; the first fragments take a while.
         while n < 250 || std::fs::metadata(&path).map_or(0, |m| m.len()) < 20_000 {
             assert!(n < 5000, "nothing is written");
             let pts = Duration::from_millis(u64::from(n) * 40);
@@ -349,7 +365,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_folder_that_does_not_exist_is_an_error_and_not_a_silent_loss() {
+    fn missing_folder_is_an_error() {
         let path = Path::new("/nowhere/at/all/out.mp4");
         let result = VideoWriter::create(path, [64, 64], 10.0).and_then(|mut writer| {
             for n in 0..50 {
@@ -361,7 +377,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_picture_of_another_size_is_refused() {
+    fn picture_of_another_size_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = VideoWriter::create(&folder.path().join("a.mp4"), [64, 64], 10.0).unwrap();
         let error = writer

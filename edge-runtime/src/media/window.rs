@@ -1,11 +1,11 @@
 //! A window that shows annotated pictures as they come.
 //!
-//! The window is a process of its own: this program, started again by [`Window::open`] and ended with it. Libraries that draw
-//! on a screen end their process when the screen goes away, and some crash on screens they don't like; the runtime must go on
-//! watching. Its process reads pictures from its standard input and says on its standard output why it ends.
-//!
-//! Invariants: a slow screen never slows the pipeline, a picture that finds the last one still waiting is left out;
-//! a screen is never guessed, it is the one the session names; that a window is gone is known at once, not with the next picture.
+//! - The window is a process of its own: this program, started by [`Window::open`], ended with it.
+//!   Display libraries exit or crash when the screen goes away; the runtime must not.
+//! - The process reads pictures from standard input and writes why it ended to standard output.
+//! - A slow screen never slows the pipeline: a picture is dropped while the queue is full.
+//! - The screen is the one that the session names; none is guessed.
+//! - The end of a window is noticed at once, not with the next picture.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -19,38 +19,38 @@ use gstreamer as gst;
 use gstreamer::prelude::ObjectExt;
 use image::RgbImage;
 
-use super::sink::{Sink, SinkError, make, missing, start};
+use super::sink::{Sink, SinkError, init, make, missing_element};
 
-/// Pictures that may wait for the process that shows them.
-const WAITING: usize = 2;
+/// Max pictures that wait for the window's process.
+const QUEUE_SIZE: usize = 2;
 /// Rate that is announced to the screen; pictures are shown when they come.
 const FPS: f64 = 25.0;
-/// This program, whatever has become of its file since it started.
-const OURSELVES: &str = "/proc/self/exe";
-/// What the window's process says when a person closed it; anything else is the reason why it failed.
-const CLOSED: &str = "closed";
-/// Longest reason that is read.
-const REASON_BYTES: u64 = 4096;
+/// This program, even if its file was replaced or deleted.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+/// Reason that the process writes when a user closed the window; any other text is an error.
+const CLOSED_REASON: &str = "closed";
+/// Max bytes of a reason.
+const MAX_REASON_BYTES: u64 = 4096;
 
-/// Why pictures can't be shown.
+/// Error of showing pictures.
 #[derive(Debug, thiserror::Error)]
 pub enum WindowError {
-    /// There is no screen.
+    /// The session names no screen.
     #[error("there is no screen: neither WAYLAND_DISPLAY nor DISPLAY is set")]
     NoScreen,
-    /// The process that shows the window can't be started.
+    /// The window's process cannot be started.
     #[error("the window's process can't be started: {0}")]
     Start(std::io::Error),
-    /// A person closed the window.
+    /// A user closed the window.
     #[error("the window is closed")]
     Closed,
-    /// Its process is gone; whoever opened the window was told why.
+    /// The process is gone; the callback of [`Window::open`] has the reason.
     #[error("the window is gone")]
     Gone,
-    /// A size that is none.
-    #[error("{0:?} is not a size, write WIDTHxHEIGHT")]
+    /// The size cannot be parsed.
+    #[error("{0:?} is not a size; use WIDTHxHEIGHT, such as 640x480")]
     Size(String),
-    /// The screen can't be used.
+    /// The screen cannot be used.
     #[error(transparent)]
     Sink(#[from] SinkError),
 }
@@ -79,12 +79,12 @@ impl std::fmt::Display for WindowSize {
     }
 }
 
-/// How a window came to its end other than by being dropped.
+/// Reason of a window's end, other than a drop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WindowEnd {
-    /// A person closed it.
+    /// A user closed it.
     Closed,
-    /// It could not be opened, or its screen went away; the sentence says why.
+    /// It could not be opened, or its screen went away; one sentence.
     Failed(String),
 }
 
@@ -94,57 +94,58 @@ pub struct Window {
     size: [u32; 2],
     process: Child,
     pictures: SyncSender<RgbImage>,
-    life: Arc<Life>,
-    left_out: u64,
+    shared: Arc<SharedState>,
+    dropped: u64,
 }
 
-/// What both sides know of a window's end.
+/// State of a window that its threads share.
 #[derive(Debug, Default)]
-struct Life {
-    /// The pipeline has no use for it any more.
+struct SharedState {
+    /// The pipeline has dropped the window.
     is_dropped: AtomicBool,
-    /// Its process has ended.
+    /// The process has ended.
     is_finished: AtomicBool,
 }
 
 impl Window {
-    /// Opens a window for pictures of this size. `ended` is called once, from a thread of its own, when the window ends before
-    /// it is dropped.
+    /// Opens a window for pictures of this size.
+    ///
+    /// `ended` is called once, on a thread of its own, if the window ends before it is dropped.
     ///
     /// # Errors
-    /// [`WindowError`], such as when there is no screen.
+    /// [`WindowError`], such as without a screen.
     pub fn open(
         size: [u32; 2],
         ended: impl FnOnce(WindowEnd) + Send + 'static,
     ) -> Result<Self, WindowError> {
-        screens()?;
-        let process = Command::new(OURSELVES)
+        screen_elements()?;
+        let process = Command::new(OWN_PROGRAM)
             .arg("--window")
             .arg(WindowSize(size).to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .map_err(WindowError::Start)?;
-        let (sender, pictures) = sync_channel(WAITING);
+        let (sender, pictures) = sync_channel(QUEUE_SIZE);
         let mut window = Self {
             size,
             pictures: sender,
-            life: Arc::default(),
-            left_out: 0,
+            shared: Arc::default(),
+            dropped: 0,
             process,
         };
         let input = window.process.stdin.take().ok_or(WindowError::Gone)?;
-        let said = window.process.stdout.take().ok_or(WindowError::Gone)?;
+        let output = window.process.stdout.take().ok_or(WindowError::Gone)?;
         let thread = || std::thread::Builder::new().name("window".to_owned());
         thread()
-            .spawn(move || hand_over(&pictures, input))
+            .spawn(move || write_pictures(&pictures, input))
             .map_err(WindowError::Start)?;
-        let life = Arc::clone(&window.life);
+        let shared = Arc::clone(&window.shared);
         thread()
             .spawn(move || {
-                let end = listen(said);
-                life.is_finished.store(true, Ordering::Release);
-                if !life.is_dropped.load(Ordering::Acquire) {
+                let end = wait_for_end(output);
+                shared.is_finished.store(true, Ordering::Release);
+                if !shared.is_dropped.load(Ordering::Acquire) {
                     ended(end);
                 }
             })
@@ -158,16 +159,16 @@ impl Window {
         self.size == size
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.life.is_finished.load(Ordering::Acquire)
+        self.shared.is_finished.load(Ordering::Acquire)
     }
 
-    /// Shows a picture.
+    /// Queues a picture; drops it while the queue is full.
     ///
     /// # Errors
-    /// [`WindowError::Gone`].
+    /// [`WindowError::Gone`] if the window has ended or the size differs.
     pub fn show(&mut self, picture: RgbImage) -> Result<(), WindowError> {
         if self.is_finished() || !self.fits([picture.width(), picture.height()]) {
             return Err(WindowError::Gone);
@@ -175,7 +176,7 @@ impl Window {
         match self.pictures.try_send(picture) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => {
-                self.left_out += 1;
+                self.dropped += 1;
                 Ok(())
             }
             Err(TrySendError::Disconnected(_)) => Err(WindowError::Gone),
@@ -185,17 +186,17 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        tracing::debug!(left_out = self.left_out, "window closed");
-        self.life.is_dropped.store(true, Ordering::Release);
-        // It may be gone already; then the threads that serve it end by themselves too.
+        tracing::debug!(dropped = self.dropped, "window closed");
+        self.shared.is_dropped.store(true, Ordering::Release);
+        // If the process is gone already, the threads that serve it end by themselves.
         if self.process.kill().is_ok() {
             drop(self.process.wait());
         }
     }
 }
 
-/// Ends when the pipeline drops the window, or when the process is gone.
-fn hand_over(pictures: &Receiver<RgbImage>, mut input: ChildStdin) {
+/// Writes pictures to the process until the window is dropped or the process is gone.
+fn write_pictures(pictures: &Receiver<RgbImage>, mut input: ChildStdin) {
     while let Ok(picture) = pictures.recv() {
         if input.write_all(picture.as_raw()).is_err() {
             return;
@@ -203,37 +204,38 @@ fn hand_over(pictures: &Receiver<RgbImage>, mut input: ChildStdin) {
     }
 }
 
-/// Waits until the process ends, and reads why.
-fn listen(said: ChildStdout) -> WindowEnd {
+/// Waits until the process ends and returns the reason.
+fn wait_for_end(output: ChildStdout) -> WindowEnd {
     let mut text = Vec::new();
-    // What could not be read was not said.
-    said.take(REASON_BYTES).read_to_end(&mut text).ok();
+    // An unreadable reason counts as none.
+    output.take(MAX_REASON_BYTES).read_to_end(&mut text).ok();
     match String::from_utf8_lossy(&text).trim() {
-        CLOSED => WindowEnd::Closed,
+        CLOSED_REASON => WindowEnd::Closed,
         "" => WindowEnd::Failed("the window's process died".to_owned()),
         reason => WindowEnd::Failed(reason.to_owned()),
     }
 }
 
-/// The other half: shows the pictures that come on standard input until it ends, and says on standard output why it ended
-/// before. Runs in the window's own process.
+/// Runs the window's own process: shows pictures from standard input until it ends.
+///
+/// An earlier end is reported on standard output.
 ///
 /// # Errors
-/// [`WindowError`], also when a person closes the window.
+/// [`WindowError`], also when a user closes the window.
 pub fn serve(size: WindowSize) -> Result<(), WindowError> {
-    let served = show_until_it_ends(size);
+    let served = run_window(size);
     if let Err(error) = &served {
         let reason = match error {
-            WindowError::Closed => CLOSED.to_owned(),
+            WindowError::Closed => CLOSED_REASON.to_owned(),
             other => other.to_string(),
         };
-        // Whoever opened the window may be gone; then there is nobody to tell.
+        // The parent may be gone.
         writeln!(std::io::stdout(), "{reason}").ok();
     }
     served
 }
 
-fn show_until_it_ends(size: WindowSize) -> Result<(), WindowError> {
+fn run_window(size: WindowSize) -> Result<(), WindowError> {
     let sink = Arc::new(open_sink(size.0)?);
     let (ended, end) = sync_channel(2);
     let feeder = (Arc::clone(&sink), ended.clone());
@@ -243,9 +245,9 @@ fn show_until_it_ends(size: WindowSize) -> Result<(), WindowError> {
     };
     start(Box::new(move || {
         let (sink, ended) = feeder;
-        ended.send(feed(size, &sink)).ok();
+        ended.send(feed_pictures(size, &sink)).ok();
     }))?;
-    // Without this one a closed window would go unnoticed until the next picture.
+    // Without this thread a closed window would go unnoticed until the next picture.
     start(Box::new(move || {
         ended.send(Err(sink.failure())).ok();
     }))?;
@@ -255,8 +257,8 @@ fn show_until_it_ends(size: WindowSize) -> Result<(), WindowError> {
     })
 }
 
-/// Pictures from standard input onto the screen.
-fn feed(size: WindowSize, sink: &Sink) -> Result<(), SinkError> {
+/// Shows pictures from standard input.
+fn feed_pictures(size: WindowSize, sink: &Sink) -> Result<(), SinkError> {
     let interval = Duration::from_secs_f64(1.0 / FPS);
     let mut input = std::io::stdin().lock();
     let mut pts = Duration::ZERO;
@@ -270,8 +272,8 @@ fn feed(size: WindowSize, sink: &Sink) -> Result<(), SinkError> {
     }
 }
 
-/// Elements that draw on the session's screen, the best first.
-fn screens() -> Result<&'static [&'static str], WindowError> {
+/// Returns the elements that draw on the session's screen, the best first.
+fn screen_elements() -> Result<&'static [&'static str], WindowError> {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if is_set("WAYLAND_DISPLAY") {
         Ok(&["waylandsink", "nv3dsink"])
@@ -283,8 +285,8 @@ fn screens() -> Result<&'static [&'static str], WindowError> {
 }
 
 fn open_sink(size: [u32; 2]) -> Result<Sink, WindowError> {
-    let screens = screens()?;
-    start()?;
+    let screens = screen_elements()?;
+    init()?;
     let mut failed = None;
     for name in screens {
         if gst::ElementFactory::find(name).is_none() {
@@ -292,14 +294,14 @@ fn open_sink(size: [u32; 2]) -> Result<Sink, WindowError> {
         }
         let screen = make(name)?;
         screen.set_property("sync", false);
-        // An element that is there may still lack what it needs, as XVideo on a virtual screen.
+        // An installed element may lack support, such as XVideo on a virtual screen.
         match Sink::open(size, FPS, &[screen], true, "showing the window") {
             Ok(sink) => return Ok(sink),
             Err(error) => failed = Some(error),
         }
     }
     Err(failed
-        .unwrap_or_else(|| missing(screens.last().copied().unwrap_or("ximagesink")))
+        .unwrap_or_else(|| missing_element(screens.last().copied().unwrap_or("ximagesink")))
         .into())
 }
 
@@ -308,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_is_read_as_it_is_written() {
+    fn size_round_trips_as_text() {
         assert_eq!(
             WindowSize([640, 480])
                 .to_string()

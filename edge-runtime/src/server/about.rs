@@ -29,7 +29,8 @@ pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
 /// changes; retention deletes the oldest. Range requests are supported.
 #[utoipa::path(get, path = "/media/{id}", tag = "events",
     params(("id" = String, Path, description = "Id from an event or a snapshot"),
-        ("range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`; several ranges return the whole")),
+        ("range" = Option<String>, Header,
+            description = "One range of bytes, such as `bytes=0-1023`; several return the whole")),
     responses(
         (status = 200, content(([u8] = "image/jpeg"), ([u8] = "video/mp4"), ([u8] = "video/webm"))),
         (status = 206, content(([u8] = "image/jpeg"), ([u8] = "video/mp4"), ([u8] = "video/webm")))))]

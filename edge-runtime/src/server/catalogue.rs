@@ -103,7 +103,8 @@ impl FromRequestParts<App> for RunPermit {
 }
 
 /// Lists the block catalogue.
-#[utoipa::path(get, path = "/blocks", tag = "workflows", responses((status = 200, body = Vec<BlockSummary>)))]
+#[utoipa::path(get, path = "/blocks", tag = "workflows",
+    responses((status = 200, body = Vec<BlockSummary>)))]
 pub(super) async fn blocks(State(app): State<App>) -> Result<Json<Vec<BlockSummary>>, Refusal> {
     Ok(Json(app.call(|r| r.blocks()).await?))
 }
@@ -167,7 +168,8 @@ fn no_block(block_type: &str) -> String {
 }
 
 /// Lists the models on this box.
-#[utoipa::path(get, path = "/models", tag = "models", responses((status = 200, body = Vec<ModelInfo>)))]
+#[utoipa::path(get, path = "/models", tag = "models",
+    responses((status = 200, body = Vec<ModelInfo>)))]
 pub(super) async fn models(State(app): State<App>) -> Result<Json<Vec<ModelInfo>>, Refusal> {
     Ok(Json(app.call(|r| r.models()).await?))
 }

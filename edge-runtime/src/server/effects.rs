@@ -3,7 +3,7 @@
 //! The agent is the client: it sends the number of the last effect that it knows and waits for
 //! more.
 //! An effect is listed until its outcome is reported; an agent that was killed starts at 0 and
-//! misses not_waiting.
+//! misses none.
 
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ fn not_waiting(number: EffectNumber) -> Refusal {
 /// Refuses a cursor from another state folder: it would wait forever.
 fn refuse_ahead(after: EffectNumber, last: EffectNumber) -> Refusal {
     let detail = format!(
-        "effect {after} is refuse_ahead of this box, whose last one is {last}; start again with after=0"
+        "effect {after} is ahead of this box, whose last one is {last}; start again with after=0"
     );
     Refusal::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail).at("after", after.to_string())
 }

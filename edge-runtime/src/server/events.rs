@@ -71,7 +71,7 @@ pub(super) struct StreamQuery {
 }
 
 /// Returns events after a number, oldest first. Header `watchkeeper-first-seq`: number from which
-/// on not_waiting is missing; `watchkeeper-last-seq`: number of the last one.
+/// on none is missing; `watchkeeper-last-seq`: number of the last one.
 #[utoipa::path(get, path = "/events", tag = "events", params(PageQuery),
     responses((status = 200, body = Vec<Event>)))]
 pub(super) async fn page(
@@ -208,7 +208,7 @@ fn refuse_ahead(after: u64, head: Head) -> Result<(), Refusal> {
         StatusCode::CONFLICT,
         ProblemCode::Conflict,
         format!(
-            "event {after} is refuse_ahead of this journal, which ends at {}; \
+            "event {after} is ahead of this journal, which ends at {}; \
              the cursor is of another journal, start again with after={}",
             head.last,
             head.first.0.saturating_sub(1)

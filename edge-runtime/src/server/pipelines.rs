@@ -23,7 +23,8 @@ use super::file::{self, OpenedFile, RangeRequest};
 use super::runtime::Runtime;
 
 /// Lists all pipelines.
-#[utoipa::path(get, path = "/pipelines", tag = "pipelines", responses((status = 200, body = Vec<PipelineStatus>)))]
+#[utoipa::path(get, path = "/pipelines", tag = "pipelines",
+    responses((status = 200, body = Vec<PipelineStatus>)))]
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<PipelineStatus>>, Refusal> {
     Ok(Json(app.call(|r| r.pipelines()).await?))
 }
@@ -154,7 +155,8 @@ pub(super) struct PartQuery {
 /// Range requests are supported.
 #[utoipa::path(get, path = "/pipelines/{id}/recording", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline"), PartQuery,
-        ("range" = Option<String>, Header, description = "One range of bytes, such as `bytes=0-1023`; several ranges return the whole")),
+        ("range" = Option<String>, Header,
+            description = "One range of bytes, such as `bytes=0-1023`; several return the whole")),
     responses(
         (status = 200, content(([u8] = "video/mp4"), ([u8] = "video/webm"))),
         (status = 206, content(([u8] = "video/mp4"), ([u8] = "video/webm")))))]

@@ -18,7 +18,8 @@ use watchkeeper_http::body::{self, Named};
 use super::app::App;
 
 /// Lists all sources.
-#[utoipa::path(get, path = "/sources", tag = "sources", responses((status = 200, body = Vec<SourceStatus>)))]
+#[utoipa::path(get, path = "/sources", tag = "sources",
+    responses((status = 200, body = Vec<SourceStatus>)))]
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<SourceStatus>>, Refusal> {
     Ok(Json(app.call(|r| r.sources()).await?))
 }

@@ -1,4 +1,4 @@
-//! The API over a real Unix socket, with a small runtime behind it.
+//! Tests of the API over a real Unix socket, with a small runtime behind it.
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ const NOW: Wall = Wall {
     quality: TimeQuality::Synced,
 };
 
-/// Keeps what it is told and shows it again.
+/// Runtime that stores what it receives and returns it.
 struct Little {
     journal: Journal,
     effects: Effects,
@@ -54,9 +54,9 @@ struct Little {
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
     pipelines: Mutex<BTreeMap<PipelineId, PipelineStatus>>,
     gate: Mutex<()>,
-    /// Whether a trial of a minute has begun.
+    /// Whether a dry run of a minute has started.
     began: AtomicBool,
-    /// Whether somebody left before a trial was over.
+    /// Whether a client left before a dry run ended.
     left: AtomicBool,
 }
 
@@ -196,7 +196,7 @@ impl Runtime for Little {
             notes: Vec::new(),
         })
     }
-    /// A minute lasts until nobody waits for it, or until the test has surely failed.
+    // A minute lasts until the client is gone, or until the test has surely failed.
     fn dry_run(
         &self,
         wanted: &DryRun,
@@ -230,7 +230,7 @@ impl Runtime for Little {
         })
     }
     fn models(&self) -> Vec<ModelInfo> {
-        // Whoever asks is kept for as long as a test holds this.
+        // Blocks a caller for as long as a test holds this.
         drop(self.gate.lock().unwrap());
         Vec::new()
     }
@@ -261,7 +261,7 @@ impl Runtime for Little {
     }
 }
 
-/// A served [`Little`] and a client that speaks plain HTTP/1.1.
+/// A server on [`Little`], and a client that speaks plain HTTP/1.1.
 struct Bench {
     folder: tempfile::TempDir,
     little: Arc<Little>,
@@ -269,7 +269,7 @@ struct Bench {
     served: tokio::task::JoinHandle<std::io::Result<()>>,
 }
 
-/// Holds back every request that asks the runtime, until it is opened.
+/// Blocks every call of the runtime until it is opened.
 struct Gate {
     keep: std::sync::mpsc::Sender<()>,
     keeper: std::thread::JoinHandle<()>,
@@ -301,7 +301,7 @@ impl Answer {
         })
     }
 
-    /// The refusal, which every status from 400 on must be.
+    /// Parses the refusal; every status from 400 on has one.
     fn problem(&self) -> Problem {
         assert_eq!(
             self.header("content-type"),
@@ -379,7 +379,8 @@ impl Bench {
             .set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: runtime\r\nconnection: close\r\ncontent-length: {}\r\n{headers}\r\n",
+            "{method} {path} HTTP/1.1\r\nhost: runtime\r\nconnection: close\r\n\
+             content-length: {}\r\n{headers}\r\n",
             body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
@@ -429,7 +430,7 @@ impl Bench {
         .unwrap();
     }
 
-    /// Follows the stream until `n` events came, then hangs up. Answers their ids.
+    /// Follows the stream until `n` events came, then hangs up; returns their ids.
     async fn follow(&self, path: &str, headers: &str, n: usize) -> Vec<u64> {
         let stream = self.connect("GET", path, headers, b"");
         tokio::task::spawn_blocking(move || {
@@ -492,7 +493,7 @@ fn event() -> Event {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_source_is_added_shown_photographed_and_removed() {
+async fn source_is_added_listed_saved_and_removed() {
     let bench = Bench::start();
     let put = bench
         .ask("PUT", "/v1/sources/gate", r#"{"uri": "demo:"}"#)
@@ -535,7 +536,7 @@ async fn a_source_is_added_shown_photographed_and_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pipeline_goes_through_its_life() {
+async fn pipeline_is_created_paused_resumed_and_deleted() {
     let bench = Bench::start();
     let spec = r#"{"id": "people", "source": "gate", "workflow": {"version": "1.0"}}"#;
     assert_eq!(bench.ask("POST", "/v1/pipelines", spec).await.status, 201);
@@ -588,7 +589,7 @@ async fn a_pipeline_goes_through_its_life() {
     assert_eq!(bench.get("/v1/pipelines").await.json(), json!([]));
 }
 
-/// A clip of so many bytes, no two neighbours of which are the same, that the bench keeps.
+/// Stores a clip of this many bytes, no two neighbours equal.
 fn kept_clip(bench: &Bench, length: usize) -> (String, Vec<u8>) {
     let media = &bench.little.media;
     let clip = media.new_clip(NOW.unix_ms);
@@ -641,7 +642,7 @@ async fn of_a_clip_the_bytes_that_are_asked_for_are_sent() {
         assert!(problem.detail.contains("200000"), "{problem:?}");
     }
 
-    // What means nothing, is too much, or is of another file, is the whole.
+    // A malformed, too large or foreign range returns the whole.
     for header in [
         "range: bytes=5-2\r\n",
         "range: lines=1-2\r\n",
@@ -657,7 +658,7 @@ async fn of_a_clip_the_bytes_that_are_asked_for_are_sent() {
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.header("content-length"), Some("200000"));
 
-    // A recording is sent in the same way.
+    // A recording is sent the same way.
     std::fs::write(bench.folder.path().join("recording.mp4"), &bytes).unwrap();
     let path = "/v1/pipelines/people/recording";
     let part = bench
@@ -668,9 +669,10 @@ async fn of_a_clip_the_bytes_that_are_asked_for_are_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_sent_a_file_keeps_a_place_until_it_is_sent_and_the_file_may_go_meanwhile() {
+async fn transfer_holds_a_permit_and_survives_file_deletion() {
     let bench = Bench::start();
-    // More than the socket and the server's buffers hold, so that none is sent while nobody reads.
+    // More than the socket's and the server's buffers hold, so that no transfer ends without a
+    // reader.
     let (path, bytes) = kept_clip(&bench, 3_000_000);
     let mut sent: Vec<UnixStream> = (0..MAX_TRANSFERS)
         .map(|_| {
@@ -695,7 +697,7 @@ async fn who_is_sent_a_file_keeps_a_place_until_it_is_sent_and_the_file_may_go_m
         rest.split_off(at + 4)
     });
     assert!(body.await.unwrap() == bytes, "it is cut off");
-    // Its place is free again, and so are those of clients that go away.
+    // Its permit is free again, and so are those of clients that hang up.
     let (path, _) = kept_clip(&bench, 10);
     while bench.get(&path).await.status != 200 {}
     drop(sent);
@@ -771,7 +773,7 @@ async fn every_refusal_is_a_problem_that_says_where() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_of_events_follow_each_other_and_say_where_the_journal_stands() {
+async fn event_pages_are_contiguous_and_have_head_headers() {
     let bench = Bench::start();
     bench.append(5).await;
     let page = bench.get("/v1/events?after=1&limit=3").await;
@@ -790,12 +792,12 @@ async fn pages_of_events_follow_each_other_and_say_where_the_journal_stands() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_is_cut_resumes_without_a_gap_and_without_a_double() {
+async fn cut_stream_resumes_without_gap_or_duplicate() {
     let bench = Bench::start();
     bench.append(100).await;
     let mut seen = bench.follow("/v1/events/stream?after=0", "", 70).await;
     let resume = format!("last-event-id: {}\r\n", seen.last().unwrap());
-    // While nobody listens, more comes; and more again while the client is back.
+    // More events come without a follower, and again while the client is back.
     bench.append(10).await;
     let (more, ()) = tokio::join!(
         bench.follow("/v1/events/stream?after=0", &resume, 60),
@@ -810,7 +812,7 @@ async fn a_stream_that_is_cut_resumes_without_a_gap_and_without_a_double() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_follower_too_many_is_refused_and_a_place_becomes_free_again() {
+async fn follower_beyond_the_limit_is_refused_until_one_leaves() {
     let bench = Bench::start();
     bench.append(1).await;
     let mut held = Vec::new();
@@ -826,7 +828,7 @@ async fn one_follower_too_many_is_refused_and_a_place_becomes_free_again() {
         ProblemCode::Limit
     );
     drop(held.pop());
-    // The server notices the closed connection when it next writes or reads.
+    // The server notices the closed connection at its next write or read.
     loop {
         bench.append(1).await;
         let mut stream = bench.connect("GET", "/v1/events/stream", "", b"");
@@ -839,7 +841,7 @@ async fn one_follower_too_many_is_refused_and_a_place_becomes_free_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_end_of_the_server_ends_streams_and_removes_the_socket() {
+async fn shutdown_ends_streams_and_removes_the_socket() {
     let mut bench = Bench::start();
     bench.append(1).await;
     let mut stream = bench.connect("GET", "/v1/events/stream", "", b"");
@@ -864,7 +866,7 @@ async fn the_end_of_the_server_ends_streams_and_removes_the_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_owner_and_group_may_connect_and_a_living_server_keeps_its_socket() {
+async fn socket_is_private_and_kept_by_a_running_server() {
     let bench = Bench::start();
     let mode = std::fs::metadata(bench.socket())
         .unwrap()
@@ -879,10 +881,10 @@ async fn only_owner_and_group_may_connect_and_a_living_server_keeps_its_socket()
 }
 
 #[tokio::test]
-async fn what_a_dead_server_left_is_replaced_and_other_files_are_not() {
+async fn stale_socket_is_replaced_but_another_file_is_not() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.sock");
-    // Bound and dropped without removing the file, as a killed process does.
+    // Bound and dropped without removing the file, as after a kill.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     drop(Server::bind(&path, 0o660).unwrap());
@@ -902,7 +904,7 @@ async fn what_a_dead_server_left_is_replaced_and_other_files_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_block_is_found_by_its_type_in_both_spellings() {
+async fn block_is_found_by_both_spellings_of_its_type() {
     let bench = Bench::start();
     for path in [
         "/v1/blocks/roboflow_core%2Fbyte_tracker@v3",
@@ -1014,7 +1016,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
             "{pointer} leads nowhere"
         );
     }
-    // It is a description that its own library can read back.
+    // The description can be parsed by its own library.
     let _: utoipa::openapi::OpenApi = serde_json::from_value(document.clone()).unwrap();
     for operation in document["paths"]
         .as_object()
@@ -1031,10 +1033,10 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn more_requests_than_may_be_at_work_are_refused_also_when_clients_go_away() {
+async fn calls_beyond_the_limit_are_refused_after_clients_left_too() {
     let bench = Bench::start();
     let gate = bench.close_gate().await;
-    // Each asks and hangs up: its work goes on all the same.
+    // Each client sends a request and hangs up; the call continues.
     for _ in 0..MAX_CALLS {
         drop(bench.connect("GET", "/v1/models", "", b""));
     }
@@ -1043,7 +1045,8 @@ async fn more_requests_than_may_be_at_work_are_refused_also_when_clients_go_away
         if answer.status != 200 {
             break answer;
         }
-        // Not all of those that went away were heard yet: one more, in case one was gone before it was read.
+        // Some clients that hung up may not be noticed yet: sends one more, in case one was lost
+        // unread.
         drop(bench.connect("GET", "/v1/models", "", b""));
     };
     assert_eq!(refused.status, 429);
@@ -1057,7 +1060,7 @@ async fn more_requests_than_may_be_at_work_are_refused_also_when_clients_go_away
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_definition_may_be_as_long_as_a_file_wherever_it_is_sent() {
+async fn every_definition_route_accepts_the_max_definition_body() {
     let bench = Bench::start();
     let definition = |bytes: usize| json!({"version": "1.0", "note": "A".repeat(bytes)});
     let all = bounded::MAX_BYTES as usize;
@@ -1082,7 +1085,7 @@ async fn a_definition_may_be_as_long_as_a_file_wherever_it_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pictures_may_be_large_and_are_worked_on_one_request_at_a_time() {
+async fn large_pictures_are_accepted_one_request_at_a_time() {
     let bench = Bench::start();
     let picture = "A".repeat(2 * MAX_BODY);
     let body = json!({"workflow": {}, "images": [picture]}).to_string();
@@ -1096,7 +1099,7 @@ async fn pictures_may_be_large_and_are_worked_on_one_request_at_a_time() {
     let gate = bench.close_gate().await;
     let run = r#"{"workflow": {}}"#;
     let first = bench.connect("POST", "/v1/workflows/run", "", run.as_bytes());
-    // Whoever comes before the first one is read has to wait for the gate; those who come after are refused.
+    // Requests before the first body is read wait for the gate; later ones are refused.
     let refused = loop {
         let mut another = bench.connect("POST", "/v1/workflows/run", "", run.as_bytes());
         let brief = Some(Duration::from_millis(200));
@@ -1113,7 +1116,7 @@ async fn pictures_may_be_large_and_are_worked_on_one_request_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_trial_ends_with_its_connection_and_makes_room_for_the_next() {
+async fn dry_run_ends_with_its_connection_and_frees_its_permit() {
     let bench = Bench::start();
     let trial = |seconds: f64| {
         let pipeline = json!({"id": "p", "source": "gate", "workflow": {}});
@@ -1150,7 +1153,7 @@ fn effect(text: &str) -> Effect {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_effect_is_waited_for_shown_and_settled_once() {
+async fn effect_is_awaited_returned_and_settled_once() {
     let bench = Bench::start();
     let gate = PipelineId::new("gate").unwrap();
     let sender = bench.little.effects.sender(&gate);
@@ -1180,7 +1183,7 @@ async fn an_effect_is_waited_for_shown_and_settled_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_of_another_box_is_told_to_begin_again_and_a_bad_query_what_is_wrong() {
+async fn foreign_cursor_and_bad_query_are_refused_with_a_remedy() {
     let bench = Bench::start();
     let ahead = bench.get("/v1/effects?after=99999").await.problem();
     assert_eq!((ahead.status, ahead.code), (409, ProblemCode::Conflict));

@@ -1,20 +1,21 @@
-//! What `v4l2src` has to be told: which of a device's modes to take, and how to let a device go.
+//! Modes of V4L2 devices, and their release.
 //!
-//! Invariant: once a feed is dropped nothing holds its device, so that a camera that is pulled out and plugged in again comes back under its
-//! own name (the kernel gives a name to the next device only when nobody has the last one open).
+//! - A dropped feed holds no descriptor of its device. The kernel reuses a device name only when no
+//!   descriptor is open, so a camera that is plugged in again keeps its name.
 
 use gstreamer as gst;
 use gstreamer::prelude::{ElementExt, PadExtManual};
 
-/// The variable that has to be set in the environment before the first device is opened, and its value.
+/// Environment variable to set before the first device is opened, and its value.
 ///
-/// Without it `v4l2src` leaves one descriptor of the device open for every time that it was started, until the process ends: on its stop it
-/// gives its pool of buffers away ("orphans" it) and forgets one reference to it. The variable makes it take every buffer back first. Seen
-/// with GStreamer 1.22; `tests/tools/vm/run v4l2` shows that nothing stays open.
-pub const LET_DEVICES_GO: (&str, &str) = ("GST_V4L2_FORCE_DRAIN", "1");
+/// Without it `v4l2src` leaks one descriptor of the device per start: on stop it orphans its buffer
+/// pool and leaks a reference. With it, it drains all buffers first. Seen with GStreamer 1.22;
+/// `tests/tools/vm/run v4l2` checks that no descriptor stays open.
+pub const DRAIN_V4L2_ENV: (&str, &str) = ("GST_V4L2_FORCE_DRAIN", "1");
 
-/// Hands on copies, so that the driver's own buffers, which are few, never wait for a reader, and the device can be let go at any time.
-pub(super) fn keep_memory_in_the_driver(src: &gst::Element) {
+/// Replaces buffers by copies: the driver's few buffers never wait for a reader, and the device can
+/// be released at any time.
+pub(super) fn copy_buffers(src: &gst::Element) {
     let Some(pad) = src.static_pad("src") else {
         return;
     };
@@ -35,25 +36,25 @@ pub(super) fn keep_memory_in_the_driver(src: &gst::Element) {
     });
 }
 
-/// Fewer frames a second than this are too few to follow anybody, and are taken only where there are no more.
-const ENOUGH_FPS: f64 = 15.0;
+/// Min rate for tracking; a mode below it is chosen only if no other exists.
+const MIN_FPS: f64 = 15.0;
 
-/// More frames a second than this are not asked for where there is a choice.
-const MOST_FPS: f64 = 30.0;
+/// Max rate that is chosen if there is a choice.
+const MAX_FPS: f64 = 30.0;
 
-/// More pixels than this are not asked for where there is a choice.
-const MOST_PIXELS: i64 = 1920 * 1080;
+/// Max pixels that are chosen if there is a choice.
+const MAX_PIXELS: i64 = 1920 * 1080;
 
-/// The best of `modes`, for an address that names neither size nor rate: enough frames first, then pixels up to full HD, then raw pictures rather than JPEG. `None` when none is of a
-/// known kind.
+/// Chooses the best of `modes` for an address without size and rate.
 ///
-/// Left alone, `v4l2src` takes the most pixels, whatever that costs: a camera that can do 4K at 2 frames a second is then a camera of 2 frames
-/// a second. Pure: reads capabilities, opens nothing.
-pub(super) fn choose(modes: &gst::CapsRef) -> Option<gst::Caps> {
+/// The order is: enough frames per second, then pixels up to full HD, then raw over JPEG. Returns
+/// `None` if no mode has a known format. By default `v4l2src` takes the most pixels, even at 2
+/// frames a second.
+pub(super) fn choose_mode(modes: &gst::CapsRef) -> Option<gst::Caps> {
     let rank = |mode: &Mode| {
         let pixels = i64::from(mode.width) * i64::from(mode.height);
-        let fits = pixels <= MOST_PIXELS;
-        let tenths = (value(mode.fps).min(ENOUGH_FPS) * 10.0) as i64;
+        let fits = pixels <= MAX_PIXELS;
+        let tenths = (value(mode.fps).min(MIN_FPS) * 10.0) as i64;
         (
             fits,
             tenths,
@@ -93,7 +94,7 @@ impl Mode {
             return None;
         }
         let fps = rates(structure);
-        let wanted = fps.iter().filter(|f| value(**f) <= MOST_FPS);
+        let wanted = fps.iter().filter(|f| value(**f) <= MAX_FPS);
         let by_value = |a: &&gst::Fraction, b: &&gst::Fraction| value(**a).total_cmp(&value(**b));
         let fps = wanted
             .max_by(by_value)
@@ -107,7 +108,7 @@ impl Mode {
     }
 }
 
-/// A side in pixels; where the device takes any, the nearest to `wish`.
+/// Returns a side in pixels: the fixed one, or the one of a range nearest to `wish`.
 fn side(structure: &gst::StructureRef, name: &str, wish: i32) -> Option<i32> {
     if let Ok(fixed) = structure.get::<i32>(name) {
         return Some(fixed);
@@ -116,7 +117,7 @@ fn side(structure: &gst::StructureRef, name: &str, wish: i32) -> Option<i32> {
     Some(wish.clamp(range.min(), range.max()))
 }
 
-/// Every rate; of a range its ends and [`MOST_FPS`] where that lies between.
+/// Lists the rates of a mode; of a range, its ends and [`MAX_FPS`] if it lies between.
 fn rates(structure: &gst::StructureRef) -> Vec<gst::Fraction> {
     let usable = |f: &gst::Fraction| f.numer() > 0 && f.denom() > 0;
     if let Ok(fixed) = structure.get::<gst::Fraction>("framerate") {
@@ -127,8 +128,8 @@ fn rates(structure: &gst::StructureRef) -> Vec<gst::Fraction> {
         return each.filter(usable).collect();
     }
     if let Ok(range) = structure.get::<gst::FractionRange>("framerate") {
-        let between = gst::Fraction::new(MOST_FPS as i32, 1);
-        let inside = value(range.min()) < MOST_FPS && value(range.max()) > MOST_FPS;
+        let between = gst::Fraction::new(MAX_FPS as i32, 1);
+        let inside = value(range.min()) < MAX_FPS && value(range.max()) > MAX_FPS;
         let all = [
             Some(range.min()),
             Some(range.max()),
@@ -150,7 +151,7 @@ mod tests {
 
     fn chosen(modes: &str) -> Option<String> {
         gst::init().unwrap();
-        choose(&modes.parse::<gst::Caps>().unwrap()).map(|caps| caps.to_string())
+        choose_mode(&modes.parse::<gst::Caps>().unwrap()).map(|caps| caps.to_string())
     }
 
     fn is_chosen(modes: &str, wanted: &str) {
@@ -162,17 +163,20 @@ mod tests {
     }
 
     #[test]
-    fn enough_frames_are_worth_more_than_many_pixels() {
+    fn rate_is_preferred_to_resolution() {
         is_chosen(
-            "video/x-raw,width=3840,height=2160,framerate=2/1; video/x-raw,width=1280,height=720,framerate={10/1,25/2}; \
-             video/x-raw,width=640,height=480,framerate={5/1,25/1}; video/x-raw,width=320,height=180,framerate={25/1,60/1}",
+            "video/x-raw,width=3840,height=2160,framerate=2/1; \
+             video/x-raw,width=1280,height=720,framerate={10/1,25/2}; \
+             video/x-raw,width=640,height=480,framerate={5/1,25/1}; \
+             video/x-raw,width=320,height=180,framerate={25/1,60/1}",
             "video/x-raw,width=640,height=480,framerate=25/1",
         );
     }
 
     #[test]
-    fn jpeg_is_taken_where_it_brings_the_frames_and_raw_where_both_do() {
-        let webcam = "video/x-raw,width=1920,height=1080,framerate=5/1; video/x-raw,width=640,height=480,framerate=30/1; ";
+    fn jpeg_is_chosen_only_for_a_better_rate() {
+        let webcam = "video/x-raw,width=1920,height=1080,framerate=5/1; \
+                      video/x-raw,width=640,height=480,framerate=30/1; ";
         is_chosen(
             &format!("{webcam}image/jpeg,width=1920,height=1080,framerate={{60/1,30/1}}"),
             "image/jpeg,width=1920,height=1080,framerate=30/1",
@@ -184,15 +188,16 @@ mod tests {
     }
 
     #[test]
-    fn more_than_full_hd_is_taken_only_where_there_is_nothing_else() {
+    fn more_than_full_hd_is_chosen_only_without_alternative() {
         is_chosen(
-            "video/x-raw,width=3840,height=2160,framerate=30/1; video/x-raw,width=2592,height=1944,framerate=30/1",
+            "video/x-raw,width=3840,height=2160,framerate=30/1; \
+             video/x-raw,width=2592,height=1944,framerate=30/1",
             "video/x-raw,width=2592,height=1944,framerate=30/1",
         );
     }
 
     #[test]
-    fn a_device_that_takes_anything_is_asked_for_full_hd_at_thirty() {
+    fn flexible_device_runs_full_hd_at_thirty() {
         is_chosen(
             "video/x-raw,width=[16,4096],height=[16,2160],framerate=[1/1,120/1]",
             "video/x-raw,width=1920,height=1080,framerate=30/1",
@@ -200,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_kinds_and_interlaced_pictures_are_passed_over() {
+    fn unknown_and_interlaced_modes_are_skipped() {
         assert_eq!(
             chosen("video/x-bayer,width=640,height=480,framerate=30/1"),
             None

@@ -21,7 +21,7 @@ use watchkeeper_contract::source::RtspTransport;
 
 use super::super::address::Credentials;
 use super::super::cause;
-use super::super::feed::Broken;
+use super::super::feed::FeedError;
 use super::device;
 use super::signals::{Signals, fault};
 
@@ -72,13 +72,13 @@ pub(in crate::capture) enum Origin<'a> {
     },
 }
 
-fn make(name: &str) -> Result<gst::Element, Broken> {
+fn make(name: &str) -> Result<gst::Element, FeedError> {
     gst::ElementFactory::make(name)
         .build()
-        .map_err(|_| cause::of_missing_element(name))
+        .map_err(|_| cause::from_missing_element(name))
 }
 
-fn add(pipeline: &gst::Pipeline, elements: &[&gst::Element]) -> Result<(), Broken> {
+fn add(pipeline: &gst::Pipeline, elements: &[&gst::Element]) -> Result<(), FeedError> {
     pipeline
         .add_many(elements)
         .and_then(|()| gst::Element::link_many(elements))
@@ -90,7 +90,7 @@ pub(super) fn build(
     pipeline: &gst::Pipeline,
     origin: &Origin<'_>,
     signals: &Arc<Signals>,
-) -> Result<gst_app::AppSink, Broken> {
+) -> Result<gst_app::AppSink, FeedError> {
     let (convert, sink) = tail(pipeline, origin)?;
     head(
         pipeline,
@@ -106,7 +106,7 @@ pub(super) fn build(
 fn tail(
     pipeline: &gst::Pipeline,
     origin: &Origin<'_>,
-) -> Result<(gst::Element, gst_app::AppSink), Broken> {
+) -> Result<(gst::Element, gst_app::AppSink), FeedError> {
     let convert = make("videoconvert")?;
     make("appsink")?;
     let (sync, drop) = match origin {
@@ -150,7 +150,7 @@ fn head(
     decode: &gst::Element,
     sink: &gst_app::AppSink,
     signals: &Arc<Signals>,
-) -> Result<(), Broken> {
+) -> Result<(), FeedError> {
     match origin {
         Origin::File { path, .. } => {
             let src = make("filesrc")?;
@@ -170,7 +170,7 @@ fn head(
             src.set_property("timeout", network_timeout_s(*silence));
             src.set_property("retries", 0i32);
             src.set_property("ssl-strict", *tls_verify);
-            log_in(&src, *credentials);
+            set_credentials(&src, *credentials);
             let typefind = make("typefind")?;
             report_content(&typefind, &src, sink, signals);
             add(pipeline, &[&src, &typefind, decode])
@@ -183,7 +183,7 @@ fn head(
             silence,
         } => {
             let src = rtsp_source(url, *transport, *silence)?;
-            log_in(&src, *credentials);
+            set_credentials(&src, *credentials);
             check_certificate(&src, *tls_verify, signals);
             select_first_video(&src);
             pipeline
@@ -201,10 +201,10 @@ fn add_device(
     device: &Path,
     (size, fps): (Option<[u32; 2]>, Option<u32>),
     decode: &gst::Element,
-) -> Result<(), Broken> {
+) -> Result<(), FeedError> {
     let src = make("v4l2src")?;
     src.set_property("device", device.display().to_string());
-    device::keep_memory_in_the_driver(&src);
+    device::copy_buffers(&src);
     let filter = make("capsfilter")?;
     filter.set_property("caps", device_caps(size, fps));
     add(pipeline, &[&src, &filter, decode])?;
@@ -214,7 +214,7 @@ fn add_device(
         && fps.is_none()
         && src.set_state(gst::State::Ready).is_ok()
         && let Some(pad) = src.static_pad("src")
-        && let Some(mode) = device::choose(&pad.query_caps(None))
+        && let Some(mode) = device::choose_mode(&pad.query_caps(None))
     {
         tracing::debug!(device = %device.display(), %mode, "mode of the device");
         filter.set_property("caps", mode);
@@ -262,7 +262,7 @@ fn rtsp_source(
     url: &Url,
     transport: RtspTransport,
     silence: Duration,
-) -> Result<gst::Element, Broken> {
+) -> Result<gst::Element, FeedError> {
     let src = make("rtspsrc")?;
     src.set_property("location", url.as_str());
     src.set_property("latency", RTSP_LATENCY_MS);
@@ -348,7 +348,7 @@ fn classify(kind: &str, has_length: impl FnOnce() -> bool) -> HttpContent {
     }
 }
 
-fn log_in(src: &gst::Element, credentials: Option<&Credentials>) {
+fn set_credentials(src: &gst::Element, credentials: Option<&Credentials>) {
     if let Some(Credentials { user, password }) = credentials {
         src.set_property("user-id", user);
         src.set_property("user-pw", password);
@@ -376,7 +376,7 @@ fn device_caps(size: Option<[u32; 2]>, fps: Option<u32>) -> gst::Caps {
 /// Creates the decoder, which links itself to `convert` once it knows the stream.
 ///
 /// It decodes only the first video stream.
-fn decoder(convert: &gst::Element, signals: &Arc<Signals>) -> Result<gst::Element, Broken> {
+fn decoder(convert: &gst::Element, signals: &Arc<Signals>) -> Result<gst::Element, FeedError> {
     let decode = make("decodebin")?;
     decode.connect("autoplug-continue", false, |args| {
         let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());

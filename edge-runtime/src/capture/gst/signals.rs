@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use watchkeeper_contract::source::LossCause;
 
-use super::super::feed::Broken;
+use super::super::feed::FeedError;
 
 /// Flags that the streaming threads set and the feed reads.
 #[derive(Default)]
@@ -21,8 +21,8 @@ pub(super) struct Signals {
 }
 
 /// Returns an error of unknown cause; another attempt may succeed.
-pub(super) fn fault(message: &str) -> Broken {
-    Broken {
+pub(super) fn fault(message: &str) -> FeedError {
+    FeedError {
         cause: LossCause::Other,
         message: message.to_owned(),
         heals: true,

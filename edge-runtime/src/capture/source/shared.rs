@@ -1,4 +1,4 @@
-//! State that a source's handle and its thread share.
+//! Dependencies of a source, and the state that its handle and its thread share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,32 +10,32 @@ use watchkeeper_contract::source::{Blindness, LossCause, SourceCounters};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use crate::capture::mailbox::{Hub, Outcome};
-use crate::capture::notices::{NoticeSender, Noticed, SourceNotice};
+use crate::capture::notices::{NoticeSender, SourceNotice, StampedNotice};
 use crate::capture::rate::Meter;
 use crate::capture::supervise::{BackOff, Deadlines, State};
 
-/// What a source needs from outside.
+/// Dependencies and settings of a source.
 #[derive(Clone)]
 pub struct Deps {
     /// Reads the wall clock and its quality.
     pub wall: Arc<dyn Fn() -> Wall + Send + Sync>,
-    /// Where notices go.
+    /// Queue for the journal.
     pub notices: Option<NoticeSender>,
-    /// Tells this source from another one of its name, in its notices; greater than that of every one before.
+    /// Number among the sources of this name, in notices; grows with each replacement.
     pub run: u64,
-    /// Decides the jitter of reconnects.
+    /// Seed for the jitter of reconnects.
     pub seed: u64,
-    /// Per-stage deadlines; [`SourceSpec::stall_s`] goes before the one between two pictures.
+    /// Deadlines of the stages; [`SourceSpec::stall_s`] overrides the stall deadline.
     pub deadlines: Deadlines,
     /// Pauses between attempts.
     pub back_off: BackOff,
 }
 
 impl Deps {
-    /// Tells what happened to the source of this name, if anybody listens.
+    /// Sends a notice about `source`, if there is a queue.
     pub(super) fn notify(&self, source: &SourceId, notice: SourceNotice) {
         if let Some(notices) = &self.notices {
-            notices.tell(Noticed {
+            notices.send(StampedNotice {
                 source: source.clone(),
                 run: self.run,
                 noticed_at: Instant::now(),
@@ -66,7 +66,7 @@ impl Default for Deps {
     }
 }
 
-/// The system clock; known to be wrong when it shows a time before this was written.
+/// Reads the system clock; unsynchronised if it shows a time before this code was written.
 pub(super) fn system_wall() -> Wall {
     const WRITTEN_MS: i64 = 1_760_000_000_000;
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -84,12 +84,12 @@ pub(super) fn system_wall() -> Wall {
 pub(super) struct Shared {
     pub(super) hub: Arc<Hub>,
     pub(super) board: Mutex<StatusBoard>,
-    /// Whether its thread is gone.
+    /// Whether the thread is gone.
     pub(super) has_broken_down: AtomicBool,
 }
 
 impl Shared {
-    /// The source has no thread: nobody will ever say anything of it again, so this is said to everybody.
+    /// Reports to status, journal and all subscribers that the source has no thread.
     pub(super) fn give_up(&self, source: &SourceId, deps: &Deps, message: String) {
         tracing::error!(%source, message);
         self.has_broken_down.store(true, Ordering::Relaxed);
@@ -113,10 +113,10 @@ impl Shared {
     }
 }
 
-/// What status answers are made of.
+/// Data of the status.
 pub(super) struct StatusBoard {
     pub(super) state: State,
-    /// Why it is lost, until frames come again.
+    /// Cause of the outage, until frames come again.
     pub(super) lost: Option<(LossCause, String)>,
     pub(super) since: Wall,
     pub(super) blind: Option<Blindness>,

@@ -1,4 +1,4 @@
-//! Sources as their users see them: threads, files, the demo street and cameras that are not there.
+//! Sources as their users see them: threads, files, the demo street, unreachable cameras.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
@@ -13,12 +13,12 @@ use watchkeeper_contract::source::{Blindness, LossCause};
 use super::shared::system_wall;
 use super::*;
 use crate::capture::mailbox::Recv;
-use crate::capture::notices::{self, NoticeReceiver, Noticed, SourceNotice};
+use crate::capture::notices::{self, NoticeReceiver, SourceNotice, StampedNotice};
 use crate::capture::supervise::Deadlines;
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Real footage, where there is some.
+/// Path of real footage, if the test data is installed.
 fn clip(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("WATCHKEEPER_DATA").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data")),
@@ -52,12 +52,12 @@ fn spawn(uri: impl Into<String>) -> SourceHandle {
     Source::spawn(spec(uri), Deps::default())
 }
 
-/// All frames up to the end, and how it ended.
+/// Receives all frames and returns them with the final result.
 fn drain(receiver: &FrameReceiver) -> (Vec<Frame>, Recv) {
     let mut frames = Vec::new();
     loop {
         match receiver.recv(LONG) {
-            // The picture itself is dropped at once, as a pipeline would.
+            // The picture is dropped at once, as in a pipeline.
             Recv::Frame(frame) => frames.push(Frame {
                 picture: crate::capture::feed::testing::grey(frame.picture.width, 1, 0),
                 ..frame
@@ -76,7 +76,7 @@ fn failure(uri: impl Into<String>) -> (LossCause, String) {
 }
 
 #[test]
-fn a_source_is_idle_until_somebody_subscribes_and_after_the_last_one_left() {
+fn source_is_idle_without_subscribers() {
     let handle = spawn("demo:?seconds=60&width=160&height=90");
     assert_eq!(handle.status().state, SourceState::Idle);
     let receiver = handle.subscribe();
@@ -91,7 +91,7 @@ fn a_source_is_idle_until_somebody_subscribes_and_after_the_last_one_left() {
 }
 
 #[test]
-fn the_demo_scene_is_delivered_without_a_gap_and_ends() {
+fn demo_is_delivered_without_a_gap_and_ends() {
     let handle = spawn("demo:?seconds=4&width=160&height=90");
     let (frames, end) = drain(&handle.subscribe());
     assert!(matches!(end, Recv::Ended), "{end:?}");
@@ -103,7 +103,7 @@ fn the_demo_scene_is_delivered_without_a_gap_and_ends() {
 }
 
 #[test]
-fn a_recording_starts_anew_for_the_next_subscriber_and_its_numbers_go_on() {
+fn recording_restarts_but_frame_numbers_continue() {
     let handle = spawn("demo:?seconds=1&width=160&height=90");
     let (first, _) = drain(&handle.subscribe());
     let (second, end) = drain(&handle.subscribe());
@@ -114,7 +114,7 @@ fn a_recording_starts_anew_for_the_next_subscriber_and_its_numbers_go_on() {
 }
 
 #[test]
-fn an_upper_bound_on_the_rate_drops_frames_evenly() {
+fn max_fps_drops_frames_evenly() {
     let mut spec = spec("demo:?seconds=4&width=160&height=90");
     spec.max_fps = Some(5.0);
     let handle = Source::spawn(spec, Deps::default());
@@ -125,7 +125,7 @@ fn an_upper_bound_on_the_rate_drops_frames_evenly() {
 }
 
 #[test]
-fn a_missing_file_fails_at_once_with_what_to_do() {
+fn missing_file_fails_at_once_with_a_remedy() {
     let (cause, message) = failure("/nowhere/at/all.mp4");
     assert_eq!(cause, LossCause::NotFound);
     assert_eq!(
@@ -135,7 +135,7 @@ fn a_missing_file_fails_at_once_with_what_to_do() {
 }
 
 #[test]
-fn a_text_file_given_as_a_video_fails_as_not_decodable() {
+fn text_file_as_a_video_fails_as_undecodable() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.mp4");
     std::fs::write(&path, "these are notes and not a video\n".repeat(100)).unwrap();
@@ -147,7 +147,7 @@ fn a_text_file_given_as_a_video_fails_as_not_decodable() {
 }
 
 #[test]
-fn an_address_that_can_not_be_read_fails_and_its_password_stays_hidden() {
+fn invalid_address_fails_and_hides_its_password() {
     let handle = spawn("ftp://me:secret@host/x");
     let receiver = handle.subscribe();
     let Recv::Failed { message, .. } = receiver.recv(LONG) else {
@@ -165,7 +165,7 @@ fn an_address_that_can_not_be_read_fails_and_its_password_stays_hidden() {
 }
 
 #[test]
-fn a_camera_that_refuses_is_lost_with_one_notice_and_tried_again() {
+fn refusing_camera_is_lost_with_one_notice_and_retried() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -177,7 +177,7 @@ fn a_camera_that_refuses_is_lost_with_one_notice_and_tried_again() {
     let uri = format!("rtsp://me:secret@127.0.0.1:{port}/live");
     let handle = Source::spawn(spec(uri), deps);
     let _receiver = handle.subscribe();
-    let Noticed {
+    let StampedNotice {
         source: id, notice, ..
     } = inbox.recv_timeout(LONG).unwrap();
     assert_eq!(id.as_str(), "cam");
@@ -191,7 +191,7 @@ fn a_camera_that_refuses_is_lost_with_one_notice_and_tried_again() {
     while !is_lost(&handle.status()) && begun.elapsed() < LONG {
         std::thread::sleep(Duration::from_millis(5));
     }
-    // Over some attempts, which are no news.
+    // Several attempts give no further notice.
     let first = handle.status();
     for _ in 0..100 {
         let now = handle.status();
@@ -204,7 +204,7 @@ fn a_camera_that_refuses_is_lost_with_one_notice_and_tried_again() {
 }
 
 #[test]
-fn a_missing_camera_device_is_lost_and_not_given_up() {
+fn missing_device_is_lost_and_retried() {
     let (notices, inbox) = notices::channel();
     let deps = Deps {
         notices: Some(notices),
@@ -212,7 +212,7 @@ fn a_missing_camera_device_is_lost_and_not_given_up() {
     };
     let handle = Source::spawn(spec("/dev/video987"), deps);
     let _receiver = handle.subscribe();
-    let Noticed { notice, .. } = inbox.recv_timeout(LONG).unwrap();
+    let StampedNotice { notice, .. } = inbox.recv_timeout(LONG).unwrap();
     let lost = matches!(
         notice,
         SourceNotice::Lost {
@@ -254,7 +254,7 @@ fn two_subscribers_of_one_file_get_the_same_frames() {
 }
 
 #[test]
-fn the_first_picture_of_a_clip_has_the_colours_of_its_scene() {
+fn first_picture_of_a_clip_has_the_right_colours() {
     let Some(path) = clip("intel_car-detection.mp4") else {
         return;
     };
@@ -270,7 +270,7 @@ fn the_first_picture_of_a_clip_has_the_colours_of_its_scene() {
 }
 
 #[test]
-fn a_clip_at_native_pace_is_live_and_drops_what_nobody_takes() {
+fn clip_at_native_pace_is_live_and_drops_untaken_frames() {
     let Some(path) = clip("intel_car-detection.mp4") else {
         return;
     };
@@ -286,7 +286,7 @@ fn a_clip_at_native_pace_is_live_and_drops_what_nobody_takes() {
     assert!(handle.status().counters.dropped >= 5);
 }
 
-/// A folder with this many black pictures.
+/// Creates a folder with this many black pictures.
 fn black_pictures(count: u32) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let first = folder.path().join("0000.png");
@@ -309,7 +309,7 @@ fn spawn_pictures(folder: &tempfile::TempDir, pace: Pace) -> (SourceHandle, Noti
 }
 
 #[test]
-fn a_recording_played_fast_may_be_black_and_still_without_being_an_outage() {
+fn fast_recording_is_never_blind() {
     let folder = black_pictures(400);
     let (handle, inbox) = spawn_pictures(&folder, Pace::Fast);
     let (frames, end) = drain(&handle.subscribe());
@@ -320,11 +320,11 @@ fn a_recording_played_fast_may_be_black_and_still_without_being_an_outage() {
 }
 
 #[test]
-fn a_recording_that_stands_in_for_a_camera_is_blind_when_it_is_black() {
+fn black_recording_at_native_pace_is_blind() {
     let folder = black_pictures(60);
     let (handle, inbox) = spawn_pictures(&folder, Pace::Native);
     let _receiver = handle.subscribe();
-    let Noticed { notice, .. } = inbox.recv_timeout(LONG).unwrap();
+    let StampedNotice { notice, .. } = inbox.recv_timeout(LONG).unwrap();
     let blind = matches!(
         notice,
         SourceNotice::Blind {
@@ -335,11 +335,11 @@ fn a_recording_that_stands_in_for_a_camera_is_blind_when_it_is_black() {
     assert!(blind, "{notice:?}");
 }
 
-/// Plays what is there at its own pace, as a camera that may be silent for a tenth of a second would be.
+/// Plays a source at native pace, with a stall time of a tenth of a second.
 fn play_natively(path: &std::path::Path) -> (Vec<Frame>, Recv, NoticeReceiver) {
-    let (teller, inbox) = notices::channel();
+    let (sender, inbox) = notices::channel();
     let deps = Deps {
-        notices: Some(teller),
+        notices: Some(sender),
         deadlines: Deadlines {
             stall: Duration::from_millis(100),
             ..Deadlines::default()
@@ -354,7 +354,7 @@ fn play_natively(path: &std::path::Path) -> (Vec<Frame>, Recv, NoticeReceiver) {
 }
 
 #[test]
-fn a_recording_with_a_pause_is_played_once_at_its_own_pace() {
+fn recording_with_a_pause_is_played_once() {
     let folder = tempfile::tempdir().unwrap();
     let animation = folder.path().join("a.gif");
     let mut encoder =
@@ -386,14 +386,14 @@ fn a_recording_with_a_pause_is_played_once_at_its_own_pace() {
 }
 
 #[test]
-fn a_fault_of_ours_is_told_to_everybody_and_for_good() {
+fn panic_is_reported_to_every_subscriber_for_good() {
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    let (teller, inbox) = notices::channel();
+    let (sender, inbox) = notices::channel();
     let faulty = Arc::new(AtomicBool::new(false));
     let fault = Arc::clone(&faulty);
     let deps = Deps {
-        notices: Some(teller),
+        notices: Some(sender),
         wall: Arc::new(move || {
             assert!(!fault.swap(false, Ordering::SeqCst), "on purpose");
             system_wall()

@@ -1,7 +1,7 @@
 //! The thread of a source.
 //!
-//! A thin shell: it asks the [`Supervisor`] what to do, opens and closes feeds, stamps frames and hands them to the
-//! subscribers. Invariant: what the status shows was decided by the supervisor.
+//! - A thin shell around [`Supervisor`]: opens and closes feeds, stamps frames and delivers them.
+//! - The status shows what the supervisor decided.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::capture::animation::{self, Animation};
 use crate::capture::blind::{BlindChange, BlindWatch};
 use crate::capture::cause;
 use crate::capture::demo::DemoFeed;
-use crate::capture::feed::{Broken, Feed, Paced, Raw, Step};
+use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
 use crate::capture::gst::{GstFeed, Origin};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
@@ -27,21 +27,21 @@ use crate::capture::supervise::{Action, DEFAULT_STALL, Input, State, Supervisor}
 use crate::capture::timeline::Timeline;
 use crate::thread::panic_message;
 
-/// Longest sleep of a source's thread while something is open, so that it notices closing soon.
-const SLICE: Duration = Duration::from_millis(50);
+/// Max sleep of the thread while a feed is open, so that it notices a close soon.
+const MAX_SLEEP: Duration = Duration::from_millis(50);
 
-/// How long the source may go without a picture, where its specification says so.
-fn stall(spec: &SourceSpec) -> Option<Duration> {
+/// Returns the longest time without a picture, if the spec sets it.
+fn max_silence(spec: &SourceSpec) -> Option<Duration> {
     spec.stall_s
         .and_then(|s| Duration::try_from_secs_f64(s).ok())
 }
 
-/// The source's thread.
+/// State of the source's thread.
 pub(super) struct Worker {
     spec: SourceSpec,
     deps: Deps,
     shared: Arc<Shared>,
-    address: Result<Address, Broken>,
+    address: Result<Address, FeedError>,
     redactor: Redactor,
     supervisor: Supervisor,
     feed: Option<Box<dyn Feed>>,
@@ -49,15 +49,15 @@ pub(super) struct Worker {
     limiter: Option<Limiter>,
     blind: BlindWatch,
     seq: u64,
-    /// The demand that was acted upon last.
+    /// Demand at the last turn.
     seen: Demand,
-    /// The picture showed nothing when the source was closed, and nobody was told that this is over.
-    left_blind: bool,
+    /// The source closed while blind, and no notice ended the blindness.
+    closed_blind: bool,
 }
 
 impl Worker {
     pub(super) fn new(spec: SourceSpec, deps: Deps, shared: Arc<Shared>) -> Self {
-        let address = Address::parse(&spec.uri).map_err(|error| Broken {
+        let address = Address::parse(&spec.uri).map_err(|error| FeedError {
             cause: LossCause::Other,
             message: error.to_string(),
             heals: false,
@@ -66,7 +66,7 @@ impl Worker {
             .as_ref()
             .map_or_else(|_| Redactor::default(), Address::redactor);
         let deadlines =
-            stall(&spec).map_or(deps.deadlines, |stall| deps.deadlines.with_stall(stall));
+            max_silence(&spec).map_or(deps.deadlines, |stall| deps.deadlines.with_stall(stall));
         Self {
             supervisor: Supervisor::new(deadlines, deps.back_off, deps.seed),
             limiter: Limiter::new(spec.max_fps),
@@ -78,26 +78,30 @@ impl Worker {
             seq: 0,
             seen: Demand {
                 wanted: false,
-                left: 0,
+                departures: 0,
                 closed: false,
             },
-            left_blind: false,
+            closed_blind: false,
             spec,
             deps,
             shared,
         }
     }
 
-    /// Runs until the source is closed. A fault of ours ends this source, says so, and touches no other; it is begun anew with the pipelines that watch it.
+    /// Runs until the source is closed.
+    ///
+    /// A panic ends this source alone, with a notice. It restarts with its pipelines.
     pub(super) fn run(mut self) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.turns())) {
-            let said = panic_message(&*panic);
-            let message = format!("a fault of ours ended this source ({said}); report the log");
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run_loop())) {
+            let reason = panic_message(&*panic);
+            let message = format!(
+                "an internal error ended this source ({reason}); please report it with the log"
+            );
             self.shared.give_up(&self.spec.id, &self.deps, message);
         }
     }
 
-    fn turns(&mut self) {
+    fn run_loop(&mut self) {
         let hub = self.shared.hub.clone();
         loop {
             let demand = hub.demand();
@@ -106,78 +110,62 @@ impl Worker {
             }
             let seen = std::mem::replace(&mut self.seen, demand);
             if demand != seen {
-                // Somebody left and somebody came in between: that is a new beginning.
-                if demand.left != seen.left {
-                    self.input(Input::Wanted(false));
-                    self.forget_blindness();
+                // The last subscriber left and another one came: that is a new start.
+                if demand.departures != seen.departures {
+                    self.handle_input(Input::Wanted(false));
+                    self.end_blindness();
                 }
-                self.input(Input::Wanted(demand.wanted));
+                self.handle_input(Input::Wanted(demand.wanted));
             }
             self.supervisor.tick(Instant::now());
             self.act();
             let deadline = self.supervisor.deadline();
             match &mut self.feed {
                 Some(feed) => {
-                    let left =
-                        deadline.map_or(SLICE, |d| d.saturating_duration_since(Instant::now()));
-                    let step = feed.next(left.min(SLICE));
+                    let departures =
+                        deadline.map_or(MAX_SLEEP, |d| d.saturating_duration_since(Instant::now()));
+                    let step = feed.next(departures.min(MAX_SLEEP));
                     let recording = feed.is_recording();
-                    self.step(step, recording);
+                    self.handle_step(step, recording);
                 }
                 None => hub.wait(self.seen, deadline),
             }
         }
     }
 
-    fn input(&mut self, input: Input) {
+    fn handle_input(&mut self, input: Input) {
         self.supervisor.handle(Instant::now(), input);
         self.act();
     }
 
-    fn broken(&mut self, broken: Broken) {
-        self.input(Input::Error {
-            cause: broken.cause,
-            message: self.redactor.text(&broken.message),
-            heals: broken.heals,
-        });
-    }
-
-    fn step(&mut self, step: Step, recording: bool) {
-        match step {
-            Step::Picture(raw) => self.picture(raw, recording),
-            Step::Connected => self.input(Input::Connected),
-            Step::Nothing => {}
-            Step::End => self.input(Input::End { recording }),
-            Step::Broken(broken) => self.broken(broken),
+    fn error_input(&self, error: FeedError) -> Input {
+        Input::Error {
+            cause: error.cause,
+            message: self.redactor.text(&error.message),
+            heals: error.heals,
         }
     }
 
-    /// Carries out what the supervisor decided, then shows the new state.
+    fn handle_step(&mut self, step: Step, recording: bool) {
+        match step {
+            Step::Picture(raw) => self.handle_picture(raw, recording),
+            Step::Connected => self.handle_input(Input::Connected),
+            Step::Nothing => {}
+            Step::End => self.handle_input(Input::End { recording }),
+            Step::Broken(error) => self.handle_input(self.error_input(error)),
+        }
+    }
+
+    /// Executes the supervisor's actions, then updates the status.
     fn act(&mut self) {
         while let Some(action) = self.supervisor.poll() {
             let source = self.spec.id.clone();
             match action {
-                Action::Open { attempt } => {
-                    tracing::debug!(%source, attempt, uri = %redact::uri(&self.spec.uri), "opening");
-                    self.timeline.reconnect();
-                    // Opening may take long, or hang: until then the status says what is being tried.
-                    self.show();
-                    match self.open() {
-                        Ok(feed) => self.feed = Some(feed),
-                        Err(broken) => {
-                            let input = Input::Error {
-                                cause: broken.cause,
-                                message: self.redactor.text(&broken.message),
-                                heals: broken.heals,
-                            };
-                            self.supervisor.handle(Instant::now(), input);
-                        }
-                    }
-                }
+                Action::Open { attempt } => self.open(attempt),
                 Action::Close => {
                     self.feed = None;
                     self.blind = BlindWatch::default();
-                    self.left_blind |= self.shared.board.lock().blind.take().is_some();
+                    self.closed_blind |= self.shared.board.lock().blind.take().is_some();
                 }
                 Action::Live => {
                     tracing::info!(%source, "live");
@@ -186,8 +174,8 @@ impl Worker {
                 Action::Lost { cause, message } => {
                     tracing::warn!(%source, ?cause, message, "lost");
                     self.shared.board.lock().counters.losses += 1;
-                    // From here on it is the loss that ends.
-                    self.left_blind = false;
+                    // From here on the loss is the outage that ends.
+                    self.closed_blind = false;
                     let at = (self.deps.wall)();
                     self.notice(SourceNotice::Lost { cause, message, at });
                 }
@@ -198,8 +186,8 @@ impl Worker {
                 }
                 Action::Ended => {
                     tracing::info!(%source, frames = self.seq, "ended");
-                    self.shared.hub.finish(Outcome::Ended, self.seen.left);
-                    self.forget_blindness();
+                    self.shared.hub.finish(Outcome::Ended, self.seen.departures);
+                    self.end_blindness();
                 }
                 Action::Failed { cause, message } => {
                     tracing::error!(%source, ?cause, message, "failed");
@@ -210,7 +198,7 @@ impl Worker {
                         at,
                     });
                     let outcome = Outcome::Failed { cause, message };
-                    self.shared.hub.finish(outcome, self.seen.left);
+                    self.shared.hub.finish(outcome, self.seen.departures);
                 }
                 Action::Forgotten => {
                     let at = (self.deps.wall)();
@@ -218,17 +206,32 @@ impl Worker {
                 }
             }
         }
-        self.show();
+        self.update_status();
     }
 
-    /// Shows the state that the supervisor is in.
-    fn show(&self) {
+    fn open(&mut self, attempt: u32) {
+        let (source, uri) = (&self.spec.id, redact::uri(&self.spec.uri));
+        tracing::debug!(%source, attempt, %uri, "opening");
+        self.timeline.reconnect();
+        // Opening may take long or hang; the status shows the attempt meanwhile.
+        self.update_status();
+        match self.open_feed() {
+            Ok(feed) => self.feed = Some(feed),
+            Err(error) => {
+                let input = self.error_input(error);
+                self.supervisor.handle(Instant::now(), input);
+            }
+        }
+    }
+
+    /// Copies the supervisor's state to the status.
+    fn update_status(&self) {
         let mut board = self.shared.board.lock();
         let state = self.supervisor.state();
         let was_lost = board.lost.is_some();
         board.lost = match state {
             State::Waiting { cause, message, .. } => Some((*cause, message.clone())),
-            // An attempt is no news: whoever is told would hear of a recovery and a new loss with each.
+            // An attempt is no news: it would look like a recovery and a new loss each time.
             State::Connecting { .. } | State::Opening { .. } => board.lost.take(),
             State::Idle | State::Live { .. } | State::Ended | State::Failed { .. } => None,
         };
@@ -241,9 +244,9 @@ impl Worker {
         }
     }
 
-    /// Nobody looks any more, so nobody can say when the picture became useful again.
-    fn forget_blindness(&mut self) {
-        if std::mem::take(&mut self.left_blind) {
+    /// Ends a blindness whose end cannot be observed: no subscriber is left.
+    fn end_blindness(&mut self) {
+        if std::mem::take(&mut self.closed_blind) {
             let at = (self.deps.wall)();
             self.notice(SourceNotice::Forgotten { at });
         }
@@ -253,7 +256,7 @@ impl Worker {
         self.deps.notify(&self.spec.id, notice);
     }
 
-    fn open(&self) -> Result<Box<dyn Feed>, Broken> {
+    fn open_feed(&self) -> Result<Box<dyn Feed>, FeedError> {
         let address = self.address.as_ref().map_err(Clone::clone)?;
         let native_pace = self.spec.pace == Pace::Native;
         let paced = |feed: Box<dyn Feed>| -> Box<dyn Feed> {
@@ -263,20 +266,20 @@ impl Worker {
                 feed
             }
         };
-        let silence = stall(&self.spec).unwrap_or(DEFAULT_STALL);
+        let silence = max_silence(&self.spec).unwrap_or(DEFAULT_STALL);
         let origin = match address {
             Address::Demo(options) => return Ok(paced(Box::new(DemoFeed::new(options)))),
             Address::Path(path) => {
                 let metadata = std::fs::metadata(path);
-                let metadata = metadata.map_err(|e| cause::of_path(path, &e))?;
+                let metadata = metadata.map_err(|e| cause::from_path(path, &e))?;
                 if metadata.is_dir() || stills::is_picture(path) {
                     return Ok(paced(Box::new(Stills::open(path)?)));
                 }
                 if animation::is_animation(path) {
                     return Ok(paced(Box::new(Animation::open(path)?)));
                 }
-                // Opened here once because the operating system's error is exact and the element's is not.
-                std::fs::File::open(path).map_err(|e| cause::of_path(path, &e))?;
+                // Opened once here because the error of the operating system is more exact.
+                std::fs::File::open(path).map_err(|e| cause::from_path(path, &e))?;
                 Origin::File { path, native_pace }
             }
             Address::Rtsp { url, credentials } => Origin::Rtsp {
@@ -294,9 +297,9 @@ impl Worker {
                 silence,
             },
             Address::V4l2 { device, size, fps } => {
-                std::fs::metadata(device).map_err(|e| Broken {
+                std::fs::metadata(device).map_err(|e| FeedError {
                     heals: true,
-                    ..cause::of_path(device, &e)
+                    ..cause::from_path(device, &e)
                 })?;
                 Origin::V4l2 {
                     device,
@@ -308,13 +311,13 @@ impl Worker {
         Ok(Box::new(GstFeed::open(&origin)?))
     }
 
-    fn picture(&mut self, raw: Raw, recording: bool) {
+    fn handle_picture(&mut self, raw: Raw, recording: bool) {
         let arrived = Instant::now();
         self.seq += 1;
         let fps = raw.fps;
         let interval = fps.map(|fps| Duration::from_secs_f64(1.0 / fps));
         let pts = self.timeline.next(raw.pts, interval, arrived, recording);
-        self.input(Input::Frame { recording });
+        self.handle_input(Input::Frame { recording });
         {
             let mut board = self.shared.board.lock();
             board.counters.frames += 1;
@@ -323,11 +326,11 @@ impl Worker {
             board.nominal_fps = fps;
             board.counters.time_jumps = self.timeline.jumps();
         }
-        // A camera that shows nothing is an outage; a recording that shows nothing is what was recorded. Played at its
-        // own pace it stands in for a camera.
+        // A blind camera is an outage; a blind recording was recorded that way, unless its native
+        // pace makes it stand in for a camera.
         let played_fast = recording && self.spec.pace == Pace::Fast;
         if !played_fast && let Some(change) = self.blind.observe(pts, &raw.picture) {
-            self.tell_blind(change);
+            self.report_blindness(change);
         }
         if self
             .limiter
@@ -351,16 +354,19 @@ impl Worker {
             } else {
                 Policy::Newest
             };
-            let dropped = self.shared.hub.deliver(&frame, policy, self.seen.left);
+            let dropped = self
+                .shared
+                .hub
+                .deliver(&frame, policy, self.seen.departures);
             if dropped > 0 {
                 self.shared.board.lock().counters.dropped += dropped;
             }
         }
-        // Once more after delivery: time spent waiting for a slow subscriber is not a stall of the source.
-        self.input(Input::Frame { recording });
+        // Again after delivery: waiting for a slow subscriber is not a stall of the source.
+        self.handle_input(Input::Frame { recording });
     }
 
-    fn tell_blind(&mut self, change: BlindChange) {
+    fn report_blindness(&mut self, change: BlindChange) {
         let (at, source) = ((self.deps.wall)(), &self.spec.id);
         match change {
             BlindChange::Blind(kind) => {
@@ -369,7 +375,8 @@ impl Worker {
                 self.notice(SourceNotice::Blind { kind, at });
             }
             BlindChange::Seeing { lasted } => {
-                tracing::info!(%source, lasted_s = lasted.as_secs_f64(), "the picture is useful again");
+                let lasted_s = lasted.as_secs_f64();
+                tracing::info!(%source, lasted_s, "the picture is useful again");
                 self.shared.board.lock().blind = None;
                 self.notice(SourceNotice::Seeing { lasted, at });
             }

@@ -1,4 +1,4 @@
-//! The supervisor on a clock of its own.
+//! Tests of the supervisor with simulated time.
 
 use proptest::prelude::{
     Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
@@ -32,7 +32,7 @@ fn secs(n: f64) -> Duration {
 }
 
 #[test]
-fn a_source_that_nobody_wants_is_not_opened() {
+fn unwanted_source_is_not_opened() {
     let mut s = supervisor();
     s.tick(Instant::now());
     assert_eq!(drain(&mut s), []);
@@ -40,7 +40,7 @@ fn a_source_that_nobody_wants_is_not_opened() {
 }
 
 #[test]
-fn the_first_subscriber_opens_it_and_the_last_one_closes_it() {
+fn first_subscriber_opens_and_last_one_closes() {
     let (mut s, now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
     assert_eq!(drain(&mut s), [Action::Open { attempt: 1 }]);
@@ -51,7 +51,7 @@ fn the_first_subscriber_opens_it_and_the_last_one_closes_it() {
 }
 
 #[test]
-fn why_a_source_failed_stays_to_be_seen_and_the_next_subscriber_tries_anew() {
+fn failure_stays_visible_until_the_next_subscriber() {
     let (mut s, now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
     let missing = Input::Error {
@@ -69,7 +69,7 @@ fn why_a_source_failed_stays_to_be_seen_and_the_next_subscriber_tries_anew() {
 }
 
 #[test]
-fn a_second_subscriber_does_not_open_an_ended_recording_again() {
+fn second_subscriber_does_not_reopen_an_ended_recording() {
     let (mut s, now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
     s.handle(now, Input::Frame { recording: true });
@@ -81,7 +81,7 @@ fn a_second_subscriber_does_not_open_an_ended_recording_again() {
 }
 
 #[test]
-fn a_failed_first_connect_is_reported_once_and_tried_again() {
+fn failed_first_connect_is_reported_once_and_retried() {
     let (mut s, mut now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
     drain(&mut s);
@@ -110,7 +110,7 @@ fn a_failed_first_connect_is_reported_once_and_tried_again() {
 }
 
 #[test]
-fn a_camera_that_was_away_for_seconds_is_tried_at_least_every_one_and_a_half() {
+fn quick_phase_retries_within_one_and_a_half_seconds() {
     let (mut s, start) = (supervisor(), Instant::now());
     let mut now = start;
     s.handle(now, Input::Wanted(true));
@@ -141,7 +141,7 @@ fn pauses_grow_to_half_a_minute_in_a_long_outage() {
 }
 
 #[test]
-fn a_rejected_password_is_not_hammered() {
+fn rejected_password_is_not_hammered() {
     let (mut s, now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
     s.handle(
@@ -164,7 +164,7 @@ fn rejected() -> Input {
 }
 
 #[test]
-fn coming_back_is_no_way_around_the_pause_after_a_rejected_password() {
+fn new_subscriber_waits_after_a_rejected_password() {
     let (mut s, start) = (supervisor(), Instant::now());
     let mut knocks = 0;
     for tenth in 0..95 {
@@ -185,7 +185,7 @@ fn coming_back_is_no_way_around_the_pause_after_a_rejected_password() {
 }
 
 #[test]
-fn the_pauses_of_a_source_go_on_growing_for_whoever_comes_back_within_a_minute() {
+fn pauses_keep_growing_over_a_short_absence() {
     let pause_after = |away: Duration| {
         let (mut s, mut now) = (supervisor(), Instant::now());
         s.handle(now, Input::Wanted(true));
@@ -205,7 +205,7 @@ fn the_pauses_of_a_source_go_on_growing_for_whoever_comes_back_within_a_minute()
 }
 
 #[test]
-fn an_outage_that_nobody_sees_the_end_of_is_forgotten() {
+fn outage_ends_with_the_last_subscriber() {
     let (mut s, now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
     s.handle(now, refused());
@@ -215,7 +215,7 @@ fn an_outage_that_nobody_sees_the_end_of_is_forgotten() {
 }
 
 #[test]
-fn a_source_that_failed_is_lost_until_frames_come_whoever_leaves() {
+fn failed_source_is_lost_until_frames_come() {
     let (mut s, now) = (supervisor(), Instant::now());
     let gone = Input::Error {
         cause: LossCause::NotFound,
@@ -264,7 +264,7 @@ fn each_stage_has_its_own_cause() {
 }
 
 #[test]
-fn a_recording_ends_and_a_camera_that_ends_is_lost() {
+fn recording_ends_but_a_camera_is_lost() {
     let now = Instant::now();
     let mut file = supervisor();
     file.handle(now, Input::Wanted(true));
@@ -285,11 +285,11 @@ fn a_recording_ends_and_a_camera_that_ends_is_lost() {
 }
 
 #[test]
-fn a_recording_may_leave_out_quiet_minutes() {
+fn recording_may_leave_out_quiet_minutes() {
     let (mut s, start) = (supervisor(), Instant::now());
     s.handle(start, Input::Wanted(true));
     s.handle(start, Input::Frame { recording: true });
-    let quiet = start + LONGEST_GAP;
+    let quiet = start + MAX_GAP;
     s.tick(quiet);
     s.handle(quiet, Input::Frame { recording: true });
     s.handle(quiet, Input::End { recording: true });
@@ -304,10 +304,10 @@ fn a_recording_may_leave_out_quiet_minutes() {
 }
 
 #[test]
-fn a_recording_that_broke_after_its_first_picture_is_not_played_again() {
+fn recording_that_broke_is_not_replayed() {
     let (mut s, now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
-    // Before it, it is worth another try: the server of a file may be away.
+    // Before the first picture it is retried: the server of a file may be away.
     s.handle(now, refused());
     let again = s.deadline().expect("waiting has a deadline");
     s.tick(again);
@@ -332,7 +332,7 @@ fn a_recording_that_broke_after_its_first_picture_is_not_played_again() {
 }
 
 #[test]
-fn a_slow_camera_is_given_its_time_for_the_first_picture_too() {
+fn stall_time_holds_for_the_first_picture_too() {
     let slow = Deadlines::default().with_stall(secs(60.0));
     let mut s = Supervisor::new(slow, BackOff::default(), 7);
     let mut now = Instant::now();
@@ -355,7 +355,7 @@ fn a_slow_camera_is_given_its_time_for_the_first_picture_too() {
 }
 
 #[test]
-fn a_recording_without_a_single_picture_has_failed_and_stays_so() {
+fn recording_without_a_picture_fails_for_good() {
     let (mut s, now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
     s.handle(now, Input::End { recording: true });
@@ -372,7 +372,7 @@ fn a_recording_without_a_single_picture_has_failed_and_stays_so() {
 }
 
 #[test]
-fn a_source_that_dies_right_after_its_first_frame_is_not_hammered() {
+fn source_that_dies_after_one_frame_is_not_hammered() {
     let (mut s, mut now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
     let mut pauses = Vec::new();
@@ -405,7 +405,7 @@ fn input() -> impl Strategy<Value = Input> {
 
 proptest! {
     #[test]
-    fn opens_and_closes_alternate_and_every_loss_is_followed_by_its_end(
+    fn opens_alternate_with_closes_and_losses_end(
         script in prop::collection::vec((prop::option::weighted(0.7, input()), 0u64..40_000), 1..200),
         seed in any::<u64>(),
     ) {
@@ -444,7 +444,7 @@ proptest! {
             let rests = matches!(s.state(), State::Idle | State::Ended | State::Failed { .. });
             prop_assert_eq!(s.deadline().is_none(), rests);
             prop_assert_eq!(open, s.is_open());
-            // Where nothing will happen any more, nothing is left open, but for what failed for good.
+            // At rest, no outage is open unless the source failed for good.
             match s.state() {
                 State::Idle | State::Ended | State::Live { .. } => prop_assert!(!lost),
                 State::Failed { .. } => prop_assert!(lost),
@@ -454,7 +454,7 @@ proptest! {
     }
 
     #[test]
-    fn no_pause_is_longer_than_the_longest(seed in any::<u64>(), failures in 1usize..60) {
+    fn pauses_never_exceed_the_maximum(seed in any::<u64>(), failures in 1usize..60) {
         let mut s = Supervisor::new(Deadlines::default(), BackOff::default(), seed);
         let mut now = Instant::now();
         s.handle(now, Input::Wanted(true));

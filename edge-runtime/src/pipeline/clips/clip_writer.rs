@@ -116,7 +116,7 @@ fn write_clip(clip: NewClip, queue: &FrameQueue, deps: &ClipWriterDeps) {
     }
     let (events, left_out) = queue.take_events();
     if left_out > 0 {
-        deps.metrics.clip_pictures_left_out(left_out);
+        deps.metrics.count_clip_pictures_left_out(left_out);
         tracing::warn!(
             clip = write_clip.id(),
             frames = left_out,
@@ -125,7 +125,7 @@ fn write_clip(clip: NewClip, queue: &FrameQueue, deps: &ClipWriterDeps) {
     }
     for (mut event, at) in events {
         let clip = write_clip.describe(at, event.clip.take(), &state, left_out);
-        deps.metrics.clip(&clip.state);
+        deps.metrics.count_clip(&clip.state);
         event.clip = Some(clip);
         event.phase = Phase::Clip;
         event.seq = EventSeq::default();

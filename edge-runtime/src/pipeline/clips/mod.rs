@@ -32,7 +32,7 @@ use self::clip_writer::{ClipWriter, ClipWriterDeps};
 use self::pre_roll::{ClipFrame, MARGIN, PreRoll};
 use crate::clock;
 use crate::journal::media::MediaStore;
-use crate::media::video::FINISH_WITHIN;
+use crate::media::video::FINISH_TIMEOUT;
 use crate::metrics::Metrics;
 use crate::pipeline::recorder::Recorder;
 use crate::thread::Thread;
@@ -148,7 +148,7 @@ impl Clips {
     /// the record of the event.
     pub(super) fn begin(&mut self, wanted: ClipSpec, at: Duration, is_live: bool) -> Clip {
         let clip = self.begin_or_join(wanted, at, is_live);
-        self.deps.metrics.clip(&clip.state);
+        self.deps.metrics.count_clip(&clip.state);
         clip
     }
 
@@ -228,7 +228,7 @@ impl Clips {
         if waits && self.active.len() + self.closing.len() >= MAX_ACTIVE {
             // The first in the list was closed first.
             let first = self.closing.first();
-            if first.is_some_and(|thread| thread.join_once(FINISH_WITHIN)) {
+            if first.is_some_and(|thread| thread.join_once(FINISH_TIMEOUT)) {
                 self.closing.remove(0);
             }
         }
@@ -261,7 +261,7 @@ impl Clips {
 
     /// Waits until all closed clips have reported.
     pub(super) fn wait(&mut self) {
-        let until = Instant::now() + FINISH_WITHIN;
+        let until = Instant::now() + FINISH_TIMEOUT;
         for thread in self.closing.drain(..) {
             thread.join(until.saturating_duration_since(Instant::now()));
         }

@@ -156,7 +156,7 @@ impl Manager {
         let whole = {
             let table = self.sources.table.read();
             let broken = table.get(source).filter(|s| s.has_broken_down());
-            broken.map(|source| source.whole().clone())
+            broken.map(|source| source.full_spec().clone())
         };
         let old = whole.and_then(|whole| self.open_source(whole));
         drop(change);

@@ -14,7 +14,7 @@ use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
 use super::deployed::Deployed;
 use super::open_outages::{Notice, Outages};
 use super::source_table::Sources;
-use crate::capture::notices::{NoticeReceiver, Noticed, SourceNotice};
+use crate::capture::notices::{NoticeReceiver, SourceNotice, StampedNotice};
 use crate::clock;
 use crate::pipeline::box_event::box_event;
 use crate::pipeline::recorder::Recorder;
@@ -40,7 +40,7 @@ impl OutageJournal {
     }
 
     fn run(&self, notices: &NoticeReceiver) {
-        while let Some(Noticed {
+        while let Some(StampedNotice {
             source,
             run,
             noticed_at,

@@ -13,7 +13,7 @@ use watchkeeper_store::{Batch, MemoryStore, Op, OpenOutcome, Store};
 use watchkeeper_vision::frame::{FrameId, Picture};
 
 use super::*;
-use crate::capture::notices::{Noticed, SourceNotice};
+use crate::capture::notices::{SourceNotice, StampedNotice};
 use crate::capture::source::{Deps, Source};
 use crate::clock;
 use crate::effects;
@@ -152,7 +152,7 @@ fn late_notice_of_a_replaced_source_is_dropped() {
     for name in ["gate", "gate", "yard"] {
         manager.put_source(spec(name, "demo:")).unwrap();
     }
-    let lost = |source: &str, run: u64| Noticed {
+    let lost = |source: &str, run: u64| StampedNotice {
         source: id(source),
         run,
         noticed_at: Instant::now(),
@@ -166,8 +166,8 @@ fn late_notice_of_a_replaced_source_is_dropped() {
         },
     };
     let now = |source: &str| manager.sources.number_of(&id(source)).unwrap();
-    manager.notices.tell(lost("gate", now("gate") - 1));
-    manager.notices.tell(lost("yard", now("yard")));
+    manager.notices.send(lost("gate", now("gate") - 1));
+    manager.notices.send(lost("yard", now("yard")));
     // A fault that no pipeline watches is only remembered.
     let begins = |source: &str| {
         let mut outages = manager.outages.lock();

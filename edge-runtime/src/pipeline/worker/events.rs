@@ -13,7 +13,7 @@ impl WorkerThread {
     pub(super) fn send_changes(&mut self, changes: Vec<Change>, moment: Option<FrameMoment<'_>>) {
         for change in changes {
             if change.phase == Phase::New {
-                self.services.metrics.event(change.decision.verdict);
+                self.services.metrics.count_event(change.decision.verdict);
             }
             let moment = moment.filter(|_| change.phase == Phase::New);
             self.send_change(change, moment);

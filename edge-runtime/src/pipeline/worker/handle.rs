@@ -272,8 +272,8 @@ impl Worker {
     pub fn begin_stop(&self) {
         self.shared.request(DesiredState::Stop);
         // A hanging pipeline would hold up a recording for its other subscribers.
-        if let Some(leave) = self.shared.leave.lock().take() {
-            leave.now();
+        if let Some(unsubscriber) = self.shared.unsubscriber.lock().take() {
+            unsubscriber.unsubscribe();
         }
     }
 

@@ -11,7 +11,7 @@ use crate::metrics::Metrics;
 use crate::pipeline::recorder::Recorder;
 
 /// Longest wait for a pipeline to stop: its frame, its video
-/// ([`FINISH_WITHIN`](crate::media::video::FINISH_WITHIN)) and its last events.
+/// ([`FINISH_TIMEOUT`](crate::media::video::FINISH_TIMEOUT)) and its last events.
 pub const STOP_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Finds sources by name; implemented by the manager, so that a replaced source is found again.

@@ -14,7 +14,7 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
 
 use super::preview_window::PreviewStatus;
-use crate::capture::mailbox::Leave;
+use crate::capture::mailbox::Unsubscriber;
 use crate::clock;
 use crate::pipeline::retention::recordings::Recording;
 use crate::pipeline::run::Run;
@@ -120,7 +120,7 @@ pub(super) struct Shared {
     /// The internal error that ended the pipeline, a sentence without its end.
     pub(super) internal_error: Mutex<Option<String>>,
     /// Ends the current subscription.
-    pub(super) leave: Mutex<Option<Leave>>,
+    pub(super) unsubscriber: Mutex<Option<Unsubscriber>>,
 }
 
 impl Shared {
@@ -138,7 +138,7 @@ impl Shared {
             in_recording: AtomicBool::new(false),
             lost_source: Mutex::default(),
             internal_error: Mutex::default(),
-            leave: Mutex::default(),
+            unsubscriber: Mutex::default(),
             status: Mutex::new(Status {
                 state,
                 since: clock::wall(),

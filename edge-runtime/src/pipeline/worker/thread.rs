@@ -211,7 +211,7 @@ impl WorkerThread {
                 continue;
             };
             gone_since = None;
-            *self.shared.leave.lock() = Some(receiver.leaving());
+            *self.shared.unsubscriber.lock() = Some(receiver.unsubscriber());
             let end = self.take_from(&receiver);
             drop(receiver);
             if let Some(end) = end {
@@ -366,7 +366,7 @@ impl WorkerThread {
             annotated: pictures.annotated,
         };
         for (stage, spent) in self.run.finish_frame(output_began.elapsed()) {
-            self.services.metrics.stage(stage.name(), spent);
+            self.services.metrics.observe_stage(stage.name(), spent);
         }
         self.report_inferences_and_failures(&outcome);
         self.publish_when_due();
@@ -381,10 +381,10 @@ impl WorkerThread {
     fn report_inferences_and_failures(&mut self, outcome: &FrameOutcome) {
         let metrics = &self.services.metrics;
         for (model, spent) in &outcome.inferences {
-            metrics.inference(model, *spent);
+            metrics.observe_inference(model, *spent);
         }
         for failure in &outcome.failures {
-            metrics.step_error(&self.spec.id, &failure.step);
+            metrics.count_step_error(&self.spec.id, &failure.step);
         }
         let failed: Vec<FailedStepRun<'_>> = outcome
             .failures
@@ -406,8 +406,8 @@ impl WorkerThread {
         let done = Instant::now();
         let spent = done.saturating_duration_since(began);
         let waited = began.saturating_duration_since(frame.arrived);
-        self.services.metrics.stage(STAGE_WAIT, waited);
-        self.services.metrics.stage(STAGE_ALL, spent);
+        self.services.metrics.observe_stage(STAGE_WAIT, waited);
+        self.services.metrics.observe_stage(STAGE_ALL, spent);
         let mut status = self.shared.status.lock();
         status.last_frame = Some(done);
         if status.first_frame.is_none() {

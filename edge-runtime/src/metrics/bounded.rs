@@ -1,0 +1,53 @@
+//! Families of metrics with a bound on their series.
+
+use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use prometheus_client::metrics::family::Family;
+
+/// Max label sets of one family.
+pub const MAX_SERIES: usize = 512;
+
+/// A family of at most [`MAX_SERIES`] label sets; the rest is counted under `other`.
+pub(super) struct Bounded<L, M> {
+    family: Family<L, M, fn() -> M>,
+    series: AtomicUsize,
+}
+
+impl<L, M> Bounded<L, M>
+where
+    L: Clone + Hash + Eq,
+    M: Clone,
+{
+    pub(super) fn new(make: fn() -> M) -> Self {
+        Self {
+            family: Family::new_with_constructor(make),
+            series: AtomicUsize::new(0),
+        }
+    }
+
+    /// Returns a handle for the registry.
+    pub(super) fn family(&self) -> Family<L, M, fn() -> M> {
+        self.family.clone()
+    }
+
+    /// Updates the metric of `label`, or that of `other` if the family is full.
+    pub(super) fn update(&self, label: L, other: impl FnOnce() -> L, update: impl FnOnce(&M)) {
+        if let Some(known) = self.family.get(&label) {
+            return update(&known);
+        }
+        // Two threads with one new label may count it twice: the bound is reached a little early.
+        if self.series.fetch_add(1, Ordering::Relaxed) < MAX_SERIES {
+            update(&self.family.get_or_create(&label));
+        } else {
+            self.series.store(MAX_SERIES, Ordering::Relaxed);
+            update(&self.family.get_or_create(&other()));
+        }
+    }
+
+    pub(super) fn remove(&self, label: &L) {
+        if self.family.remove(label) {
+            self.series.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
