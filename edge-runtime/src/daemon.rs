@@ -5,6 +5,8 @@
 //! - The watchdog is fed only after a turn that took the common locks.
 //! - The stop mirrors the start: pipelines end before the recorder, it before the journal.
 
+mod serve;
+
 use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -14,13 +16,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use sd_notify::NotifyState;
-use tokio::task::{JoinError, JoinHandle};
 use tracing_subscriber::EnvFilter;
 use watchkeeper_config::Config;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_store::StoreError;
 
+use self::serve::{notify, serve};
 use crate::api::Api;
 use crate::capture;
 use crate::clock;
@@ -34,11 +36,10 @@ use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::manager::{Manager, Parts};
-use crate::pipeline::recorder::{DISK_FAILED, FlushResult, Recorder};
+use crate::pipeline::recorder::{FlushResult, Recorder};
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::pipeline::retention::recordings::{self, Recordings};
 use crate::pipeline::worker::STOP_TIMEOUT;
-use crate::server::{self, Server};
 use crate::stop::Stop;
 use crate::thread::Thread;
 
@@ -63,12 +64,6 @@ const START_STEP_USEC: u32 = 120_000_000;
 /// Timeout of the recorder's last group, and of the end of its thread.
 const RECORDER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Timeout of the API server's end after the request to stop.
-const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Interval of the periodic tasks without a watchdog.
-const BEAT_INTERVAL: Duration = Duration::from_secs(10);
-
 /// Sends logs to standard error, as text or JSON. `RUST_LOG` sets the level.
 pub fn init_logs(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
@@ -83,7 +78,7 @@ pub fn init_logs(json: bool) {
     }
 }
 
-/// Opens the model in `file` and runs it once, as a pipeline would; prints an error of one sentence.
+/// Opens the model in `file` and runs it once, as a pipeline would; prints an error.
 #[expect(clippy::print_stderr, reason = "this is the answer to a command")]
 #[must_use]
 pub fn check_model(file: &str, config: &Config) -> ExitCode {
@@ -396,155 +391,5 @@ fn make_private(folder: &Path) {
     let only_owner = std::fs::Permissions::from_mode(0o700);
     if let Err(error) = std::fs::set_permissions(folder, only_owner) {
         tracing::warn!(folder = %folder.display(), %error, "other users may be able to read it");
-    }
-}
-
-async fn serve(
-    config: &Config,
-    api: Arc<Api>,
-    manager: Arc<Manager>,
-    disk_space: Arc<DiskSpace>,
-    mut stop: Stop,
-) -> anyhow::Result<()> {
-    let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let server = Server::bind(&config.runtime_socket, config.socket_mode)?;
-    let mut serving = tokio::spawn(server::run(server, api, async {
-        // The sender is dropped, never used: either result means the end.
-        drop(ended.await);
-    }));
-    tracing::info!(socket = %config.runtime_socket.display(), "serving");
-    notify(&[NotifyState::Ready]);
-
-    let watchdog = sd_notify::watchdog_enabled();
-    let mut beat = tokio::time::interval(watchdog.map_or(BEAT_INTERVAL, |w| w / 3));
-    let mut tasks = BeatTasks::default();
-    let mut broken = Ok(());
-    let mut ended = None;
-    loop {
-        tokio::select! {
-            () = stop.requested() => break,
-            // Without the API nobody can use the process, but the watchdog would still be fed.
-            outcome = &mut serving => {
-                ended = Some(outcome);
-                break;
-            }
-            Some(done) = async { Some(tasks.turn.as_mut()?.await) }, if tasks.turn.is_some() => {
-                tasks.turn = None;
-                if let Ok(troubles) = done {
-                    tracing::trace!(troubles, "alive");
-                    if watchdog.is_some() {
-                        notify(&[NotifyState::Watchdog]);
-                    }
-                }
-            }
-            Some(_) = async { Some(tasks.disk.as_mut()?.await) }, if tasks.disk.is_some() => {
-                tasks.disk = None;
-            }
-            Some(_) = async { Some(tasks.resume.as_mut()?.await) }, if tasks.resume.is_some() => {
-                tasks.resume = None;
-            }
-            _ = beat.tick() => tasks.start(&manager, &disk_space),
-        }
-        if let Some(why) = storage_failure(&manager) {
-            broken = Err(anyhow::anyhow!(
-                "{why}; stopping, so that the store is checked at the next start"
-            ));
-            break;
-        }
-    }
-    notify(&[NotifyState::Stopping]);
-    tracing::info!("stopping");
-    // Ends event streams, so that no client delays the stop.
-    drop(end);
-    let by_itself = ended.is_some();
-    let outcome = match ended {
-        Some(outcome) => Some(outcome),
-        None => tokio::time::timeout(SERVER_TIMEOUT, serving).await.ok(),
-    };
-    broken.and(match outcome {
-        Some(outcome) => served(outcome, by_itself),
-        None => Ok(()),
-    })
-}
-
-/// Periodic tasks on the blocking pool; at most one of each kind runs.
-#[derive(Default)]
-struct BeatTasks {
-    /// Takes the common locks. The watchdog waits for it, so a deadlock starves the watchdog.
-    turn: Option<JoinHandle<usize>>,
-    /// Checks the disk, which may be slow; the watchdog does not wait for it.
-    disk: Option<JoinHandle<()>>,
-    /// Ends pauses and restarts failed pipelines, which may load models.
-    resume: Option<JoinHandle<()>>,
-}
-
-impl BeatTasks {
-    /// Starts the tasks that are not running.
-    fn start(&mut self, manager: &Arc<Manager>, disk_space: &Arc<DiskSpace>) {
-        self.turn.get_or_insert_with(|| {
-            let manager = Arc::clone(manager);
-            tokio::task::spawn_blocking(move || {
-                manager.beat();
-                manager.troubles().len()
-            })
-        });
-        self.resume.get_or_insert_with(|| {
-            let manager = Arc::clone(manager);
-            tokio::task::spawn_blocking(move || {
-                manager.end_pauses();
-                manager.restart_failed();
-            })
-        });
-        self.disk.get_or_insert_with(|| {
-            let disk_space = Arc::clone(disk_space);
-            let journal = Arc::clone(&manager.parts().journal);
-            tokio::task::spawn_blocking(move || {
-                disk_space.free_when_low();
-                if let Err(error) = journal.check() {
-                    tracing::error!(%error, "the disk failed a check");
-                }
-            })
-        });
-    }
-}
-
-/// Returns why the store must be reopened, if it must.
-fn storage_failure(manager: &Manager) -> Option<&'static str> {
-    let parts = manager.parts();
-    let failed = || parts.journal.broken().map(|_| DISK_FAILED);
-    parts.recorder.broken().or_else(failed)
-}
-
-/// Converts the end of the API server to the result of the process.
-fn served(outcome: Result<std::io::Result<()>, JoinError>, by_itself: bool) -> anyhow::Result<()> {
-    match outcome {
-        Err(error) => Err(error).context("the API server panicked"),
-        Ok(Err(error)) => Err(error).context("the API server failed"),
-        Ok(Ok(())) if by_itself => Err(anyhow::anyhow!(
-            "the API server ended unexpectedly; stopping, so that it is started again"
-        )),
-        Ok(Ok(())) => Ok(()),
-    }
-}
-
-fn notify(states: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "cannot notify the service manager");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io;
-
-    use super::served;
-
-    #[test]
-    fn unexpected_end_of_the_api_server_is_a_failure() {
-        assert!(served(Ok(Ok(())), true).is_err());
-        assert!(served(Ok(Ok(())), false).is_ok());
-        for by_itself in [true, false] {
-            assert!(served(Ok(Err(io::ErrorKind::Other.into())), by_itself).is_err());
-        }
     }
 }

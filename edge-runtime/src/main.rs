@@ -47,7 +47,7 @@ enum Command {
 /// Sets the environment variables that GStreamer elements read.
 #[expect(
     unsafe_code,
-    reason = "an element is told this by the environment alone"
+    reason = "the element reads this from the environment only"
 )]
 fn prepare_environment() {
     let (name, value) = capture::DRAIN_V4L2_ENV;

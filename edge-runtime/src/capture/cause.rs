@@ -212,7 +212,7 @@ pub(super) fn describe(cause: LossCause, place: &str, detail: &str) -> String {
         }
         LossCause::Untrusted => {
             format!(
-                "{place} shows a certificate that is not trusted; add its authority to the system's, \
+                "{place} shows a certificate that is not trusted; add its authority to the system, \
                  or set tls_verify = false for this source"
             )
         }

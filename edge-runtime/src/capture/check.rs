@@ -277,14 +277,14 @@ mod tests {
 
     #[test]
     fn unmet_need_names_its_first_alternative() {
-        let told = |element: &str, what: &str| (element.to_owned(), what.to_owned());
+        let missing = |element: &str, what: &str| (element.to_owned(), what.to_owned());
         assert_eq!(
             without(&["x264enc", "openh264enc", "vp8enc", "avenc_mpeg4"]),
-            [told("x264enc", "annotated videos")]
+            [missing("x264enc", "annotated videos")]
         );
         assert_eq!(
             without(&["appsrc"]),
-            [told("appsrc", "annotated videos, the preview window")]
+            [missing("appsrc", "annotated videos, the preview window")]
         );
         assert_eq!(find_missing(|_| false).len(), {
             let first: BTreeSet<_> = NEEDS.iter().flat_map(|n| n.alternatives[0]).collect();

@@ -205,8 +205,8 @@ impl Feed for GstFeed {
             return Step::Broken(FeedError {
                 cause: LossCause::Codec,
                 message: format!(
-                    "{} is live video or of unknown length; live HTTP works with MJPEG only. Use the \
-                     camera's MJPEG or RTSP address, or a file",
+                    "{} is live video or of unknown length; live HTTP works with MJPEG only. Use \
+                     the camera's MJPEG or RTSP address, or a file",
                     self.place
                 ),
                 heals: false,

@@ -144,7 +144,7 @@ impl Hub {
     /// Delivers a frame to every subscriber and returns the number of overwritten frames.
     ///
     /// `departures` is the departure count for which the source was opened. If it has changed,
-    /// nobody gets the frame: later subscribers get a new start.
+    /// no one gets the frame: later subscribers get a new start.
     pub(super) fn deliver(&self, frame: &Frame, policy: Policy, departures: u64) -> u64 {
         let mut state = self.state.lock();
         if policy == Policy::Lossless {

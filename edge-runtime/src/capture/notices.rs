@@ -104,13 +104,16 @@ impl NoticeSender {
         if queue.iter().filter(|w| of_name(w)).count() < MAX_PER_SOURCE {
             queue.push_back(noticed);
         } else if let Some(newest) = queue.iter_mut().rev().find(|w| of_name(w)) {
-            tracing::warn!(source = %noticed.source, dropped = ?newest.notice, "notices come too fast to journal");
+            let (source, dropped) = (&noticed.source, &newest.notice);
+            tracing::warn!(%source, ?dropped, "notices come too fast to journal");
             *newest = noticed;
         }
         drop(queue);
         match self.wake.try_send(()) {
             Ok(()) | Err(TrySendError::Full(())) => {}
-            Err(TrySendError::Disconnected(())) => tracing::debug!("nobody takes notices any more"),
+            Err(TrySendError::Disconnected(())) => {
+                tracing::debug!("the receiver of notices is gone")
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! - A step never waits for the disk. An effect without space is refused at once, reported in the
 //!   outputs of the step, and counted.
-//! - An accepted effect is on stable storage before anybody sees it, and stays until its outcome is
+//! - An accepted effect is on stable storage before it is visible, and stays until its outcome is
 //!   reported. New effects are refused rather than old ones dropped: `error_status` is false only
 //!   if the effect will be executed or reported as failed.
 //! - Only what `[sinks]` allows is accepted. A number is given once, over restarts too.

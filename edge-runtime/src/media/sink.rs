@@ -76,6 +76,24 @@ pub(super) fn missing_element(element: &str) -> SinkError {
     }
 }
 
+/// Makes an error of the pipeline wake a caller that waits in `src`.
+fn wake_on_error(pipeline: &gst::Pipeline, src: &gst_app::AppSrc) {
+    let Some(bus) = pipeline.bus() else { return };
+    let src = src.downgrade();
+    bus.set_sync_handler(move |_, message| match message.view() {
+        gst::MessageView::Error(_) => {
+            // No element takes pictures any more; an end of stream ends the wait.
+            if let Some(src) = src.upgrade() {
+                let ended = src.end_of_stream();
+                tracing::debug!(?ended, "the pipeline broke");
+            }
+            gst::BusSyncReply::Pass
+        }
+        gst::MessageView::Eos(_) => gst::BusSyncReply::Pass,
+        _ => gst::BusSyncReply::Drop,
+    });
+}
+
 /// A running pipeline that takes RGB pictures.
 #[derive(Debug)]
 pub(super) struct Sink {
@@ -121,22 +139,7 @@ impl Sink {
             .add_many(&chain)
             .and_then(|()| gst::Element::link_many(&chain))
             .map_err(|e| broken(e.to_string()))?;
-        if let Some(bus) = pipeline.bus() {
-            let waited_for = src.downgrade();
-            bus.set_sync_handler(move |_, message| match message.view() {
-                gst::MessageView::Error(_) => {
-                    // No element takes pictures any more; an end of stream wakes a caller that
-                    // waits.
-                    if let Some(src) = waited_for.upgrade() {
-                        let ended = src.end_of_stream();
-                        tracing::debug!(?ended, "the pipeline broke");
-                    }
-                    gst::BusSyncReply::Pass
-                }
-                gst::MessageView::Eos(_) => gst::BusSyncReply::Pass,
-                _ => gst::BusSyncReply::Drop,
-            });
-        }
+        wake_on_error(&pipeline, &src);
         let sink = Self {
             pipeline,
             src,

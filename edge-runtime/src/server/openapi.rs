@@ -15,7 +15,7 @@ use watchkeeper_contract::problem::Problem;
         (name = "sources", description = "Where frames come from"),
         (name = "pipelines", description = "Workflows deployed on sources"),
         (name = "events", description = "The journal and its media"),
-        (name = "effects", description = "Actions requested by workflows, until the agent has executed them"),
+        (name = "effects", description = "Effects of workflows that wait for the agent"),
         (name = "workflows", description = "What can be deployed"),
         (name = "models", description = "Models on this box"),
         (name = "runtime", description = "The runtime itself")

@@ -166,12 +166,12 @@ fn rejected() -> Input {
 #[test]
 fn new_subscriber_waits_after_a_rejected_password() {
     let (mut s, start) = (supervisor(), Instant::now());
-    let mut knocks = 0;
+    let mut opens = 0;
     for tenth in 0..95 {
         let now = start + Duration::from_millis(100) * tenth;
         s.handle(now, Input::Wanted(true));
         s.tick(now);
-        knocks += drain(&mut s)
+        opens += drain(&mut s)
             .iter()
             .filter(|a| matches!(a, Action::Open { .. }))
             .count();
@@ -179,7 +179,7 @@ fn new_subscriber_waits_after_a_rejected_password() {
         s.handle(now, Input::Wanted(false));
         drain(&mut s);
     }
-    assert_eq!(knocks, 1);
+    assert_eq!(opens, 1);
     s.handle(start + secs(13.0), Input::Wanted(true));
     assert_eq!(drain(&mut s), [Action::Open { attempt: 1 }]);
 }

@@ -19,7 +19,7 @@ pub(super) struct ChangeLock<'a> {
 }
 
 impl ChangeLocks {
-    /// Waits until nobody else changes `id`.
+    /// Waits until no one else changes `id`.
     pub(super) fn acquire(&self, id: &PipelineId) -> ChangeLock<'_> {
         let mut held = self.held.lock();
         while !held.insert(id.clone()) {

@@ -1,0 +1,190 @@
+//! Service of the daemon between start and stop: the API and the periodic tasks.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use sd_notify::NotifyState;
+use tokio::task::{JoinError, JoinHandle};
+use watchkeeper_config::Config;
+
+use crate::api::Api;
+use crate::pipeline::manager::Manager;
+use crate::pipeline::recorder::DISK_FAILED;
+use crate::pipeline::retention::disk_space::DiskSpace;
+use crate::server::{self, Server};
+use crate::stop::Stop;
+
+/// End of the server's task.
+type ServerResult = Result<io::Result<()>, JoinError>;
+
+/// Timeout of the API server's end after the request to stop.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Interval of the periodic tasks without a watchdog.
+const BEAT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Serves the API and runs the periodic tasks until a stop, a failed disk or a failed server.
+///
+/// # Errors
+/// When the socket cannot be bound, the server fails, or the store must be reopened.
+pub(super) async fn serve(
+    config: &Config,
+    api: Arc<Api>,
+    manager: Arc<Manager>,
+    disk_space: Arc<DiskSpace>,
+    mut stop: Stop,
+) -> anyhow::Result<()> {
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let server = Server::bind(&config.runtime_socket, config.socket_mode)?;
+    let mut serving = tokio::spawn(server::run(server, api, async {
+        // The sender is dropped, never used: either result means the end.
+        drop(ended.await);
+    }));
+    tracing::info!(socket = %config.runtime_socket.display(), "serving");
+    notify(&[NotifyState::Ready]);
+
+    let reason = watch(&manager, &disk_space, &mut serving, &mut stop).await;
+    notify(&[NotifyState::Stopping]);
+    tracing::info!("stopping");
+    // Ends event streams, so that no client delays the stop.
+    drop(end);
+    if let EndReason::Server(result) = reason {
+        return served(result, true);
+    }
+    let result = tokio::time::timeout(SERVER_TIMEOUT, serving).await.ok();
+    if let EndReason::Storage(why) = reason {
+        anyhow::bail!("{why}; stopping, so that the store is checked at the next start");
+    }
+    result.map_or(Ok(()), |result| served(result, false))
+}
+
+/// Reason for the end of the service.
+enum EndReason {
+    Request,
+    /// The server ended by itself.
+    Server(ServerResult),
+    /// The store must be reopened.
+    Storage(&'static str),
+}
+
+/// Runs the periodic tasks until the service must end.
+async fn watch(
+    manager: &Arc<Manager>,
+    disk_space: &Arc<DiskSpace>,
+    serving: &mut JoinHandle<io::Result<()>>,
+    stop: &mut Stop,
+) -> EndReason {
+    let watchdog = sd_notify::watchdog_enabled();
+    let mut beat = tokio::time::interval(watchdog.map_or(BEAT_INTERVAL, |w| w / 3));
+    let mut tasks = BeatTasks::default();
+    loop {
+        tokio::select! {
+            () = stop.requested() => return EndReason::Request,
+            // Without the API the process is of no use, but the watchdog would still be fed.
+            outcome = &mut *serving => return EndReason::Server(outcome),
+            Some(done) = async { Some(tasks.turn.as_mut()?.await) }, if tasks.turn.is_some() => {
+                tasks.turn = None;
+                if let Ok(troubles) = done {
+                    tracing::trace!(troubles, "alive");
+                    if watchdog.is_some() {
+                        notify(&[NotifyState::Watchdog]);
+                    }
+                }
+            }
+            Some(_) = async { Some(tasks.disk.as_mut()?.await) }, if tasks.disk.is_some() => {
+                tasks.disk = None;
+            }
+            Some(_) = async { Some(tasks.resume.as_mut()?.await) }, if tasks.resume.is_some() => {
+                tasks.resume = None;
+            }
+            _ = beat.tick() => tasks.start(manager, disk_space),
+        }
+        if let Some(why) = storage_failure(manager) {
+            return EndReason::Storage(why);
+        }
+    }
+}
+
+/// Periodic tasks on the blocking pool; at most one of each kind runs.
+#[derive(Default)]
+struct BeatTasks {
+    /// Takes the common locks. The watchdog waits for it, so a deadlock starves the watchdog.
+    turn: Option<JoinHandle<usize>>,
+    /// Checks the disk, which may be slow; the watchdog does not wait for it.
+    disk: Option<JoinHandle<()>>,
+    /// Ends pauses and restarts failed pipelines, which may load models.
+    resume: Option<JoinHandle<()>>,
+}
+
+impl BeatTasks {
+    /// Starts the tasks that are not running.
+    fn start(&mut self, manager: &Arc<Manager>, disk_space: &Arc<DiskSpace>) {
+        self.turn.get_or_insert_with(|| {
+            let manager = Arc::clone(manager);
+            tokio::task::spawn_blocking(move || {
+                manager.beat();
+                manager.troubles().len()
+            })
+        });
+        self.resume.get_or_insert_with(|| {
+            let manager = Arc::clone(manager);
+            tokio::task::spawn_blocking(move || {
+                manager.end_pauses();
+                manager.restart_failed();
+            })
+        });
+        self.disk.get_or_insert_with(|| {
+            let disk_space = Arc::clone(disk_space);
+            let journal = Arc::clone(&manager.parts().journal);
+            tokio::task::spawn_blocking(move || {
+                disk_space.free_when_low();
+                if let Err(error) = journal.check() {
+                    tracing::error!(%error, "the disk failed a check");
+                }
+            })
+        });
+    }
+}
+
+/// Returns why the store must be reopened, if it must.
+fn storage_failure(manager: &Manager) -> Option<&'static str> {
+    let parts = manager.parts();
+    let failed = || parts.journal.broken().map(|_| DISK_FAILED);
+    parts.recorder.broken().or_else(failed)
+}
+
+/// Converts the end of the API server to the result of the process.
+fn served(outcome: ServerResult, by_itself: bool) -> anyhow::Result<()> {
+    match outcome {
+        Err(error) => Err(error).context("the API server panicked"),
+        Ok(Err(error)) => Err(error).context("the API server failed"),
+        Ok(Ok(())) if by_itself => Err(anyhow::anyhow!(
+            "the API server ended unexpectedly; stopping, so that it is started again"
+        )),
+        Ok(Ok(())) => Ok(()),
+    }
+}
+
+pub(super) fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::debug!(%error, "cannot notify the service manager");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::served;
+
+    #[test]
+    fn unexpected_end_of_the_api_server_is_a_failure() {
+        assert!(served(Ok(Ok(())), true).is_err());
+        assert!(served(Ok(Ok(())), false).is_ok());
+        for by_itself in [true, false] {
+            assert!(served(Ok(Err(io::ErrorKind::Other.into())), by_itself).is_err());
+        }
+    }
+}
