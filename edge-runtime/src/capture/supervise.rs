@@ -155,7 +155,7 @@ pub enum State {
     },
     Live {
         since: Instant,
-        /// Stall deadline.
+        /// Deadline of the next picture.
         until: Instant,
         recording: bool,
     },

@@ -347,7 +347,7 @@ impl Journal {
     /// called every few seconds.
     ///
     /// # Errors
-    /// When they can't; [`Journal::broken`] says so from then on.
+    /// When they cannot; [`Journal::broken`] returns the reason from then on.
     pub fn check(&self) -> Result<(), JournalError> {
         Ok(self.store.check()?)
     }

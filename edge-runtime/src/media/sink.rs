@@ -37,7 +37,6 @@ pub enum SinkError {
     Broken {
         /// Activity that failed.
         what: &'static str,
-        /// GStreamer's message.
         message: String,
     },
     /// The screen or file went away. Elements of a window that a user closes report it
@@ -46,7 +45,6 @@ pub enum SinkError {
     Gone {
         /// Activity that ended.
         what: &'static str,
-        /// GStreamer's message.
         message: String,
     },
     /// The picture has another size than the first one.

@@ -54,9 +54,9 @@ pub(super) async fn get(
     Ok(Json(app.try_call(move |r| r.pipeline(&id)).await?))
 }
 
-/// Deploys a workflow under a name and replaces the pipeline of that name. The body may omit `id`. A
-/// pipeline from the configuration file stays replaced until its section is edited. With `paused`,
-/// a resume time of the replaced pipeline is kept.
+/// Deploys a workflow under a name and replaces the pipeline of that name. The body may omit `id`.
+/// A pipeline from the configuration file stays replaced until its section is edited. With
+/// `paused`, a resume time of the replaced pipeline is kept.
 #[utoipa::path(put, path = "/pipelines/{id}", tag = "pipelines",
     params(("id" = PipelineId, Path, description = "Name of the pipeline")),
     request_body = PipelineSpec,

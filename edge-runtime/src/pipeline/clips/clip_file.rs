@@ -185,7 +185,7 @@ impl<'m> ClipFile<'m> {
         self.media.discard_clip(&self.clip.id, &self.clip.path);
     }
 
-    /// The clip as seen from an event that began `at`; `announced` is what its first record said.
+    /// Describes the clip for an event that began `at`; `announced` is its first record's clip.
     pub(super) fn describe(
         &self,
         at: Duration,
@@ -220,7 +220,7 @@ impl<'m> ClipFile<'m> {
         clip
     }
 
-    /// Why an event that joined begins after the last frame: it joined before the end was known.
+    /// Reason why a joined event starts after the last frame: it joined before the end was known.
     fn ended_before(&self) -> &'static str {
         match self.stop {
             Some(WriteStop::Full) => "the shared clip was full before the event began",

@@ -117,10 +117,10 @@ impl Clips {
         }
     }
 
-    /// Takes a frame of source time `at`, before the events of that frame are sent.
-    pub(super) fn see(&mut self, frame: &Frame, at: Duration) {
-        // A frame behind a gap belongs to no open clip. A frame shortly after the end does, because
-        // a slow camera shows with it what was until then.
+    /// Adds a frame of source time `at`, before the events of that frame are sent.
+    pub(super) fn add_frame(&mut self, frame: &Frame, at: Duration) {
+        // A frame behind a gap belongs to no open clip. A frame shortly after the end does: a slow
+        // camera has no other frame of the last moments.
         self.close_those(|active| active.span.until + MARGIN < at);
         if !self.pre_roll.is_due(at) {
             return;

@@ -1,4 +1,4 @@
-//! The last frames of a pipeline, with which a clip begins.
+//! The last frames of a pipeline; a clip starts with them.
 //!
 //! - Frames are small JPEGs, at most [`RATE`] per second of source time on average.
 //! - At most [`MAX_BYTES`] are kept. The oldest frames are dropped first, so a clip starts later
@@ -77,7 +77,7 @@ impl PreRoll {
         }
     }
 
-    /// Whether the oldest frame is not needed to show what was at `edge`.
+    /// Whether the oldest frame is older than a clip from `edge` on needs.
     fn is_past(&self, edge: Duration) -> bool {
         let is_old = |frame: &Arc<ClipFrame>| frame.at + MARGIN < edge;
         let is_followed = self.frames.get(1).is_some_and(|next| next.at <= edge);

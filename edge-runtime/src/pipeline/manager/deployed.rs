@@ -1,7 +1,6 @@
 //! One entry of the table of pipelines: running, unable to run, or not to be run.
 //!
-//! - Every entry has a status that says why it does not run, since when, and what would change
-//!   that.
+//! - Every entry has a status: why it does not run, since when, and the remedy.
 
 use std::sync::Arc;
 

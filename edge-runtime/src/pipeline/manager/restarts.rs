@@ -277,7 +277,7 @@ mod tests {
             }
         }
 
-        /// Observes one pipeline so many times; `None` where it does not exist.
+        /// Observes one pipeline `number` times; `None` means that it does not exist.
         fn observe_times(&mut self, number: u32, health: Option<&Health>) -> &mut Self {
             for _ in 0..number {
                 self.now += INTERVAL;

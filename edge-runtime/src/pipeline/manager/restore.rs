@@ -1,6 +1,6 @@
-//! The start: restores what was stored, together with the configuration file.
+//! Restores sources and pipelines at the start, from the store and the configuration file.
 //!
-//! - [`plan_start`] decides where both name the same.
+//! - [`plan_start`] decides which one applies if both name the same.
 //! - Everything that can't be restored is reported in one sentence, and stays listed or stored.
 //! - A start that is asked to stop starts no further pipeline.
 

@@ -1,4 +1,4 @@
-//! What gives way on a full disk, and how much of the annotated videos is kept.
+//! Retention of annotated videos, and deletion of old media on a full disk.
 
 pub mod disk_space;
 pub mod recordings;

@@ -95,7 +95,7 @@ impl MotionFilter {
     }
 }
 
-/// Cells that are not what `gain` and `offset` make of those before.
+/// Counts the cells that differ from the previous ones after `gain` and `offset`.
 fn changed(before: &[f32], now: &[f32], (gain, offset): (f32, f32)) -> usize {
     let cells = before.iter().zip(now);
     cells

@@ -342,7 +342,7 @@ impl WorkerThread {
         let (is_last, at) = (outcome.is_last, outcome.at);
         let output_began = Instant::now();
         if let Some(clips) = &mut self.clips {
-            clips.see(frame, at);
+            clips.add_frame(frame, at);
         }
         if !outcome.processed {
             self.finish_due_clips(at);
