@@ -6,9 +6,9 @@
 //! - Every refusal, the router's included, is a
 //!   [`Problem`](watchkeeper_contract::problem::Problem) as JSON.
 //! - Every route is in the OpenAPI description: both come from one attribute.
-//! - A client makes the runtime hold at most one page of events, one body of [`MAX_BODY`] bytes
-//!   ([`MAX_DEFINITION_BODY`] with a workflow definition, [`MAX_PICTURES_BODY`] with pictures) and
-//!   a few pieces of a file.
+//! - A client makes the runtime hold at most one page of events, one body and a few pieces of a
+//!   file. A body has at most [`MAX_BODY`] bytes, [`MAX_DEFINITION_BODY`] with a workflow
+//!   definition, [`MAX_PICTURES_BODY`] with pictures.
 //! - No request blocks the async threads: calls of [`Runtime`] run on the blocking pool, at most
 //!   [`MAX_CALLS`] at a time, so that health checks always find a thread.
 //!

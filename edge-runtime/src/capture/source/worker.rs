@@ -118,13 +118,13 @@ impl Worker {
                 self.handle_input(Input::Wanted(demand.wanted));
             }
             self.supervisor.tick(Instant::now());
-            self.act();
+            self.execute_actions();
             let deadline = self.supervisor.deadline();
             match &mut self.feed {
                 Some(feed) => {
-                    let departures =
+                    let wait =
                         deadline.map_or(MAX_SLEEP, |d| d.saturating_duration_since(Instant::now()));
-                    let step = feed.next(departures.min(MAX_SLEEP));
+                    let step = feed.next(wait.min(MAX_SLEEP));
                     let recording = feed.is_recording();
                     self.handle_step(step, recording);
                 }
@@ -135,7 +135,7 @@ impl Worker {
 
     fn handle_input(&mut self, input: Input) {
         self.supervisor.handle(Instant::now(), input);
-        self.act();
+        self.execute_actions();
     }
 
     fn error_input(&self, error: FeedError) -> Input {
@@ -157,7 +157,7 @@ impl Worker {
     }
 
     /// Executes the supervisor's actions, then updates the status.
-    fn act(&mut self) {
+    fn execute_actions(&mut self) {
         while let Some(action) = self.supervisor.poll() {
             let source = self.spec.id.clone();
             match action {
