@@ -22,7 +22,7 @@ const SHOWN: usize = 160;
 
 /// A change in one sentence, and one more for each of its steps that hand something to the outside.
 #[must_use]
-pub fn really(change: &ProposedChange) -> Vec<String> {
+pub fn describe_change(change: &ProposedChange) -> Vec<String> {
     let sentence = match change {
         ProposedChange::Deploy { spec } | ProposedChange::Replace { spec } => {
             let shown = redact::spec(spec);
@@ -460,6 +460,37 @@ mod tests {
     }
 
     #[test]
+    fn deployment_is_described_by_its_specification() {
+        let watch = watchkeeper_engine::templates::watch::Watch {
+            classes: vec!["person".to_owned()],
+            lines: vec!["door:320,0,320,360".parse().unwrap()],
+            ..Default::default()
+        };
+        let workflow = watchkeeper_engine::templates::watch::workflow(&watch, "yolox-nano");
+        let spec: PipelineSpec = serde_json::from_value(json!({
+            "id": "gate-door", "source": "gate", "workflow": workflow,
+            "rules": [{"name": "in", "when": {"kind": "crosses", "line": "door"}, "classes": ["person"], "cooldown_s": 30.0}],
+        }))
+        .unwrap();
+        let pipeline = spec.id.clone();
+        let deploy = ProposedChange::Deploy {
+            spec: Box::new(spec),
+        };
+        let [watch] = describe_change(&deploy).try_into().unwrap();
+        for part in [
+            "gate-door on camera gate",
+            "detect (roboflow_object_detection_model, model yolox-nano, only person, confidence 0.1 or more",
+            "line door from 320,0 to 320,360",
+            "then quiet for 30 s for each object",
+            "in: person crosses door either way, severity info",
+        ] {
+            assert!(watch.contains(part), "{part}: {watch}");
+        }
+        let stop = describe_change(&ProposedChange::Stop { pipeline });
+        assert_eq!(stop, ["gate-door ends and is gone"]);
+    }
+
+    #[test]
     fn every_condition_is_told_in_words() {
         let nothing = json!({});
         let person = json!({"classes": ["person"]});
@@ -616,7 +647,7 @@ mod tests {
         steps.push(inner);
         let spec = json!({"id": "p", "source": "gate", "workflow": {"version": "1.0", "inputs": [], "steps": steps, "outputs": []}});
         let spec = Box::new(serde_json::from_value(spec).unwrap());
-        let told = really(&ProposedChange::Deploy { spec });
+        let told = describe_change(&ProposedChange::Deploy { spec });
         let [watch, hook, file] = told.try_into().unwrap();
         assert!(
             watch.contains("wait13 (continue_if, stop_delay 14)"),
@@ -658,7 +689,7 @@ mod tests {
             ]},
         });
         let spec = Box::new(serde_json::from_value(spec).unwrap());
-        let told = really(&ProposedChange::Deploy { spec });
+        let told = describe_change(&ProposedChange::Deploy { spec });
         let [watch, hook, mail, slack, inner] = told.try_into().unwrap();
         assert!(
             inner.contains("in__hook (webhook_sink)") && inner.contains("https://inner.example/"),

@@ -10,6 +10,7 @@ use watchkeeper_plain::{Change, Proposal};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::checks::{Check, check};
+use super::describe::describe_change;
 use super::difference::{ProposalDiff, difference};
 use super::llm_proposal::LlmProposal;
 use super::snapshot::SystemSnapshot;
@@ -158,7 +159,7 @@ impl CheckedProposal {
         });
         if let Some(made) = &self.made {
             view["by_model"] =
-                json!({"model": made.model, "really": made.really(), "evidence": made.evidence});
+                json!({"model": made.model, "really": described(made), "evidence": made.evidence});
         }
         view
     }
@@ -174,7 +175,7 @@ impl CheckedProposal {
             lines.extend(all.into_iter().map(|one| format!("{head}{one}")));
         };
         if let Some(made) = &self.made {
-            told("  what it is: ", made.really());
+            told("  what it is: ", described(made));
             told("  tried: ", made.evidence.clone());
         }
         told("  taken for granted: ", self.proposal.assumed.clone());
@@ -209,6 +210,11 @@ impl CheckedProposal {
         lines.extend(difference.map(|line| format!("  {line}")));
         lines
     }
+}
+
+/// Describes every change by its specification.
+fn described(made: &LlmProposal) -> Vec<String> {
+    made.changes.iter().flat_map(describe_change).collect()
 }
 
 fn specs(proposal: &Proposal) -> impl Iterator<Item = &PipelineSpec> {

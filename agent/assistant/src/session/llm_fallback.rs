@@ -10,11 +10,13 @@ use watchkeeper_llm::Client;
 
 use super::progress::ProgressEvent;
 use super::rewording::{RewordFailure, RewordResult, reword};
+use super::secrets::without_secrets;
 use super::setup_runner::{SetupRequest, SetupRunner};
 use super::user_session::Session;
 use crate::blueprint::store::BlueprintEntry;
 use crate::blueprint::{BlueprintError, BlueprintStore, Job, error};
 use crate::failure::{Error, ErrorKind};
+use crate::proposal::auto_approval::Author;
 use crate::proposal::conversation::Reply;
 use crate::proposal::llm_proposal::words;
 use crate::proposal::snapshot::SystemSnapshot;
@@ -104,6 +106,37 @@ impl Session {
                 }))
             }
         }
+    }
+
+    /// Has a model work on a request without asking the rules: by the blueprint of this name, else by that of the set-up.
+    ///
+    /// # Errors
+    /// When there is no such blueprint, or the runtime or the model is no help.
+    pub async fn think(
+        &mut self,
+        text: &str,
+        blueprint: Option<&str>,
+    ) -> Result<(Reply, SystemSnapshot), Error> {
+        let text = &*without_secrets(text, &*self.parts.out);
+        let routed = match blueprint {
+            Some(name) => self.named(name)?,
+            None => {
+                let shelf = self.shelf();
+                router::set_up(&shelf, ChosenBy::Person).map_err(at_fault)?
+            }
+        };
+        let here = self.situation().await?;
+        self.note("request", || json!({"text": text, "think": true}));
+        let client = self.language()?;
+        let attached = std::mem::take(&mut self.attached);
+        let reply = self.work(&client, text, attached, routed, &here).await;
+        let reply = reply.map_err(|why| Error::new(ErrorKind::Failed, why))?;
+        self.by_model = true;
+        (self.asks_for, self.offered_by) = (Author::Models, Author::Models);
+        self.trace_reply(&reply);
+        let (reply, here) = self.by_policy(reply, Author::Models, false, here).await?;
+        self.keep_exchange(text, &reply);
+        Ok((reply, here))
     }
 
     /// Tells that the rules go on alone, and why.
@@ -224,6 +257,6 @@ impl Session {
 }
 
 /// A blueprint of this build that can't be read.
-pub(super) fn at_fault(flaws: Vec<BlueprintError>) -> Error {
+fn at_fault(flaws: Vec<BlueprintError>) -> Error {
     Error::new(ErrorKind::Failed, error::sentence(&flaws))
 }

@@ -19,7 +19,6 @@ use watchkeeper_llm::Client;
 use watchkeeper_plain::Plain;
 use watchkeeper_plain::intent::Look;
 
-use super::llm_fallback::at_fault;
 use super::progress::{ProgressEvent, ProgressSink};
 use super::secrets::without_secrets;
 use super::trial_runner::TrialRunner;
@@ -32,7 +31,7 @@ use crate::proposal::history::SessionHistory;
 use crate::proposal::llm_proposal::words;
 use crate::proposal::pending::{PendingProposals, Requester};
 use crate::proposal::snapshot::SystemSnapshot;
-use crate::router::{self, ChosenBy};
+use crate::router;
 use crate::setup_agent::tool_context::situation;
 use crate::setup_agent::turn_log::TurnLog;
 use crate::trace::Trace;
@@ -268,7 +267,7 @@ impl Session {
 
     /// Has an offer confirmed where the owner said so beforehand: it is shown as any other, with the key that says yes, and compared with what runs then. `waited`:
     /// another one waited for a yes when the text was said.
-    async fn by_policy(
+    pub(super) async fn by_policy(
         &mut self,
         reply: Reply,
         whose: Author,
@@ -339,37 +338,6 @@ impl Session {
         self.conversation.tried(&offer.tried);
     }
 
-    /// Has a model work on a request without asking the rules: by the blueprint of this name, else by that of the set-up.
-    ///
-    /// # Errors
-    /// When there is no such blueprint, or the runtime or the model is no help.
-    pub async fn think(
-        &mut self,
-        text: &str,
-        blueprint: Option<&str>,
-    ) -> Result<(Reply, SystemSnapshot), Error> {
-        let text = &*without_secrets(text, &*self.parts.out);
-        let routed = match blueprint {
-            Some(name) => self.named(name)?,
-            None => {
-                let shelf = self.shelf();
-                router::set_up(&shelf, ChosenBy::Person).map_err(at_fault)?
-            }
-        };
-        let here = self.situation().await?;
-        self.note("request", || json!({"text": text, "think": true}));
-        let client = self.language()?;
-        let attached = std::mem::take(&mut self.attached);
-        let reply = self.work(&client, text, attached, routed, &here).await;
-        let reply = reply.map_err(|why| Error::new(ErrorKind::Failed, why))?;
-        self.by_model = true;
-        (self.asks_for, self.offered_by) = (Author::Models, Author::Models);
-        self.trace_reply(&reply);
-        let (reply, here) = self.by_policy(reply, Author::Models, false, here).await?;
-        self.keep_exchange(text, &reply);
-        Ok((reply, here))
-    }
-
     /// What the rules make of a text: a person's own, or one that a model has put into other words.
     pub(super) async fn by_rules(
         &mut self,
@@ -392,7 +360,7 @@ impl Session {
     }
 
     /// Keeps what was said and what came of it, for a later request that is about it.
-    fn keep_exchange(&mut self, text: &str, reply: &Reply) {
+    pub(super) fn keep_exchange(&mut self, text: &str, reply: &Reply) {
         if let Some(line) = self.earlier.add(text, reply) {
             self.note("summarised", || json!({"text": line}));
         }
@@ -416,7 +384,7 @@ impl Session {
         out.tell(ProgressEvent::Idle);
     }
 
-    fn trace_reply(&self, reply: &Reply) {
+    pub(super) fn trace_reply(&self, reply: &Reply) {
         match reply {
             Reply::Offer(offer) | Reply::Anew(offer) => self.note("proposal", || offer.view()),
             Reply::Unsound(offer, why) => {
