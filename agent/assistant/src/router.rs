@@ -125,7 +125,7 @@ pub fn named(listed: BlueprintEntry) -> Result<Route, RouteError> {
 #[must_use]
 pub fn takes(job: Job, left_out: &[String], reply: &Reply) -> bool {
     let fits = match (job, reply) {
-        (Job::SetUp, Reply::Offer(offer)) => offer.is_whole(),
+        (Job::SetUp, Reply::Proposal(offer)) => offer.is_complete(),
         (Job::SetUp, Reply::Ask(question)) => !is_at_a_loss(question),
         (Job::SetUp | Job::Question, Reply::Look(_)) => true,
         _ => false,
@@ -159,18 +159,18 @@ pub fn is_partial(reply: &Reply) -> bool {
     match reply {
         Reply::Unknown(_) => true,
         Reply::Ask(question) => is_at_a_loss(question),
-        Reply::Offer(offer) => !offer.proposal.not_understood.is_empty(),
+        Reply::Proposal(offer) => !offer.proposal.not_understood.is_empty(),
         Reply::Look(looked) => !looked.not_understood.is_empty(),
-        Reply::Anew(_)
-        | Reply::Unsound(..)
+        Reply::ChangedProposal(_)
+        | Reply::Invalid(..)
         | Reply::Apply(_)
         | Reply::Remember(..)
-        | Reply::See(_)
+        | Reply::ProbeCameras(_)
         | Reply::Answer(_)
         | Reply::TooLong(_)
         | Reply::Dropped
-        | Reply::NothingWaits
-        | Reply::Silence => false,
+        | Reply::NothingPending
+        | Reply::Empty => false,
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
         assert!(takes(Job::SetUp, &[], &look) && takes(Job::Question, &[], &look));
         assert!(!takes(Job::Archive, &[], &look), "it was to be kept");
         assert!(!takes(Job::Question, &["blue".to_owned()], &look));
-        let silence = Reply::Silence;
+        let silence = Reply::Empty;
         assert!(!takes(Job::SetUp, &[], &silence));
     }
 }

@@ -9,8 +9,8 @@ use super::output::Output;
 use super::state_folder::state_folder;
 use super::user_llm::parts;
 use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::proposal::checked_proposal::CheckedProposal;
 use watchkeeper_assistant::proposal::conversation::{Reply, SessionState};
-use watchkeeper_assistant::proposal::offer::CheckedProposal;
 use watchkeeper_assistant::proposal::pending::PendingProposals;
 use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
@@ -29,8 +29,8 @@ pub(super) async fn run(
         assist: Session::new(parts(client, config, Entrypoint::Ask, out))?,
         out,
     };
-    ask.assist.at = args.at;
-    ask.assist.tries = !args.yes;
+    ask.assist.request_time = args.at;
+    ask.assist.runs_trials = !args.yes;
     let text = args.text.join(" ");
     let ended = match &args.confirm {
         Some(id) => ask.confirm(id).await,
@@ -56,38 +56,38 @@ impl Ask<'_> {
         let (reply, here) = if args.think || args.blueprint.is_some() {
             self.assist.think(text, args.blueprint.as_deref()).await?
         } else {
-            self.assist.hear(text).await?
+            self.assist.handle_text(text).await?
         };
-        let Reply::Offer(offer) = reply else {
+        let Reply::Proposal(offer) = reply else {
             return self.other(reply, &here).await;
         };
         if !args.yes {
             return self.keep(&offer, &here).map(drop);
         }
-        if self.assist.by_model {
-            self.assist.show_offer(&offer, None, "");
+        if self.assist.is_llm_reply {
+            self.assist.show_proposal(&offer, None, "");
             return Err(Failure::input(
                 "--yes is for a person's own words, and these are a model's: leave --yes out and confirm what was understood",
             ));
         }
-        if !offer.is_whole() {
-            self.assist.show_offer(&offer, None, "");
+        if !offer.is_complete() {
+            self.assist.show_proposal(&offer, None, "");
             return Err(Failure::input(
                 "--yes does a request as a whole or not at all, and part of this one was not understood or can't be done: say it without that part, or leave --yes out and confirm what was understood",
             ));
         }
-        self.assist.show_offer(&offer, None, "");
-        let (reply, here) = self.assist.hear("yes").await?;
+        self.assist.show_proposal(&offer, None, "");
+        let (reply, here) = self.assist.handle_text("yes").await?;
         self.other(reply, &here).await
     }
 
     async fn confirm(&mut self, id: &str) -> Result<(), Failure> {
         // Asked first: a runtime that is away costs nobody the proposal.
-        let here = self.assist.situation().await?;
+        let here = self.assist.fetch_snapshot().await?;
         let socket = self.assist.socket().to_path_buf();
         let shown = self.waiting.take(id, &socket, here.now.timestamp())?;
-        self.assist.conversation = SessionState::with(shown);
-        let (reply, here) = self.assist.hear("yes").await?;
+        self.assist.conversation = SessionState::from_shown(shown);
+        let (reply, here) = self.assist.handle_text("yes").await?;
         self.other(reply, &here).await
     }
 
@@ -97,8 +97,8 @@ impl Ask<'_> {
         match reply {
             Reply::Apply(offer) => Ok(self.assist.apply(&offer).await?),
             Reply::Look(looked) => Ok(self.assist.look(&looked, here).await?),
-            Reply::Remember(kind, words) => Ok(self.assist.remember(kind, &words)?),
-            Reply::Offer(offer) | Reply::Anew(offer) => {
+            Reply::Remember(kind, words) => Ok(self.assist.save_note(kind, &words)?),
+            Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
                 let id = self.keep(&offer, here)?;
                 Err(Failure::new(
                     Exit::Failed,
@@ -107,8 +107,8 @@ impl Ask<'_> {
                     ),
                 ))
             }
-            Reply::Unsound(offer, why) => {
-                self.assist.show_offer(&offer, None, "");
+            Reply::Invalid(offer, why) => {
+                self.assist.show_proposal(&offer, None, "");
                 Err(Failure::input(format!(
                     "this can't be confirmed, because {why}"
                 )))
@@ -122,15 +122,15 @@ impl Ask<'_> {
                     .into())
             }
             Reply::Answer(text) => {
-                out.tell(ProgressEvent::Answer(&text));
+                out.report(ProgressEvent::Answer(&text));
                 Ok(())
             }
             Reply::Unknown(unknown) => Err(Session::unknown(&unknown).into()),
             Reply::TooLong(error) => Err(Failure::input(error.to_string())),
-            Reply::NothingWaits | Reply::Dropped => Err(Failure::input(
+            Reply::NothingPending | Reply::Dropped => Err(Failure::input(
                 "nothing waits for a yes or a no here: `watchkeeper ask --confirm ID` confirms a proposal, and one that is not confirmed is never done",
             )),
-            Reply::Silence | Reply::See(_) => Err(Failure::input(
+            Reply::Empty | Reply::ProbeCameras(_) => Err(Failure::input(
                 "there is no request: say for example `watchkeeper ask \"what can I say\"`",
             )),
         }
@@ -148,10 +148,9 @@ impl Ask<'_> {
         let id = self
             .waiting
             .keep(socket, shown, None, here.now.timestamp())?;
-        let hint = format!(
-            "Nothing has changed yet. Within an hour this does it: watchkeeper ask --confirm {id}"
-        );
-        self.assist.show_offer(offer, Some(&id), &hint);
+        let hint =
+            format!("Nothing changed yet. To apply (valid 1 h): watchkeeper ask --confirm {id}");
+        self.assist.show_proposal(offer, Some(&id), &hint);
         Ok(id)
     }
 }

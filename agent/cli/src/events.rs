@@ -11,7 +11,7 @@ use watchkeeper_contract::rule::Severity;
 use super::args::{EventAction, EventArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
-use watchkeeper_assistant::session::progress::event as object;
+use watchkeeper_assistant::session::progress::event_json as object;
 use watchkeeper_assistant::wording::local_time;
 use watchkeeper_assistant::wording::size;
 use watchkeeper_client::{FeedItem, JournalRecord, NewerRecord, RuntimeClient};

@@ -6,40 +6,40 @@ use watchkeeper_plain::intent::EventsWanted;
 use super::events::{self, Clock};
 use super::output::Output;
 use super::{remote, trace};
-use watchkeeper_assistant::proposal::counts::counts;
+use watchkeeper_assistant::proposal::counts::format_counts;
 use watchkeeper_assistant::proposal::event_search::EventSearchResult;
 use watchkeeper_assistant::proposal::llm_proposal::words;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink};
 use watchkeeper_assistant::session::user_session::Session;
 
 impl ProgressSink for Output {
-    fn tell(&self, told: ProgressEvent<'_>) {
-        match &told {
+    fn report(&self, event: ProgressEvent<'_>) {
+        match &event {
             ProgressEvent::Busy(text) => self.busy(*text),
             ProgressEvent::Idle => self.end_live_line(),
             // A line of its own for each call of a model would bury what the model does; the whole is told in the end.
             ProgressEvent::Spent(_) => {}
             ProgressEvent::Note(text) => self.note(text),
-            ProgressEvent::Waits => self.line("The proposal still waits: yes or no."),
-            told if self.is_json() => self.object(&told.object()),
-            told => show(told, self),
+            ProgressEvent::StillPending => self.line("The proposal still waits: yes or no."),
+            event if self.is_json() => self.object(&event.to_json()),
+            event => show(event, self),
         }
     }
 }
 
 /// What is no sign of life, for a person.
-fn show(told: &ProgressEvent<'_>, out: &Output) {
-    match told {
+fn show(event: &ProgressEvent<'_>, out: &Output) {
+    match event {
         ProgressEvent::Busy(_)
         | ProgressEvent::Idle
         | ProgressEvent::Spent(_)
         | ProgressEvent::Note(_)
-        | ProgressEvent::Waits => {}
+        | ProgressEvent::StillPending => {}
         ProgressEvent::Step(step, line, _) => out.step(*step, line),
-        ProgressEvent::Said(line, _) | ProgressEvent::Done(line, _) | ProgressEvent::Text(line) => {
-            out.line(line)
-        }
-        ProgressEvent::Offer(offer, _, hint) => {
+        ProgressEvent::LlmComment(line, _)
+        | ProgressEvent::Done(line, _)
+        | ProgressEvent::Text(line) => out.line(line),
+        ProgressEvent::Proposal(offer, _, hint) => {
             for line in offer.lines() {
                 out.line(line);
             }
@@ -60,7 +60,7 @@ fn show(told: &ProgressEvent<'_>, out: &Output) {
             let lines: Vec<String> = text.lines().map(words).collect();
             out.line(lines.join("\n"));
         }
-        ProgressEvent::Remembered(kind, file) => out.line(format!(
+        ProgressEvent::NoteSaved(kind, file) => out.line(format!(
             "Noted as {} in {file}, where you can edit it.",
             kind.name()
         )),
@@ -88,14 +88,14 @@ fn show(told: &ProgressEvent<'_>, out: &Output) {
         ProgressEvent::Events(happened, wanted, head) => show_events(happened, wanted, head, out),
         ProgressEvent::Record(record) => events::show_record(record, Clock::Wall, out),
         ProgressEvent::Cost(cost) => out.line(cost.lines().join("\n")),
-        ProgressEvent::Traced(entry) => out.line(trace::line(entry)),
+        ProgressEvent::TraceEntry(entry) => out.line(trace::line(entry)),
         ProgressEvent::Failure(failure) => out.line(failure.to_string()),
     }
 }
 
 /// What pipelines have counted.
 fn numbers(pipelines: &[PipelineStatus], out: &Output) {
-    let lines: Vec<String> = pipelines.iter().filter_map(counts).collect();
+    let lines: Vec<String> = pipelines.iter().filter_map(format_counts).collect();
     if !lines.is_empty() {
         out.line("");
     }

@@ -60,17 +60,17 @@ pub(super) fn parts(
     let home = state_folder().map_err(|failure| failure.sentence);
     SessionDeps {
         client,
-        preferred: config.models.default.clone(),
-        model: opener(config),
+        preferred_model: config.models.default.clone(),
+        open_llm: opener(config),
         provider: config.llm.as_ref().map(|llm| llm.provider.clone()),
         notes: home
             .as_ref()
             .ok()
             .map(|home| Notes::of(home, &config.memory)),
-        home,
-        policy: ApprovalRules::of(&config.permissions, channel),
+        state_dir: home,
+        approval: ApprovalRules::of(&config.permissions, channel),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
-        channel,
+        entrypoint: channel,
         out: Arc::new(out.clone()),
     }
 }

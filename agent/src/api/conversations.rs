@@ -101,14 +101,14 @@ impl Shop {
         let model = self.model.clone();
         SessionDeps {
             client: self.client.clone(),
-            preferred: self.preferred.clone(),
-            model: model.map(|open| Box::new(move || open()) as OpenLlm),
+            preferred_model: self.preferred.clone(),
+            open_llm: model.map(|open| Box::new(move || open()) as OpenLlm),
             provider: self.provider.clone(),
-            policy: ApprovalRules::of(&self.policy, channel),
+            approval: ApprovalRules::of(&self.policy, channel),
             other_trace: None,
             notes: Some(self.notes.clone()),
-            home: Ok(self.home.clone()),
-            channel,
+            state_dir: Ok(self.home.clone()),
+            entrypoint: channel,
             out,
         }
     }
@@ -374,8 +374,8 @@ impl Conversations {
         }
         let kept = self.shop.waiting().list(Timestamp::now())?;
         let is_its = |kept: &PendingProposal| {
-            let by = kept.by.as_ref();
-            by.is_some_and(|by| by.conversation == id && may_answer(by.channel, asks).is_ok())
+            let by = kept.requester.as_ref();
+            by.is_some_and(|by| by.conversation == id && may_answer(by.entrypoint, asks).is_ok())
         };
         match kept.into_iter().rev().find(is_its) {
             Some(kept) => self.open_again(kept),
@@ -388,7 +388,7 @@ impl Conversations {
     /// # Errors
     /// When it is not open, and as many as there may be are.
     pub fn of_offer(self: &Arc<Self>, kept: PendingProposal) -> Result<Arc<Handle>, NotTaken> {
-        let id = kept.by.as_ref().map(|by| by.conversation.as_str());
+        let id = kept.requester.as_ref().map(|by| by.conversation.as_str());
         let found = id.and_then(|id| self.open().get(id).cloned());
         match found {
             Some(handle) => Ok(handle),
@@ -397,10 +397,10 @@ impl Conversations {
     }
 
     fn open_again(self: &Arc<Self>, kept: PendingProposal) -> Result<Arc<Handle>, NotTaken> {
-        let Some(by) = kept.by.clone() else {
+        let Some(by) = kept.requester.clone() else {
             return Err(unknown(&kept.id));
         };
-        self.open_as(by.conversation, by.channel, Some(kept))
+        self.open_as(by.conversation, by.entrypoint, Some(kept))
     }
 
     fn open_as(
@@ -429,7 +429,7 @@ impl Conversations {
         let (inbox, messages) = mpsc::channel(1);
         let waits = kept.as_ref().map_or(Waits::Nothing, |kept| Waits::Yes {
             proposal: Some(kept.id.clone()),
-            request: kept.shown.words(),
+            request: kept.shown.full_request(),
         });
         let handle = Arc::new(Handle {
             id: id.clone(),
@@ -541,18 +541,18 @@ async fn converse(
     let out: Arc<dyn ProgressSink> = Arc::clone(&handle.feed) as _;
     let parts = all.shop.parts(handle.channel, out);
     let mut assist = match Session::new(parts) {
-        Ok(assist) => assist.keeping(ProposalStore {
-            waiting: all.shop.waiting(),
-            by: Requester {
-                channel: handle.channel,
+        Ok(assist) => assist.with_store(ProposalStore {
+            pending: all.shop.waiting(),
+            requester: Requester {
+                entrypoint: handle.channel,
                 conversation: handle.id.clone(),
             },
             id: kept.as_ref().map(|kept| kept.id.clone()),
         }),
-        Err(failure) => return handle.feed.tell(ProgressEvent::Failure(&failure)),
+        Err(failure) => return handle.feed.report(ProgressEvent::Failure(&failure)),
     };
     if let Some(kept) = kept {
-        assist.conversation = SessionState::with(kept.shown);
+        assist.conversation = SessionState::from_shown(kept.shown);
     }
     loop {
         let message = tokio::select! {
@@ -570,14 +570,14 @@ async fn converse(
         handle.feed.push(json!({"type": "heard", "text": text}));
         let ended = hear(Arc::clone(&all), Arc::clone(&handle), &mut assist, message).await;
         if let Err(failure) = &ended {
-            handle.feed.tell(ProgressEvent::Failure(failure));
+            handle.feed.report(ProgressEvent::Failure(failure));
         }
         assist.settle();
         let waits = waits(&assist);
         let mut end = json!({"type": END, "failed": ended.is_err(), "waits": waits});
         // A no, a look-up and a failure were nobody's understanding.
         if ended.is_ok() {
-            end["by_model"] = Value::from(assist.by_model);
+            end["by_model"] = Value::from(assist.is_llm_reply);
         }
         {
             let mut state = handle.state();
@@ -595,7 +595,7 @@ async fn hear(
     assist: &mut Session,
     message: Message,
 ) -> Result<(), Error> {
-    if message.about.is_some() && message.about.as_deref() != assist.kept() {
+    if message.about.is_some() && message.about.as_deref() != assist.pending_id() {
         return Err(Error::input(
             "this proposal waits no more: it was confirmed or put aside; ask again",
         ));
@@ -608,8 +608,8 @@ async fn hear(
         () = closed(handle.ending.subscribe()) => Err(given_up("the conversation was ended")),
     };
     match heard? {
-        CommandResult::Reply(reply, here) => assist.tell(before.as_ref(), *reply, &here).await,
-        CommandResult::Told => Ok(()),
+        CommandResult::Reply(reply, here) => assist.deliver(before.as_ref(), *reply, &here).await,
+        CommandResult::Done => Ok(()),
     }
 }
 
@@ -624,7 +624,7 @@ async fn understand(
     let mut place = at_work.clone().try_acquire_owned().ok();
     if place.is_none() {
         let told = "other conversations are worked in; this one waits for its turn";
-        handle.feed.tell(ProgressEvent::Busy(told));
+        handle.feed.report(ProgressEvent::Busy(told));
         // Never closed.
         place = at_work.acquire_owned().await.ok();
     }
@@ -636,9 +636,9 @@ async fn understand(
             blueprint: message.blueprint,
             text: message.text,
         };
-        assist.short(command).await
+        assist.run_command(command).await
     } else {
-        assist.take(&message.text).await
+        assist.handle_input(&message.text).await
     };
     drop(place);
     understood
@@ -657,8 +657,8 @@ fn waits(assist: &Session) -> Waits {
     let conversation = &assist.conversation;
     match (conversation.shown(), conversation.question()) {
         (Some(shown), _) => Waits::Yes {
-            proposal: assist.kept().map(str::to_owned),
-            request: shown.words(),
+            proposal: assist.pending_id().map(str::to_owned),
+            request: shown.full_request(),
         },
         (None, Some(question)) => Waits::Answer {
             question: question.text.clone(),

@@ -146,11 +146,11 @@ impl Feed {
 }
 
 impl ProgressSink for Feed {
-    fn tell(&self, told: ProgressEvent<'_>) {
-        match told {
+    fn report(&self, progress: ProgressEvent<'_>) {
+        match progress {
             ProgressEvent::Idle => {}
             ProgressEvent::Step(step, line, _) => {
-                let mut event = told.object();
+                let mut event = progress.to_json();
                 bound(&mut event);
                 if step == ProgressStep::Plan {
                     let steps = event.get("steps").and_then(Value::as_array);
@@ -159,7 +159,7 @@ impl ProgressSink for Feed {
                 event["text"] = Value::from(line);
                 self.push(event);
             }
-            told => self.push(told.object()),
+            progress => self.push(progress.to_json()),
         }
     }
 }
@@ -190,7 +190,7 @@ mod tests {
         let feed = Feed::default();
         feed.begin(1);
         for _ in 0..3 {
-            feed.tell(ProgressEvent::Note("x"));
+            feed.report(ProgressEvent::Note("x"));
         }
         assert_eq!(feed.begin(2), 3);
         feed.push(json!({"type": END}));
@@ -204,11 +204,11 @@ mod tests {
     fn a_conversation_without_end_keeps_its_newest_events_within_both_bounds() {
         let feed = Feed::default();
         for _ in 0..2 * MAX_EVENTS {
-            feed.tell(ProgressEvent::Note("x"));
+            feed.report(ProgressEvent::Note("x"));
         }
         assert_eq!(feed.after(0, usize::MAX).len(), MAX_EVENTS);
         for _ in 0..MAX_EVENTS {
-            feed.tell(ProgressEvent::Note(&"x".repeat(MAX_BYTES / 100)));
+            feed.report(ProgressEvent::Note(&"x".repeat(MAX_BYTES / 100)));
         }
         let kept = feed.after(0, usize::MAX);
         assert!(kept.iter().map(|entry| entry.json.len()).sum::<usize>() <= MAX_BYTES);
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn an_event_that_is_too_large_leaves_its_place_and_says_so() {
         let feed = Feed::default();
-        feed.tell(ProgressEvent::Note(&"x".repeat(MAX_EVENT)));
+        feed.report(ProgressEvent::Note(&"x".repeat(MAX_EVENT)));
         let entry: Value = serde_json::from_str(&feed.after(0, 1)[0].json).unwrap();
         assert_eq!((&entry["type"], &entry["seq"]), (&json!("note"), &json!(1)));
         assert!(entry["left_out_bytes"].as_u64().unwrap() > MAX_EVENT as u64);
@@ -229,7 +229,7 @@ mod tests {
     fn arguments_of_tools_are_cut_and_proposals_are_not() {
         let feed = Feed::default();
         let of = json!({"tool": "validate_workflow", "arguments": {"workflow": "w".repeat(5_000)}});
-        feed.tell(ProgressEvent::Step(
+        feed.report(ProgressEvent::Step(
             ProgressStep::Action,
             "validate_workflow",
             of,
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(shown.chars().count(), MAX_ARGUMENT + 1);
         assert_eq!(step["text"], "validate_workflow");
         let long = "p".repeat(5_000);
-        feed.tell(ProgressEvent::Done("x", json!({"pipeline": long})));
+        feed.report(ProgressEvent::Done("x", json!({"pipeline": long})));
         assert!(feed.after(1, 1)[0].json.contains(&long));
     }
 }

@@ -151,12 +151,12 @@ async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a
         request: "count cars".to_owned(),
         corrections: Vec::new(),
         at: jiff::Timestamp::now(),
-        mark: "m".to_owned(),
-        made: None,
-        tried: Vec::new(),
+        fingerprint: "m".to_owned(),
+        llm_proposal: None,
+        trials: Vec::new(),
     };
     let by = Requester {
-        channel: Entrypoint::Local,
+        entrypoint: Entrypoint::Local,
         conversation: "c1".to_owned(),
     };
     let socket = here.dir.path().join("none.sock");

@@ -54,7 +54,7 @@ fn answers(text: &str) {
             );
         }
     }
-    if let Ok(reworded) = reword::read(text) {
+    if let Ok(reworded) = reword::parse_reply(text) {
         assert!(!reworded.request.is_empty() && reworded.request.chars().count() <= 2_000);
     }
 }

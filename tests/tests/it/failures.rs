@@ -142,7 +142,7 @@ fn said_everywhere(house: &Bench, event: &Value, wrong: &Wrong) -> anyhow::Resul
     ensure!(out.status.code() == Some(2), "{errors}");
     let told: Vec<&str> = errors
         .lines()
-        .filter(|line| line.contains("I go by my own rules"))
+        .filter(|line| line.contains("The LLM failed"))
         .collect();
     ensure!(told.len() == 1, "{errors}");
     told.into_iter().try_for_each(is_said)?;

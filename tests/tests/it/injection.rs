@@ -442,7 +442,7 @@ fn whatever_a_text_from_outside_says_and_a_model_obeys_nothing_changes_without_a
             "webhook_sink",
             "local_file_sink",
             "no rules, so no events",
-            "reads ends and is gone",
+            "reads is stopped and deleted",
         ] {
             ensure!(
                 really.contains(part),
@@ -511,7 +511,7 @@ fn a_model_that_says_yes_in_the_persons_place_confirms_nothing() -> anyhow::Resu
 /// The widest policy that can be written.
 const WIDEST: &str = "[agent.auto_approve]\nask = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\nchat = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\n";
 
-/// Every decision of the policy was to ask, because a model had a word in it.
+/// Every decision of the policy was to ask, because an LLM took part.
 fn only_asked(site: &Site, times: usize) -> anyhow::Result<()> {
     let decisions = site.traced("policy")?;
     ensure!(decisions.len() == times, "{decisions:#?}");
@@ -520,7 +520,7 @@ fn only_asked(site: &Site, times: usize) -> anyhow::Result<()> {
             entry["of"]["decision"] == "asked"
                 && entry["of"]["sentence"]
                     .to_string()
-                    .contains("a model had a word in it"),
+                    .contains("an LLM took part"),
             "{entry:#}"
         );
     }
@@ -741,7 +741,7 @@ fn a_password_that_a_person_says_goes_to_no_model_and_is_kept_nowhere() -> anyho
     let said = chat(&site.bench, &format!("{}\n", TYPED[..3].join("\n")))?;
     let told = said.iter().filter(|object| {
         let note = object["message"].to_string();
-        object["type"] == "note" && note.contains("left out") && note.contains("[sources.NAME]")
+        object["type"] == "note" && note.contains("was removed") && note.contains("[sources.NAME]")
     });
     ensure!(told.count() == 3, "{said:#?}");
     let (code, objects, errors) = ask_json(&site.bench, &[TYPED[3]])?;
@@ -791,7 +791,7 @@ fn a_password_that_a_program_passes_on_is_in_no_event_of_its_conversation() -> a
     let events = api.say(&conversation, TYPED[0])?;
     let told = Value::from(events).to_string();
     ensure!(
-        told.contains("left out") && !told.contains("hunter"),
+        told.contains("was removed") && !told.contains("hunter"),
         "{told}"
     );
     for request in site.model.requests()? {

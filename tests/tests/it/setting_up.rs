@@ -60,7 +60,7 @@ fn a_watch_is_looked_at_written_tried_proposed_confirmed_and_counts_as_it_was_tr
     );
     let cost = last(&objects, "note")?["message"].to_string();
     assert!(
-        cost.contains("6 calls of the model") && cost.contains('$'),
+        cost.contains("6 calls of the LLM") && cost.contains('$'),
         "{cost}"
     );
     assert!(site.pipelines()?.is_empty(), "nothing was said yes to");
@@ -490,7 +490,7 @@ fn rules_alone_are_changed_without_a_draft_and_without_a_preview_and_all_else_st
     let proposal = last(&objects, "proposal")?;
     assert_eq!(
         proposal["difference"][0]["time"],
-        "its time begins anew: it ends 3600 s after the change"
+        "its time restarts: it ends 3600 s after the change"
     );
     let id = proposal["id"].as_str().context("an id")?;
     let (code, _, errors) = ask_json(&site.bench, &["--confirm", id])?;

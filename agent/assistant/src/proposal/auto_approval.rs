@@ -1,76 +1,77 @@
-//! Whether an offer is carried out without a person's yes, because the owner of the box said so beforehand: `[agent.auto_approve]`.
+//! Auto-approval: confirmation in advance by the operator, `[agent.auto_approve]`.
 //!
-//! A policy stands for a yes to words, not for a yes to a model. Whatever a model proposed or put into other words came of a conversation in which names of
-//! cameras, pictures, events or notes stood, and any of them may be somebody else's words; so there is nothing that a policy could say of it.
+//! An approval stands for a yes to a user's words, never for an LLM's. An LLM's proposal or
+//! rewording may repeat names, pictures, events or notes that somebody else wrote.
 //!
 //! Invariants:
-//! - a [`AutoApproval`] comes from nothing but [`ApprovalRules::decide`], for one offer, of which it has the mark;
-//! - there is none for what a model had a word in, for part of a request, for more than one pipeline, for what something speaks against, and for a kind that is not named;
-//! - a channel without a list of its own has none at all. Pure.
+//! - Only [`ApprovalRules::decide`] makes an [`AutoApproval`], for one proposal with its
+//!   fingerprint.
+//! - No approval if an LLM took part, if part of the request is missing, for several pipelines,
+//!   with any warning, or for a kind of change that is not listed.
+//! - An entrypoint without a list approves nothing.
+//! - Pure.
 
 use watchkeeper_config::{ChangeKind, PermissionsConfig};
 use watchkeeper_plain::Change;
 
-use super::offer::CheckedProposal;
+use super::checked_proposal::CheckedProposal;
 use crate::permissions::{Entrypoint, ToolPermissions};
 
-/// Whose words an offer was made of.
+/// Author of the words behind a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Author {
-    /// A person's own, read by the rules and by nobody else.
-    Persons,
-    /// A model had a word in it.
-    Models,
+    /// The user; the words were parsed by the rules alone.
+    Person,
+    /// An LLM took part.
+    Model,
 }
 
-/// What the owner said of one channel.
+/// Auto-approval of one entrypoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalRules {
-    /// Its key.
     key: String,
     kinds: Vec<ChangeKind>,
-    gate: ToolPermissions,
+    permissions: ToolPermissions,
 }
 
-/// What comes of it.
+/// Decision about one proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalDecision {
-    /// It is carried out.
-    Confirmed(AutoApproval),
-    /// A person is asked, and why.
-    Asks(String),
+    Approved(AutoApproval),
+    /// A user must confirm; with the reason.
+    NeedsUser(String),
 }
 
-/// In the place of a yes to one offer.
+/// Approval of one proposal by `[agent.auto_approve]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutoApproval {
     key: String,
     kind: ChangeKind,
-    mark: String,
+    fingerprint: String,
 }
 
 impl AutoApproval {
-    /// The key that says so.
+    /// Returns the configuration key of the list.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// What is done.
+    /// Returns the kind of change.
     #[must_use]
     pub const fn kind(&self) -> ChangeKind {
         self.kind
     }
 
-    /// [`CheckedProposal::mark`] of the offer that it is for.
+    /// Returns the [`CheckedProposal::fingerprint`] of the approved proposal.
     #[must_use]
-    pub(super) fn mark(&self) -> &str {
-        &self.mark
+    pub(super) fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 }
 
 impl ApprovalRules {
-    /// That of a channel.
+    /// Reads the rules of an entrypoint.
     #[must_use]
     pub fn of(config: &PermissionsConfig, channel: Entrypoint) -> Self {
         let kinds = match channel {
@@ -82,71 +83,71 @@ impl ApprovalRules {
         Self {
             key: format!("agent.auto_approve.{}", channel.name()),
             kinds: kinds.clone(),
-            gate: ToolPermissions::of(config, channel),
+            permissions: ToolPermissions::of(config, channel),
         }
     }
 
-    /// What tools of a model may do there.
+    /// Returns the tool permissions of the entrypoint.
     #[must_use]
-    pub const fn gate(&self) -> &ToolPermissions {
-        &self.gate
+    pub const fn permissions(&self) -> &ToolPermissions {
+        &self.permissions
     }
 
-    /// Its key.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// What it names, for a person.
+    /// Returns the names of the listed kinds of change.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.kinds.iter().map(|kind| kind.name()).collect()
     }
 
-    /// Whether it confirms nothing.
+    /// Whether nothing is approved.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
 
-    /// Whether it stands for a yes to this offer.
+    /// Decides whether the proposal is approved.
     #[must_use]
     pub fn decide(&self, offer: &CheckedProposal, whose: Author) -> ApprovalDecision {
-        match self.kind_of(offer, whose) {
-            Ok(kind) => ApprovalDecision::Confirmed(AutoApproval {
+        match self.approved_kind(offer, whose) {
+            Ok(kind) => ApprovalDecision::Approved(AutoApproval {
                 key: self.key.clone(),
                 kind,
-                mark: offer.mark(),
+                fingerprint: offer.fingerprint(),
             }),
-            Err(why) => ApprovalDecision::Asks(why),
+            Err(why) => ApprovalDecision::NeedsUser(why),
         }
     }
 
-    fn kind_of(&self, offer: &CheckedProposal, whose: Author) -> Result<ChangeKind, String> {
+    fn approved_kind(&self, offer: &CheckedProposal, whose: Author) -> Result<ChangeKind, String> {
         if self.kinds.is_empty() {
-            return Err(format!("{} names nothing", self.key));
+            return Err(format!("{} lists nothing", self.key));
         }
-        if whose == Author::Models || offer.made.is_some() {
-            return Err("a model had a word in it, which a policy never confirms".to_owned());
+        if whose == Author::Model || offer.llm_proposal.is_some() {
+            return Err("an LLM took part, and its words are never auto-approved".to_owned());
         }
-        if !offer.is_whole() {
-            return Err("part of it was not understood or can't be done".to_owned());
+        if !offer.is_complete() {
+            return Err("part of the request was not understood or is not possible".to_owned());
         }
-        if let Some(why) = offer.unsound() {
+        if let Some(why) = offer.invalid_reason() {
             return Err(why);
         }
-        // All of them, also those that would change nothing now: what runs may be another when it is carried out.
+        // All changes count, also those without effect now: the state may differ when they are
+        // applied.
         let [change] = offer.proposal.changes.as_slice() else {
             let many = offer.proposal.changes.len();
             return Err(format!(
-                "it is about {many} pipelines, and a policy confirms one"
+                "it changes {many} pipelines; only a change of one is auto-approved"
             ));
         };
         let warnings = offer.checks.iter().flat_map(|check| &check.warnings);
-        let seen = offer.tried.iter().flat_map(|tried| &tried.mind);
+        let seen = offer.trials.iter().flat_map(|trial| &trial.remarks);
         if let Some(against) = warnings.chain(seen).next() {
-            return Err(format!("there is something to mind: {against}"));
+            return Err(format!("it has a warning: {against}"));
         }
         let kind = match change {
             Change::Pause { .. } => ChangeKind::Pause,
@@ -157,7 +158,7 @@ impl ApprovalRules {
         };
         match self.kinds.contains(&kind) {
             true => Ok(kind),
-            false => Err(format!("{} does not name {}", self.key, kind.name())),
+            false => Err(format!("{} does not list {}", self.key, kind.name())),
         }
     }
 }
@@ -174,7 +175,8 @@ mod tests {
     use super::super::trial::TrialResult;
     use super::*;
 
-    const WATCH: &str = "tell me when a person crosses the vertical line at 50% on camera gate";
+    const WATCH: &str =
+        "tell me when a person crosses the vertical line at 50% on camera permissions";
 
     fn widest() -> PermissionsConfig {
         let all = ChangeKind::ALL.to_vec();
@@ -197,13 +199,13 @@ mod tests {
 
     fn heard(text: &str, here: &SystemSnapshot) -> CheckedProposal {
         let plain = Plain::new().unwrap();
-        match SessionState::default().hear(text, &plain, here) {
-            Reply::Offer(offer) => *offer,
+        match SessionState::default().handle(text, &plain, here) {
+            Reply::Proposal(offer) => *offer,
             other => panic!("{text}: {other:#?}"),
         }
     }
 
-    /// The box on which these watches run.
+    /// A box on which this many pipelines run.
     fn runs(number: usize) -> SystemSnapshot {
         let mut here = situation();
         let offer = heard(WATCH, &here);
@@ -220,13 +222,13 @@ mod tests {
 
     fn why(decision: ApprovalDecision) -> String {
         match decision {
-            ApprovalDecision::Asks(why) => why,
-            ApprovalDecision::Confirmed(permit) => panic!("{permit:?}"),
+            ApprovalDecision::NeedsUser(why) => why,
+            ApprovalDecision::Approved(approval) => panic!("{approval:?}"),
         }
     }
 
     #[test]
-    fn what_a_list_names_is_confirmed_by_its_key_and_everything_else_is_asked() {
+    fn listed_kind_is_approved_and_other_kinds_need_a_user() {
         let here = runs(1);
         for (text, kind) in [
             ("pause watch-0", ChangeKind::Pause),
@@ -234,84 +236,81 @@ mod tests {
             (WATCH, ChangeKind::Deploy),
         ] {
             let offer = heard(text, &here);
-            let ApprovalDecision::Confirmed(permit) = only(&[kind]).decide(&offer, Author::Persons)
+            let ApprovalDecision::Approved(approval) = only(&[kind]).decide(&offer, Author::Person)
             else {
-                panic!(
-                    "{text}: {:?}",
-                    only(&[kind]).decide(&offer, Author::Persons)
-                );
+                panic!("{text}: {:?}", only(&[kind]).decide(&offer, Author::Person));
             };
             assert_eq!(
-                (permit.key(), permit.kind()),
+                (approval.key(), approval.kind()),
                 ("agent.auto_approve.chat", kind)
             );
-            assert_eq!(permit.mark(), offer.mark());
+            assert_eq!(approval.fingerprint(), offer.fingerprint());
             let others: Vec<ChangeKind> =
                 ChangeKind::ALL.into_iter().filter(|k| *k != kind).collect();
-            let asked = why(only(&others).decide(&offer, Author::Persons));
-            assert!(asked.contains("does not name"), "{asked}");
+            let asked = why(only(&others).decide(&offer, Author::Person));
+            assert!(asked.contains("does not list"), "{asked}");
         }
     }
 
     #[test]
-    fn nothing_is_named_unless_it_is_written() {
+    fn default_config_approves_nothing() {
         let offer = heard("pause watch-0", &runs(1));
         let none = ApprovalRules::of(&PermissionsConfig::default(), Entrypoint::Chat);
         assert_eq!(
-            why(none.decide(&offer, Author::Persons)),
-            "agent.auto_approve.chat names nothing"
+            why(none.decide(&offer, Author::Person)),
+            "agent.auto_approve.chat lists nothing"
         );
     }
 
     #[test]
-    fn more_than_one_pipeline_is_asked_about_however_wide_the_list_is() {
+    fn change_of_two_pipelines_needs_a_user() {
         let offer = heard("stop everything", &runs(2));
         let all = only(&ChangeKind::ALL);
-        assert!(why(all.decide(&offer, Author::Persons)).contains("about 2 pipelines"));
+        assert!(why(all.decide(&offer, Author::Person)).contains("changes 2 pipelines"));
     }
 
     #[test]
-    fn what_was_seen_against_it_is_a_persons_to_judge() {
+    fn trial_remark_needs_a_user() {
         let mut offer = heard(WATCH, &runs(0));
         let all = only(&ChangeKind::ALL);
         assert!(matches!(
-            all.decide(&offer, Author::Persons),
-            ApprovalDecision::Confirmed(_)
+            all.decide(&offer, Author::Person),
+            ApprovalDecision::Approved(_)
         ));
         let Some(Change::Deploy(spec)) = offer.proposal.changes.first() else {
             panic!("{offer:#?}");
         };
-        let mind = vec!["events came one after the other".to_owned()];
-        offer.tried = vec![TrialResult {
-            mind,
+        let remarks = vec!["events came one after the other".to_owned()];
+        offer.trials = vec![TrialResult {
+            remarks,
             ..TrialResult::new(spec)
         }];
-        assert!(why(all.decide(&offer, Author::Persons)).contains("one after the other"));
+        assert!(why(all.decide(&offer, Author::Person)).contains("one after the other"));
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// However wide the policy and whatever the change: a model's word is never confirmed, on no channel.
+        /// However many kinds are listed, on every entrypoint.
         #[test]
-        fn no_policy_confirms_a_models_word(
+        fn llm_words_are_never_approved(
             which in 0..4usize, channel in 0..4usize, model_words in any::<bool>(),
         ) {
             let channel = [Entrypoint::Ask, Entrypoint::Chat, Entrypoint::Local, Entrypoint::Remote][channel];
             let text = ["pause watch-0", "stop watch-0", "stop everything", WATCH][which];
             let mut offer = heard(text, &runs(2));
             let whose = match model_words {
-                true => Author::Models,
+                true => Author::Model,
                 false => {
-                    offer.made = Some(super::super::llm_proposal::LlmProposal {
+                    offer.llm_proposal = Some(super::super::llm_proposal::LlmProposal {
                         model: "m".to_owned(), says: String::new(), assumed: Vec::new(),
                         not_possible: Vec::new(), evidence: Vec::new(), changes: Vec::new(),
                     });
-                    Author::Persons
+                    Author::Person
                 }
             };
             let policy = ApprovalRules::of(&widest(), channel);
-            prop_assert!(matches!(policy.decide(&offer, whose), ApprovalDecision::Asks(_)));
+            prop_assert!(matches!(policy.decide(&offer, whose), ApprovalDecision::NeedsUser(_)));
         }
     }
 }

@@ -1,89 +1,91 @@
-//! The short commands of the chat.
+//! Slash commands of the chat, such as `/status`: names, arguments and help.
 //!
-//! Invariant: none of them acts. Those that stop, pause or resume are requests like any other, with an offer and a yes.
+//! Invariant: none acts by itself. `/stop`, `/pause` and `/resume` become requests, with a proposal
+//! and its confirmation.
 
 use watchkeeper_plain::scene::nearest;
 
-/// A short command.
+/// A parsed slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChatCommand {
-    /// How the runtime, its sources and its pipelines are.
+    /// Status of the runtime, its cameras and its pipelines.
     Status,
-    /// The sources and pipelines.
+    /// Lists cameras and pipelines.
     Streams,
-    /// The latest events, so many.
+    /// This many of the latest events.
     Events(u32),
-    /// Notes that have to do with these words.
+    /// Searches the notes for these words.
     Memory(String),
-    /// What waits for a yes or an answer.
+    /// Shows the waiting proposal or question.
     Plan,
-    /// What the model of language has cost, and what it may.
+    /// Costs and budget of the LLM.
     Cost,
-    /// The latest entries of the trace, so many.
+    /// This many of the latest trace entries.
     Trace(usize),
-    /// A request that goes to the model, whatever the rules make of it.
+    /// A request for the LLM; the rules are skipped.
     Think {
-        /// The blueprint that it works by; absent: that of the set-up.
+        /// Name of the blueprint; `None` for the set-up blueprint.
         blueprint: Option<String>,
-        /// The words.
         text: String,
     },
-    /// A picture that the next request is about.
+    /// Path of a picture for the next request.
     Image(String),
-    /// What can be said.
     Help,
-    /// The end.
     Quit,
-    /// A request in words.
+    /// A request to handle like typed text.
     Say(String),
-    /// Something else, with what to type instead.
+    /// An invalid command, with an error that names the correct form.
     Wrong(String),
 }
 
-/// Every command, what stands behind it, and what it does. Help and completion come from here.
+/// Name, argument and description of every command, for help and completion.
 pub const ALL: [(&str, &str, &str); 14] = [
     (
         "/status",
         "",
-        "how the runtime, its cameras and its pipelines are",
+        "status of the runtime, cameras and pipelines",
     ),
-    ("/streams", "", "the cameras and the pipelines on them"),
-    ("/stop", "PIPELINE", "proposes to end a pipeline"),
-    ("/pause", "PIPELINE", "proposes to pause it"),
-    ("/resume", "PIPELINE", "proposes to let it go on"),
+    ("/streams", "", "cameras, and the pipelines on each"),
+    (
+        "/stop",
+        "PIPELINE",
+        "proposes to stop and delete a pipeline",
+    ),
+    ("/pause", "PIPELINE", "proposes to pause a pipeline"),
+    ("/resume", "PIPELINE", "proposes to resume a pipeline"),
     ("/events", "[COUNT]", "the latest events"),
-    ("/memory", "WORDS", "notes that have to do with these words"),
+    ("/memory", "WORDS", "searches the notes"),
     (
         "/think",
         "[@NAME] TEXT",
-        "lets the model of language look and propose, without the rules; by the blueprint of that name",
+        "asks the LLM directly, by the named blueprint",
     ),
-    ("/image", "FILE", "a picture that your next words are about"),
-    ("/plan", "", "what waits for your yes, no or answer"),
+    ("/image", "FILE", "attaches a picture to your next request"),
     (
-        "/cost",
+        "/plan",
         "",
-        "what the model of language has cost, and what it may",
+        "shows the proposal or question that waits for you",
     ),
+    ("/cost", "", "costs and budget of the LLM"),
     (
         "/trace",
         "[COUNT]",
-        "what was asked, proposed, confirmed and done last",
+        "latest requests, proposals, confirmations and changes",
     ),
-    ("/help", "", "this list, and examples of what can be said"),
-    ("/quit", "", "the end; Ctrl-D too"),
+    ("/help", "", "this list, and example requests"),
+    ("/quit", "", "ends the chat, as Ctrl-D does"),
 ];
 
-/// Events that are shown where no number is said.
+/// Events shown by `/events` without a number.
 const EVENTS: u32 = 10;
-/// Most events that are shown.
+/// Most events shown by one command.
 const MAX_EVENTS: u32 = 500;
-/// Entries of the trace that are shown where no number is said.
+/// Trace entries shown by `/trace` without a number.
 const ENTRIES: usize = 20;
-/// Most entries of the trace that are shown.
+/// Most trace entries shown by one command.
 const MAX_ENTRIES: usize = 500;
 
-/// The command in a line that begins with a slash; `None` where it doesn't.
+/// Parses a line that begins with a slash; `None` for any other line.
 #[must_use]
 pub fn parse(line: &str) -> Option<ChatCommand> {
     let line = line.trim();
@@ -107,16 +109,15 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
             )),
         },
         "/memory" if rest.is_empty() => ChatCommand::Wrong(
-            "/memory takes the words to look for, such as /memory loading dock".to_owned(),
+            "/memory needs words to search for, such as /memory loading dock".to_owned(),
         ),
         "/memory" => ChatCommand::Memory(rest.to_owned()),
         "/think" if rest.is_empty() => ChatCommand::Wrong(
-            "/think takes what is to be set up, such as /think count the people at the desk"
-                .to_owned(),
+            "/think needs a request, such as /think count the people at the desk".to_owned(),
         ),
         "/think" => think(rest),
         "/image" if rest.is_empty() => {
-            ChatCommand::Wrong("/image takes a file, such as /image dock.jpg".to_owned())
+            ChatCommand::Wrong("/image needs a file, such as /image dock.jpg".to_owned())
         }
         "/image" => ChatCommand::Image(rest.to_owned()),
         "/plan" => ChatCommand::Plan,
@@ -134,14 +135,14 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
             let near = nearest(other, ALL.iter().map(|(name, ..)| *name));
             let other: String = other.chars().take(40).collect();
             ChatCommand::Wrong(match near {
-                Some(name) => format!("there is no {other}; did you mean {name}?"),
-                None => format!("there is no {other}; /help lists what there is"),
+                Some(name) => format!("unknown command {other}; did you mean {name}?"),
+                None => format!("unknown command {other}; /help lists the commands"),
             })
         }
     })
 }
 
-/// `@archive what came yesterday`: a blueprint, and the words for it.
+/// Parses `@archive what came yesterday`: a blueprint name and the request.
 fn think(rest: &str) -> ChatCommand {
     let Some(named) = rest.strip_prefix('@') else {
         return ChatCommand::Think {
@@ -155,14 +156,14 @@ fn think(rest: &str) -> ChatCommand {
             text: text.trim().to_owned(),
         },
         _ => ChatCommand::Wrong(
-            "/think @NAME takes what is to be done after the name, such as /think @archive what came yesterday; \
-             `watchkeeper blueprints list` has the names"
+            "/think @NAME needs a request after the name, such as /think @archive what came yesterday; \
+             `watchkeeper blueprints list` shows the names"
                 .to_owned(),
         ),
     }
 }
 
-/// The list of commands, one a line.
+/// Returns the list of commands, one per line.
 #[must_use]
 pub fn help() -> String {
     let line = |(name, takes, what): &(&str, &str, &str)| {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stops_and_pauses_is_a_request_in_words() {
+    fn stop_and_pause_become_requests() {
         assert_eq!(
             parse("/pause gate-people"),
             Some(ChatCommand::Say("pause gate-people".to_owned()))
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_of_the_list_is_understood() {
+    fn every_listed_command_is_parsed() {
         for (name, takes, _) in ALL {
             let line = match takes {
                 "" => name.to_owned(),
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_may_be_given_the_blueprint_it_works_by() {
+    fn think_takes_an_optional_blueprint() {
         let think = |blueprint: Option<&str>, text: &str| {
             let blueprint = blueprint.map(str::to_owned);
             let text = text.to_owned();
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_command_is_answered_with_the_one_that_may_be_meant() {
+    fn mistyped_command_suggests_the_nearest() {
         assert!(wrong("/evnts").contains("did you mean /events?"));
         assert!(wrong("/dance").contains("/help"));
         assert!(wrong("/events many").contains("a number from 1 to 500"));

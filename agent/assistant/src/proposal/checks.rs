@@ -1,6 +1,7 @@
-//! What the engine says to a pipeline before it is deployed: the same checks that the runtime makes, without it.
+//! Static checks of a pipeline before it is deployed: the runtime's checks, made without the
+//! runtime.
 //!
-//! Invariant: nothing is offered to be confirmed that the engine refuses.
+//! Invariant: a proposal that the engine refuses cannot be confirmed.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +15,22 @@ use watchkeeper_engine::templates::watch::MOTION;
 
 use super::snapshot::SystemSnapshot;
 
-/// What was found about one pipeline.
+/// Result of the checks of one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// Which.
     pub pipeline: PipelineId,
-    /// Number of the workflow's steps, when it compiles.
+    /// Number of steps; 0 if the workflow does not compile.
     pub steps: usize,
-    /// Names of the rules in force.
     pub rules: Vec<String>,
-    /// What can't work, with the remedy. Empty: it can be deployed.
+    /// Errors with their remedies. Empty if the pipeline can be deployed.
     pub errors: Vec<String>,
-    /// What works in another way than it may be meant.
+    /// Parts that may work differently than intended.
     pub warnings: Vec<String>,
 }
 
-/// Compiles the workflow of `spec`, checks its rules, and compares both with the models that are known.
+/// Compiles the workflow of `spec`, checks its rules, and compares both with the known models.
 #[must_use]
-pub fn check(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
+pub fn check_spec(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     let mut check = Check {
         pipeline: spec.id.clone(),
         steps: 0,
@@ -70,10 +69,10 @@ pub fn check(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
         .chain(&asked)
         .filter(|id| !facts.contains_key(*id));
     check.errors.extend(absent.map(|id| {
-        let here: Vec<&str> = models.iter().map(|m| m.name.as_str()).collect();
+        let names: Vec<&str> = models.iter().map(|m| m.name.as_str()).collect();
         format!(
-            "there is no model {id:?} on this box; there are: {}",
-            here.join(", ")
+            "model {id:?} is not on this box; available: {}",
+            names.join(", ")
         )
     }));
     let unknown = unknown_channels(
@@ -86,8 +85,9 @@ pub fn check(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);
     if plan.rule_names.is_empty() {
-        let told = "it only counts: without a rule it makes no events".to_owned();
-        check.warnings.push(told);
+        check
+            .warnings
+            .push("it has no rules: it counts, but makes no events".to_owned());
     }
     check.rules = plan.rule_names;
     check

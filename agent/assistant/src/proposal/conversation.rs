@@ -1,23 +1,18 @@
-//! What is said back to a person, and what is waited for: a request, the answer to a question, or a yes.
-//!
-//! [`SessionState::hear`] is the way in, [`SessionState::hear_reworded`] that of a model's words. Between two texts it waits for
+//! State machine of one session: a request, the answer to a question, or a confirmation.
 //!
 //! ```text
-//! Nothing ──a request──────► Yes(shown) ──yes──► the same mark comes of it now: Apply, then Nothing
-//!    │                          │                another: Anew, then Yes(shown)
-//!    │                          └──a correction──► Yes(another), shown as any other
-//!    └──something missing──► Answer(question) ──a few words──► the request and the words, heard as one
+//! Nothing ──request──────► Confirmation(shown) ──yes──► same fingerprint: Apply, then Nothing
+//!    │                          │                       else ChangedProposal, Confirmation(shown)
+//!    │                          └──correction──► Confirmation(new proposal)
+//!    └──incomplete request──► Answer(question) ──few words──► request and words, handled as one
 //! ```
 //!
-//! On [`Reply::See`] the caller has those cameras looked at and says the same text again. What waits longer than a process lives is kept by
-//! [`super::pending`].
-//!
-//! Invariants:
-//! - [`Reply::Apply`] comes only from a yes and nothing but a yes, said while an offer waits that was shown before, or from a [`AutoApproval`] for that very offer;
-//! - on a yes the request is understood again, in what runs now and at the time when it was said; what a model proposed is compared with what
-//!   runs now as it was proposed. Where another offer comes of it, that one is shown and nothing is applied;
-//! - an offer waits for one yes, not longer than [`PATIENCE_S`], and is put aside by whatever is said next
-//!   that is neither a look-up nor a note. What corrects it (`make it 30 seconds`) puts another in its place; it is never about what runs.
+//! - [`Reply::Apply`] follows only a bare yes to a proposal that was shown, or an [`AutoApproval`]
+//!   of that proposal.
+//! - On a yes the request is parsed again, for the time it was made, and compared with what runs.
+//!   An LLM's proposal is compared as it was proposed.
+//! - A proposal waits at most [`CONFIRM_TIMEOUT_S`]. Every text but a look-up or a note drops it; a
+//!   correction replaces it and never concerns what runs.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -27,15 +22,16 @@ use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::{Answer, Missing, Plain, Question, TooLong};
 
 use super::auto_approval::AutoApproval;
+use super::checked_proposal::{CheckedProposal, join_corrections};
 use super::llm_proposal::LlmProposal;
-use super::offer::{CheckedProposal, said};
 use super::snapshot::SystemSnapshot;
 use super::trial::TrialResult;
 
-/// For how long an offer waits, in seconds. What runs is compared anyway; this is for times in the request, such as `until 8`, that pass.
-pub const PATIENCE_S: i64 = 3600;
+/// How long a proposal can be confirmed, in seconds. It bounds the age of relative times such as
+/// `until 8`.
+pub const CONFIRM_TIMEOUT_S: i64 = 3600;
 
-/// Words that mean yes and nothing else. They are compared with the whole text.
+/// Texts that confirm. They are compared with the whole text.
 const YES: [&str; 16] = [
     "yes",
     "y",
@@ -54,7 +50,7 @@ const YES: [&str; 16] = [
     "confirm",
     "apply",
 ];
-/// Words that mean no and nothing else.
+/// Texts that decline. They are compared with the whole text.
 const NO: [&str; 8] = [
     "no",
     "n",
@@ -66,57 +62,59 @@ const NO: [&str; 8] = [
     "don't",
 ];
 
-/// Most corrections of one offer.
+/// Most corrections of one proposal.
 const MAX_CORRECTIONS: usize = 20;
 
-/// Words by which somebody speaks of what they want, and not of what is so.
-const WISHES: [&str; 10] = [
+/// Words that make a note a preference, not knowledge.
+const PREFERENCE_WORDS: [&str; 10] = [
     "i", "we", "me", "us", "want", "prefer", "like", "always", "never", "please",
 ];
 
-/// What to recognise an offer by that was shown and waits for a yes.
+/// A proposal that was shown and waits for confirmation, as it is kept on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShownProposal {
-    /// The person's words.
     pub request: String,
-    /// What was said to the proposal of them.
+    /// The user's corrections, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub corrections: Vec<String>,
-    /// When they were said, to the nanosecond: times in [`CheckedProposal::mark`] are reckoned from it.
+    /// Time of the request, to the nanosecond: relative times in the fingerprint are resolved from
+    /// it.
     pub at: Timestamp,
-    /// [`CheckedProposal::mark`] of what was shown.
-    pub mark: String,
-    /// What a model proposed: it is not understood again, but taken as it was shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub made: Option<LlmProposal>,
-    /// What was seen when it was tried.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<TrialResult>,
+    /// [`CheckedProposal::fingerprint`] of the proposal that was shown.
+    #[serde(rename = "mark")]
+    pub fingerprint: String,
+    /// An LLM's proposal. It is kept whole, because asking the LLM again would give another one.
+    #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
+    pub llm_proposal: Option<LlmProposal>,
+    /// Results of the trial.
+    #[serde(rename = "tried", default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<TrialResult>,
 }
 
 impl ShownProposal {
-    /// What is kept of an offer.
+    /// Keeps what a later yes is checked against.
     #[must_use]
-    pub fn of(offer: &CheckedProposal) -> Self {
+    pub fn from_proposal(offer: &CheckedProposal) -> Self {
         Self {
             request: offer.request.clone(),
             corrections: offer.corrections.clone(),
             at: offer.at.timestamp(),
-            mark: offer.mark(),
-            made: offer.made.clone(),
-            tried: offer.tried.clone(),
+            fingerprint: offer.fingerprint(),
+            llm_proposal: offer.llm_proposal.clone(),
+            trials: offer.trials.clone(),
         }
     }
 
-    /// The offer that it is in this situation; `None` where the words mean none any more.
+    /// Builds the proposal again from the current state; `None` if the request means no proposal
+    /// now.
     #[must_use]
-    pub fn again(&self, plain: &Plain, here: &SystemSnapshot) -> Option<CheckedProposal> {
+    pub fn recheck(&self, plain: &Plain, here: &SystemSnapshot) -> Option<CheckedProposal> {
         let at = self.at.to_zoned(here.now.time_zone().clone());
-        if let Some(made) = &self.made {
-            return Some(CheckedProposal::of_model(
+        if let Some(llm_proposal) = &self.llm_proposal {
+            return Some(CheckedProposal::from_llm(
                 &self.request,
                 &at,
-                made.clone(),
+                llm_proposal.clone(),
                 here,
             ));
         }
@@ -124,192 +122,197 @@ impl ShownProposal {
             Ok(Answer::Propose(proposal)) => {
                 let mut offer = CheckedProposal::new(&self.request, &at, *proposal, here);
                 offer.corrections.clone_from(&self.corrections);
-                offer.tried.clone_from(&self.tried);
+                offer.trials.clone_from(&self.trials);
                 Some(offer)
             }
             Ok(Answer::Ask(_) | Answer::Look(_) | Answer::Unknown(_)) | Err(_) => None,
         }
     }
 
-    /// All that was said of it, in one line.
+    /// Returns the request with its corrections, in one line.
     #[must_use]
-    pub fn words(&self) -> String {
-        said(&self.request, &self.corrections)
+    pub fn full_request(&self) -> String {
+        join_corrections(&self.request, &self.corrections)
     }
 
-    /// Until when a yes counts.
+    /// Returns when the proposal expires.
     #[must_use]
-    pub fn until(&self) -> Timestamp {
-        let patience = jiff::SignedDuration::from_secs(PATIENCE_S);
+    pub fn valid_until(&self) -> Timestamp {
+        let patience = jiff::SignedDuration::from_secs(CONFIRM_TIMEOUT_S);
         self.at.saturating_add(patience).unwrap_or(self.at)
     }
 
-    /// Whether a yes still counts at `now`.
+    /// Whether the proposal can be confirmed at `now`.
     pub(super) fn is_fresh(&self, now: Timestamp) -> bool {
-        (0..=PATIENCE_S).contains(&now.duration_since(self.at).as_secs())
+        (0..=CONFIRM_TIMEOUT_S).contains(&now.duration_since(self.at).as_secs())
     }
 }
 
-/// What comes back to a person.
+/// What the session replies to a text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// This could be done; a yes is waited for.
-    Offer(Box<CheckedProposal>),
-    /// The same after a yes that came to something else: what runs has changed, or too much time has passed. A new yes is waited for.
-    Anew(Box<CheckedProposal>),
-    /// This was understood and can't be confirmed, and why.
-    Unsound(Box<CheckedProposal>, String),
-    /// To be carried out now.
+    /// A proposal that waits for confirmation.
+    Proposal(Box<CheckedProposal>),
+    /// Confirmed, but what runs changed or the proposal expired. The new proposal waits for
+    /// confirmation.
+    ChangedProposal(Box<CheckedProposal>),
+    /// Understood, but it cannot be confirmed; with the reason.
+    Invalid(Box<CheckedProposal>, String),
+    /// A confirmed proposal to apply now.
     Apply(Box<CheckedProposal>),
-    /// Something has to be known first; its answer is waited for.
+    /// A question about an incomplete request; the session waits for the answer.
     Ask(Question),
-    /// Something to look up.
     Look(Looked),
-    /// A person's word that is to be kept. It changes nothing of what the box does.
+    /// A note to save. It changes nothing on the box.
     Remember(Kind, String),
-    /// The pictures of these cameras have to be looked at first, then the same text is to be heard again.
-    See(Vec<SourceId>),
-    /// A model's answer in words. There is nothing to confirm.
+    /// These cameras must be opened for their picture sizes. The caller then handles the text once
+    /// more.
+    ProbeCameras(Vec<SourceId>),
+    /// An LLM's answer; nothing to confirm.
     Answer(String),
-    /// Nothing was understood.
     Unknown(Unknown),
-    /// More text than is read.
+    /// The text exceeds the limit of the parser.
     TooLong(TooLong),
-    /// What waited was put aside.
+    /// The user declined what was waiting.
     Dropped,
-    /// A yes or a no, and nothing waits for one.
-    NothingWaits,
-    /// Nothing was said.
-    Silence,
+    /// A yes or a no while nothing waits.
+    NothingPending,
+    /// An empty text.
+    Empty,
 }
 
-/// What is waited for.
+/// What the next text is expected to be.
 #[derive(Debug, Clone, PartialEq, Default)]
 enum Awaiting {
     #[default]
     Nothing,
     Answer(Question),
-    Yes(ShownProposal),
+    Confirmation(ShownProposal),
 }
 
-/// A conversation.
+/// State of one session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionState {
-    waits: Awaiting,
+    awaiting: Awaiting,
 }
 
 impl SessionState {
-    /// One in which this offer waits for a yes.
+    /// Creates a session in which this proposal waits for confirmation.
     #[must_use]
-    pub fn with(shown: ShownProposal) -> Self {
+    pub fn from_shown(shown: ShownProposal) -> Self {
         Self {
-            waits: Awaiting::Yes(shown),
+            awaiting: Awaiting::Confirmation(shown),
         }
     }
 
-    /// The offer that waits for a yes.
+    /// Returns the proposal that waits for confirmation.
     #[must_use]
     pub fn shown(&self) -> Option<&ShownProposal> {
-        match &self.waits {
-            Awaiting::Yes(shown) => Some(shown),
+        match &self.awaiting {
+            Awaiting::Confirmation(shown) => Some(shown),
             Awaiting::Nothing | Awaiting::Answer(_) => None,
         }
     }
 
-    /// What was seen when the offer that waits was tried.
-    pub fn tried(&mut self, seen: &[TrialResult]) {
-        if let Awaiting::Yes(shown) = &mut self.waits {
-            shown.tried = seen.to_vec();
+    /// Stores the trial results of the waiting proposal.
+    pub fn set_trials(&mut self, seen: &[TrialResult]) {
+        if let Awaiting::Confirmation(shown) = &mut self.awaiting {
+            shown.trials = seen.to_vec();
         }
     }
 
-    /// The question that waits for an answer.
+    /// Returns the question that waits for an answer.
     #[must_use]
     pub fn question(&self) -> Option<&Question> {
-        match &self.waits {
+        match &self.awaiting {
             Awaiting::Answer(question) => Some(question),
-            Awaiting::Nothing | Awaiting::Yes(_) => None,
+            Awaiting::Nothing | Awaiting::Confirmation(_) => None,
         }
     }
 
-    /// Hears a text and says what comes of it.
-    pub fn hear(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
-        let before = self.waits.clone();
-        let reply = self.take(text.trim(), plain, here);
-        if let Reply::See(_) = reply {
-            // The same text is heard again.
-            self.waits = before;
+    /// Handles a text of the user.
+    pub fn handle(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
+        let before = self.awaiting.clone();
+        let reply = self.dispatch(text.trim(), plain, here);
+        if let Reply::ProbeCameras(_) = reply {
+            // The caller handles the same text once more.
+            self.awaiting = before;
         }
         reply
     }
 
-    /// Hears a request that is not in a person's own words: nothing in it is a yes, a no, an answer or something to remember.
-    pub fn hear_reworded(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
-        self.hear_request(text.trim(), plain, here)
+    /// Handles an LLM's rewording of a request: it is never a yes, a no, an answer or a note.
+    pub fn handle_reworded(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
+        self.handle_request(text.trim(), plain, here)
     }
 
-    /// The owner of the box said yes to such an offer beforehand. It is compared with what runs as on any yes; where it is not the one that the permit is for, it goes
-    /// on waiting.
-    pub fn permitted(
+    /// Confirms the waiting proposal by `approval`, after comparing it with what runs as for a yes.
+    /// A proposal with another fingerprint goes on waiting.
+    pub fn auto_confirm(
         &mut self,
-        permit: &AutoApproval,
+        approval: &AutoApproval,
         plain: &Plain,
         here: &SystemSnapshot,
     ) -> Reply {
-        match std::mem::take(&mut self.waits) {
-            Awaiting::Yes(shown) if shown.mark == permit.mark() => {
+        match std::mem::take(&mut self.awaiting) {
+            Awaiting::Confirmation(shown) if shown.fingerprint == approval.fingerprint() => {
                 self.confirm(&shown, plain, here)
             }
             waits => {
-                self.waits = waits;
-                Reply::NothingWaits
+                self.awaiting = waits;
+                Reply::NothingPending
             }
         }
     }
 
-    /// A model had the last word, and proposes nothing: nothing waits any more.
-    pub fn answer(&mut self, text: String) -> Reply {
-        self.waits = Awaiting::Nothing;
+    /// Ends a request with an LLM's answer; nothing waits afterwards.
+    pub fn answer_by_llm(&mut self, text: String) -> Reply {
+        self.awaiting = Awaiting::Nothing;
         Reply::Answer(text)
     }
 
-    /// Takes what a model proposes for the request of a person. It waits for the same yes as what was understood by the rules.
-    pub fn propose(&mut self, request: &str, made: LlmProposal, here: &SystemSnapshot) -> Reply {
-        let offer = CheckedProposal::of_model(request, &here.now, made, here);
-        self.show(offer)
+    /// Shows an LLM's proposal, which needs the same confirmation as any other.
+    pub fn propose_by_llm(
+        &mut self,
+        request: &str,
+        llm_proposal: LlmProposal,
+        here: &SystemSnapshot,
+    ) -> Reply {
+        let offer = CheckedProposal::from_llm(request, &here.now, llm_proposal, here);
+        self.propose(offer)
     }
 
-    fn take(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
+    fn dispatch(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
         if text.is_empty() {
-            return Reply::Silence;
+            return Reply::Empty;
         }
-        if says(text, &YES) {
-            return match std::mem::take(&mut self.waits) {
-                Awaiting::Yes(shown) => self.confirm(&shown, plain, here),
-                Awaiting::Answer(question) => self.hear_answer(question, text, plain, here),
-                Awaiting::Nothing => Reply::NothingWaits,
+        if is_phrase(text, &YES) {
+            return match std::mem::take(&mut self.awaiting) {
+                Awaiting::Confirmation(shown) => self.confirm(&shown, plain, here),
+                Awaiting::Answer(question) => self.handle_answer(question, text, plain, here),
+                Awaiting::Nothing => Reply::NothingPending,
             };
         }
-        if says(text, &NO) {
-            return match std::mem::take(&mut self.waits) {
-                Awaiting::Nothing => Reply::NothingWaits,
-                Awaiting::Yes(_) | Awaiting::Answer(_) => Reply::Dropped,
+        if is_phrase(text, &NO) {
+            return match std::mem::take(&mut self.awaiting) {
+                Awaiting::Nothing => Reply::NothingPending,
+                Awaiting::Confirmation(_) | Awaiting::Answer(_) => Reply::Dropped,
             };
         }
-        if let Some((kind, words)) = remembered(text) {
+        if let Some((kind, words)) = parse_note(text) {
             return Reply::Remember(kind, words.to_owned());
         }
-        match self.waits.clone() {
-            Awaiting::Answer(question) => self.hear_answer(question, text, plain, here),
-            Awaiting::Yes(shown) if is_corrected(&shown, text, plain, here) => {
-                self.hear_correction(shown, text, plain, here)
+        match self.awaiting.clone() {
+            Awaiting::Answer(question) => self.handle_answer(question, text, plain, here),
+            Awaiting::Confirmation(shown) if is_corrected(&shown, text, plain, here) => {
+                self.handle_correction(shown, text, plain, here)
             }
-            Awaiting::Nothing | Awaiting::Yes(_) => self.hear_request(text, plain, here),
+            Awaiting::Nothing | Awaiting::Confirmation(_) => self.handle_request(text, plain, here),
         }
     }
 
-    /// A correction of what was shown: the whole is understood again, at the time when the request was said.
-    fn hear_correction(
+    /// Parses the request with all its corrections, for the time of the request.
+    fn handle_correction(
         &mut self,
         shown: ShownProposal,
         text: &str,
@@ -327,33 +330,34 @@ impl SessionState {
             Ok(Answer::Propose(proposal)) => {
                 let mut offer = CheckedProposal::new(&request, &at, *proposal, here);
                 offer.corrections = corrections;
-                self.show(offer)
+                self.propose(offer)
             }
-            // An answer would be one to the request without its corrections: it is said again.
+            // An answer would be joined to the request without its corrections, so the user has to
+            // repeat the request.
             Ok(Answer::Ask(mut question)) => {
                 let unseen = here.unseen();
-                if !here.looked && !unseen.is_empty() {
-                    return Reply::See(unseen);
+                if !here.cameras_probed && !unseen.is_empty() {
+                    return Reply::ProbeCameras(unseen);
                 }
-                self.waits = Awaiting::Nothing;
+                self.awaiting = Awaiting::Nothing;
                 question.about = Missing::Meaning;
                 Reply::Ask(question)
             }
-            other => self.answered(&request, other, here),
+            other => self.reply_to(&request, other, here),
         }
     }
 
-    /// A yes to what was shown.
+    /// Applies the proposal if its fingerprint is unchanged, else shows the new one.
     fn confirm(&mut self, shown: &ShownProposal, plain: &Plain, here: &SystemSnapshot) -> Reply {
         if shown.is_fresh(here.now.timestamp())
-            && let Some(offer) = shown.again(plain, here)
-            && offer.mark() == shown.mark
+            && let Some(offer) = shown.recheck(plain, here)
+            && offer.fingerprint() == shown.fingerprint
         {
             return Reply::Apply(Box::new(offer));
         }
-        if let Some(made) = &shown.made {
-            return match self.propose(&shown.request, made.clone(), here) {
-                Reply::Offer(offer) => Reply::Anew(offer),
+        if let Some(llm_proposal) = &shown.llm_proposal {
+            return match self.propose_by_llm(&shown.request, llm_proposal.clone(), here) {
+                Reply::Proposal(offer) => Reply::ChangedProposal(offer),
                 other => other,
             };
         }
@@ -362,18 +366,18 @@ impl SessionState {
             Ok(Answer::Propose(proposal)) => {
                 let mut offer = CheckedProposal::new(&shown.request, &here.now, *proposal, here);
                 offer.corrections.clone_from(&shown.corrections);
-                self.show(offer)
+                self.propose(offer)
             }
-            other => self.answered(&shown.request, other, here),
+            other => self.reply_to(&shown.request, other, here),
         };
         match reply {
-            Reply::Offer(offer) => Reply::Anew(offer),
+            Reply::Proposal(offer) => Reply::ChangedProposal(offer),
             other => other,
         }
     }
 
-    /// The answer to a question. Who says something else that is a request of its own has changed the subject.
-    fn hear_answer(
+    /// Handles the answer to a question. A text that is a complete request replaces the question.
+    fn handle_answer(
         &mut self,
         question: Question,
         text: &str,
@@ -383,49 +387,49 @@ impl SessionState {
         let scene = here.scene(&here.now);
         let alone = plain.understand(text, &scene);
         let whole = question.answered(text);
-        // One of the answers that were named is an answer, whatever it would mean by itself.
+        // A listed choice is an answer, even if it is a request by itself.
         let is_choice = question
             .choices
             .iter()
-            .any(|choice| says(text, &[&choice.to_lowercase()]));
+            .any(|choice| is_phrase(text, &[&choice.to_lowercase()]));
         if let (Ok(Answer::Propose(_) | Answer::Look(_)), false) = (&alone, is_choice) {
-            return self.answered(text, alone, here);
+            return self.reply_to(text, alone, here);
         }
         match plain.understand(&whole, &scene) {
             Err(too_long) => {
-                self.waits = Awaiting::Answer(question);
+                self.awaiting = Awaiting::Answer(question);
                 Reply::TooLong(too_long)
             }
-            // What was asked for was not in it: the question stays, with what was said before.
+            // The answer is not in the text: the question stays, with the request so far.
             Ok(Answer::Unknown(unknown)) => {
-                self.waits = Awaiting::Answer(question);
+                self.awaiting = Awaiting::Answer(question);
                 Reply::Unknown(unknown)
             }
             Ok(Answer::Ask(next)) if next.about == question.about && next.text == question.text => {
-                self.waits = Awaiting::Answer(question.clone());
+                self.awaiting = Awaiting::Answer(question.clone());
                 Reply::Ask(question)
             }
-            other => self.answered(&whole, other, here),
+            other => self.reply_to(&whole, other, here),
         }
     }
 
-    /// Has an offer wait for its yes, where it can be confirmed.
-    fn show(&mut self, offer: CheckedProposal) -> Reply {
-        if let Some(why) = offer.unsound() {
-            self.waits = Awaiting::Nothing;
-            return Reply::Unsound(Box::new(offer), why);
+    /// Makes the proposal wait for confirmation if it is valid.
+    fn propose(&mut self, offer: CheckedProposal) -> Reply {
+        if let Some(why) = offer.invalid_reason() {
+            self.awaiting = Awaiting::Nothing;
+            return Reply::Invalid(Box::new(offer), why);
         }
-        self.waits = Awaiting::Yes(ShownProposal::of(&offer));
-        Reply::Offer(Box::new(offer))
+        self.awaiting = Awaiting::Confirmation(ShownProposal::from_proposal(&offer));
+        Reply::Proposal(Box::new(offer))
     }
 
-    fn hear_request(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
+    fn handle_request(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
         let answer = plain.understand(text, &here.scene(&here.now));
-        self.answered(text, answer, here)
+        self.reply_to(text, answer, here)
     }
 
-    /// What comes of a request that was understood as this.
-    fn answered(
+    /// Turns the result of the parser into a reply.
+    fn reply_to(
         &mut self,
         text: &str,
         answer: Result<Answer, TooLong>,
@@ -434,47 +438,49 @@ impl SessionState {
         let answer = match answer {
             Ok(answer) => answer,
             Err(too_long) => {
-                self.waits = Awaiting::Nothing;
+                self.awaiting = Awaiting::Nothing;
                 return Reply::TooLong(too_long);
             }
         };
         match answer {
             Answer::Propose(proposal) => {
-                self.show(CheckedProposal::new(text, &here.now, *proposal, here))
+                self.propose(CheckedProposal::new(text, &here.now, *proposal, here))
             }
             Answer::Look(looked) => Reply::Look(looked),
             Answer::Ask(question) => {
-                // A size that is not known is a reason for many questions, and none that a person should be asked.
+                // Without a picture size the parser asks questions that the user should not have to
+                // answer.
                 let unseen = here.unseen();
-                if !here.looked && !unseen.is_empty() {
-                    return Reply::See(unseen);
+                if !here.cameras_probed && !unseen.is_empty() {
+                    return Reply::ProbeCameras(unseen);
                 }
-                self.waits = match question.about {
-                    // These are answered by saying all of it again.
+                self.awaiting = match question.about {
+                    // The user answers these by repeating the whole request.
                     Missing::Meaning | Missing::Picture => Awaiting::Nothing,
                     _ => Awaiting::Answer(question.clone()),
                 };
                 Reply::Ask(question)
             }
             Answer::Unknown(unknown) => {
-                // `Yes, but only at night` is no yes, and the next one is not to what was shown before it.
-                self.waits = Awaiting::Nothing;
+                // `Yes, but only at night` is not a yes, and a later yes does not concern the
+                // proposal before it.
+                self.awaiting = Awaiting::Nothing;
                 Reply::Unknown(unknown)
             }
         }
     }
 }
 
-/// Whether a text corrects what was shown. What a model proposed is corrected by whoever made it.
+/// Whether a text corrects the shown proposal. An LLM's proposal is corrected by the LLM.
 fn is_corrected(shown: &ShownProposal, text: &str, plain: &Plain, here: &SystemSnapshot) -> bool {
-    shown.made.is_none()
+    shown.llm_proposal.is_none()
         && shown.is_fresh(here.now.timestamp())
         && shown.corrections.len() < MAX_CORRECTIONS
         && plain.is_correction(text, &here.scene(&here.now))
 }
 
-/// The words behind `remember` or `note:`, and whether they say what somebody wants or what is so.
-fn remembered(text: &str) -> Option<(Kind, &str)> {
+/// Returns the kind and text of a note: the words behind `remember` or `note:`.
+fn parse_note(text: &str) -> Option<(Kind, &str)> {
     let (first, rest) = text.split_once(char::is_whitespace)?;
     let verb = first.trim_end_matches([':', ',']);
     let rest = rest.trim();
@@ -482,22 +488,25 @@ fn remembered(text: &str) -> Option<(Kind, &str)> {
         .split_once(' ')
         .filter(|(that, _)| that.eq_ignore_ascii_case("that"))
         .map(|(_, words)| words.trim());
-    // `note` alone is the beginning of anything.
+    // `note` alone may begin any request.
     let is_note = verb.eq_ignore_ascii_case("note") && (verb.len() < first.len() || that.is_some());
     if !is_note && !verb.eq_ignore_ascii_case("remember") {
         return None;
     }
     let rest = that.unwrap_or(rest);
-    let is_wish = |word: &str| WISHES.contains(&word.to_lowercase().as_str());
-    let kind = match rest.split(|c: char| !c.is_alphanumeric()).any(is_wish) {
+    let is_preference = |word: &str| PREFERENCE_WORDS.contains(&word.to_lowercase().as_str());
+    let kind = match rest
+        .split(|c: char| !c.is_alphanumeric())
+        .any(is_preference)
+    {
         true => Kind::Preference,
         false => Kind::Knowledge,
     };
     (!rest.is_empty()).then_some((kind, rest))
 }
 
-/// Whether the whole text is one of these, whatever its case and marks.
-fn says(text: &str, words: &[&str]) -> bool {
+/// Whether the whole text is one of `words`, ignoring case and punctuation.
+fn is_phrase(text: &str, words: &[&str]) -> bool {
     let text = text.to_lowercase().replace('’', "'");
     let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '!' | ','));
     words.contains(&text)

@@ -1,6 +1,6 @@
-//! What the model of language has cost, and what it may, as people and programs are told.
+//! Costs and budget of the LLM, for users and programs.
 //!
-//! Invariant: pure; the figures are the ledger's own, money as it was booked.
+//! Invariant: pure; figures and money are those of the ledger.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -9,86 +9,87 @@ use watchkeeper_llm::ledger::{CallOutcome, CallRecord, Report, Totals};
 
 use crate::wording::counted;
 
-/// Days that the costs are told of one by one.
-const DAYS: usize = 31;
-/// Calls that are told one by one.
-const CALLS: usize = 50;
-/// Days and calls of them that a person is shown.
-const SHOWN: usize = 7;
+/// Most days in a report.
+const MAX_DAYS: usize = 31;
+/// Most calls in a report.
+const MAX_CALLS: usize = 50;
+/// Most days and calls in the text for users.
+const MAX_SHOWN: usize = 7;
 
-/// What the model of language has cost, and what it may.
+/// Costs and budget of the LLM.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Cost)]
 pub struct CostReport {
-    /// Who serves it; absent: no model is configured, and nothing can be spent.
+    /// Provider of the LLM; absent if no LLM is configured and nothing can be spent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Why nothing is known of it.
+    /// Why the costs are unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Spent, and the limit; absent where nothing is known.
+    /// Spent amounts and limits; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
-    /// The last 31 days of UTC on which something was spent, the oldest first.
+    /// The last 31 UTC days with costs, oldest first.
     pub days: Vec<DaysCost>,
-    /// The last 50 calls, the oldest first.
+    /// The last 50 calls, oldest first.
     pub calls: Vec<Call>,
 }
 
-/// Spent, and the limit. Calls that are not over count with the most that they can cost.
+/// Spent amounts and limits. A call in progress counts with its highest possible cost.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Budget {
-    /// Calls within the last sixty minutes.
+    /// Calls within the last 60 minutes.
     pub calls_in_hour: u32,
-    /// Most calls within sixty minutes.
+    /// Most calls within 60 minutes.
     pub calls_per_hour: u32,
-    /// Spent this day of UTC, in US dollars.
+    /// Spent this UTC day, in US dollars.
     pub day_usd: f64,
-    /// Most a day.
+    /// Limit per UTC day, in US dollars.
     pub day_limit_usd: f64,
-    /// Spent this month of UTC, in US dollars.
+    /// Spent this UTC month, in US dollars.
     pub month_usd: f64,
-    /// Most a month.
+    /// Limit per UTC month, in US dollars.
     pub month_limit_usd: f64,
     /// Most tokens of one call.
     pub tokens_per_call: u64,
 }
 
-/// A day.
+/// Costs of one UTC day.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct DaysCost {
-    /// Which, such as `2026-11-22`.
+    /// Date, such as `2026-11-22`.
     pub day: String,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
-    /// Tokens.
+    /// Number of tokens.
     pub tokens: u64,
-    /// Money, in US dollars.
+    /// Costs in US dollars.
     pub usd: f64,
 }
 
-/// A call.
+/// One call of the LLM.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Call {
-    /// When.
+    /// Start of the call.
     #[schema(value_type = String)]
     pub at: Timestamp,
-    /// What for, such as `set-up/01J…`, `reword` or `triage/01J…`.
+    /// Purpose, such as `set-up/01J…`, `reword` or `triage/01J…`.
     pub job: String,
-    /// The model.
+    /// Model that answered.
     pub model: String,
-    /// How it ended: `answered`, or what went wrong.
+    /// Outcome: `answered`, or the kind of failure.
     pub outcome: String,
-    /// Tokens.
+    /// Number of tokens.
     pub tokens: u64,
-    /// Money, in US dollars.
+    /// Costs in US dollars.
     pub usd: f64,
 }
 
 impl CostReport {
-    /// What the books say. `None`: no model is configured; the error is why they can't be read.
+    /// Builds the report from the ledger. `None`: no LLM is configured; `Err`: why the ledger
+    /// cannot be read.
     #[must_use]
-    pub fn of(provider: Option<String>, books: Option<Result<Report, String>>) -> Self {
+    pub fn new(provider: Option<String>, ledger: Option<Result<Report, String>>) -> Self {
         let unknown = |why| Self {
             provider: provider.clone(),
             why,
@@ -96,26 +97,26 @@ impl CostReport {
             days: Vec::new(),
             calls: Vec::new(),
         };
-        match books {
+        match ledger {
             None => unknown(None),
             Some(Err(why)) => unknown(Some(why)),
             Some(Ok(report)) => Self {
                 provider: provider.clone(),
-                ..of_books(&report)
+                ..summarize_ledger(&report)
             },
         }
     }
 
-    /// All of it for a person.
+    /// Returns lines of text for the user.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let Some(budget) = &self.budget else {
             let why = self.why.as_deref().unwrap_or(
-                "No model of language is configured ([llm] of the configuration), so nothing is spent.",
+                "No LLM is configured ([llm] in the configuration), so nothing is spent.",
             );
             return vec![why.to_owned()];
         };
-        let provider = self.provider.as_deref().unwrap_or("the model");
+        let provider = self.provider.as_deref().unwrap_or("LLM");
         let mut lines = vec![format!(
             "{provider}: {} of {} calls in the last hour; ${:.4} of ${:.2} today and ${:.4} of ${:.2} this month, by UTC; at most {} tokens a call",
             budget.calls_in_hour,
@@ -126,7 +127,7 @@ impl CostReport {
             budget.month_limit_usd,
             budget.tokens_per_call,
         )];
-        let newest = |all: usize| all.saturating_sub(SHOWN);
+        let newest = |all: usize| all.saturating_sub(MAX_SHOWN);
         for day in self.days.iter().skip(newest(self.days.len())) {
             let calls = counted(day.calls, "call");
             lines.push(format!(
@@ -145,7 +146,7 @@ impl CostReport {
     }
 }
 
-fn of_books(report: &Report) -> CostReport {
+fn summarize_ledger(report: &Report) -> CostReport {
     let day = |(day, totals): (&u64, &Totals)| {
         let seconds = i64::try_from(*day).ok()?.checked_mul(86_400)?;
         let at = Timestamp::from_second(seconds)
@@ -164,16 +165,16 @@ fn of_books(report: &Report) -> CostReport {
             job: call.job.clone(),
             model: call.model.clone(),
             outcome: match &call.outcome {
-                CallOutcome::Failed(kind) => named(kind),
-                other => named(other),
+                CallOutcome::Failed(kind) => serialized_name(kind),
+                other => serialized_name(other),
             },
             tokens: call.usage.total(),
             usd: call.cost.dollars(),
         })
     };
     let limits = &report.limits;
-    let spare = report.days.len().saturating_sub(DAYS);
-    let old = report.calls.len().saturating_sub(CALLS);
+    let spare = report.days.len().saturating_sub(MAX_DAYS);
+    let old = report.calls.len().saturating_sub(MAX_CALLS);
     CostReport {
         provider: None,
         why: None,
@@ -191,9 +192,9 @@ fn of_books(report: &Report) -> CostReport {
     }
 }
 
-/// The word that something is stored as.
+/// Returns the serialised name of a unit variant, with spaces.
 #[must_use]
-pub fn named(what: &impl Serialize) -> String {
+pub fn serialized_name(what: &impl Serialize) -> String {
     let word = serde_json::to_value(what).unwrap_or_default();
     word.as_str().unwrap_or("unknown").replace('_', " ")
 }
@@ -203,15 +204,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_has_no_model_or_no_books_is_told_why_in_one_line() {
-        let none = CostReport::of(None, None).lines();
+    fn report_without_llm_or_ledger_is_one_line() {
+        let none = CostReport::new(None, None).lines();
         assert!(none.len() == 1 && none[0].contains("nothing is spent"));
-        let away = CostReport::of(Some("claude".to_owned()), Some(Err("no key".to_owned())));
+        let away = CostReport::new(Some("claude".to_owned()), Some(Err("no key".to_owned())));
         assert_eq!(away.lines(), ["no key"]);
     }
 
     #[test]
-    fn a_person_sees_what_was_spent_of_what_and_the_latest_days_and_calls() {
+    fn report_lines_show_budget_latest_days_and_calls() {
         let call = |n: usize| Call {
             at: Timestamp::UNIX_EPOCH,
             job: format!("set-up/{n}"),
@@ -238,7 +239,7 @@ mod tests {
                 tokens: 47_000,
                 usd: 0.029,
             }],
-            calls: (0..CALLS).map(call).collect(),
+            calls: (0..MAX_CALLS).map(call).collect(),
         };
         let lines = cost.lines();
         assert!(
@@ -248,7 +249,7 @@ mod tests {
         );
         assert!(lines[0].contains("$0.0290 of $1.00 today"), "{}", lines[0]);
         assert_eq!(lines[1], "  2026-11-22  1 call, 47000 tokens, $0.0290");
-        assert_eq!(lines.len(), 2 + SHOWN);
+        assert_eq!(lines.len(), 2 + MAX_SHOWN);
         assert!(lines[8].contains("set-up/49"), "{}", lines[8]);
     }
 }

@@ -1,18 +1,18 @@
-//! What a pipeline has counted, as a sentence: the answer to `how many are there`.
+//! Counts of a pipeline as a sentence: the answer to `how many are there`.
 //!
-//! Invariant: only numbers that the runtime said, each with the name that it has in the workflow.
+//! Invariant: only numbers of the runtime, each with its name in the workflow.
 
 use serde_json::Value;
 use watchkeeper_contract::pipeline::PipelineStatus;
 
 use crate::wording::counted;
 
-/// The numbers of a pipeline: outputs, lines, zones. `None`: it counts nothing.
+/// Formats the outputs, lines and zones of a pipeline; `None` if it counts nothing.
 #[must_use]
-pub fn counts(status: &PipelineStatus) -> Option<String> {
+pub fn format_counts(status: &PipelineStatus) -> Option<String> {
     let results = &status.results;
     let mut parts: Vec<String> = Vec::new();
-    // What a line counts is an output too, and told with the line.
+    // The counts of a line are outputs too; they are shown once, with the line.
     let of_line = |name: &str| {
         let sides = ["_count_in", "_count_out"];
         let line = sides.iter().find_map(|side| name.strip_suffix(side));
@@ -45,10 +45,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_number_is_told_once_with_its_name() {
+    fn every_count_appears_once_with_its_name() {
         let spec = json!({"id": "gate", "source": "cam", "workflow": {}});
         let mut counted = status(&serde_json::from_value(spec).unwrap());
-        assert_eq!(counts(&counted), None);
+        assert_eq!(format_counts(&counted), None);
         counted.results.lines =
             serde_json::from_value(json!({"door": {"in": 2, "out": 1}})).unwrap();
         counted.results.zones =
@@ -58,7 +58,7 @@ mod tests {
             "people": 3, "door_count_in": 2, "door_count_out": 1, "tracked": {"predictions": []}, "annotated": null,
         });
         assert_eq!(
-            counts(&counted).unwrap(),
+            format_counts(&counted).unwrap(),
             "gate: people: 3 now; line door: 2 in, 1 out; zone bay: 0 there now, 1 visit"
         );
     }

@@ -1,7 +1,10 @@
-//! What a change really is, in plain English: every field of a specification that decides what is seen, told and kept.
+//! Describes a change in plain English by its specification: every field that decides what is seen,
+//! reported and kept.
 //!
-//! Invariants: made of the specification and of nothing else, so it is the same whatever a model says beside it; what a specification leaves out is said as what holds
-//! then, where a person would want to know it; no step is left out, and what a step hands to the outside is told whole, but for secrets.
+//! Invariants:
+//! - The text comes from the specification only, so it does not depend on the words of an LLM.
+//! - Defaults are described where a user would want to know them.
+//! - Every step is described; a step that sends data is described in full, without secrets.
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -17,42 +20,43 @@ use super::llm_proposal::ProposedChange;
 use crate::redact;
 use crate::wording::{cut, printable};
 
-/// Longest value of a setting that is told, in characters; of a step that sends something nothing is cut.
-const SHOWN: usize = 160;
+/// Most characters of a setting. Steps that send data are never shortened.
+const MAX_VALUE_CHARS: usize = 160;
 
-/// A change in one sentence, and one more for each of its steps that hand something to the outside.
+/// Describes a change in one sentence, and in one more for each step that sends data.
 #[must_use]
 pub fn describe_change(change: &ProposedChange) -> Vec<String> {
     let sentence = match change {
         ProposedChange::Deploy { spec } | ProposedChange::Replace { spec } => {
             let shown = redact::spec(spec);
-            let steps = filled_steps(&shown["workflow"], shown["parameters"].as_object());
+            let steps = resolve_steps(&shown["workflow"], shown["parameters"].as_object());
             let (sending, others): (Vec<&Value>, Vec<&Value>) =
-                steps.iter().partition(|step| is_sink(text(step, "type")));
-            let mut told = vec![pipeline(spec, &others)];
+                steps.iter().partition(|step| is_sink(field(step, "type")));
+            let mut told = vec![describe_pipeline(spec, &others)];
             told.extend(
                 sending
                     .into_iter()
-                    .map(|step| sends(spec.id.as_str(), step)),
+                    .map(|step| describe_sink(spec.id.as_str(), step)),
             );
             return told;
         }
-        ProposedChange::Stop { pipeline } => format!("{pipeline} ends and is gone"),
+        ProposedChange::Stop { pipeline } => format!("{pipeline} is stopped and deleted"),
         ProposedChange::Pause { pipeline, until } => match until {
             Some(until) => format!(
-                "{pipeline} pauses until {}",
+                "{pipeline} is paused until {}",
                 until
                     .to_zoned(TimeZone::system())
                     .strftime("%Y-%m-%d %H:%M %:z")
             ),
-            None => format!("{pipeline} pauses until somebody resumes it"),
+            None => format!("{pipeline} is paused until a user resumes it"),
         },
-        ProposedChange::Resume { pipeline } => format!("{pipeline} goes on"),
+        ProposedChange::Resume { pipeline } => format!("{pipeline} is resumed"),
     };
     vec![sentence]
 }
 
-/// Every step of a definition, those of the workflows in it behind the step that holds them.
+/// Returns every step of a definition; the steps of an inner workflow follow the step that holds
+/// it.
 #[must_use]
 pub fn all_steps(definition: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
@@ -66,8 +70,9 @@ pub fn all_steps(definition: &Value) -> Vec<&Value> {
     found
 }
 
-/// Every step as it runs, those of inner workflows too, with what its inputs are in their place: `given`, or by default.
-fn filled_steps(definition: &Value, given: Option<&Map<String, Value>>) -> Vec<Value> {
+/// Returns every step, also of inner workflows, with inputs replaced by the values `given` or their
+/// defaults.
+fn resolve_steps(definition: &Value, given: Option<&Map<String, Value>>) -> Vec<Value> {
     let flat = flattened(definition).unwrap_or_else(|_| definition.clone());
     let inputs = flat.get("inputs").and_then(Value::as_array);
     let mut values: Map<String, Value> = inputs
@@ -81,11 +86,11 @@ fn filled_steps(definition: &Value, given: Option<&Map<String, Value>>) -> Vec<V
     let given = given.into_iter().flatten();
     values.extend(given.map(|(name, value)| (name.clone(), value.clone())));
     let steps = all_steps(&flat).into_iter();
-    steps.map(|step| filled(step, &values)).collect()
+    steps.map(|step| resolve_inputs(step, &values)).collect()
 }
 
-/// A step with the inputs that are known in the place of their selectors.
-fn filled(value: &Value, values: &Map<String, Value>) -> Value {
+/// Replaces the selectors of known inputs by their values.
+fn resolve_inputs(value: &Value, values: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => {
             let input = text.strip_prefix(INPUT);
@@ -95,19 +100,22 @@ fn filled(value: &Value, values: &Map<String, Value>) -> Value {
                 .unwrap_or(value)
                 .clone()
         }
-        Value::Array(items) => items.iter().map(|item| filled(item, values)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| resolve_inputs(item, values))
+            .collect(),
         Value::Object(fields) => {
             let fields = fields.iter();
             fields
-                .map(|(name, value)| (name.clone(), filled(value, values)))
+                .map(|(name, value)| (name.clone(), resolve_inputs(value, values)))
                 .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 
-/// A step that hands something to the outside, with all that its definition says.
-fn sends(pipeline: &str, step: &Value) -> String {
+/// Describes a step that sends data, with all its fields.
+fn describe_sink(pipeline: &str, step: &Value) -> String {
     let fields = step.as_object().into_iter().flatten();
     let fields = fields.filter(|(name, _)| !["type", "name"].contains(&name.as_str()));
     let told: Vec<String> = fields
@@ -115,52 +123,47 @@ fn sends(pipeline: &str, step: &Value) -> String {
         .collect();
     let what = format!(
         "{pipeline} sends: {} ({}): {}",
-        text(step, "name"),
-        kind(step),
+        field(step, "name"),
+        short_type(step),
         told.join(", ")
     );
     printable(&what).into_owned()
 }
 
-/// A pipeline in one sentence, with those of its steps that send nothing.
-fn pipeline(spec: &PipelineSpec, steps: &[&Value]) -> String {
+/// Describes a pipeline in one sentence, without the steps that send data.
+fn describe_pipeline(spec: &PipelineSpec, steps: &[&Value]) -> String {
     let mut parts = vec![format!("{} on camera {}", spec.id, spec.source)];
-    let names: Vec<String> = steps.iter().map(|s| step(s)).collect();
+    let names: Vec<String> = steps.iter().map(|s| describe_step(s)).collect();
     parts.push(format!("steps {}", names.join(", ")));
     if let Ok(compiled) = compile(&spec.workflow, &spec.parameters) {
-        parts.extend(compiled.overlays().iter().map(overlay));
+        parts.extend(compiled.overlays().iter().map(describe_overlay));
     }
     parts.push(match &spec.rules {
-        None => "rules as they follow from the workflow".to_owned(),
+        None => "the default rules of the workflow".to_owned(),
         Some(rules) if rules.is_empty() => "no rules, so no events".to_owned(),
         Some(rules) => {
-            let rules: Vec<String> = rules.iter().map(rule).collect();
+            let rules: Vec<String> = rules.iter().map(describe_rule).collect();
             format!("events: {}", rules.join(" / "))
         }
     });
     if let Some(model) = &spec.model {
-        parts.push(format!(
-            "model {model} in the place of those that its steps name"
-        ));
+        parts.push(format!("model {model} instead of the models of its steps"));
     }
     match spec.detect {
         DetectMode::Always => {}
         DetectMode::OnMotion { refresh_s } => parts.push(format!(
-            "looks only while something moves, and every {refresh_s} s"
+            "detects only during motion, and every {refresh_s} s"
         )),
-        DetectMode::Periodic { every_s } => parts.push(format!("looks every {every_s} s only")),
+        DetectMode::Periodic { every_s } => parts.push(format!("detects every {every_s} s only")),
     }
     if spec.record {
         parts.push("records video".to_owned());
     }
     if spec.show {
-        parts.push("shows it on the screen of the box".to_owned());
+        parts.push("shows a preview window on the screen of the box".to_owned());
     }
     if spec.paused {
-        parts.push(
-            "is paused, until the time that was said for it or until somebody resumes it"
-                .to_owned(),
-        );
+        parts.push("is paused until its end of pause or until a user resumes it".to_owned());
     }
     if let Some(seconds) = spec.stop_after_s {
         parts.push(format!("ends after {seconds} s"));
@@ -168,20 +171,20 @@ fn pipeline(spec: &PipelineSpec, steps: &[&Value]) -> String {
     printable(&parts.join("; ")).replace('\n', " ")
 }
 
-fn text<'a>(step: &'a Value, name: &str) -> &'a str {
+fn field<'a>(step: &'a Value, name: &str) -> &'a str {
     step.get(name).and_then(Value::as_str).unwrap_or("?")
 }
 
-/// What a step does, by its type without namespace and version.
-fn kind(step: &Value) -> &str {
-    let kind = text(step, "type");
+/// Returns the type of a step without namespace and version.
+fn short_type(step: &Value) -> &str {
+    let kind = field(step, "type");
     let kind = kind.rsplit('/').next().unwrap_or(kind);
     kind.split('@').next().unwrap_or(kind)
 }
 
-/// A step by its name, with what is set in it. Where its data comes from is not told.
-fn step(step: &Value) -> String {
-    let mut told = format!("{} ({}", text(step, "name"), kind(step));
+/// Describes a step by its name and settings, without its data sources.
+fn describe_step(step: &Value) -> String {
+    let mut told = format!("{} ({}", field(step, "name"), short_type(step));
     if let Some(model) = step.get("model_id").and_then(|m| m.as_str()) {
         told.push_str(&format!(", model {model}"));
     }
@@ -194,7 +197,7 @@ fn step(step: &Value) -> String {
     if !classes.is_empty() {
         told.push_str(&format!(", only {}", classes.join(" and ")));
     }
-    // A number, or the input that holds it.
+    // A number, or the selector of an input.
     let confidence = step.get("confidence");
     if let Some(least) = confidence.and_then(serde_json::Value::as_f64) {
         told.push_str(&format!(", confidence {least} or more"));
@@ -203,16 +206,19 @@ fn step(step: &Value) -> String {
     }
     let settings = step.as_object().into_iter().flatten();
     for (name, value) in settings {
-        if !TOLD_APART.contains(&name.as_str()) && is_set(value) {
-            told.push_str(&format!(", {name} {}", cut(value.to_string(), SHOWN)));
+        if !DESCRIBED_ELSEWHERE.contains(&name.as_str()) && is_set(value) {
+            told.push_str(&format!(
+                ", {name} {}",
+                cut(value.to_string(), MAX_VALUE_CHARS)
+            ));
         }
     }
     told.push(')');
     told
 }
 
-/// Properties of a step that are told in words of their own, or as the lines and zones that they draw, or as steps of their own.
-const TOLD_APART: [&str; 8] = [
+/// Properties of a step that are described elsewhere: as words, overlays or separate steps.
+const DESCRIBED_ELSEWHERE: [&str; 8] = [
     "type",
     "name",
     "model_id",
@@ -223,7 +229,7 @@ const TOLD_APART: [&str; 8] = [
     "workflow_definition",
 ];
 
-/// Whether a value says something by itself: a selector only says where something comes from.
+/// Whether a value is a setting. A selector only names a data source.
 fn is_set(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -234,7 +240,7 @@ fn is_set(value: &Value) -> bool {
     }
 }
 
-fn overlay(overlay: &Overlay) -> String {
+fn describe_overlay(overlay: &Overlay) -> String {
     match overlay {
         Overlay::Line { name, start, end } => {
             format!(
@@ -249,18 +255,18 @@ fn overlay(overlay: &Overlay) -> String {
     }
 }
 
-/// A rule: what has to happen, when it is awake, and what comes of it.
-fn rule(rule: &RuleSpec) -> String {
-    let mut told = format!("{}: {}", rule.name, happens(rule));
+/// Describes a rule: its condition, its schedule and its consequences.
+fn describe_rule(rule: &RuleSpec) -> String {
+    let mut told = format!("{}: {}", rule.name, describe_condition(rule));
     let mut add = |part: String| {
         told.push_str(", ");
         told.push_str(&part);
     };
     if let Some(band) = &rule.confidence {
-        add(scores(band));
+        add(describe_band(band));
     }
     if let Some(hours) = &rule.schedule {
-        add(awake(hours));
+        add(describe_schedule(hours));
     }
     let severity = match rule.severity {
         Severity::Info => "info",
@@ -269,17 +275,17 @@ fn rule(rule: &RuleSpec) -> String {
     };
     add(format!("severity {severity}"));
     add(match rule.clip {
-        None => "keeps a picture and no clip".to_owned(),
+        None => "keeps a snapshot and no clip".to_owned(),
         Some(clip) => format!(
-            "keeps a picture, and a clip from {} s before to {} s after",
+            "keeps a snapshot and a clip from {} s before to {} s after",
             clip.before_s, clip.after_s
         ),
     });
     add(match rule.notify.as_slice() {
-        [] => "names no channel".to_owned(),
+        [] => "notifies no channel".to_owned(),
         channels => {
             let channels: Vec<String> = channels.iter().map(|c| format!("#{c}")).collect();
-            format!("told to {}", channels.join(" and "))
+            format!("notifies {}", channels.join(" and "))
         }
     });
     let for_each = match (is_about_tracks(&rule.when), rule.shared_cooldown) {
@@ -288,27 +294,29 @@ fn rule(rule: &RuleSpec) -> String {
         (false, _) => "",
     };
     add(match rule.cooldown_s {
-        seconds if seconds > 0.0 => format!("then quiet for {seconds} s{for_each}"),
-        _ => "each time".to_owned(),
+        seconds if seconds > 0.0 => format!("cool-down {seconds} s{for_each}"),
+        _ => "no cool-down".to_owned(),
     });
     if rule.gates != Gates::default() {
-        add(gates(&rule.gates));
+        add(describe_gates(&rule.gates));
     }
-    // A critical event is never silenced, whatever its rule says.
+    // A critical event is never lowered, whatever the rule allows.
     if rule.second_opinion_may_lower && rule.severity != Severity::Critical {
         add("a second opinion may lower it".to_owned());
     }
     told
 }
 
-/// What has to happen, of which classes.
-fn happens(rule: &RuleSpec) -> String {
+/// Describes the condition of a rule and its classes.
+fn describe_condition(rule: &RuleSpec) -> String {
     let who = match rule.classes.as_slice() {
         [] => "anything".to_owned(),
         classes => classes.join(" or "),
     };
     match &rule.when {
-        Condition::Appears { detections } => format!("{who} appears{}", of(detections)),
+        Condition::Appears { detections } => {
+            format!("{who} appears{}", describe_source(detections))
+        }
         Condition::Enters { zone } => format!("{who} enters {zone}"),
         Condition::Leaves { zone } => format!("{who} leaves {zone}"),
         Condition::Stays { zone, for_s } => format!("{who} stays in {zone} for {for_s} s"),
@@ -334,7 +342,11 @@ fn happens(rule: &RuleSpec) -> String {
                 CountBound::Under(0 | 1) => format!("no {who}"),
                 CountBound::Under(least) => format!("fewer than {least} {who}"),
             };
-            format!("{count} at a time{}{}", of(detections), lasts(*for_s))
+            format!(
+                "{count} at a time{}{}",
+                describe_source(detections),
+                describe_duration(*for_s)
+            )
         }
         Condition::Value { value, test, for_s } => {
             let test = match test {
@@ -343,13 +355,17 @@ fn happens(rule: &RuleSpec) -> String {
                 ValueTest::Over(bound) => format!("is over {bound}"),
                 ValueTest::Under(bound) => format!("is under {bound}"),
             };
-            format!("{} {test}{}", selected(value), lasts(*for_s))
+            format!(
+                "{} {test}{}",
+                describe_selector(value),
+                describe_duration(*for_s)
+            )
         }
     }
 }
 
-/// Which detections a rule reads; nothing where it is those that are tracked in the whole picture.
-fn of(detections: &str) -> String {
+/// Describes the source of the detections; empty for the tracked detections of the whole picture.
+fn describe_source(detections: &str) -> String {
     if detections == TRACKED {
         return String::new();
     }
@@ -358,12 +374,12 @@ fn of(detections: &str) -> String {
         .and_then(|rest| rest.strip_suffix(".timed_detections"))
     {
         Some(zone) => format!(" in {zone}"),
-        None => format!(" among {}", selected(detections)),
+        None => format!(" among {}", describe_selector(detections)),
     }
 }
 
-/// A selector as a person reads it: an output of a step.
-fn selected(selector: &str) -> String {
+/// Describes a selector: an output of a step.
+fn describe_selector(selector: &str) -> String {
     let parts = selector
         .strip_prefix("$steps.")
         .and_then(|rest| rest.split_once('.'));
@@ -373,7 +389,7 @@ fn selected(selector: &str) -> String {
     }
 }
 
-fn lasts(for_s: f64) -> String {
+fn describe_duration(for_s: f64) -> String {
     if for_s > 0.0 {
         format!(" for {for_s} s")
     } else {
@@ -381,30 +397,30 @@ fn lasts(for_s: f64) -> String {
     }
 }
 
-fn scores(band: &Band) -> String {
+fn describe_band(band: &Band) -> String {
     if band.max < 1.0 {
-        format!("only with a score of {} to {}", band.min, band.max)
+        format!("only with a confidence of {} to {}", band.min, band.max)
     } else {
-        format!("only with a score of {} or more", band.min)
+        format!("only with a confidence of {} or more", band.min)
     }
 }
 
-/// Whether its pause is one for each object.
+/// Whether the rule has a cool-down for each object.
 fn is_about_tracks(when: &Condition) -> bool {
     !matches!(when, Condition::Count { .. } | Condition::Value { .. })
 }
 
-fn gates(gates: &Gates) -> String {
+fn describe_gates(gates: &Gates) -> String {
     format!(
-        "by its confidence: acted on from {}, recorded from {}, put up for review from {}, a second opinion from {}",
+        "confidence gates: act from {}, record from {}, review from {}, escalate from {}",
         gates.act, gates.record, gates.review, gates.escalate
     )
 }
 
-/// When a rule is awake.
-fn awake(hours: &Schedule) -> String {
-    let days = days(&hours.days);
-    // `HH:MM` compares as text as it does as time.
+/// Describes a schedule.
+fn describe_schedule(hours: &Schedule) -> String {
+    let days = describe_days(&hours.days);
+    // `HH:MM` sorts as text as it does as time.
     if hours.from == hours.to {
         return match hours.from.as_str() {
             "00:00" => format!("{days} all day"),
@@ -412,15 +428,15 @@ fn awake(hours: &Schedule) -> String {
         };
     }
     let next_day = if hours.to < hours.from && hours.to != "00:00" {
-        " of the day after"
+        " of the next day"
     } else {
         ""
     };
     format!("{days} {} to {}{next_day}", hours.from, hours.to)
 }
 
-/// The days on which a span begins: runs of three and more as the first and the last.
-fn days(days: &[Weekday]) -> String {
+/// Describes the days of a schedule; three or more consecutive days as a range.
+fn describe_days(days: &[Weekday]) -> String {
     const WEEK: [(Weekday, &str); 7] = [
         (Weekday::Mon, "Mon"),
         (Weekday::Tue, "Tue"),
@@ -456,7 +472,7 @@ mod tests {
         for (name, value) in more.as_object().unwrap() {
             spec[name] = value.clone();
         }
-        rule(&serde_json::from_value(spec).unwrap())
+        describe_rule(&serde_json::from_value(spec).unwrap())
     }
 
     #[test]
@@ -481,20 +497,21 @@ mod tests {
             "gate-door on camera gate",
             "detect (roboflow_object_detection_model, model yolox-nano, only person, confidence 0.1 or more",
             "line door from 320,0 to 320,360",
-            "then quiet for 30 s for each object",
+            "cool-down 30 s for each object",
             "in: person crosses door either way, severity info",
         ] {
             assert!(watch.contains(part), "{part}: {watch}");
         }
         let stop = describe_change(&ProposedChange::Stop { pipeline });
-        assert_eq!(stop, ["gate-door ends and is gone"]);
+        assert_eq!(stop, ["gate-door is stopped and deleted"]);
     }
 
     #[test]
-    fn every_condition_is_told_in_words() {
+    fn every_condition_is_described() {
         let nothing = json!({});
         let person = json!({"classes": ["person"]});
-        let usual = "severity info, keeps a picture and no clip, names no channel, each time";
+        let usual =
+            "severity info, keeps a snapshot and no clip, notifies no channel, no cool-down";
         for (when, more, sentence) in [
             (
                 json!({"kind": "appears", "detections": TRACKED}),
@@ -577,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_rule_may_say_besides_is_told() {
+    fn every_setting_of_a_rule_is_described() {
         let when = json!({"kind": "enters", "zone": "desk"});
         let all = json!({
             "classes": ["person"], "confidence": {"min": 0.5, "max": 0.9}, "severity": "warning", "cooldown_s": 30,
@@ -587,9 +604,9 @@ mod tests {
         });
         assert_eq!(
             told(&when, &all),
-            "r: person enters desk, only with a score of 0.5 to 0.9, Mon–Fri 22:00 to 06:00 of the day after, severity warning, \
-             keeps a picture, and a clip from 5 s before to 10 s after, told to #security and #boss, then quiet for 30 s for each object, \
-             by its confidence: acted on from 0.95, recorded from 0.9, put up for review from 0.8, a second opinion from 0.6, \
+            "r: person enters desk, only with a confidence of 0.5 to 0.9, Mon–Fri 22:00 to 06:00 of the next day, severity warning, \
+             keeps a snapshot and a clip from 5 s before to 10 s after, notifies #security and #boss, cool-down 30 s for each object, \
+             confidence gates: act from 0.95, record from 0.9, review from 0.8, escalate from 0.6, \
              a second opinion may lower it"
         );
         let critical = told(
@@ -597,22 +614,23 @@ mod tests {
             &json!({"severity": "critical", "second_opinion_may_lower": true, "confidence": {"min": 0.4}}),
         );
         assert!(
-            critical.contains("score of 0.4 or more") && critical.contains("severity critical")
+            critical.contains("confidence of 0.4 or more")
+                && critical.contains("severity critical")
         );
         assert!(!critical.contains("may lower"), "{critical}");
         let count = json!({"kind": "count", "detections": TRACKED, "bound": {"over": 2}});
         let count = told(&count, &json!({"cooldown_s": 60}));
-        assert!(count.ends_with("then quiet for 60 s"), "{count}");
+        assert!(count.ends_with("cool-down 60 s"), "{count}");
         let shared = told(&when, &json!({"cooldown_s": 60, "shared_cooldown": true}));
-        let wanted = "then quiet for 60 s for all objects together";
+        let wanted = "cool-down 60 s for all objects together";
         assert!(shared.ends_with(wanted), "{shared}");
     }
 
     #[test]
-    fn hours_and_days_are_told_as_people_say_them() {
+    fn schedules_are_described_with_day_ranges() {
         let hours = |days: Value, from: &str, to: &str| {
             let hours = json!({"days": days, "from": from, "to": to});
-            awake(&serde_json::from_value(hours).unwrap())
+            describe_schedule(&serde_json::from_value(hours).unwrap())
         };
         assert_eq!(
             hours(json!([]), "08:00", "18:00"),
@@ -629,15 +647,15 @@ mod tests {
         );
         assert_eq!(
             hours(json!(["mon", "wed", "thu", "fri", "sun"]), "22:00", "06:00"),
-            "Mon, Wed–Fri, Sun 22:00 to 06:00 of the day after"
+            "Mon, Wed–Fri, Sun 22:00 to 06:00 of the next day"
         );
     }
 
     #[test]
-    fn what_is_sent_is_told_whole_and_no_step_is_left_out() {
+    fn sinks_are_described_in_full_with_every_step() {
         let still = |n: usize| json!({"type": "roboflow_core/continue_if@v1", "name": format!("wait{n}"), "stop_delay": n + 1, "next_steps": ["$steps.hook"]});
         let mut steps: Vec<Value> = (0..14).map(still).collect();
-        let text = "x".repeat(SHOWN * 2);
+        let text = "x".repeat(MAX_VALUE_CHARS * 2);
         steps.push(json!({
             "type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "https://hooks.example/T0/B0", "method": "POST",
             "headers": {"X-Key": "$steps.vault.hook"}, "json_payload": {"text": text, "odd": "a\u{1b}[2Jb"},
@@ -667,7 +685,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_by_an_input_is_told_as_what_it_is() {
+    fn inputs_are_described_by_their_values() {
         let slack = json!({"type": "roboflow_core/slack_notification@v1", "name": "slack", "slack_token": "$inputs.token", "channel": "$inputs.room"});
         let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "hook", "method": "POST", "url": "https://$inputs.host/in"});
         let input = |name: &str| json!({"type": "WorkflowParameter", "name": name});
@@ -704,8 +722,8 @@ mod tests {
         assert!(slack.contains("channel \"boss@evil.example\""), "{slack}");
         assert!(slack.contains("slack_token \"***\""), "{slack}");
         for part in [
-            "model motion in the place",
-            "looks every 3 s only",
+            "model motion instead",
+            "detects every 3 s only",
             "is paused",
         ] {
             assert!(watch.contains(part), "{part}: {watch}");
@@ -713,10 +731,10 @@ mod tests {
     }
 
     #[test]
-    fn a_detector_says_from_which_confidence_on_it_believes() {
+    fn detector_is_described_with_its_confidence() {
         let detect = |confidence: Value| {
             let kind = "roboflow_core/roboflow_object_detection_model@v2";
-            step(
+            describe_step(
                 &json!({"type": kind, "name": "detect", "model_id": "yolox-nano", "confidence": confidence}),
             )
         };

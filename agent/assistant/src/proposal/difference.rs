@@ -1,7 +1,8 @@
-//! What a proposal would make different, compared with what runs.
+//! Difference between a change and what runs, field by field.
 //!
-//! Invariants: what is listed is computed from the two specifications, never from the words of the request; secrets in them are hidden, and two that differ
-//! still show as different.
+//! Invariants:
+//! - The difference is computed from the two specifications, never from the request.
+//! - Secrets are hidden, and two different secrets still show as different.
 
 use std::collections::BTreeSet;
 
@@ -16,66 +17,58 @@ use super::snapshot::SystemSnapshot;
 use crate::redact::told_apart;
 use crate::wording::cut;
 
-/// Longest value that is shown, in characters.
-const SHOWN: usize = 240;
-/// Most fields of one pipeline that are listed.
+/// Most characters of a displayed value.
+const MAX_VALUE_CHARS: usize = 240;
+/// Most fields listed for one pipeline.
 const MAX_FIELDS: usize = 20;
 
-/// What becomes of one pipeline.
+/// Difference of one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProposalDiff {
-    /// Which.
     pub pipeline: PipelineId,
-    /// The source it watches, where that is known.
+    /// Its source, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceId>,
-    /// What becomes of it.
     #[serde(flatten)]
     pub becomes: DiffKind,
 }
 
-/// What becomes of a pipeline.
+/// How a pipeline would change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "becomes", rename_all = "snake_case")]
 pub enum DiffKind {
-    /// It is new.
     New,
-    /// It takes the place of one of that name, which has come meanwhile.
+    /// The new pipeline has the name of one that was deployed meanwhile.
     Taken,
-    /// Fields of it are others.
+    /// Some fields differ; the pipeline restarts.
     Other {
-        /// Each field that differs.
         fields: Vec<FieldDiff>,
-        /// How many more there are.
+        /// Number of fields that are not listed.
         more: usize,
-        /// What becomes of the time after which it ends by itself, where it had one: it is counted anew.
+        /// New end of a pipeline with `stop_after_s`: its time restarts.
         #[serde(skip_serializing_if = "Option::is_none")]
         time: Option<String>,
     },
-    /// It ends and is gone.
+    /// It is stopped and deleted.
     Gone,
-    /// It pauses.
     Paused,
-    /// It goes on.
     Resumed,
-    /// Nothing: it is so already.
+    /// The pipeline already is as requested.
     Same,
-    /// It is not there any more.
+    /// The pipeline no longer exists.
     Missing,
 }
 
-/// One field that differs. A side that has none is `null`.
+/// One changed field. A missing value is `null`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FieldDiff {
     /// Path in the specification, such as `workflow.steps.detect.confidence`.
     pub path: String,
-    /// What stands there.
     pub from: String,
-    /// What would.
     pub to: String,
 }
 
-/// What `change` makes different in this situation.
+/// Compares `change` with the current state.
 #[must_use]
 pub fn difference(change: &Change, situation: &SystemSnapshot) -> ProposalDiff {
     let id = match change {
@@ -88,13 +81,13 @@ pub fn difference(change: &Change, situation: &SystemSnapshot) -> ProposalDiff {
         (Change::Deploy(_), None) => DiffKind::New,
         (Change::Deploy(_), Some(_)) => DiffKind::Taken,
         (_, None) => DiffKind::Missing,
-        (Change::Replace(spec), Some(runs)) => compared(runs, spec),
+        (Change::Replace(spec), Some(runs)) => diff_specs(runs, spec),
         (Change::Stop(_), Some(_)) => DiffKind::Gone,
         (Change::Pause { until, .. }, Some(runs)) if is_paused(runs, until.as_ref()) => {
             DiffKind::Same
         }
         (Change::Pause { .. }, Some(_)) => DiffKind::Paused,
-        (Change::Resume(_), Some(runs)) if goes(runs) => DiffKind::Same,
+        (Change::Resume(_), Some(runs)) if is_running(runs) => DiffKind::Same,
         (Change::Resume(_), Some(_)) => DiffKind::Resumed,
     };
     let source = match change {
@@ -108,28 +101,28 @@ pub fn difference(change: &Change, situation: &SystemSnapshot) -> ProposalDiff {
     }
 }
 
-/// Whether it is paused, and until the same moment.
+/// Whether it is already paused until the same time.
 fn is_paused(status: &PipelineStatus, until: Option<&Zoned>) -> bool {
     status.spec.paused && status.paused_until == until.map(Zoned::timestamp)
 }
 
-/// Whether nothing holds it: a pipeline can also rest because it failed or was held, and a resume lifts that.
-fn goes(status: &PipelineStatus) -> bool {
+/// Whether the pipeline runs. A resume also restarts a failed or suspended pipeline.
+fn is_running(status: &PipelineStatus) -> bool {
     let state = &status.state;
     !status.spec.paused && matches!(state, PipelineState::Starting | PipelineState::Running)
 }
 
-fn compared(status: &PipelineStatus, wanted: &PipelineSpec) -> DiffKind {
+fn diff_specs(status: &PipelineStatus, wanted: &PipelineSpec) -> DiffKind {
     let runs = &status.spec;
     let time = runs.stop_after_s.and(wanted.stop_after_s);
     let time = time.map(|seconds| match status.state {
-        PipelineState::Ended => format!("it is over, and watches anew for {seconds} s"),
-        _ => format!("its time begins anew: it ends {seconds} s after the change"),
+        PipelineState::Ended => format!("it has ended and restarts for {seconds} s"),
+        _ => format!("its time restarts: it ends {seconds} s after the change"),
     });
     let value = |spec: &PipelineSpec| serde_json::to_value(spec).unwrap_or_default();
     let (runs, wanted) = told_apart(&value(runs), &value(wanted));
     let mut fields = Vec::new();
-    fields_of("", &runs, &wanted, &mut fields);
+    collect_field_diffs("", &runs, &wanted, &mut fields);
     if fields.is_empty() {
         return DiffKind::Same;
     }
@@ -138,7 +131,7 @@ fn compared(status: &PipelineStatus, wanted: &PipelineSpec) -> DiffKind {
     DiffKind::Other { fields, more, time }
 }
 
-fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<FieldDiff>) {
+fn collect_field_diffs(path: &str, from: &Value, to: &Value, fields: &mut Vec<FieldDiff>) {
     let below = |name: &str| match path {
         "" => name.to_owned(),
         path => format!("{path}.{name}"),
@@ -153,16 +146,16 @@ fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<FieldDiff>) 
                 let side = |side: &serde_json::Map<String, Value>| {
                     side.get(name).cloned().unwrap_or(Value::Null)
                 };
-                fields_of(&below(name), &side(a), &side(b), fields);
+                collect_field_diffs(&below(name), &side(a), &side(b), fields);
             }
         }
-        // Inputs, steps, outputs and rules are known by their names.
+        // Inputs, steps, outputs and rules are matched by name.
         (Value::Array(a), Value::Array(b)) if are_named(a) && are_named(b) => {
             let of =
                 |all: &[Value], name: &str| all.iter().find(|v| name_of(v) == Some(name)).cloned();
             for name in a.iter().filter_map(name_of) {
                 let (from, to) = (of(a, name), of(b, name));
-                fields_of(
+                collect_field_diffs(
                     &below(name),
                     &from.unwrap_or_default(),
                     &to.unwrap_or_default(),
@@ -171,7 +164,7 @@ fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<FieldDiff>) 
             }
             for (name, new) in b.iter().filter_map(|v| Some((name_of(v)?, v))) {
                 if of(a, name).is_none() {
-                    fields_of(&below(name), &Value::Null, new, fields);
+                    collect_field_diffs(&below(name), &Value::Null, new, fields);
                 }
             }
             let order = |all: &[Value], other: &[Value]| -> Value {
@@ -180,7 +173,7 @@ fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<FieldDiff>) 
             };
             let (from, to) = (order(a, b), order(b, a));
             if from != to {
-                fields_of(
+                collect_field_diffs(
                     &below("order"),
                     &json!(from.to_string()),
                     &json!(to.to_string()),
@@ -190,13 +183,13 @@ fn fields_of(path: &str, from: &Value, to: &Value, fields: &mut Vec<FieldDiff>) 
         }
         (from, to) => fields.push(FieldDiff {
             path: path.to_owned(),
-            from: shown(from),
-            to: shown(to),
+            from: display_value(from),
+            to: display_value(to),
         }),
     }
 }
 
-/// Whether each of these has a name of its own.
+/// Whether each item has a unique name.
 fn are_named(all: &[Value]) -> bool {
     let names: BTreeSet<&str> = all.iter().filter_map(name_of).collect();
     names.len() == all.len()
@@ -206,22 +199,22 @@ fn name_of(value: &Value) -> Option<&str> {
     value.get("name")?.as_str()
 }
 
-/// A value on one line, cut.
-fn shown(value: &Value) -> String {
-    cut(value.to_string(), SHOWN)
+/// Returns the value on one line, shortened.
+fn display_value(value: &Value) -> String {
+    cut(value.to_string(), MAX_VALUE_CHARS)
 }
 
 impl ProposalDiff {
-    /// Whether it makes any difference that can be made.
+    /// Whether the change can be made and has an effect.
     #[must_use]
-    pub fn acts(&self) -> bool {
+    pub fn has_effect(&self) -> bool {
         !matches!(
             self.becomes,
             DiffKind::Same | DiffKind::Missing | DiffKind::Taken
         )
     }
 
-    /// As lines for a person.
+    /// Returns lines of text for the user.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let on = self
@@ -232,13 +225,13 @@ impl ProposalDiff {
         let id = &self.pipeline;
         let head = match &self.becomes {
             DiffKind::New => format!("+ {id}{on} is new"),
-            DiffKind::Taken => format!("! {id}: the name is taken by a pipeline that runs"),
-            DiffKind::Other { .. } => format!("~ {id}{on} begins anew with"),
-            DiffKind::Gone => format!("- {id}{on} ends and is gone; its events stay"),
-            DiffKind::Paused => format!("~ {id}{on} pauses"),
-            DiffKind::Resumed => format!("~ {id}{on} goes on"),
-            DiffKind::Same => format!("= {id}{on} is so already"),
-            DiffKind::Missing => format!("! {id} is not there"),
+            DiffKind::Taken => format!("! {id}: a deployed pipeline already has this name"),
+            DiffKind::Other { .. } => format!("~ {id}{on} restarts with"),
+            DiffKind::Gone => format!("- {id}{on} is stopped and deleted; its events stay"),
+            DiffKind::Paused => format!("~ {id}{on} is paused"),
+            DiffKind::Resumed => format!("~ {id}{on} is resumed"),
+            DiffKind::Same => format!("= {id}{on} is unchanged"),
+            DiffKind::Missing => format!("! {id} does not exist"),
         };
         let mut lines = vec![head];
         if let DiffKind::Other { fields, more, time } = &self.becomes {
@@ -276,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_differ_are_named_with_both_values_and_the_others_are_not() {
+    fn only_changed_fields_are_listed_with_both_values() {
         let rule =
             json!([{"name": "a", "when": {"kind": "enters", "zone": "z"}, "cooldown_s": 5.0}]);
         let (runs, wanted) = (spec(0.1, &rule), spec(0.6, &rule));
@@ -284,16 +277,16 @@ mod tests {
         assert_eq!(
             said,
             [
-                "~ p on gate begins anew with",
+                "~ p on gate restarts with",
                 "    workflow.steps.detect.confidence: 0.1 → 0.6"
             ]
         );
         let said = lines(&Change::Replace(Box::new(wanted.clone())), Some(&wanted));
-        assert_eq!(said, ["= p on gate is so already"]);
+        assert_eq!(said, ["= p on gate is unchanged"]);
     }
 
     #[test]
-    fn the_time_of_a_watch_that_is_changed_begins_anew_and_that_is_said() {
+    fn changed_pipeline_with_an_end_restarts_its_time() {
         let mut runs = spec(0.1, &Value::Null);
         runs.stop_after_s = Some(3600.0);
         let mut wanted = spec(0.6, &Value::Null);
@@ -303,14 +296,14 @@ mod tests {
         assert_eq!(said.len(), 3, "{said:?}");
         assert_eq!(
             said[2],
-            "    its time begins anew: it ends 3600 s after the change"
+            "    its time restarts: it ends 3600 s after the change"
         );
         let mut here = situation();
         here.pipelines = vec![status(&runs)];
         here.pipelines[0].state = PipelineState::Ended;
         let said = difference(&change, &here).lines();
-        assert_eq!(said[2], "    it is over, and watches anew for 3600 s");
-        // One that gets a time or loses it has that among its fields.
+        assert_eq!(said[2], "    it has ended and restarts for 3600 s");
+        // A changed end is among the fields.
         wanted.stop_after_s = None;
         let said = lines(&Change::Replace(Box::new(wanted)), Some(&runs));
         let lost = "    stop_after_s: 3600.0 → null".to_owned();
@@ -318,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_what_is_paused_is_no_change_and_a_resume_of_it_is() {
+    fn pause_of_a_paused_pipeline_changes_nothing() {
         let mut runs = spec(0.1, &Value::Null);
         let id = runs.id.clone();
         let pause = Change::Pause {
@@ -326,10 +319,10 @@ mod tests {
             until: None,
         };
         let resume = Change::Resume(id.clone());
-        assert_eq!(lines(&pause, Some(&runs)), ["~ p on gate pauses"]);
-        assert_eq!(lines(&resume, Some(&runs)), ["= p on gate is so already"]);
+        assert_eq!(lines(&pause, Some(&runs)), ["~ p on gate is paused"]);
+        assert_eq!(lines(&resume, Some(&runs)), ["= p on gate is unchanged"]);
         runs.paused = true;
-        assert_eq!(lines(&pause, Some(&runs)), ["= p on gate is so already"]);
+        assert_eq!(lines(&pause, Some(&runs)), ["= p on gate is unchanged"]);
         let until_eight = Change::Pause {
             pipeline: id.clone(),
             until: "2026-03-29T06:00:00Z"
@@ -337,13 +330,13 @@ mod tests {
                 .ok()
                 .map(|until| until.to_zoned(jiff::tz::TimeZone::UTC)),
         };
-        assert_eq!(lines(&until_eight, Some(&runs)), ["~ p on gate pauses"]);
-        assert_eq!(lines(&resume, Some(&runs)), ["~ p on gate goes on"]);
-        assert_eq!(lines(&Change::Stop(id), None), ["! p is not there"]);
+        assert_eq!(lines(&until_eight, Some(&runs)), ["~ p on gate is paused"]);
+        assert_eq!(lines(&resume, Some(&runs)), ["~ p on gate is resumed"]);
+        assert_eq!(lines(&Change::Stop(id), None), ["! p does not exist"]);
     }
 
     #[test]
-    fn a_long_list_of_fields_is_cut_and_says_so() {
+    fn long_list_of_fields_is_cut_with_a_count() {
         let wide = |to: i64| -> PipelineSpec {
             let parameters: serde_json::Map<String, Value> =
                 (0..30).map(|n| (format!("p{n}"), json!(to))).collect();

@@ -1,6 +1,6 @@
-//! What happened: the search in the journal for the events that a person asks about, newest first, page by page.
+//! Search in the journal for the events of a question, newest first, page by page.
 //!
-//! Invariant: it ends. It looks at [`MAX_PAGES`] pages at most and says where it has not looked at everything.
+//! Invariant: it reads at most [`MAX_PAGES`] pages, and reports when older records were not read.
 
 use jiff::Timestamp;
 use watchkeeper_contract::event::{Event, EventBody, Phase};
@@ -11,20 +11,20 @@ use watchkeeper_plain::intent::EventsWanted;
 use crate::wording::counted;
 use watchkeeper_client::JournalRecord;
 
-/// Records of one page.
+/// Records per page.
 pub const PAGE: u64 = 500;
-/// Most pages that are looked at: 20,000 records.
+/// Most pages read: 20,000 records.
 pub const MAX_PAGES: usize = 40;
-/// Most events that are kept to be shown, the newest.
+/// Most events returned; the newest.
 pub const MAX_SHOWN: usize = 50;
 
-/// A search that goes on.
+/// A search in progress.
 #[derive(Debug, Clone)]
 pub struct EventSearch {
     wanted: EventsWanted,
-    /// The number before the oldest record that the journal still has.
+    /// Sequence number before the oldest record of the journal.
     floor: u64,
-    /// The newest record that was not looked at.
+    /// Newest record not read yet.
     end: u64,
     pages: usize,
     found: Vec<Event>,
@@ -33,21 +33,20 @@ pub struct EventSearch {
     over: bool,
 }
 
-/// What a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventSearchResult {
-    /// The newest of the events, the oldest first.
+    /// The newest events, oldest first.
     pub events: Vec<Event>,
-    /// When each of all of them happened, newest first, where its clock was not unset: at most as many as records are looked at.
+    /// Times of all events, newest first, without those of an unsynchronised clock.
     pub moments: Vec<Timestamp>,
-    /// How many there are in all.
+    /// Number of all events found.
     pub number: u64,
-    /// The journal goes back further than was looked.
+    /// Whether older records were not read.
     pub cut: bool,
 }
 
 impl EventSearch {
-    /// A search in a journal that has everything from `first` to `last`.
+    /// Starts a search in a journal with the records `first` to `last`.
     #[must_use]
     pub fn new(wanted: EventsWanted, first: EventSeq, last: EventSeq) -> Self {
         Self {
@@ -62,7 +61,8 @@ impl EventSearch {
         }
     }
 
-    /// The page that is needed next: so many records after this one. `None`: it is done.
+    /// Returns the next page to read: a limit of records after a sequence number. `None` at the
+    /// end.
     #[must_use]
     pub fn next(&self) -> Option<(EventSeq, u32)> {
         if self.over || self.end <= self.floor || self.pages >= MAX_PAGES {
@@ -73,12 +73,13 @@ impl EventSearch {
         Some((EventSeq(after), limit))
     }
 
-    /// Where the page begins that is needed next.
+    /// Returns the sequence number before the next page.
     fn below(&self) -> u64 {
         self.end.saturating_sub(PAGE).max(self.floor)
     }
 
-    /// Takes the page that was asked for. Numbers that nobody was given leave later records in their place.
+    /// Adds the page that [`Self::next`] asked for. Gaps in the sequence numbers do not shift later
+    /// records.
     pub fn take(&mut self, page: Vec<JournalRecord>) {
         for record in page.into_iter().rev() {
             let JournalRecord::Known(event) = record else {
@@ -106,7 +107,8 @@ impl EventSearch {
         self.end = self.below();
     }
 
-    /// Whether everything older than this is older than what is asked for. A clock that was wrong proves nothing.
+    /// Whether this event and all older ones are before the range. An event with a wrong clock
+    /// decides nothing.
     fn before(&self, event: &Event) -> bool {
         let (Some(from), Some(at)) = (self.wanted.from, time(event)) else {
             return false;
@@ -142,7 +144,7 @@ impl EventSearch {
             && to.is_none_or(|to| at.is_some_and(|at| at < to))
     }
 
-    /// What was found.
+    /// Returns the result.
     #[must_use]
     pub fn done(mut self) -> EventSearchResult {
         self.found.reverse();
@@ -160,11 +162,11 @@ fn time(event: &Event) -> Option<Timestamp> {
 }
 
 impl EventSearchResult {
-    /// What was found, as a sentence.
+    /// Summarises the result in a sentence.
     #[must_use]
     pub fn sentence(&self, only_number: bool) -> String {
         let mut text = match self.number {
-            0 => "Nothing happened that I know of.".to_owned(),
+            0 => "No event was recorded.".to_owned(),
             number => format!("{}.", counted(number, "event")),
         };
         if !only_number && self.number > self.events.len() as u64 {
@@ -175,7 +177,7 @@ impl EventSearchResult {
         }
         if self.cut {
             text.push_str(&format!(
-                " I looked at the latest {} records; `watchkeeper events --after NUMBER` shows older ones.",
+                " Only the latest {} records were searched; `watchkeeper events --after NUMBER` shows older ones.",
                 MAX_PAGES as u64 * PAGE
             ));
         }
@@ -207,7 +209,8 @@ mod tests {
         EventsWanted::default()
     }
 
-    /// A journal with an event a second: cars at the gate, every third a person at the dock. Records up to `gone` were dropped.
+    /// A journal with an event per second: cars at the gate, every third a person at the dock.
+    /// Records up to `gone` were deleted.
     fn search(wanted: EventsWanted, last: u64, gone: u64) -> (EventSearchResult, usize) {
         let mut search = EventSearch::new(wanted, EventSeq(gone + 1), EventSeq(last));
         let mut pages = 0;
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_are_found_and_all_are_counted_once() {
+    fn search_returns_newest_and_counts_all_once() {
         let (all, pages) = search(wanted(), 1200, 0);
         assert_eq!((all.number, pages, all.cut), (800, 3, false));
         assert_eq!(all.events.len(), MAX_SHOWN);
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_of_the_newest_are_kept_as_are_asked_for() {
+    fn search_returns_the_requested_number() {
         let latest = |most| {
             let wanted = EventsWanted {
                 most: Some(most),
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_asked_for_is_found_and_the_search_ends_where_it_is_too_old() {
+    fn search_filters_and_ends_before_the_range() {
         let people = EventsWanted {
             camera: Some(SourceId::new("dock").unwrap()),
             labels: vec!["person".to_owned()],
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn only_events_of_the_kind_and_of_the_pipeline_that_were_asked_about_count() {
+    fn search_filters_by_condition_and_pipeline() {
         let of = |seq: u64, pipeline: &str, condition: &str| {
             let JournalRecord::Known(mut known) = event(seq, "dock", "person", "new") else {
                 panic!("an event is known");
@@ -316,13 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn records_that_were_dropped_are_not_looked_for_and_none_counts_twice() {
+    fn deleted_records_are_not_requested() {
         let (found, pages) = search(wanted(), 1200, 900);
         assert_eq!((found.number, pages), (200, 1));
     }
 
     #[test]
-    fn a_long_journal_is_not_read_to_its_end_and_the_answer_says_so() {
+    fn long_journal_is_searched_up_to_the_page_limit() {
         let (found, pages) = search(
             EventsWanted {
                 only_number: true,
@@ -337,11 +340,11 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_journal_needs_no_page() {
+    fn empty_journal_needs_no_page() {
         let (found, pages) = search(wanted(), 0, 0);
         assert_eq!(
             (pages, found.sentence(false).as_str()),
-            (0, "Nothing happened that I know of.")
+            (0, "No event was recorded.")
         );
     }
 }

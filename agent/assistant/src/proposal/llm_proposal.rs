@@ -1,10 +1,11 @@
-//! Changes that a model of language has written out, and what they really are.
+//! Changes that an LLM proposed.
 //!
-//! A person's words are kept as words, because the rules understand them again on the yes. A model would not say the same twice: what it proposed is
-//! kept as it was proposed, with every field of every pipeline.
+//! The rules parse a user's request again on a yes. An LLM would not repeat its answer, so its
+//! proposal is kept with every field of every pipeline.
 //!
-//! Invariants: what a person is shown of the changes is made of the specifications ([`describe`](mod@super::describe)) and of the difference; the model's own sentence
-//! stands beside it, marked as the model's, so one that says another thing than it does is seen through.
+//! Invariant: a user sees the changes as described by the specifications
+//! ([`describe`](mod@super::describe)) and as a difference to what runs. The LLM's own words are
+//! marked as such, so a false description is visible.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -15,51 +16,38 @@ use watchkeeper_plain::{Change, Proposal};
 
 use crate::wording::is_unseen;
 
-/// Longest text of a model that is shown, in characters.
+/// Most characters of an LLM's text that are shown.
 pub const MAX_WORDS: usize = 600;
-/// Most sentences of one kind.
+/// Most sentences in one list of a proposal.
 pub const MAX_SENTENCES: usize = 8;
 /// Most changes of one proposal.
 pub const MAX_CHANGES: usize = 16;
-/// Largest changes of one proposal together, in bytes of JSON.
+/// Largest JSON of all changes of one proposal, in bytes.
 pub const MAX_BYTES: usize = 128 * 1024;
 
-/// One change, in the form in which it is kept and in which programs read it.
+/// One change, as stored on disk and as JSON for programs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum ProposedChange {
-    /// A new pipeline.
-    Deploy {
-        /// All of it.
-        spec: Box<PipelineSpec>,
-    },
-    /// Another specification for a pipeline that runs.
-    Replace {
-        /// All of it.
-        spec: Box<PipelineSpec>,
-    },
-    /// A pipeline ends and is gone.
-    Stop {
-        /// Which.
-        pipeline: PipelineId,
-    },
-    /// A pipeline pauses.
+    /// Deploys a new pipeline.
+    Deploy { spec: Box<PipelineSpec> },
+    /// Replaces the specification of a deployed pipeline.
+    Replace { spec: Box<PipelineSpec> },
+    /// Stops and deletes a pipeline.
+    Stop { pipeline: PipelineId },
+    /// Pauses a pipeline.
     Pause {
-        /// Which.
         pipeline: PipelineId,
-        /// When it goes on by itself; absent: when somebody resumes it.
+        /// End of the pause; `None` until a user resumes the pipeline.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Timestamp>,
     },
-    /// A pipeline goes on.
-    Resume {
-        /// Which.
-        pipeline: PipelineId,
-    },
+    /// Resumes a pipeline.
+    Resume { pipeline: PipelineId },
 }
 
 impl ProposedChange {
-    /// The pipeline that it is about.
+    /// Returns the id of the pipeline to change.
     #[must_use]
     pub fn pipeline(&self) -> &PipelineId {
         match self {
@@ -84,25 +72,24 @@ impl ProposedChange {
     }
 }
 
-/// What a model proposed.
+/// A proposal by an LLM.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LlmProposal {
-    /// Which model.
     pub model: String,
-    /// What it says that it does, in its own words.
+    /// What it does, in the words of the LLM.
     pub says: String,
-    /// What it took for granted, in its own words.
+    /// What the LLM assumed, in its own words.
     pub assumed: Vec<String>,
-    /// What it says that can't be done, in its own words.
+    /// What is not possible, in the words of the LLM.
     pub not_possible: Vec<String>,
-    /// What the box found out about it beforehand: where the preview lies, what the dry run gave.
+    /// Results of the preview and the dry run, as reported by the box.
     pub evidence: Vec<String>,
-    /// What would change, in order.
+    /// The changes, in order.
     pub changes: Vec<ProposedChange>,
 }
 
 impl LlmProposal {
-    /// The proposal that it is.
+    /// Converts it into a proposal that can be checked.
     #[must_use]
     pub fn proposal(&self) -> Proposal {
         Proposal {
@@ -116,7 +103,7 @@ impl LlmProposal {
     }
 }
 
-/// A model's words as they are shown: one line of what can be seen, cut.
+/// Returns an LLM's text as one line without invisible characters, shortened.
 #[must_use]
 pub fn words(text: &str) -> String {
     let clean: String = text
@@ -139,7 +126,7 @@ mod tests {
             .unwrap()
     }
 
-    fn made(changes: Vec<ProposedChange>) -> LlmProposal {
+    fn llm_proposal(changes: Vec<ProposedChange>) -> LlmProposal {
         LlmProposal {
             model: "m".to_owned(),
             says: "Counts people.".to_owned(),
@@ -151,15 +138,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_back_as_it_was() {
+    fn stored_proposal_is_restored_unchanged() {
         let spec = Box::new(spec());
-        let made = made(vec![ProposedChange::Replace { spec }]);
-        let kept = serde_json::to_string(&made).unwrap();
-        assert_eq!(serde_json::from_str::<LlmProposal>(&kept).unwrap(), made);
+        let llm_proposal = llm_proposal(vec![ProposedChange::Replace { spec }]);
+        let kept = serde_json::to_string(&llm_proposal).unwrap();
+        assert_eq!(
+            serde_json::from_str::<LlmProposal>(&kept).unwrap(),
+            llm_proposal
+        );
     }
 
     #[test]
-    fn a_models_words_are_one_line_and_bounded() {
+    fn llm_text_becomes_one_bounded_line() {
         let shown = words(&format!(
             "a\u{1b}[31m\nb\u{7}\u{202e}  {}",
             "x".repeat(2 * MAX_WORDS)

@@ -1,11 +1,15 @@
-//! Offers that wait for a yes between two commands: `watchkeeper ask` shows one, `watchkeeper ask --confirm ID` takes it. The agent keeps those of its
-//! API the same way.
+//! Proposals that wait for a user's confirmation, kept on disk between two commands and over
+//! restarts.
 //!
-//! They are in one small file of the state folder of a person, or of the agent. What is kept is what to recognise an offer by, not what it would do: on a yes the
-//! request is understood again ([`super::conversation`]). Only what a model proposed is kept whole, since it would not say it again.
+//! `watchkeeper ask` shows one, `watchkeeper ask --confirm ID` confirms it. The agent keeps those
+//! of its API the same way. One small file in the state folder of the user, or of the agent, holds
+//! the request and its fingerprint: on a yes the request is parsed again ([`super::conversation`]).
+//! An LLM's proposal is kept whole, because the LLM would not repeat it.
 //!
-//! Invariants: an offer is taken once, and is gone from the disk before anything is done about it; at most [`MAX_WAITING`] wait, the oldest goes first; a
-//! crash leaves the old file or the new one.
+//! Invariants:
+//! - A proposal is taken once, and is deleted from disk before it is applied.
+//! - At most [`MAX_PENDING`] wait; the oldest is evicted.
+//! - A crash leaves the old file or the new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -19,105 +23,100 @@ use watchkeeper_store::private_folder::make_private;
 use super::conversation::ShownProposal;
 use crate::permissions::Entrypoint;
 
-/// Most offers that wait.
-pub const MAX_WAITING: usize = 16;
-/// Format of the file.
+/// Most pending proposals.
+pub const MAX_PENDING: usize = 16;
+/// Version of the file format.
 const FORMAT: u32 = 2;
-/// Largest file that is read. Sixteen of the largest proposals of a model take about half.
+/// Largest file that is read, in bytes. Sixteen of the largest proposals of an LLM take half of it.
 const MAX_BYTES: u64 = 4 << 20;
 const NAME: &str = "waiting.json";
-/// What could not be read, the last one.
-const ASIDE: &str = "waiting.unreadable.json";
+/// Name that the last damaged file is renamed to.
+const DAMAGED_NAME: &str = "waiting.unreadable.json";
 const LOCK: &str = "waiting.lock";
-/// Letters and digits of an id: none that look alike.
-const LETTERS: [char; 28] = [
+/// Letters and digits of an id, without look-alikes.
+const ID_ALPHABET: [char; 28] = [
     'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'j', 'k', 'm', 'n', 'p', 'q', 'r', 's', 't', 'v', 'w',
     'x', 'y', 'z', '2', '3', '4', '6', '7', '9',
 ];
 const ID_LENGTH: usize = 5;
 
-/// Why no offer could be kept or taken.
+/// Why a proposal could not be stored or taken.
 #[derive(Debug, thiserror::Error)]
 pub enum PendingError {
-    /// There is none of this id.
+    /// No pending proposal has this id.
     #[error(
-        "no proposal {id:?} waits: it was confirmed, is older than an hour, or was never made; ask again (`watchkeeper ask \"…\"`){}",
-        known(.others)
+        "no pending proposal {id:?}: it was confirmed, expired after an hour, or never existed; ask again (`watchkeeper ask \"…\"`){}",
+        list_ids(.others)
     )]
     Unknown {
-        /// The id, cut.
+        /// The id, shortened.
         id: String,
-        /// Those that wait.
+        /// Ids of the pending proposals.
         others: Vec<String>,
     },
-    /// It was made for another runtime.
+    /// The proposal is for another runtime.
     #[error(
-        "proposal {id} was made for the runtime at {made_for}, and this one is at {asked}; give --socket {made_for}, or ask again"
+        "proposal {id} is for the runtime at {made_for}, not for {asked}; use --socket {made_for}, or ask again"
     )]
     OtherRuntime {
-        /// The id.
         id: String,
-        /// Socket it was made for.
+        /// Socket of its runtime.
         made_for: String,
-        /// Socket that was asked.
+        /// Socket in use.
         asked: String,
     },
-    /// The disk refuses.
-    #[error("proposals can't be kept in {}: {source}; let this user write there, or use `watchkeeper chat`, which keeps none", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// Reading or writing failed.
+    #[error("cannot store proposals in {}: {source}; allow this user to write there, or use `watchkeeper chat`, which stores none", path.display())]
+    Io { path: PathBuf, source: io::Error },
 }
 
-fn known(others: &[String]) -> String {
+fn list_ids(others: &[String]) -> String {
     match others {
         [] => String::new(),
-        others => format!("; there are: {}", others.join(", ")),
+        others => format!("; pending: {}", others.join(", ")),
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     format: u32,
-    /// The oldest first.
+    /// Oldest first.
     offers: Vec<PendingProposal>,
 }
 
-/// Who an offer of the agent's API was made for.
+/// The session of the agent's API that a proposal belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requester {
-    /// Which way the request came in.
-    pub channel: Entrypoint,
-    /// The conversation that it was made in.
+    /// Entrypoint of the request.
+    #[serde(rename = "channel")]
+    pub entrypoint: Entrypoint,
+    /// Id of the session.
     pub conversation: String,
 }
 
-/// An offer that waits.
+/// A proposal that waits for confirmation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PendingProposal {
-    /// What it is asked for by.
+    /// Id that confirms it.
     pub id: String,
-    /// Socket of the runtime that it was made for.
+    /// Socket of its runtime.
     pub socket: String,
-    /// Who it was made for; absent for a person's own commands.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<Requester>,
-    /// What to recognise it by.
+    /// Its session; `None` for the commands of a user.
+    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    pub requester: Option<Requester>,
+    /// The request and its fingerprint.
     #[serde(flatten)]
     pub shown: ShownProposal,
 }
 
-/// The file of offers that wait.
+/// The file of pending proposals.
 #[derive(Debug, Clone)]
 pub struct PendingProposals {
     folder: PathBuf,
 }
 
 impl PendingProposals {
-    /// The one in this folder, which is made when the first offer comes.
+    /// Uses the file in `folder`, which [`Self::keep`] creates.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self {
@@ -125,21 +124,21 @@ impl PendingProposals {
         }
     }
 
-    /// Keeps an offer for the runtime at `socket` and answers its id.
+    /// Stores a proposal for the runtime at `socket` and returns its id.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// [`PendingError::Io`].
     pub fn keep(
         &self,
         socket: &Path,
         shown: &ShownProposal,
-        by: Option<Requester>,
+        requester: Option<Requester>,
         now: Timestamp,
     ) -> Result<String, PendingError> {
         let _lock = self.lock()?;
         let mut offers = self.read(now)?;
         let id = loop {
-            let letters = (0..ID_LENGTH).filter_map(|_| fastrand::choice(LETTERS));
+            let letters = (0..ID_LENGTH).filter_map(|_| fastrand::choice(ID_ALPHABET));
             let id: String = letters.collect();
             if offers.iter().all(|offer| offer.id != id) {
                 break id;
@@ -148,28 +147,29 @@ impl PendingProposals {
         offers.push(PendingProposal {
             id: id.clone(),
             socket: socket.display().to_string(),
-            by,
+            requester,
             shown: shown.clone(),
         });
-        let spare = offers.len().saturating_sub(MAX_WAITING);
+        let spare = offers.len().saturating_sub(MAX_PENDING);
         offers.drain(..spare);
         self.write(offers)?;
         Ok(id)
     }
 
-    /// Those that wait, the oldest first.
+    /// Lists the pending proposals, oldest first.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// [`PendingError::Io`].
     pub fn list(&self, now: Timestamp) -> Result<Vec<PendingProposal>, PendingError> {
         let _lock = self.lock()?;
         self.read(now)
     }
 
-    /// Takes an offer out.
+    /// Removes and returns a proposal.
     ///
     /// # Errors
-    /// When there is none of this id for the runtime at `socket`, or the disk refuses; then it still waits.
+    /// If no proposal for the runtime at `socket` has this id, or on an I/O error. The proposal
+    /// then still waits.
     pub fn take(
         &self,
         id: &str,
@@ -198,8 +198,9 @@ impl PendingProposals {
         Ok(offer.shown)
     }
 
-    /// Those that still wait. A file that makes no sense, or is of another version, is set aside: what stands in it would wait an hour at most, and the way of a
-    /// box without a keyboard must not be barred by it.
+    /// Reads the proposals that have not expired. A damaged file, or one of another version, is
+    /// renamed: it could hold proposals of an hour at most, and must not block a box without a
+    /// keyboard.
     fn read(&self, now: Timestamp) -> Result<Vec<PendingProposal>, PendingError> {
         let path = self.path();
         let io = |source| PendingError::Io {
@@ -215,15 +216,15 @@ impl PendingProposals {
                 .read_to_end(&mut bytes)
                 .map_err(io)?,
         };
-        match stored(&bytes) {
+        match parse_file(&bytes) {
             Ok(mut offers) => {
                 offers.retain(|offer| offer.shown.is_fresh(now));
                 Ok(offers)
             }
             Err(cause) => {
-                let aside = self.folder.join(ASIDE);
+                let aside = self.folder.join(DAMAGED_NAME);
                 fs::rename(&path, &aside).map_err(io)?;
-                tracing::warn!(%cause, aside = %aside.display(), "proposals that waited can't be read and are set aside; ask again");
+                tracing::warn!(%cause, aside = %aside.display(), "cannot read the pending proposals; the file is renamed, ask again");
                 Ok(Vec::new())
             }
         }
@@ -239,7 +240,7 @@ impl PendingProposals {
             format: FORMAT,
             offers,
         };
-        // Texts and numbers always serialise.
+        // Strings and numbers always serialise.
         let text = serde_json::to_string(&stored).unwrap_or_default();
         let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(io)?;
         file.write_all(text.as_bytes()).map_err(io)?;
@@ -250,7 +251,7 @@ impl PendingProposals {
             .map_err(io)
     }
 
-    /// Holds off other commands until it is dropped.
+    /// Locks the file against other processes until the guard is dropped.
     fn lock(&self) -> Result<File, PendingError> {
         let path = self.folder.join(LOCK);
         make_private(&self.folder)
@@ -268,16 +269,16 @@ impl PendingProposals {
     }
 }
 
-/// The offers in a file; the error says what is wrong with it.
-fn stored(bytes: &[u8]) -> Result<Vec<PendingProposal>, String> {
+/// Parses the file.
+fn parse_file(bytes: &[u8]) -> Result<Vec<PendingProposal>, String> {
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(format!("it is larger than {MAX_BYTES} bytes"));
+        return Err(format!("larger than {MAX_BYTES} bytes"));
     }
     let stored: Stored = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     match stored.format {
         FORMAT => Ok(stored.offers),
         other => Err(format!(
-            "it has format {other}, this version reads {FORMAT}"
+            "format {other}; this version reads format {FORMAT}"
         )),
     }
 }
@@ -287,7 +288,7 @@ fn stored(bytes: &[u8]) -> Result<Vec<PendingProposal>, String> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use super::super::conversation::PATIENCE_S;
+    use super::super::conversation::CONFIRM_TIMEOUT_S;
     use super::super::llm_proposal::LlmProposal;
     use super::*;
 
@@ -302,9 +303,9 @@ mod tests {
             request: request.to_owned(),
             corrections: Vec::new(),
             at: NOW,
-            mark: "m".to_owned(),
-            made: None,
-            tried: Vec::new(),
+            fingerprint: "m".to_owned(),
+            llm_proposal: None,
+            trials: Vec::new(),
         }
     }
 
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_is_taken_once_by_its_id_and_by_another_process() {
+    fn proposal_is_taken_once_by_another_process() {
         let (_dir, waiting) = here();
         let socket = Path::new("/run/a.sock");
         let id = waiting
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_comes_back_with_its_moment_to_the_nanosecond() {
+    fn request_time_is_stored_to_the_nanosecond() {
         let (_dir, waiting) = here();
         let shown = ShownProposal {
             at: Timestamp::new(1, 234_567_891).unwrap(),
@@ -344,9 +345,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_proposed_is_kept_whole() {
+    fn llm_proposal_is_stored_whole() {
         let (_dir, waiting) = here();
-        let made = LlmProposal {
+        let llm_proposal = LlmProposal {
             model: "m".to_owned(),
             says: "Stops it.".to_owned(),
             assumed: Vec::new(),
@@ -357,7 +358,7 @@ mod tests {
             }],
         };
         let shown = ShownProposal {
-            made: Some(made),
+            llm_proposal: Some(llm_proposal),
             ..shown("räum auf")
         };
         let id = waiting.keep(Path::new("/a"), &shown, None, NOW).unwrap();
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_for_another_runtime_is_refused_and_still_waits() {
+    fn proposal_for_another_runtime_is_refused_and_kept() {
         let (_dir, waiting) = here();
         let id = waiting
             .keep(Path::new("/a"), &shown("x"), None, NOW)
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_wait_and_none_longer_than_an_hour() {
+    fn proposals_are_evicted_by_number_and_age() {
         let (_dir, waiting) = here();
         let socket = Path::new("/a");
         let keep = |n: usize| {
@@ -387,21 +388,25 @@ mod tests {
                 .keep(socket, &shown(&n.to_string()), None, NOW)
                 .unwrap()
         };
-        let ids: Vec<String> = (0..=MAX_WAITING).map(keep).collect();
+        let ids: Vec<String> = (0..=MAX_PENDING).map(keep).collect();
         assert!(
             waiting.take(&ids[0], socket, NOW).is_err(),
-            "the oldest gave way"
+            "the oldest is evicted"
         );
-        assert!(waiting.take(&ids[1], socket, later(PATIENCE_S)).is_ok());
         assert!(
             waiting
-                .take(&ids[2], socket, later(PATIENCE_S + 1))
+                .take(&ids[1], socket, later(CONFIRM_TIMEOUT_S))
+                .is_ok()
+        );
+        assert!(
+            waiting
+                .take(&ids[2], socket, later(CONFIRM_TIMEOUT_S + 1))
                 .is_err()
         );
     }
 
     #[test]
-    fn nobody_else_can_read_what_was_asked_and_a_file_of_another_version_bars_no_way() {
+    fn file_is_private_and_a_damaged_one_is_renamed() {
         let (_dir, waiting) = here();
         let id = waiting
             .keep(Path::new("/a"), &shown("x"), None, NOW)
@@ -416,7 +421,7 @@ mod tests {
             let error = waiting.take(&id, Path::new("/a"), NOW).unwrap_err();
             assert!(matches!(error, PendingError::Unknown { .. }), "{error}");
             assert_eq!(
-                fs::read_to_string(waiting.folder.join(ASIDE)).unwrap(),
+                fs::read_to_string(waiting.folder.join(DAMAGED_NAME)).unwrap(),
                 text
             );
             fs::write(waiting.path(), text).unwrap();

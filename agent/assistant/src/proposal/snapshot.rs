@@ -1,7 +1,8 @@
-//! What the runtime said of itself at one moment, and the scene that the plain language is understood in.
+//! State of the runtime at one moment, and the scene in which the rules parse a request.
 //!
-//! Invariant: only what the runtime said. A camera whose picture nobody has seen has no size, and places that a person could not tell from
-//! everyday words have no name.
+//! Invariants:
+//! - Only what the runtime reported: a camera without a frame has no size.
+//! - A zone or line with an everyday name, such as `left`, is not offered as a place.
 
 use jiff::Zoned;
 use serde_json::Value;
@@ -15,51 +16,47 @@ use watchkeeper_models::PREFERRED;
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::scene::{Camera, Deployed, Model, Place, Shape};
 
-/// Task of the models that find boxes with classes.
+/// Task of the models that detect objects with classes.
 const DETECTION: &str = "object-detection";
 /// Most named places of one camera.
 const MAX_PLACES: usize = 32;
-/// Words that say where something is in any picture. A step of such a name was named by a program, and would take the words away from a request
-/// that means something else.
-const EVERYDAY: [&str; 22] = [
+/// Words for a location in any picture. A step with such a name was named by a program; as a place
+/// it would capture words of other requests.
+const LOCATION_WORDS: [&str; 22] = [
     "line", "zone", "area", "region", "place", "picture", "image", "frame", "whole", "left",
     "right", "top", "bottom", "upper", "lower", "half", "third", "quarter", "corner", "middle",
     "centre", "center",
 ];
 
-/// The runtime at one moment.
+/// State of the runtime at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SystemSnapshot {
-    /// How it is.
     pub health: Health,
-    /// Its sources.
     pub sources: Vec<SourceStatus>,
-    /// Its pipelines.
     pub pipelines: Vec<PipelineStatus>,
-    /// The models it knows.
     pub models: Vec<ModelInfo>,
-    /// The model that the configuration prefers.
+    /// Model preferred by the configuration.
     pub preferred: Option<String>,
-    /// The time at the box, with its zone.
+    /// Local time of the box, with its time zone.
     pub now: Zoned,
-    /// Whether cameras of which no picture was known were looked at.
-    pub looked: bool,
+    /// Whether cameras without a picture size were opened.
+    pub cameras_probed: bool,
 }
 
 impl SystemSnapshot {
-    /// The scene at the time `now`: the one of this moment, or the one at which a request was made.
+    /// Returns the scene for a request made at `now`.
     #[must_use]
     pub fn scene(&self, now: &Zoned) -> Scene {
         let models = self.usable_models();
         let camera = |source: &SourceStatus| Camera {
             id: source.spec.id.clone(),
-            name: called(source.spec.name.as_ref(), source.spec.id.as_str()),
+            name: display_name(source.spec.name.as_ref(), source.spec.id.as_str()),
             size: source.size,
             places: self.places(source, &models),
         };
         let deployed = |status: &PipelineStatus| Deployed {
             spec: status.spec.clone(),
-            name: called(status.spec.name.as_ref(), status.spec.id.as_str()),
+            name: display_name(status.spec.name.as_ref(), status.spec.id.as_str()),
             paused: status.spec.paused,
         };
         Scene {
@@ -71,7 +68,7 @@ impl SystemSnapshot {
         }
     }
 
-    /// Cameras of which no picture was seen yet and of which one may come.
+    /// Returns the cameras without a picture size that may deliver frames.
     #[must_use]
     pub fn unseen(&self) -> Vec<SourceId> {
         let may_come =
@@ -83,19 +80,20 @@ impl SystemSnapshot {
         unseen.map(|s| s.spec.id.clone()).collect()
     }
 
-    /// The pipeline of this name.
+    /// Returns the pipeline with this id.
     #[must_use]
     pub fn pipeline(&self, id: &str) -> Option<&PipelineStatus> {
         self.pipelines.iter().find(|p| p.spec.id.as_str() == id)
     }
 
-    /// The models that are here.
+    /// Returns the models that are present.
     pub fn present_models(&self) -> impl Iterator<Item = &ModelInfo> {
         self.models.iter().filter(|m| m.state != ModelState::Absent)
     }
 
-    /// Models that find boxes and are here, the preferred one first, the one that tells no classes apart last. The figures of the demo scene are drawn for
-    /// the motion detector, so where there is nothing else to watch it is the only one.
+    /// Returns the present detection models: the preferred one first, the motion detector last. A
+    /// box with demo sources only gets the motion detector alone, because the demo figures are
+    /// drawn for it.
     fn usable_models(&self) -> Vec<Model> {
         let is_demo = |s: &SourceStatus| s.spec.uri.starts_with("demo:");
         let only_demo = !self.sources.is_empty() && self.sources.iter().all(is_demo);
@@ -109,7 +107,7 @@ impl SystemSnapshot {
                 name: m.name.clone(),
                 labels: match m.name.as_str() {
                     MOTION => Vec::new(),
-                    // A network's place for "nothing" has no name.
+                    // The background class of a network has no name.
                     _ => m.labels.iter().filter(|l| !l.is_empty()).cloned().collect(),
                 },
             })
@@ -118,8 +116,8 @@ impl SystemSnapshot {
         models
     }
 
-    /// Zones and lines that pipelines on this camera have, by the names of their steps. Two shapes of one name are no place: nobody could say which
-    /// is meant.
+    /// Returns the zones and lines of pipelines on this camera, named by their steps. Different
+    /// shapes with one name are ambiguous and left out.
     fn places(&self, source: &SourceStatus, models: &[Model]) -> Vec<Place> {
         let Some(size) = source.size.filter(|[w, h]| *w > 0 && *h > 0) else {
             return Vec::new();
@@ -130,12 +128,12 @@ impl SystemSnapshot {
             .filter(|p| p.spec.source == source.spec.id);
         let mut places: Vec<Place> = Vec::new();
         let mut doubtful: Vec<String> = Vec::new();
-        for place in on_it.flat_map(|p| drawn(&p.spec, size)) {
+        for place in on_it.flat_map(|p| drawn_places(&p.spec, size)) {
             let is_class = models
                 .iter()
                 .flat_map(|m| &m.labels)
                 .any(|label| label.eq_ignore_ascii_case(&place.name));
-            if is_class || place.name.split(' ').all(says_where) {
+            if is_class || place.name.split(' ').all(is_location_word) {
                 continue;
             }
             match places.iter().find(|known| known.name == place.name) {
@@ -150,12 +148,12 @@ impl SystemSnapshot {
     }
 }
 
-fn says_where(word: &str) -> bool {
-    EVERYDAY.contains(&word) || word.chars().all(|c| c.is_ascii_digit())
+fn is_location_word(word: &str) -> bool {
+    LOCATION_WORDS.contains(&word) || word.chars().all(|c| c.is_ascii_digit())
 }
 
-/// The zones and lines that the steps of a pipeline were given as literal coordinates.
-fn drawn(spec: &PipelineSpec, size: [u32; 2]) -> Vec<Place> {
+/// Returns the zones and lines given as literal coordinates.
+fn drawn_places(spec: &PipelineSpec, size: [u32; 2]) -> Vec<Place> {
     let steps = spec.workflow.get("steps").and_then(Value::as_array);
     let place = |step: &Value| {
         let kind = step.get("type")?.as_str()?;
@@ -180,7 +178,7 @@ fn drawn(spec: &PipelineSpec, size: [u32; 2]) -> Vec<Place> {
     steps.into_iter().flatten().filter_map(place).collect()
 }
 
-/// Points in shares of the picture; none where one lies outside or the value is a selector.
+/// Converts pixels to shares of the picture; `None` for a point outside or a selector.
 fn points(value: &Value, [w, h]: [u32; 2]) -> Option<Vec<[f64; 2]>> {
     let share = |value: &Value, whole: u32| {
         let share = value.as_f64()? / f64::from(whole);
@@ -193,14 +191,14 @@ fn points(value: &Value, [w, h]: [u32; 2]) -> Option<Vec<[f64; 2]>> {
     value.as_array()?.iter().map(point).collect()
 }
 
-/// What people call it.
-fn called(name: Option<&DisplayName>, id: &str) -> String {
+/// Returns the display name, or the id without one.
+fn display_name(name: Option<&DisplayName>, id: &str) -> String {
     name.map_or_else(|| id.to_owned(), DisplayName::to_string)
 }
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! A box with two cameras and no pipeline, for the tests of the assistant.
+    //! A box with two cameras and no pipeline, for tests.
     #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
     use jiff::civil::date;
@@ -255,7 +253,7 @@ pub(crate) mod testing {
             ],
             preferred: None,
             now: date(2026, 11, 22).at(9, 0, 0, 0).to_zoned(TimeZone::UTC).unwrap(),
-            looked: true,
+            cameras_probed: true,
         }
     }
 }
@@ -274,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preferred_model_comes_first_and_the_one_without_classes_last() {
+    fn preferred_model_is_first_and_motion_last() {
         let mut here = situation();
         here.models.push(model("other", &["person"]));
         let names = |here: &SystemSnapshot| -> Vec<String> {
@@ -289,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_that_only_has_the_demo_scene_watches_it_with_the_motion_detector() {
+    fn demo_only_box_offers_the_motion_detector() {
         let mut here = situation();
         here.sources = vec![source("street", "demo:?seed=1", None)];
         let models = here.scene(&here.now).models;
@@ -301,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_and_lines_that_somebody_drew_are_places_of_their_camera() {
+    fn unambiguous_zones_and_lines_become_places() {
         let mut here = situation();
         let zone = |name: &str, x: u32| json!({"type": "roboflow_core/time_in_zone@v3", "name": name, "zone": [[0, 0], [x, 0], [x, 180]]});
         let door = json!({"type": "roboflow_core/line_counter@v2", "name": "Back_door", "line_segment": [[0, 0], [320, 360]]});
@@ -335,11 +333,11 @@ mod tests {
             scene.cameras[0].places[1].shape,
             Shape::Line([0.0, 0.0], [0.5, 1.0])
         );
-        assert!(scene.cameras[1].places.is_empty(), "its size is not known");
+        assert!(scene.cameras[1].places.is_empty(), "its size is unknown");
     }
 
     #[test]
-    fn only_cameras_that_may_show_something_are_worth_a_look() {
+    fn unseen_lists_only_cameras_that_may_deliver() {
         let mut here = situation();
         assert_eq!(here.unseen(), [SourceId::new("dock").unwrap()]);
         here.sources[1].state = SourceState::Ended;

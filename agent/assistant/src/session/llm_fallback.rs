@@ -1,6 +1,8 @@
-//! What a model makes of what the rules did not understand: other words, which the rules read, or a proposal of its own.
+//! LLM fallback of a session: a rewording that the rules parse, or an answer or proposal by a
+//! blueprint.
 //!
-//! Invariant: a model that is no help costs its price and nothing else; the rules go on alone, and it is told why.
+//! Invariant: an LLM that fails costs its price and nothing else. The rules' reply stands, and the
+//! user is informed.
 
 use std::sync::Arc;
 
@@ -10,203 +12,243 @@ use watchkeeper_llm::Client;
 
 use super::progress::ProgressEvent;
 use super::rewording::{RewordFailure, RewordResult, reword};
-use super::secrets::without_secrets;
+use super::secrets::hide_secrets;
 use super::setup_runner::{SetupRequest, SetupRunner};
 use super::user_session::Session;
 use crate::blueprint::store::BlueprintEntry;
 use crate::blueprint::{BlueprintError, BlueprintStore, Job, error};
 use crate::failure::{Error, ErrorKind};
 use crate::proposal::auto_approval::Author;
-use crate::proposal::conversation::Reply;
+use crate::proposal::conversation::{Reply, SessionState};
 use crate::proposal::llm_proposal::words;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::router::{self, ChosenBy, Route, RouteError};
 use crate::setup_agent::turn::TurnEnd;
 use crate::wording::quoted;
 
+/// Result of [`Session::try_rewording`].
+enum RewordOutcome {
+    /// The rules understood the rewording.
+    Replied(Reply),
+    /// The LLM is not available.
+    Failed,
+    /// The blueprint that works on the text, and what the rules made of a part of it.
+    Routed(Route, Option<PartialReply>),
+}
+
+/// A reply to a rewording that leaves out part of the text.
+struct PartialReply {
+    rewording: RewordResult,
+    reply: Reply,
+    conversation: SessionState,
+}
+
 impl Session {
-    /// The way to the model.
-    pub(super) fn language(&self) -> Result<Client, Error> {
-        let open = self.parts.model.as_ref().ok_or_else(|| {
-            Error::input("no model of language is configured: the section [llm] of the configuration names one")
+    /// Opens the LLM client.
+    pub(super) fn llm_client(&self) -> Result<Client, Error> {
+        let open = self.deps.open_llm.as_ref().ok_or_else(|| {
+            Error::input("no LLM is configured; add a section [llm] to the configuration")
         })?;
         open().map_err(|why| Error::new(ErrorKind::Failed, why))
     }
 
-    /// What a model makes of what the rules did not understand: other words, which the rules read, or a proposal of its own. `None`: it was no help,
-    /// which is told.
-    pub(super) async fn ask_model(
+    /// Asks an LLM about a text that the rules did not understand: for a rewording that the rules
+    /// parse, else for an answer or a proposal by a blueprint. `None` if the LLM failed; the user
+    /// is then informed.
+    pub(super) async fn ask_llm(
         &mut self,
         text: &str,
         attached: Vec<(String, Bytes)>,
         here: &mut SystemSnapshot,
     ) -> Result<Option<Reply>, Error> {
-        if self.parts.model.is_none() {
+        if self.deps.open_llm.is_none() {
             return Ok(None);
         }
-        let client = match self.language() {
+        let client = match self.llm_client() {
             Ok(client) => client,
             Err(failure) => {
-                self.no_help(&failure.sentence);
+                self.report_llm_failure(&failure.sentence);
                 return Ok(None);
             }
         };
-        let mut reworded = None;
-        let shelf = self.shelf();
-        let mut routed = router::set_up(&shelf, ChosenBy::Pictures).map_err(at_fault)?;
-        if attached.is_empty() {
-            let jobs = router::choices(&shelf);
-            routed.by = ChosenBy::Nobody;
-            match reword(&client, text, &here.scene(&here.now), &jobs).await {
-                Ok(said) if said.reworded.request.is_empty() => {
-                    routed = router::chosen(&said.reworded.job, &shelf).map_err(at_fault)?;
-                    self.note("not_reworded", || {
-                        json!({
-                            "sentence": "the model has no words for it that the rules understand", "model": said.model,
-                            "usd": said.cost.dollars(), "job": said.reworded.job,
-                        })
-                    });
-                }
-                Ok(said) => {
-                    routed = router::chosen(&said.reworded.job, &shelf).map_err(at_fault)?;
-                    let before = self.conversation.clone();
-                    let reply = self.by_rules(&said.reworded.request, here, true).await?;
-                    let left_out = &said.reworded.left_out;
-                    let is_whole = router::takes(routed.blueprint.job, left_out, &reply);
-                    // The rules answer in English only.
-                    let is_taken = is_whole && said.reworded.is_english();
-                    self.tell_reworded(&said, is_taken);
-                    if is_taken {
-                        return Ok(Some(reply));
-                    }
-                    let is_set_up = routed.blueprint.job == Job::SetUp;
-                    if is_whole || is_set_up && matches!(reply, Reply::Offer(_)) {
-                        reworded = Some((said, reply, self.conversation.clone()));
-                    }
-                    self.conversation = before;
-                }
-                Err(RewordFailure::Nothing(why)) => {
-                    self.note("not_reworded", || json!({"sentence": why.to_string()}));
-                }
-                Err(why @ (RewordFailure::Model(_) | RewordFailure::Talk(_))) => {
-                    self.no_help(&why.to_string());
-                    return Ok(None);
-                }
-            }
-        }
-        match self.work(&client, text, attached, routed, here).await {
+        let blueprints = self.list_blueprints();
+        let rewording = if attached.is_empty() {
+            self.try_rewording(&client, text, &blueprints, here).await?
+        } else {
+            let route = router::set_up(&blueprints, ChosenBy::Pictures).map_err(blueprint_error)?;
+            RewordOutcome::Routed(route, None)
+        };
+        let (route, partial) = match rewording {
+            RewordOutcome::Replied(reply) => return Ok(Some(reply)),
+            RewordOutcome::Failed => return Ok(None),
+            RewordOutcome::Routed(route, partial) => (route, partial),
+        };
+        match self.run_setup(&client, text, attached, route, here).await {
             Ok(reply) => Ok(Some(reply)),
             Err(why) => {
-                self.no_help(&why);
-                // Better a part of it than nothing, as long as it says which.
-                Ok(reworded.map(|(said, reply, conversation)| {
-                    self.tell_left_out(&said);
-                    self.conversation = conversation;
-                    reply
+                self.report_llm_failure(&why);
+                // A part of the request is better than nothing, if the user sees what is missing.
+                Ok(partial.map(|partial| {
+                    self.report_partial_rewording(&partial.rewording);
+                    self.conversation = partial.conversation;
+                    partial.reply
                 }))
             }
         }
     }
 
-    /// Has a model work on a request without asking the rules: by the blueprint of this name, else by that of the set-up.
+    /// Lets the LLM reword a text and the rules handle the rewording.
+    async fn try_rewording(
+        &mut self,
+        client: &Client,
+        text: &str,
+        blueprints: &[BlueprintEntry],
+        here: &mut SystemSnapshot,
+    ) -> Result<RewordOutcome, Error> {
+        let jobs = router::choices(blueprints);
+        let said = match reword(client, text, &here.scene(&here.now), &jobs).await {
+            Ok(said) => said,
+            Err(RewordFailure::Nothing(why)) => {
+                self.trace_event("not_reworded", || json!({"sentence": why.to_string()}));
+                let route =
+                    router::set_up(blueprints, ChosenBy::Nobody).map_err(blueprint_error)?;
+                return Ok(RewordOutcome::Routed(route, None));
+            }
+            Err(why @ (RewordFailure::Model(_) | RewordFailure::Talk(_))) => {
+                self.report_llm_failure(&why.to_string());
+                return Ok(RewordOutcome::Failed);
+            }
+        };
+        let route = router::chosen(&said.reworded.job, blueprints).map_err(blueprint_error)?;
+        if said.reworded.request.is_empty() {
+            self.trace_event("not_reworded", || {
+                json!({
+                    "sentence": "the LLM found no words that the rules understand", "model": said.model,
+                    "usd": said.cost.dollars(), "job": said.reworded.job,
+                })
+            });
+            return Ok(RewordOutcome::Routed(route, None));
+        }
+        let before = self.conversation.clone();
+        let reply = self.apply_rules(&said.reworded.request, here, true).await?;
+        let job = route.blueprint.job;
+        let is_complete = router::takes(job, &said.reworded.left_out, &reply);
+        // The rules answer in English only.
+        let is_used = is_complete && said.reworded.is_english();
+        self.report_rewording(&said, is_used);
+        if is_used {
+            return Ok(RewordOutcome::Replied(reply));
+        }
+        let conversation = std::mem::replace(&mut self.conversation, before);
+        let is_usable = is_complete || job == Job::SetUp && matches!(reply, Reply::Proposal(_));
+        let partial = is_usable.then_some(PartialReply {
+            rewording: said,
+            reply,
+            conversation,
+        });
+        Ok(RewordOutcome::Routed(route, partial))
+    }
+
+    /// Lets an LLM work on a request without the rules, by the named blueprint or the one for
+    /// set-up.
     ///
     /// # Errors
-    /// When there is no such blueprint, or the runtime or the model is no help.
+    /// If the blueprint does not exist, or the runtime or the LLM fails.
     pub async fn think(
         &mut self,
         text: &str,
         blueprint: Option<&str>,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        let text = &*without_secrets(text, &*self.parts.out);
+        let text = &*hide_secrets(text, &*self.deps.out);
         let routed = match blueprint {
-            Some(name) => self.named(name)?,
+            Some(name) => self.route_by_name(name)?,
             None => {
-                let shelf = self.shelf();
-                router::set_up(&shelf, ChosenBy::Person).map_err(at_fault)?
+                let blueprints = self.list_blueprints();
+                router::set_up(&blueprints, ChosenBy::Person).map_err(blueprint_error)?
             }
         };
-        let here = self.situation().await?;
-        self.note("request", || json!({"text": text, "think": true}));
-        let client = self.language()?;
+        let here = self.fetch_snapshot().await?;
+        self.trace_event("request", || json!({"text": text, "think": true}));
+        let client = self.llm_client()?;
         let attached = std::mem::take(&mut self.attached);
-        let reply = self.work(&client, text, attached, routed, &here).await;
+        let reply = self.run_setup(&client, text, attached, routed, &here).await;
         let reply = reply.map_err(|why| Error::new(ErrorKind::Failed, why))?;
-        self.by_model = true;
-        (self.asks_for, self.offered_by) = (Author::Models, Author::Models);
+        self.is_llm_reply = true;
+        (self.question_author, self.proposal_author) = (Author::Model, Author::Model);
         self.trace_reply(&reply);
-        let (reply, here) = self.by_policy(reply, Author::Models, false, here).await?;
-        self.keep_exchange(text, &reply);
+        let (reply, here) = self.auto_approve(reply, Author::Model, false, here).await?;
+        self.add_to_history(text, &reply);
         Ok((reply, here))
     }
 
-    /// Tells that the rules go on alone, and why.
-    pub(super) fn no_help(&self, why: &str) {
-        self.note("no_help", || json!({"sentence": why}));
-        self.say(&format!(
-            "I go by my own rules, because the model of language was no help: {why}"
+    /// Informs the user that the rules answer alone, and why.
+    pub(super) fn report_llm_failure(&self, why: &str) {
+        self.trace_event("no_help", || json!({"sentence": why}));
+        self.report_note(&format!(
+            "The LLM failed, so only the built-in rules answer: {why}"
         ));
     }
 
-    fn tell_reworded(&self, said: &RewordResult, is_whole: bool) {
+    fn report_rewording(&self, said: &RewordResult, is_used: bool) {
         let RewordResult {
             reworded,
             model,
             cost,
         } = said;
-        self.note("reworded", || json!({
-            "text": reworded.request, "left_out": reworded.left_out, "model": model, "usd": cost.dollars(), "used": is_whole,
+        self.trace_event("reworded", || json!({
+            "text": reworded.request, "left_out": reworded.left_out, "model": model, "usd": cost.dollars(), "used": is_used,
         }));
-        if is_whole {
-            self.say(&format!(
-                "{model} put it as {:?} ({cost})",
+        if is_used {
+            self.report_note(&format!(
+                "{model} reworded it as {:?} ({cost})",
                 reworded.request
             ));
         }
     }
 
-    fn tell_left_out(&self, said: &RewordResult) {
-        self.say(&format!(
-            "{} put it as {:?}",
+    fn report_partial_rewording(&self, said: &RewordResult) {
+        self.report_note(&format!(
+            "{} reworded it as {:?}",
             said.model, said.reworded.request
         ));
         let left_out = &said.reworded.left_out;
         if !left_out.is_empty() {
-            self.say(&format!("it left out: {}", quoted(left_out)));
+            self.report_note(&format!("the rewording leaves out: {}", quoted(left_out)));
         }
     }
 
-    /// The blueprints there are. What is wrong with one is told, and takes no other away.
-    pub(super) fn shelf(&self) -> Vec<BlueprintEntry> {
-        let Ok(home) = &self.parts.home else {
+    /// Lists the blueprints. A damaged one is reported and disables no other.
+    pub(super) fn list_blueprints(&self) -> Vec<BlueprintEntry> {
+        let Ok(home) = &self.deps.state_dir else {
             return BlueprintStore::built_in();
         };
         match BlueprintStore::of(home).list() {
             Ok((all, notes)) => {
-                notes.iter().for_each(|note| self.say(note));
+                notes.iter().for_each(|note| self.report_note(note));
                 for trouble in all.iter().filter_map(BlueprintEntry::trouble) {
-                    self.note("damaged_blueprint", || json!({"sentence": trouble}));
-                    self.say(&trouble);
+                    self.trace_event("damaged_blueprint", || json!({"sentence": trouble}));
+                    self.report_note(&trouble);
                 }
                 all
             }
             Err(error) => {
-                self.say(&format!("{error}; the built-in blueprints serve"));
+                self.report_note(&format!("{error}; using the built-in blueprints"));
                 BlueprintStore::built_in()
             }
         }
     }
 
-    /// The blueprint that a person named.
-    pub(super) fn named(&self, name: &str) -> Result<Route, Error> {
-        let home = self.parts.home.as_ref();
+    /// Returns the blueprint that a user named.
+    pub(super) fn route_by_name(&self, name: &str) -> Result<Route, Error> {
+        let home = self.deps.state_dir.as_ref();
         let home = home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))?;
         let listed = BlueprintStore::of(home).get(name).map_err(RouteError::from);
         let routed = listed.and_then(router::named);
         routed.map_err(|why| Error::input(why.to_string()))
     }
 
-    /// Has a model work on a request by a blueprint.
-    pub(super) async fn work(
+    /// Lets an LLM work on a request by a blueprint.
+    pub(super) async fn run_setup(
         &mut self,
         client: &Client,
         text: &str,
@@ -214,49 +256,51 @@ impl Session {
         routed: Route,
         here: &SystemSnapshot,
     ) -> Result<Reply, String> {
-        let working = SetupRunner {
+        let runner = SetupRunner {
             client,
-            runtime: &self.parts.client,
-            preferred: self.parts.preferred.clone(),
-            folder: self.parts.home.clone()?,
+            runtime: &self.deps.client,
+            preferred: self.deps.preferred_model.clone(),
+            folder: self.deps.state_dir.clone()?,
             notes: self.notes()?.clone(),
-            at: self.at,
+            at: self.request_time,
             trace: self.trace.as_ref(),
-            out: Arc::clone(&self.parts.out),
+            out: Arc::clone(&self.deps.out),
         };
         let request = SetupRequest {
             text,
             routed,
-            gate: self.parts.policy.gate().clone(),
+            permissions: self.deps.approval.permissions().clone(),
             attached,
-            earlier: self.earlier.told(),
+            earlier: self.history.to_json(),
         };
-        let (end, ahead) = working.run(request).await?;
-        self.unsettled = Some(ahead);
+        let (end, turn_log) = runner.run(request).await?;
+        self.finished_turn = Some(turn_log);
         match end {
-            TurnEnd::Answer { text } => Ok(self.conversation.answer(text)),
+            TurnEnd::Answer { text } => Ok(self.conversation.answer_by_llm(text)),
             TurnEnd::Nothing { why } => Err(why),
             TurnEnd::Proposal { made, text: said } => {
                 if !said.is_empty() {
                     let line = format!("{} says: {}", made.model, words(&said));
-                    self.parts.out.tell(ProgressEvent::Said(&line, &said));
+                    self.deps
+                        .out
+                        .report(ProgressEvent::LlmComment(&line, &said));
                 }
-                // What runs may have changed while the model worked.
-                let now = self.situation().await.unwrap_or_else(|_| here.clone());
-                Ok(self.conversation.propose(text, *made, &now))
+                // The state may have changed while the LLM worked.
+                let now = self.fetch_snapshot().await.unwrap_or_else(|_| here.clone());
+                Ok(self.conversation.propose_by_llm(text, *made, &now))
             }
         }
     }
 
-    /// What a model's work came to was handed over: it is not gone on with.
+    /// Deletes the log of a finished turn once its result is delivered: the turn is never resumed.
     pub fn settle(&mut self) {
-        if let Some(ahead) = self.unsettled.take() {
-            ahead.forget();
+        if let Some(turn_log) = self.finished_turn.take() {
+            turn_log.forget();
         }
     }
 }
 
-/// A blueprint of this build that can't be read.
-fn at_fault(flaws: Vec<BlueprintError>) -> Error {
+/// Converts the errors of a built-in blueprint.
+fn blueprint_error(flaws: Vec<BlueprintError>) -> Error {
     Error::new(ErrorKind::Failed, error::sentence(&flaws))
 }

@@ -1,12 +1,17 @@
-//! The shell around the assistant, for whoever speaks with it: a person at a terminal (`watchkeeper-cli`), a program over HTTP (`watchkeeper-agent`).
-//!
-//! Map: [`user_session`] asks the runtime how things are and has a text heard; `llm_fallback` asks a model where the rules did not understand it; `answering` tells what came of it, `apply` does what was confirmed, `note_keeping` keeps a person's words; `trial_runner` looks at what the rules propose before it is shown; [`short_command`] are the short commands; [`rewording`] and
-//! [`setup_runner`] are the two ways in which a model helps, [`crate::router`] chooses; [`progress`] is what is said meanwhile, in the form that programs read.
+//! Sessions: text of a user or program in, reply out, with the runtime, trace and LLM around it.
+//! - [`user_session`]: one session; handles a text with the current state of the runtime.
+//! - `llm_fallback`, [`rewording`], [`setup_runner`]: an LLM where the rules do not understand.
+//! - `trial_runner`: runs the trial of a proposal before it is shown.
+//! - `answering`, `apply`, `note_keeping`: deliver a reply, apply a confirmed proposal, save a
+//!   note.
+//! - [`short_command`]: slash commands; [`progress`]: events of a session; [`secrets`]: hides
+//!   passwords and keys.
 //!
 //! Invariants:
-//! - the only requests that change what the box does are made by [`Session::tell`](user_session::Session::tell), for an offer that a yes was said to, by a person or beforehand by the owner's policy;
-//! - whoever listens is told the same: a terminal shows of it what a person reads, a program gets the objects;
-//! - what a person says is heard without passwords and keys ([`secrets`]), before anything else is done with it.
+//! - Only [`Session::deliver`](user_session::Session::deliver) changes what the box does, for a
+//!   proposal confirmed by a user or auto-approval.
+//! - Terminal and API receive the same events: one shows text, the other JSON.
+//! - Passwords and keys are removed from a text before anything else happens.
 
 mod answering;
 mod apply;

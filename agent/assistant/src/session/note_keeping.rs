@@ -1,6 +1,6 @@
-//! What a person has kept, and looks for again.
+//! Notes of a user: saved on request and searched.
 //!
-//! Invariant: a word that can't be kept is told as such; nothing else depends on it.
+//! Invariant: nothing else depends on a note that cannot be saved; the user is informed.
 
 use jiff::Timestamp;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Words};
@@ -13,28 +13,28 @@ use crate::notes::Notes;
 use watchkeeper_client::clock::wall_now;
 
 impl Session {
-    /// Keeps a person's word.
+    /// Saves a note of the user.
     ///
     /// # Errors
-    /// When it is no note, or can't be kept.
-    pub fn remember(&self, kind: Kind, words: &str) -> Result<(), Error> {
+    /// If the text is not a valid note or cannot be stored.
+    pub fn save_note(&self, kind: Kind, words: &str) -> Result<(), Error> {
         let words = Words::new(words).map_err(|e| Error::input(e.to_string()))?;
-        let at = self.remember_entry(Entry::new(kind, Origin::Person, words))?;
-        self.parts.out.tell(ProgressEvent::Remembered(kind, &at));
+        let at = self.save_entry(Entry::new(kind, Origin::Person, words))?;
+        self.deps.out.report(ProgressEvent::NoteSaved(kind, &at));
         Ok(())
     }
 
-    pub(super) fn remember_entry(&self, entry: Entry) -> Result<String, Error> {
+    pub(super) fn save_entry(&self, entry: Entry) -> Result<String, Error> {
         let failed = |why: String| Error::new(ErrorKind::Failed, why);
         let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
-        let kept = memory.remember(wall_now(), entry).map_err(unkept)?;
+        let kept = memory.remember(wall_now(), entry).map_err(memory_error)?;
         Ok(memory.folder().join(kept.file).display().to_string())
     }
 
-    /// The notes that have to do with these words.
+    /// Searches the notes for these words.
     ///
     /// # Errors
-    /// When they can't be read.
+    /// If the notes cannot be read.
     pub fn search_memory(&self, words: &str) -> Result<Vec<Found>, Error> {
         let query = Query {
             now: Some(Timestamp::now()),
@@ -42,18 +42,18 @@ impl Session {
         };
         let failed = |why: String| Error::new(ErrorKind::Failed, why);
         let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
-        memory.search(query).map_err(unkept)
+        memory.search(query).map_err(memory_error)
     }
 
-    /// The notes. The error is a sentence for a person.
+    /// Returns the notes. The error is a sentence for the user.
     pub(super) fn notes(&self) -> Result<&Notes, String> {
-        let home = self.parts.home.as_ref();
+        let home = self.deps.state_dir.as_ref();
         home.map_err(Clone::clone)?;
-        let nowhere = || "there is no folder for notes here".to_owned();
-        self.parts.notes.as_ref().ok_or_else(nowhere)
+        let nowhere = || "notes have no folder here".to_owned();
+        self.deps.notes.as_ref().ok_or_else(nowhere)
     }
 }
 
-fn unkept(error: MemoryError) -> Error {
+fn memory_error(error: MemoryError) -> Error {
     Error::new(ErrorKind::Failed, error.to_string())
 }

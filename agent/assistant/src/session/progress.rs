@@ -1,6 +1,6 @@
-//! What the assistant tells while it works and in the end, and the objects that programs get of it.
+//! Events of a session, and their JSON for programs.
 //!
-//! Invariant: a listener is told and never asked; nothing waits for it.
+//! Invariant: events flow one way; a session never waits for their receiver.
 
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineStatus;
@@ -11,35 +11,31 @@ use watchkeeper_plain::intent::EventsWanted;
 
 use crate::failure::Error;
 use crate::proposal::auto_approval::AutoApproval;
+use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::costs::CostReport;
 use crate::proposal::event_search::EventSearchResult;
-use crate::proposal::offer::CheckedProposal;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::redact;
 use crate::setup_agent::turn::TurnCost;
 use watchkeeper_client::JournalRecord;
 
-/// Somebody who listens.
+/// Receiver of the events of a session.
 pub trait ProgressSink: Send + Sync {
-    /// Hears it.
-    fn tell(&self, told: ProgressEvent<'_>);
+    fn report(&self, event: ProgressEvent<'_>);
 }
 
-/// What a model does while it works.
+/// Kind of a step of the setup agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProgressStep {
-    /// It thinks.
     Thought,
-    /// It uses a tool.
     Action,
-    /// A tool failed or was refused.
+    /// A tool failed or was not permitted.
     Failure,
-    /// It has a plan.
     Plan,
 }
 
 impl ProgressStep {
-    /// Its name for programs.
+    /// Returns the name for programs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,65 +47,61 @@ impl ProgressStep {
     }
 }
 
-/// Something that is told.
+/// An event of a session.
 #[derive(Debug)]
-pub enum ProgressEvent<'t> {
-    /// What is waited for.
-    Busy(&'t str),
-    /// What was waited for came.
+pub enum ProgressEvent<'a> {
+    /// Work in progress.
+    Busy(&'a str),
+    /// The work in progress is done.
     Idle,
-    /// Worth knowing, and not the result.
-    Note(&'t str),
-    /// A model does something: in one line, and its particulars.
-    Step(ProgressStep, &'t str, Value),
-    /// What a model's work has cost so far.
-    Spent(&'t TurnCost),
-    /// A model's own words beside what it proposes, in one line and as they came.
-    Said(&'t str, &'t str),
-    /// An offer: with the id that it is kept under, where it is, and what is waited for.
-    Offer(&'t CheckedProposal, Option<&'t str>, &'t str),
-    /// Something has to be known first.
-    Question(&'t Question, &'t SystemSnapshot),
-    /// The offer that was shown is confirmed, by what the owner of the box said beforehand.
-    Confirmed(&'t AutoApproval),
-    /// The offer from before still waits.
-    Waits,
-    /// What waited was put aside.
+    /// Information beside the result.
+    Note(&'a str),
+    /// A step of the setup agent: one line, and details for programs.
+    Step(ProgressStep, &'a str, Value),
+    /// Costs of the turn so far.
+    Spent(&'a TurnCost),
+    /// Text of the LLM beside its proposal: as one line, and in full.
+    LlmComment(&'a str, &'a str),
+    /// A proposal, its id if it is stored, and a hint on how to confirm it.
+    Proposal(&'a CheckedProposal, Option<&'a str>, &'a str),
+    /// A question that needs an answer.
+    Question(&'a Question, &'a SystemSnapshot),
+    /// The proposal is confirmed by auto-approval.
+    Confirmed(&'a AutoApproval),
+    /// The earlier proposal still waits.
+    StillPending,
+    /// The waiting proposal or question was declined.
     Dropped,
-    /// A change was carried out: in one line, and its particulars.
-    Done(&'t str, Value),
-    /// A model's answer.
-    Answer(&'t str),
-    /// An answer of the rules.
-    Text(&'t str),
-    /// A word was kept: as what, and where.
-    Remembered(watchkeeper_memory::Kind, &'t str),
-    /// Notes that were searched for.
-    Notes(&'t [Found]),
-    /// The cameras.
-    Cameras(&'t [SourceStatus]),
-    /// What is deployed, and what to say where nothing is.
-    Pipelines(&'t [PipelineStatus], &'t str),
-    /// How all of it is.
-    Status(&'t SystemSnapshot),
-    /// One camera, its name, and what watches it.
-    Camera(&'t [SourceStatus], &'t str, &'t [PipelineStatus]),
-    /// Events that were searched for, with the beginning of the sentence about them.
-    Events(&'t EventSearchResult, &'t EventsWanted, &'t str),
-    /// A record of the journal.
-    Record(&'t JournalRecord),
-    /// What the model has cost, and what it may.
-    Cost(&'t CostReport),
-    /// An entry of the trace.
-    Traced(&'t Value),
-    /// It failed.
-    Failure(&'t Error),
+    /// A change was applied: one line, and details for programs.
+    Done(&'a str, Value),
+    /// An answer of the LLM.
+    Answer(&'a str),
+    Text(&'a str),
+    /// A note was saved: its kind and its file.
+    NoteSaved(watchkeeper_memory::Kind, &'a str),
+    /// Notes found by a search.
+    Notes(&'a [Found]),
+    Cameras(&'a [SourceStatus]),
+    /// The pipelines, and a sentence for an empty list.
+    Pipelines(&'a [PipelineStatus], &'a str),
+    /// Status of runtime, cameras and pipelines.
+    Status(&'a SystemSnapshot),
+    /// One camera, its name, and its pipelines.
+    Camera(&'a [SourceStatus], &'a str, &'a [PipelineStatus]),
+    /// Events found by a search, and the beginning of the sentence about them.
+    Events(&'a EventSearchResult, &'a EventsWanted, &'a str),
+    Record(&'a JournalRecord),
+    /// Costs and budget of the LLM.
+    Cost(&'a CostReport),
+    TraceEntry(&'a Value),
+    /// The request failed.
+    Failure(&'a Error),
 }
 
 impl ProgressEvent<'_> {
-    /// The object that programs get.
+    /// Returns the event as JSON for programs.
     #[must_use]
-    pub fn object(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         match self {
             Self::Busy(text) => json!({"type": "busy", "message": text}),
             Self::Idle => json!({"type": "idle"}),
@@ -123,9 +115,9 @@ impl ProgressEvent<'_> {
             Self::Spent(spent) => json!({
                 "type": "cost", "usd": spent.cost.dollars(), "calls": spent.asks, "tool_calls": spent.runs, "tokens": spent.usage.total(),
             }),
-            Self::Said(_, text) => json!({"type": "said", "text": text}),
-            Self::Offer(offer, id, _) => {
-                let mut view = offer.view();
+            Self::LlmComment(_, text) => json!({"type": "said", "text": text}),
+            Self::Proposal(offer, id, _) => {
+                let mut view = offer.to_json();
                 view["type"] = Value::from("proposal");
                 if let Some(id) = id {
                     view["id"] = Value::from(*id);
@@ -135,11 +127,11 @@ impl ProgressEvent<'_> {
             Self::Question(question, _) => {
                 json!({"type": "question", "text": question.text, "choices": question.choices})
             }
-            Self::Confirmed(permit) => {
-                json!({"type": "confirmed", "by": permit.key(), "change": permit.kind().name()})
+            Self::Confirmed(approval) => {
+                json!({"type": "confirmed", "by": approval.key(), "change": approval.kind().name()})
             }
-            Self::Waits => {
-                json!({"type": "note", "message": "the proposal still waits for a yes or a no"})
+            Self::StillPending => {
+                json!({"type": "note", "message": "the proposal still waits: yes or no"})
             }
             Self::Dropped => json!({"type": "dropped"}),
             Self::Done(_, of) => {
@@ -149,36 +141,36 @@ impl ProgressEvent<'_> {
             }
             Self::Answer(text) => json!({"type": "answer", "text": text, "by_model": true}),
             Self::Text(text) => json!({"type": "answer", "text": text}),
-            Self::Remembered(kind, file) => {
+            Self::NoteSaved(kind, file) => {
                 json!({"type": "remembered", "kind": kind, "file": file})
             }
             Self::Notes(found) => json!({"type": "notes", "notes": found}),
             Self::Cameras(sources) => json!({"type": "cameras", "sources": sources}),
             Self::Pipelines(pipelines, _) => {
-                json!({"type": "pipelines", "pipelines": without_secrets(pipelines)})
+                json!({"type": "pipelines", "pipelines": hide_secrets(pipelines)})
             }
             Self::Status(here) => json!({
-                "type": "status", "health": here.health, "sources": here.sources, "pipelines": without_secrets(&here.pipelines),
+                "type": "status", "health": here.health, "sources": here.sources, "pipelines": hide_secrets(&here.pipelines),
             }),
             Self::Camera(sources, _, on_it) => {
-                json!({"type": "status", "sources": sources, "pipelines": without_secrets(on_it)})
+                json!({"type": "status", "sources": sources, "pipelines": hide_secrets(on_it)})
             }
             Self::Events(happened, _, _) => {
-                let events: Vec<Value> = happened.events.iter().map(event).collect();
+                let events: Vec<Value> = happened.events.iter().map(event_json).collect();
                 json!({"type": "events", "number": happened.number, "complete": !happened.cut, "events": events})
             }
-            Self::Record(JournalRecord::Known(known)) => event(known),
-            Self::Record(JournalRecord::Newer(record)) => event(&record.raw),
+            Self::Record(JournalRecord::Known(known)) => event_json(known),
+            Self::Record(JournalRecord::Newer(record)) => event_json(&record.raw),
             Self::Record(JournalRecord::Unreadable { seq, cause }) => {
-                json!({"type": "note", "message": format!("event {seq} can't be read: {cause}")})
+                json!({"type": "note", "message": format!("cannot read event {seq}: {cause}")})
             }
             Self::Cost(cost) => {
-                // Plain data with string keys: serde_json can't fail on it.
+                // A struct with string keys always serialises.
                 let mut object = serde_json::to_value(cost).unwrap_or_default();
                 object["type"] = Value::from("costs");
                 object
             }
-            Self::Traced(entry) => {
+            Self::TraceEntry(entry) => {
                 let mut object = (*entry).clone();
                 object["type"] = Value::from("trace");
                 object
@@ -190,14 +182,14 @@ impl ProgressEvent<'_> {
     }
 }
 
-/// Whoever listens may be a program far away, and may pass on what it hears.
-fn without_secrets(pipelines: &[PipelineStatus]) -> Vec<Value> {
+/// Returns the pipelines without secrets, since the receiver may pass them on.
+fn hide_secrets(pipelines: &[PipelineStatus]) -> Vec<Value> {
     pipelines.iter().map(redact::status).collect()
 }
 
-/// A record of the journal as an object of its own.
+/// Returns a journal record as an event object.
 #[must_use]
-pub fn event(record: &impl serde::Serialize) -> Value {
+pub fn event_json(record: &impl serde::Serialize) -> Value {
     let mut value = serde_json::to_value(record).unwrap_or_default();
     value["type"] = Value::from("event");
     value

@@ -1,7 +1,9 @@
-//! One call of a small model that puts what was not understood into words that are, and says who is to work on it otherwise.
+//! One call of a small LLM that rewords a request for the rules, and otherwise chooses its
+//! blueprint.
 //!
-//! It comes before the loop with tools ([`super::setup_runner`]): a request in another language or in unusual words is then one call of the smallest
-//! model, where the loop takes four and more of a larger one, with the instructions and pictures in each.
+//! It comes before the tool loop ([`super::setup_runner`]): a request in another language or in
+//! unusual words costs one call of the smallest model. The loop needs four or more of a larger one,
+//! each with instructions and pictures.
 
 use std::time::Duration;
 
@@ -14,53 +16,51 @@ use watchkeeper_plain::Scene;
 
 use crate::proposal::reword::{self, JobChoice, RewordError, Rewording};
 
-/// Time for one rewording: a person waits for it.
-const TIME: Duration = Duration::from_secs(30);
+/// Timeout of one rewording; a user waits for it.
+const REWORD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What came of it.
+/// A rewording with its costs.
 #[derive(Debug)]
 pub struct RewordResult {
-    /// The other words.
     pub reworded: Rewording,
-    /// Which model said it.
+    /// Model that answered.
     pub model: String,
-    /// What it cost.
     pub cost: Money,
 }
 
-/// Why nothing came of it.
+/// Why a rewording failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RewordFailure {
-    /// The model is away or can't be afforded.
+    /// The LLM failed or the budget is spent.
     #[error(transparent)]
     Model(#[from] LlmError),
-    /// It made nothing of it.
+    /// The answer is invalid.
     #[error(transparent)]
     Nothing(#[from] RewordError),
-    /// A fault of this program.
+    /// The conversation is invalid: a defect of this program.
     #[error("{0}")]
     Talk(#[from] watchkeeper_llm::conversation::ConversationError),
 }
 
-/// Asks the model to put `text` into other words, and to choose one of `jobs`.
+/// Asks the LLM to reword `text` and to choose one of `jobs`.
 ///
 /// # Errors
-/// When nothing came of it.
+/// If the call fails or the answer is invalid.
 pub async fn reword(
     client: &Client,
     text: &str,
     scene: &Scene,
     jobs: &[JobChoice],
 ) -> Result<RewordResult, RewordFailure> {
-    let talk = reword::talk(text, scene, jobs)?;
+    let talk = reword::build_conversation(text, scene, jobs)?;
     let mut job = client.start_job(JobSpec {
         name: "reword".to_owned(),
         tier: Tier::Small,
         detail: Detail::Low,
-        time: TIME,
+        time: REWORD_TIMEOUT,
     });
-    let reply = job.ask(&talk, &reword::ask(), &mut |_| {}).await?;
-    let reworded = reword::read(&reply.text())?;
+    let reply = job.ask(&talk, &reword::call_options(), &mut |_| {}).await?;
+    let reworded = reword::parse_reply(&reply.text())?;
     Ok(RewordResult {
         reworded,
         model: reply.model,

@@ -1,6 +1,8 @@
-//! The shell around [`crate::setup_agent`]: has a model work on a request by a blueprint. It begins or resumes the turn, tells what the model does, notes what was learned.
+//! Runs the setup agent on a request: begins or resumes a turn, reports its progress, saves what
+//! was learned.
 //!
-//! Invariant: nothing here changes what the box does; what comes of a turn is a proposal that waits, or words.
+//! Invariant: nothing here changes what the box does. A turn ends in a proposal that waits for
+//! confirmation, or in an answer.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,205 +34,225 @@ use crate::wording::{counted, cut};
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
 
-/// Time for one request: a person waits, and cameras have to be opened and networks loaded.
-const TIME: Duration = Duration::from_secs(600);
-/// Folder of turns that go on, below that of what is kept.
-const TURNS: &str = "turns";
-/// The same of those that came over TCP: whoever shows the token goes on with none of those of the box, and hears of none.
-const REMOTE_TURNS: &str = "turns-remote";
-/// Folder of previews.
-pub(super) const PICTURES: &str = "previews";
-/// Longest line of what a model thinks or is told, in characters.
-const SHOWN: usize = 200;
+/// Timeout of one request. A user waits, while cameras are opened and models loaded.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
+/// Folder of open turns, below the state folder.
+const TURNS_FOLDER: &str = "turns";
+/// Folder of open turns over TCP: a remote user resumes no turn of the box and learns of none.
+const REMOTE_TURNS_FOLDER: &str = "turns-remote";
+pub(super) const PREVIEWS_FOLDER: &str = "previews";
+/// Most characters of a line about the LLM's work.
+const MAX_LINE_CHARS: usize = 200;
 
-/// What a turn is begun with.
+/// A request for the setup agent.
 #[derive(Debug)]
 pub struct SetupRequest<'r> {
-    /// The person's words.
     pub text: &'r str,
-    /// Who is to work on them, and who chose that.
+    /// Blueprint that works on it, and who chose it.
     pub routed: Route,
-    /// What tools may do for them.
-    pub gate: ToolPermissions,
-    /// Pictures that came with them.
+    /// Tools that it may use.
+    pub permissions: ToolPermissions,
+    /// Attached pictures with their names.
     pub attached: Vec<(String, Bytes)>,
-    /// What was said and done before; `null` where nothing was.
+    /// Earlier exchanges as JSON; `null` for none.
     pub earlier: Value,
 }
 
-/// What the words of a request came with, as [`TurnHead::context`] says.
-fn context(request: &SetupRequest<'_>) -> String {
+/// Hashes what belongs to a request besides its text, for [`TurnHead::context`].
+fn hash_context(request: &SetupRequest<'_>) -> String {
     let mut hash = Xxh3::new();
     for (name, picture) in &request.attached {
         hash.update(name.as_bytes());
         hash.update(&xxh3_128(picture).to_le_bytes());
     }
-    // On the box it is one person, who says the same again in a chat that begins anew.
-    if request.gate.channel.is_api() {
+    // The user at the box may repeat a request in a new chat, so its history does not matter.
+    if request.permissions.channel.is_api() {
         hash.update(request.earlier.to_string().as_bytes());
     }
     format!("xxh3:{:032x}", hash.digest128())
 }
 
-/// Who has a model work.
+/// Runs the setup agent for one session.
 pub struct SetupRunner<'s> {
-    /// The way to the model.
     pub client: &'s Client,
-    /// The runtime.
     pub runtime: &'s RuntimeClient,
-    /// Model of the box that the configuration prefers.
+    /// Detection model preferred by the configuration.
     pub preferred: Option<String>,
-    /// Folder of what is kept.
+    /// State folder.
     pub folder: PathBuf,
-    /// The notes.
     pub notes: Notes,
-    /// The time that it is taken for; `None`: the clock's.
+    /// Assumed time of the request; `None`: now.
     pub at: Option<Timestamp>,
-    /// Where it is traced; `None`: nowhere.
+    /// Trace; `None`: no trace is written.
     pub trace: Option<&'s Trace>,
-    /// Who listens.
+    /// Receiver of progress events.
     pub out: Arc<dyn ProgressSink>,
 }
 
 impl std::fmt::Debug for SetupRunner<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Working")
+        f.debug_struct("SetupRunner")
             .field("folder", &self.folder)
             .finish_non_exhaustive()
     }
 }
 
 impl SetupRunner<'_> {
-    /// Has the model work on a request. What it came to is handed over with its file, which the caller forgets when it has shown it.
+    /// Lets the LLM work on a request. The caller deletes the returned log once it has shown the
+    /// result.
     ///
     /// # Errors
-    /// A sentence, when nothing came of it.
+    /// A sentence for the user.
     pub async fn run(&self, request: SetupRequest<'_>) -> Result<(TurnEnd, TurnLog), String> {
-        let context = context(&request);
+        let context = hash_context(&request);
         let Route { blueprint, by } = request.routed;
-        let brief = SetupSpec::new(blueprint, request.gate.clone());
+        let entrypoint = request.permissions.channel;
+        let brief = SetupSpec::new(blueprint, request.permissions);
+        let mut turn_log = self.open_turn(request.text, context, entrypoint, &brief)?;
         let blueprint = &brief.blueprint;
-        let turns = self.folder.join(match request.gate.channel {
-            Entrypoint::Remote => REMOTE_TURNS,
-            Entrypoint::Ask | Entrypoint::Chat | Entrypoint::Local => TURNS,
-        });
-        let socket = self.runtime.socket().display().to_string();
-        let now = Timestamp::now();
-        let wanted = TurnKey {
-            request: request.text,
-            context: &context,
-            socket: &socket,
-            now,
-        };
-        let left = TurnLog::left(&turns, &wanted, &brief).map_err(|e| e.to_string())?;
-        for head in &left.closed {
-            self.note("broken_off", json!({"turn": head.id, "text": head.request}));
-            // Somebody else's words are not for this one.
-            if head.channel.is_api() || request.gate.channel.is_api() {
-                continue;
-            }
-            self.say(&format!(
-                "an earlier request was broken off in the middle and is closed; nothing of it was changed: {}",
-                words(&head.request)
-            ));
-        }
-        let mut ahead = match left.same {
-            Some(ahead) => {
-                self.note(
-                    "resumed",
-                    json!({"turn": ahead.turn.head().id, "text": request.text}),
-                );
-                self.say("this request was broken off in the middle; it goes on from there");
-                ahead
-            }
-            None => {
-                let head = TurnHead {
-                    id: Ulid::new().to_string(),
-                    request: request.text.to_owned(),
-                    at: now,
-                    socket,
-                    blueprint: blueprint.name.to_string(),
-                    channel: request.gate.channel,
-                    context,
-                    steps: blueprint.steps,
-                    cost: Some(blueprint.cost),
-                };
-                let talk = Box::new(prompt::talk(request.text, &brief)?);
-                let first = TurnRecord::Begun {
-                    format: FORMAT,
-                    head,
-                    talk,
-                };
-                TurnLog::begin(&turns, first).map_err(|e| e.to_string())?
-            }
-        };
-        self.note("blueprint", json!({
-            "turn": ahead.turn.head().id, "blueprint": blueprint.name, "job": blueprint.job, "chosen_by": by,
+        self.trace_event("blueprint", json!({
+            "turn": turn_log.turn.head().id, "blueprint": blueprint.name, "job": blueprint.job, "chosen_by": by,
             "sentence": format!("{} works on it (job {})", blueprint.name, blueprint.job.name()),
         }));
         let mut job = self.client.start_job(JobSpec {
-            name: format!("{}/{}", blueprint.name, ahead.turn.head().id),
+            name: format!("{}/{}", blueprint.name, turn_log.turn.head().id),
             tier: blueprint.model.tier(),
             detail: Detail::Medium,
-            time: TIME,
+            time: REQUEST_TIMEOUT,
         });
-        let hands = ToolContext {
+        let tools = ToolContext {
             client: self.runtime.clone(),
             preferred: self.preferred.clone(),
             sees: job.model().image_tier,
             detail: job.detail(),
             memory: Some(self.notes.clone()),
-            pictures: Some(self.folder.join(PICTURES)),
+            pictures: Some(self.folder.join(PREVIEWS_FOLDER)),
             attached: request.attached,
             earlier: request.earlier,
             at: self.at,
         };
         let driver = TurnDriver {
-            hands: &hands,
+            hands: &tools,
             brief: &brief,
             trace: self.trace,
         };
-        let came = driver
-            .run(&mut ahead, &mut job, &mut |seen| self.show(&seen))
+        let outcome = driver
+            .run(&mut turn_log, &mut job, &mut |seen| {
+                self.report_progress(&seen)
+            })
             .await;
-        self.out.tell(ProgressEvent::Idle);
-        self.cost(&ahead);
-        match came {
+        self.out.report(ProgressEvent::Idle);
+        self.report_cost(&turn_log);
+        match outcome {
             Ok(end) => {
-                self.reflect(&hands, &ahead, &end, &brief);
-                Ok((end, ahead))
+                self.save_lesson(&tools, &turn_log, &end, &brief);
+                Ok((end, turn_log))
             }
             Err(stopped) => {
                 if !stopped.goes_on_later() {
-                    ahead.forget();
+                    turn_log.forget();
                 }
                 Err(stopped.to_string())
             }
         }
     }
 
-    fn say(&self, note: &str) {
-        self.out.tell(ProgressEvent::Note(note));
+    /// Resumes an interrupted turn of the same request, or begins one.
+    fn open_turn(
+        &self,
+        text: &str,
+        context: String,
+        entrypoint: Entrypoint,
+        brief: &SetupSpec,
+    ) -> Result<TurnLog, String> {
+        let folder = self.folder.join(match entrypoint {
+            Entrypoint::Remote => REMOTE_TURNS_FOLDER,
+            Entrypoint::Ask | Entrypoint::Chat | Entrypoint::Local => TURNS_FOLDER,
+        });
+        let socket = self.runtime.socket().display().to_string();
+        let now = Timestamp::now();
+        let wanted = TurnKey {
+            request: text,
+            context: &context,
+            socket: &socket,
+            now,
+        };
+        let left = TurnLog::left(&folder, &wanted, brief).map_err(|e| e.to_string())?;
+        self.report_closed_turns(&left.closed, entrypoint);
+        if let Some(turn_log) = left.same {
+            self.trace_event(
+                "resumed",
+                json!({"turn": turn_log.turn.head().id, "text": text}),
+            );
+            self.report_note("resuming this request, which was interrupted");
+            return Ok(turn_log);
+        }
+        let blueprint = &brief.blueprint;
+        let head = TurnHead {
+            id: Ulid::new().to_string(),
+            request: text.to_owned(),
+            at: now,
+            socket,
+            blueprint: blueprint.name.to_string(),
+            channel: entrypoint,
+            context,
+            steps: blueprint.steps,
+            cost: Some(blueprint.cost),
+        };
+        let talk = Box::new(prompt::talk(text, brief)?);
+        let first = TurnRecord::Begun {
+            format: FORMAT,
+            head,
+            talk,
+        };
+        TurnLog::begin(&folder, first).map_err(|e| e.to_string())
     }
 
-    fn show(&self, seen: &TurnProgress<'_>) {
+    /// Reports turns that were interrupted and are closed now, to the user who asked for them.
+    fn report_closed_turns(&self, closed: &[TurnHead], entrypoint: Entrypoint) {
+        for head in closed {
+            self.trace_event("broken_off", json!({"turn": head.id, "text": head.request}));
+            // Requests over the API may be another user's.
+            if head.channel.is_api() || entrypoint.is_api() {
+                continue;
+            }
+            self.report_note(&format!(
+                "an earlier request was interrupted and is closed; it changed nothing: {}",
+                words(&head.request)
+            ));
+        }
+    }
+
+    fn report_note(&self, note: &str) {
+        self.out.report(ProgressEvent::Note(note));
+    }
+
+    fn report_progress(&self, seen: &TurnProgress<'_>) {
         let out = &self.out;
         match seen {
-            TurnProgress::Asking => out.tell(ProgressEvent::Busy("the model thinks")),
-            TurnProgress::Spent(spent) => out.tell(ProgressEvent::Spent(spent)),
+            TurnProgress::Asking => out.report(ProgressEvent::Busy("the LLM thinks")),
+            TurnProgress::Spent(spent) => out.report(ProgressEvent::Spent(spent)),
             TurnProgress::Thought(text) => {
                 let of = json!({"text": words(text)});
-                out.tell(ProgressEvent::Step(ProgressStep::Thought, &short(text), of));
+                out.report(ProgressEvent::Step(
+                    ProgressStep::Thought,
+                    &shorten(text),
+                    of,
+                ));
             }
             TurnProgress::Using(call) => {
-                out.tell(ProgressEvent::Busy(&format!("{} …", call.name)));
+                out.report(ProgressEvent::Busy(&format!("{} …", call.name)));
                 let of = json!({"tool": call.name, "arguments": arguments(call)});
-                out.tell(ProgressEvent::Step(ProgressStep::Action, &action(call), of));
+                out.report(ProgressEvent::Step(
+                    ProgressStep::Action,
+                    &describe_call(call),
+                    of,
+                ));
             }
             TurnProgress::Failed(call, why) => {
-                let line = format!("{}: {}", call.name, short(why));
+                let line = format!("{}: {}", call.name, shorten(why));
                 let of = json!({"tool": call.name, "sentence": words(why)});
-                out.tell(ProgressEvent::Step(ProgressStep::Failure, &line, of));
+                out.report(ProgressEvent::Step(ProgressStep::Failure, &line, of));
             }
             TurnProgress::Plan(steps) => {
                 let lines = steps
@@ -238,7 +260,7 @@ impl SetupRunner<'_> {
                     .map(|s| format!("[{}] {}", if s.done { 'x' } else { ' ' }, s.step));
                 let lines: Vec<String> = lines.collect();
                 let of = json!({"steps": steps});
-                out.tell(ProgressEvent::Step(
+                out.report(ProgressEvent::Step(
                     ProgressStep::Plan,
                     &lines.join("\n  "),
                     of,
@@ -247,33 +269,39 @@ impl SetupRunner<'_> {
         }
     }
 
-    /// Says what it has cost so far.
-    fn cost(&self, ahead: &TurnLog) {
-        let spent = ahead.turn.spent();
+    /// Reports the costs so far.
+    fn report_cost(&self, turn_log: &TurnLog) {
+        let spent = turn_log.turn.spent();
         if spent.asks == 0 {
             return;
         }
         let sentence = format!(
-            "{}: {} of the model, {} of tools, {} tokens ({} from the cache), {} (blueprint {})",
-            words(ahead.turn.model()),
+            "{}: {} of the LLM, {} of tools, {} tokens ({} cached), {} (blueprint {})",
+            words(turn_log.turn.model()),
             counted(u64::from(spent.asks), "call"),
             counted(u64::from(spent.runs), "call"),
             spent.usage.total(),
             spent.usage.cache_read,
             spent.cost,
-            ahead.turn.head().blueprint,
+            turn_log.turn.head().blueprint,
         );
-        self.note("cost", json!({
-            "turn": ahead.turn.head().id, "sentence": sentence, "usd": spent.cost.dollars(), "tokens": spent.usage.total(),
-            "blueprint": ahead.turn.head().blueprint,
+        self.trace_event("cost", json!({
+            "turn": turn_log.turn.head().id, "sentence": sentence, "usd": spent.cost.dollars(), "tokens": spent.usage.total(),
+            "blueprint": turn_log.turn.head().blueprint,
         }));
-        self.say(&sentence);
+        self.report_note(&sentence);
     }
 
-    /// Keeps what was learned, in fixed sentences: names that were checked, and numbers.
-    fn reflect(&self, hands: &ToolContext, ahead: &TurnLog, end: &TurnEnd, brief: &SetupSpec) {
-        let turn = &ahead.turn;
-        let came = match end {
+    /// Saves a lesson: a fixed sentence with checked names and numbers.
+    fn save_lesson(
+        &self,
+        tools: &ToolContext,
+        turn_log: &TurnLog,
+        end: &TurnEnd,
+        brief: &SetupSpec,
+    ) {
+        let turn = &turn_log.turn;
+        let outcome = match end {
             TurnEnd::Answer { .. } => "an answer".to_owned(),
             TurnEnd::Nothing { .. } => "nothing".to_owned(),
             TurnEnd::Proposal { made, .. } => {
@@ -288,19 +316,19 @@ impl SetupRunner<'_> {
             .collect();
         let failed = match failed.as_slice() {
             [] => "no tool failed".to_owned(),
-            failed => format!("failed on the way: {}", failed.join(", ")),
+            failed => format!("failed tools: {}", failed.join(", ")),
         };
         let sentence = format!(
-            "A request that the blueprint {} worked on came to {came} after {} calls of the model and {} of tools; {failed}.",
+            "A request for the blueprint {} ended with {outcome} after {} calls of the LLM and {} of tools; {failed}.",
             brief.blueprint.name,
             turn.spent().asks,
             turn.spent().runs
         );
-        self.note(
+        self.trace_event(
             "reflection",
             json!({"turn": turn.head().id, "sentence": sentence}),
         );
-        let Some(notes) = &hands.memory else {
+        let Some(notes) = &tools.memory else {
             return;
         };
         let kept = Words::new(&sentence)
@@ -318,29 +346,29 @@ impl SetupRunner<'_> {
                     .map_err(|e| e.to_string())
             });
         if let Err(error) = kept {
-            tracing::debug!(%error, "the lesson can't be kept");
+            tracing::debug!(%error, "cannot save the lesson");
         }
     }
 
-    fn note(&self, what: &str, particulars: Value) {
+    fn trace_event(&self, what: &str, particulars: Value) {
         if let Some(trace) = self.trace
             && let Err(error) = trace.note(Timestamp::now(), what, particulars)
         {
-            tracing::debug!(%error, "the trace can't be written");
+            tracing::debug!(%error, "cannot write the trace");
         }
     }
 }
 
-fn short(text: &str) -> String {
-    cut(words(text), SHOWN)
+fn shorten(text: &str) -> String {
+    cut(words(text), MAX_LINE_CHARS)
 }
 
 fn arguments(call: &ToolCall) -> Value {
     call.arguments.parse().unwrap_or_default()
 }
 
-/// A call in one line: its tool, and its short arguments.
-fn action(call: &ToolCall) -> String {
+/// Describes a tool call by its name and short arguments.
+fn describe_call(call: &ToolCall) -> String {
     let arguments = arguments(call);
     let short = arguments.as_object().into_iter().flatten();
     let short: Vec<String> = short

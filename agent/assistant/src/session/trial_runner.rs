@@ -1,10 +1,12 @@
-//! The shell around [`crate::proposal::trial`]: tries what the rules propose before it is shown, by what a model's tools use too. Its lines and zones
-//! are drawn on the camera's picture, and its rules look at some seconds of it.
+//! Runs the trial of a proposal before it is shown: draws its lines and zones on a frame, and runs
+//! its rules on some seconds of the camera.
 //!
 //! Invariants:
-//! - it only looks: the runtime keeps, journals and deploys nothing of it;
-//! - whatever keeps it from looking (a camera that is away, a model that is not here, a runtime that is busy) costs the proposal nothing, and is told;
-//! - it ends after [`PATIENCE`]. What speaks against the request is looked at twice before it is told, as somebody may just have passed.
+//! - A trial deploys, stores and journals nothing.
+//! - A trial that cannot run (camera lost, model missing, runtime busy) never stops the proposal;
+//!   the reason is shown.
+//! - All trials of a proposal end after [`TRIAL_TIMEOUT`].
+//! - A result that contradicts the request is checked twice: a person may just have passed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +23,8 @@ use watchkeeper_llm::picture::Detail;
 use watchkeeper_plain::Change;
 
 use super::progress::{ProgressEvent, ProgressSink};
-use super::setup_runner::PICTURES;
-use crate::proposal::offer::CheckedProposal;
+use super::setup_runner::PREVIEWS_FOLDER;
+use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::{TrialRemark, TrialResult, TrialStats};
 use crate::setup_agent::geometry::judge;
@@ -31,105 +33,108 @@ use crate::setup_agent::tool_context::ToolContext;
 use crate::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 
-/// Most pipelines of one proposal that are tried.
-const MOST: usize = 3;
-/// Seconds of a camera's time that one is tried for: a person waits, and a place has to be free for three seconds to count as free.
-const TRIED_S: u32 = 4;
-/// Longest time that all of it takes: a camera may have to be opened and a network loaded.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is looked where what is seen speaks against the request.
-const LOOKS: usize = 2;
+/// Most pipelines of one proposal that get a trial.
+const MAX_TRIALS: usize = 3;
+/// Source time of a trial, in seconds. The user waits, and a zone counts as empty after three
+/// seconds.
+const TRIAL_S: u32 = 4;
+/// Timeout of all trials of a proposal: a camera may have to be opened and a model loaded.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Attempts if the result contradicts the request.
+const MAX_ATTEMPTS: usize = 2;
 
-/// Who tries.
-pub(super) struct TrialRunner<'t> {
-    hands: ToolContext,
-    here: &'t SystemSnapshot,
-    trace: Option<&'t Trace>,
+/// Runs the trials of a proposal.
+pub(super) struct TrialRunner<'a> {
+    tools: ToolContext,
+    here: &'a SystemSnapshot,
+    trace: Option<&'a Trace>,
     out: Arc<dyn ProgressSink>,
 }
 
-impl<'t> TrialRunner<'t> {
-    /// One who keeps the pictures below `home`, where there is a folder.
+impl<'a> TrialRunner<'a> {
+    /// Creates a runner that stores previews below `home`, if given.
     pub(super) fn new(
         client: RuntimeClient,
         home: Option<&PathBuf>,
-        here: &'t SystemSnapshot,
-        trace: Option<&'t Trace>,
+        here: &'a SystemSnapshot,
+        trace: Option<&'a Trace>,
         out: Arc<dyn ProgressSink>,
     ) -> Self {
-        let hands = ToolContext {
+        let tools = ToolContext {
             client,
             preferred: None,
             sees: None,
             detail: Detail::Medium,
             memory: None,
-            pictures: home.map(|folder| folder.join(PICTURES)),
+            pictures: home.map(|folder| folder.join(PREVIEWS_FOLDER)),
             attached: Vec::new(),
             earlier: Value::Null,
             at: None,
         };
         Self {
-            hands,
+            tools,
             here,
             trace,
             out,
         }
     }
 
-    /// Tries the pipelines of an offer that have lines or zones.
+    /// Runs a trial of each pipeline with lines or zones.
     pub(super) async fn run(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
         let changes = offer.proposal.changes.iter().zip(&offer.difference);
         let placed = changes.filter_map(|(change, difference)| match change {
-            Change::Deploy(spec) | Change::Replace(spec) if difference.acts() => placed(spec),
+            Change::Deploy(spec) | Change::Replace(spec) if difference.has_effect() => {
+                compile_placed(spec)
+            }
             _ => None,
         });
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TRIAL_TIMEOUT;
         let mut all = Vec::new();
         for (spec, compiled) in placed {
-            let mut tried = TrialResult::new(spec);
-            let why = if all.len() >= MOST {
-                Some(format!("of one proposal {MOST} are tried at most"))
+            let mut trial = TrialResult::new(spec);
+            let why = if all.len() >= MAX_TRIALS {
+                Some(format!("a proposal gets at most {MAX_TRIALS} trials"))
             } else {
-                self.out.tell(ProgressEvent::Busy(&format!(
-                    "trying it for {TRIED_S} s on {}",
+                self.out.report(ProgressEvent::Busy(&format!(
+                    "trying it on {} for {TRIAL_S} s",
                     spec.source
                 )));
-                let looks = self.looks(spec, &compiled, &mut tried);
+                let looks = self.try_pipeline(spec, &compiled, &mut trial);
                 match timeout_at(until, looks).await {
                     Ok(Ok(())) => None,
                     Ok(Err(why)) => Some(why),
-                    Err(_) => Some(format!("it took longer than {} s", PATIENCE.as_secs())),
+                    Err(_) => Some(format!("no result within {} s", TRIAL_TIMEOUT.as_secs())),
                 }
             };
-            // What a first look has seen stands, whatever came of the second.
-            tried.not_tried = why.filter(|_| tried.seen.is_none());
-            self.note(&tried);
-            all.push(tried);
+            // The result of a first attempt stands, even if the second fails.
+            trial.not_tried = why.filter(|_| trial.stats.is_none());
+            self.trace_failure(&trial);
+            all.push(trial);
         }
         if !all.is_empty() {
-            self.out.tell(ProgressEvent::Idle);
+            self.out.report(ProgressEvent::Idle);
         }
         all
     }
 
-    async fn looks(
+    async fn try_pipeline(
         &self,
         spec: &PipelineSpec,
         compiled: &Compiled,
-        tried: &mut TrialResult,
+        trial: &mut TrialResult,
     ) -> Result<(), String> {
-        self.is_there(spec)?;
-        for _ in 0..LOOKS {
-            let word = self.look(spec, compiled, tried).await?;
-            if !matches!(word, Some(TrialRemark::Against(_))) {
+        self.check_camera(spec)?;
+        for _ in 0..MAX_ATTEMPTS {
+            let remark = self.run_once(spec, compiled, trial).await?;
+            if !matches!(remark, Some(TrialRemark::Contradiction(_))) {
                 break;
             }
         }
         Ok(())
     }
 
-    /// A camera that is known to be away is not waited for: the error says why it is.
-    fn is_there(&self, spec: &PipelineSpec) -> Result<(), String> {
+    /// Returns the error of a camera that is lost or failed, instead of waiting for it.
+    fn check_camera(&self, spec: &PipelineSpec) -> Result<(), String> {
         let mut sources = self.here.sources.iter();
         let camera = sources.find(|source| source.spec.id == spec.source);
         match camera.map(|camera| &camera.state) {
@@ -140,28 +145,29 @@ impl<'t> TrialRunner<'t> {
         }
     }
 
-    /// One look: the picture with the places, then some seconds. What was found out takes the place of what a look before it found.
-    async fn look(
+    /// Makes one attempt: draws the preview and runs the rules. It replaces the result of an
+    /// earlier attempt.
+    async fn run_once(
         &self,
         spec: &PipelineSpec,
         compiled: &Compiled,
-        tried: &mut TrialResult,
+        trial: &mut TrialResult,
     ) -> Result<Option<TrialRemark>, String> {
-        let hands = &self.hands;
-        let file = hands.frame(&spec.source).await?;
-        let source = hands.client.source(&spec.source).await;
+        let tools = &self.tools;
+        let file = tools.frame(&spec.source).await?;
+        let source = tools.client.source(&spec.source).await;
         let size = source.map_err(|e| e.in_full())?.size;
-        let size = size.ok_or("no picture of this camera was seen yet")?;
-        let looked = hands.look(&drawn(&spec.workflow, compiled), &file).await;
-        let (picture, mut mind) = match looked {
+        let size = size.ok_or("this camera has not delivered a frame yet")?;
+        let looked = tools.look(&drawn(&spec.workflow, compiled), &file).await;
+        let (picture, mut remarks) = match looked {
             Ok(looked) => {
                 let found = judge(&compiled.overlays(), size, &looked.seen);
-                let mind: Vec<String> = found.wrong.into_iter().chain(found.mind).collect();
-                (looked.picture, mind)
+                let remarks: Vec<String> = found.wrong.into_iter().chain(found.mind).collect();
+                (looked.picture, remarks)
             }
-            Err(why) => (None, vec![format!("it could not be drawn: {why}")]),
+            Err(why) => (None, vec![format!("cannot draw the preview: {why}")]),
         };
-        let kept = picture.and_then(|picture| hands.keep(spec.id.as_str(), &spec.source, &picture));
+        let kept = picture.and_then(|picture| tools.keep(spec.id.as_str(), &spec.source, &picture));
         self.trace("previewed", || {
             let sentence = kept
                 .as_ref()
@@ -170,27 +176,27 @@ impl<'t> TrialRunner<'t> {
         });
         let wanted = DryRun {
             pipeline: spec.clone(),
-            seconds: f64::from(TRIED_S),
+            seconds: f64::from(TRIAL_S),
         };
-        let report = hands.client.dry_run(&wanted).await;
-        let seen = TrialStats::of(&report.map_err(|e| e.in_full())?);
-        let word = seen.word(spec);
-        mind.extend(word.iter().map(|word| word.sentence().to_owned()));
-        tried.picture = kept;
+        let report = tools.client.dry_run(&wanted).await;
+        let seen = TrialStats::from_report(&report.map_err(|e| e.in_full())?);
+        let remark = seen.remark(spec);
+        remarks.extend(remark.iter().map(|remark| remark.sentence().to_owned()));
+        trial.picture = kept;
         self.trace("tried", || {
-            json!({"camera": spec.source, "pipeline": spec.id, "sentence": seen.sentence(), "mind": mind})
+            json!({"camera": spec.source, "pipeline": spec.id, "sentence": seen.sentence(), "mind": remarks})
         });
-        tried.seen = Some(seen);
-        tried.mind = mind;
-        Ok(word)
+        trial.stats = Some(seen);
+        trial.remarks = remarks;
+        Ok(remark)
     }
 
-    /// Notes why one was not tried.
-    fn note(&self, tried: &TrialResult) {
-        if let Some(why) = &tried.not_tried {
+    /// Writes to the trace why a trial did not run.
+    fn trace_failure(&self, trial: &TrialResult) {
+        if let Some(why) = &trial.not_tried {
             self.trace(
                 "not_tried",
-                || json!({"camera": tried.camera, "pipeline": tried.pipeline, "sentence": why}),
+                || json!({"camera": trial.camera, "pipeline": trial.pipeline, "sentence": why}),
             );
         }
     }
@@ -199,13 +205,13 @@ impl<'t> TrialRunner<'t> {
         if let Some(trace) = self.trace
             && let Err(error) = trace.note(Timestamp::now(), what, particulars())
         {
-            tracing::debug!(%error, "the trace can't be written");
+            tracing::debug!(%error, "cannot write the trace");
         }
     }
 }
 
-/// A pipeline with its workflow, where that has a line or a zone and compiles.
-fn placed(spec: &PipelineSpec) -> Option<(&PipelineSpec, Compiled)> {
+/// Compiles a pipeline; `None` if it does not compile or has no line or zone.
+fn compile_placed(spec: &PipelineSpec) -> Option<(&PipelineSpec, Compiled)> {
     let compiled = compile(&spec.workflow, &spec.parameters).ok()?;
     (!compiled.overlays().is_empty()).then_some((spec, compiled))
 }

@@ -1,8 +1,10 @@
-//! The assistant with its hands: hears a text in how things are now. What it does besides is beside it: a model is asked (`by_model`), what came of a text is told
-//! (`answering`), what was confirmed is carried out (`carrying_out`), and a person's words are kept (`remembering`).
+//! One user session: handles a text in the current state of the runtime.
 //!
-//! Invariants: the only requests that change something are made in [`Session::apply`], for an offer that a yes was said to, by a person or beforehand by the owner's policy; where offers are kept
-//! ([`ProposalStore`]), one that waits is on the disk before it is shown, and gone from it before anything is done about it.
+//! Invariants:
+//! - Only [`Session::apply`] sends requests that change something, for a proposal confirmed by a
+//!   user or by auto-approval.
+//! - With a [`ProposalStore`], a waiting proposal is on disk before it is shown, and deleted before
+//!   it is applied.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +22,7 @@ use watchkeeper_plain::Plain;
 use watchkeeper_plain::intent::Look;
 
 use super::progress::{ProgressEvent, ProgressSink};
-use super::secrets::without_secrets;
+use super::secrets::hide_secrets;
 use super::trial_runner::TrialRunner;
 use crate::failure::{Error, ErrorKind};
 use crate::notes::Notes;
@@ -37,90 +39,89 @@ use crate::setup_agent::turn_log::TurnLog;
 use crate::trace::Trace;
 use watchkeeper_client::{ClientError, RuntimeClient};
 
-/// Cameras that are opened at the same time for a look.
-const LOOKS_AT_ONCE: usize = 4;
-/// Most cameras that are looked at for one request.
-const MAX_LOOKS: usize = 16;
+/// Most cameras opened at the same time for their picture size.
+const MAX_PARALLEL_PROBES: usize = 4;
+/// Most cameras opened for one request.
+const MAX_PROBES: usize = 16;
 
-/// Opens the way to a model of language when one is wanted. The error is a sentence for a person.
+/// Opens the LLM client on demand. The error is a sentence for the user.
 pub type OpenLlm = Box<dyn Fn() -> Result<Client, String> + Send + Sync>;
 
-/// What an assistant works with.
+/// What a session works with.
 pub struct SessionDeps {
-    /// The runtime.
+    /// Client of the runtime.
     pub client: RuntimeClient,
-    /// Model of the box that the configuration prefers.
-    pub preferred: Option<String>,
-    /// Absent where no model of language is configured.
-    pub model: Option<OpenLlm>,
-    /// The notes; none where nothing can be kept.
+    /// Detection model preferred by the configuration.
+    pub preferred_model: Option<String>,
+    /// Opens the LLM client; `None` if no LLM is configured.
+    pub open_llm: Option<OpenLlm>,
+    /// Notes; `None` if nothing can be stored.
     pub notes: Option<Notes>,
-    /// Folder of what is kept (notes, turns, previews, the trace), or why there is none.
-    pub home: Result<PathBuf, String>,
-    /// Who serves the model; absent where none is configured.
+    /// Folder of notes, turns, previews and trace, or why there is none.
+    pub state_dir: Result<PathBuf, String>,
+    /// LLM provider; `None` if no LLM is configured.
     pub provider: Option<String>,
-    /// What the owner confirmed beforehand on this channel.
-    pub policy: ApprovalRules,
-    /// Folder of another trace that is shown with the own one: to a person that of the agent.
+    /// Auto-approval of this entrypoint.
+    pub approval: ApprovalRules,
+    /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,
-    /// Which way requests come in.
-    pub channel: Entrypoint,
-    /// Who listens.
+    /// Entrypoint of the requests.
+    pub entrypoint: Entrypoint,
+    /// Receiver of progress events.
     pub out: Arc<dyn ProgressSink>,
 }
 
 impl std::fmt::Debug for SessionDeps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Parts")
-            .field("home", &self.home)
-            .field("channel", &self.channel)
+        f.debug_struct("SessionDeps")
+            .field("state_dir", &self.state_dir)
+            .field("entrypoint", &self.entrypoint)
             .finish_non_exhaustive()
     }
 }
 
-/// Offers that are kept for a yes that may come from elsewhere, or after a restart.
+/// Proposals stored on disk for a confirmation in another process or after a restart.
 #[derive(Debug)]
 pub struct ProposalStore {
-    /// The file.
-    pub waiting: PendingProposals,
-    /// Who they are made for.
-    pub by: Requester,
-    /// The one that waits here.
+    pub pending: PendingProposals,
+    /// The session that they belong to.
+    pub requester: Requester,
+    /// Id of the proposal that waits in this session.
     pub id: Option<String>,
 }
 
-/// The assistant with its hands.
+/// A conversation with one user.
 pub struct Session {
-    pub(super) parts: SessionDeps,
-    /// What is waited for.
+    pub(super) deps: SessionDeps,
+    /// State machine of the session.
     pub conversation: SessionState,
     pub(super) plain: Plain,
-    /// Whether what was heard last are a model's words.
-    pub by_model: bool,
-    /// Whose words the question is about that waits for an answer, if any does.
-    pub(super) asks_for: Author,
-    /// Whose words the offer is of that waits. One that was made elsewhere may be a model's.
-    pub(super) offered_by: Author,
-    /// When requests are taken to be said; absent: now.
-    pub at: Option<Timestamp>,
-    /// Whether what the rules propose is tried before it is shown. What is confirmed beforehand is not: nobody looks at it.
-    pub tries: bool,
-    /// What was said and came of it.
-    pub(super) earlier: SessionHistory,
-    /// Pictures that the next request comes with.
+    /// Whether an LLM took part in the last reply.
+    pub is_llm_reply: bool,
+    /// Author of the words behind the waiting question.
+    pub(super) question_author: Author,
+    /// Author of the words behind the waiting proposal; `Model` for one from another process.
+    pub(super) proposal_author: Author,
+    /// Assumed time of requests; `None`: now.
+    pub request_time: Option<Timestamp>,
+    /// Whether proposals of the rules get a trial. Auto-approved ones do not: no user reads it.
+    pub runs_trials: bool,
+    /// Earlier exchanges.
+    pub(super) history: SessionHistory,
+    /// Pictures for the next request.
     pub(super) attached: Vec<(String, Bytes)>,
-    /// A model's work that is over and not handed over yet.
-    pub(super) unsettled: Option<TurnLog>,
-    /// Absent where nothing can be kept.
+    /// A finished turn whose result was not delivered yet.
+    pub(super) finished_turn: Option<TurnLog>,
+    /// `None` if nothing can be stored.
     pub(super) trace: Option<Trace>,
-    /// Absent where an offer waits as long as this does.
-    pub(super) keeping: Option<ProposalStore>,
+    /// `None`: proposals end with the session.
+    pub(super) store: Option<ProposalStore>,
 }
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Assist")
-            .field("parts", &self.parts)
+        f.debug_struct("Session")
+            .field("deps", &self.deps)
             .field("conversation", &self.conversation)
             .finish_non_exhaustive()
     }
@@ -129,159 +130,183 @@ impl std::fmt::Debug for Session {
 /// Most pictures of one request.
 pub const MAX_ATTACHED: usize = 4;
 /// Largest picture, in bytes.
-pub const MAX_PICTURE: u64 = 16 << 20;
+pub const MAX_PICTURE_BYTES: u64 = 16 << 20;
 
 impl Session {
-    /// An assistant that nothing was said to yet.
+    /// Creates a session.
     ///
     /// # Errors
     /// Never with the lexicon of this build.
-    pub fn new(parts: SessionDeps) -> Result<Self, Error> {
+    pub fn new(deps: SessionDeps) -> Result<Self, Error> {
         let plain = Plain::new().map_err(|e| Error::new(ErrorKind::Failed, e.to_string()))?;
-        let home = parts.home.as_ref().ok();
+        let home = deps.state_dir.as_ref().ok();
         Ok(Self {
-            trace: home.map(|folder| Trace::new(folder, parts.channel.name())),
-            parts,
+            trace: home.map(|folder| Trace::new(folder, deps.entrypoint.name())),
+            deps,
             conversation: SessionState::default(),
             plain,
-            by_model: false,
-            asks_for: Author::Persons,
-            offered_by: Author::Models,
-            at: None,
-            tries: true,
-            earlier: SessionHistory::default(),
+            is_llm_reply: false,
+            question_author: Author::Person,
+            proposal_author: Author::Model,
+            request_time: None,
+            runs_trials: true,
+            history: SessionHistory::default(),
             attached: Vec::new(),
-            unsettled: None,
-            keeping: None,
+            finished_turn: None,
+            store: None,
         })
     }
 
-    /// Has it keep its offers.
+    /// Stores proposals on disk.
     #[must_use]
-    pub fn keeping(mut self, keeping: ProposalStore) -> Self {
-        self.keeping = Some(keeping);
+    pub fn with_store(mut self, store: ProposalStore) -> Self {
+        self.store = Some(store);
         self
     }
 
-    /// The id of the offer that is kept and waits.
+    /// Returns the id of the stored proposal that waits.
     #[must_use]
-    pub fn kept(&self) -> Option<&str> {
-        self.keeping.as_ref()?.id.as_deref()
+    pub fn pending_id(&self) -> Option<&str> {
+        self.store.as_ref()?.id.as_deref()
     }
 
-    /// The socket of the runtime.
+    /// Returns the socket of the runtime.
     #[must_use]
     pub fn socket(&self) -> &Path {
-        self.parts.client.socket()
+        self.deps.client.socket()
     }
 
-    /// How things are now.
+    /// Fetches the current state of the runtime.
     ///
     /// # Errors
-    /// [`ClientError`], as every request.
-    pub async fn situation(&self) -> Result<SystemSnapshot, ClientError> {
-        let here = situation(&self.parts.client, self.parts.preferred.clone()).await?;
-        let now = match self.at {
+    /// [`ClientError`] of a request.
+    pub async fn fetch_snapshot(&self) -> Result<SystemSnapshot, ClientError> {
+        let here = situation(&self.deps.client, self.deps.preferred_model.clone()).await?;
+        let now = match self.request_time {
             Some(at) => at.to_zoned(here.now.time_zone().clone()),
             None => here.now,
         };
         Ok(SystemSnapshot { now, ..here })
     }
 
-    /// Hears a text in how things are now. Cameras of which no picture is known are looked at where the answer needs it; what the rules do not
-    /// understand goes to a model, where one is configured.
+    /// Handles a text of the user: first by the rules, then by an LLM if one is configured. Cameras
+    /// are opened where a picture size is missing.
     ///
     /// # Errors
-    /// When the runtime does not answer, or pictures came with it and no model is there to look at them.
-    pub async fn hear(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
-        let text = &*without_secrets(text, &*self.parts.out);
-        let mut here = self.situation().await?;
-        self.note("request", || json!({"text": text}));
-        self.by_model = false;
+    /// If the runtime does not answer, or no LLM can look at attached pictures.
+    pub async fn handle_text(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
+        let text = &*hide_secrets(text, &*self.deps.out);
+        let mut here = self.fetch_snapshot().await?;
+        self.trace_event("request", || json!({"text": text}));
+        self.is_llm_reply = false;
         let before = self.conversation.clone();
-        // An answer to what a model put into other words is heard together with those.
-        let mut whose = match before.question() {
-            Some(_) => self.asks_for,
-            None => Author::Persons,
-        };
         let attached = std::mem::take(&mut self.attached);
-        let mut by_model = None;
-        if !attached.is_empty() {
-            // No rule reads a picture.
-            self.language()?;
-            by_model = self.ask_model(text, attached, &mut here).await?;
-            if by_model.is_none() {
-                // What the rules make of the words alone is not what was asked. The pictures go with their words: kept, they would come with every later
-                // text, and no rule would be heard any more.
-                let sentence = "the pictures that came with it were not looked at and are put away; give them again when the model answers, or say it without them";
-                return Err(Error::new(ErrorKind::Failed, sentence));
-            }
-        }
-        let mut reply = match by_model {
-            Some(reply) => {
-                self.by_model = true;
-                reply
-            }
-            None => self.by_rules(text, &mut here, false).await?,
+        let mut reply = if attached.is_empty() {
+            let reply = self.apply_rules(text, &mut here, false).await?;
+            self.fall_back_to_llm(text, reply, &before, &mut here)
+                .await?
+        } else {
+            self.ask_about_pictures(text, attached, &mut here).await?
         };
-        let is_fresh = before.question().is_none();
-        let is_lost = match &reply {
-            Reply::Unknown(_) => self.conversation.question().is_none(),
-            // Somebody who answers a question of the rules talks to them.
-            partial => is_fresh && router::is_partial(partial),
-        };
-        if is_lost && !self.by_model {
-            // While the model thinks nothing waits: whoever breaks it off is not left with an offer that they had spoken against.
-            let asked = std::mem::take(&mut self.conversation);
-            match self.ask_model(text, Vec::new(), &mut here).await {
-                Ok(Some(by_model)) => {
-                    self.by_model = true;
-                    reply = by_model;
-                }
-                Ok(None) => self.conversation = asked,
-                Err(failure) => {
-                    // Nobody broke it off: what waited before waits on.
-                    self.conversation = before;
-                    return Err(failure);
-                }
-            }
-        }
-        if self.by_model {
-            whose = Author::Models;
-        }
-        if let Reply::Offer(offer) = &reply {
-            // Who corrects a model's words has still not said all of it.
-            if !offer.corrections.is_empty() {
-                whose = self.offered_by;
-            }
-            self.offered_by = whose;
-        }
-        self.asks_for = whose;
+        let author = self.update_authors(&reply, &before);
         let waited = before.shown().is_some();
-        self.try_out(&mut reply, before, &here).await;
+        self.run_trials(&mut reply, before, &here).await;
         self.trace_reply(&reply);
-        let (reply, here) = self.by_policy(reply, whose, waited, here).await?;
-        self.keep_exchange(text, &reply);
+        let (reply, here) = self.auto_approve(reply, author, waited, here).await?;
+        self.add_to_history(text, &reply);
         Ok((reply, here))
     }
 
-    /// Has an offer confirmed where the owner said so beforehand: it is shown as any other, with the key that says yes, and compared with what runs then. `waited`:
-    /// another one waited for a yes when the text was said.
-    pub(super) async fn by_policy(
+    /// Asks the LLM about a text with pictures, which the rules cannot read.
+    async fn ask_about_pictures(
+        &mut self,
+        text: &str,
+        attached: Vec<(String, Bytes)>,
+        here: &mut SystemSnapshot,
+    ) -> Result<Reply, Error> {
+        self.llm_client()?;
+        let Some(reply) = self.ask_llm(text, attached, here).await? else {
+            // The rules would answer another request. Drop the pictures: kept, they would keep
+            // every later text from the rules.
+            let sentence = "the LLM did not look at the attached pictures, and they are removed; attach them again when the LLM answers, or ask without them";
+            return Err(Error::new(ErrorKind::Failed, sentence));
+        };
+        self.is_llm_reply = true;
+        Ok(reply)
+    }
+
+    /// Asks the LLM if the rules understood nothing, or only a part of a new request.
+    async fn fall_back_to_llm(
+        &mut self,
+        text: &str,
+        reply: Reply,
+        before: &SessionState,
+        here: &mut SystemSnapshot,
+    ) -> Result<Reply, Error> {
+        let needs_llm = match &reply {
+            Reply::Unknown(_) => self.conversation.question().is_none(),
+            // A user who answers a question of the rules talks to the rules.
+            partial => before.question().is_none() && router::is_partial(partial),
+        };
+        if !needs_llm {
+            return Ok(reply);
+        }
+        // Nothing waits while the LLM works: a user who interrupts it is not left with a
+        // dropped proposal.
+        let by_rules = std::mem::take(&mut self.conversation);
+        match self.ask_llm(text, Vec::new(), here).await {
+            Ok(Some(by_llm)) => {
+                self.is_llm_reply = true;
+                Ok(by_llm)
+            }
+            Ok(None) => {
+                self.conversation = by_rules;
+                Ok(reply)
+            }
+            Err(failure) => {
+                // The user did not interrupt it: keep what was waiting.
+                self.conversation = before.clone();
+                Err(failure)
+            }
+        }
+    }
+
+    /// Updates the authors of the waiting question and proposal. Returns the author of the reply.
+    fn update_authors(&mut self, reply: &Reply, before: &SessionState) -> Author {
+        let mut author = match before.question() {
+            _ if self.is_llm_reply => Author::Model,
+            // An answer to a question about a rewording is joined to the rewording.
+            Some(_) => self.question_author,
+            None => Author::Person,
+        };
+        if let Reply::Proposal(offer) = reply {
+            // A correction of an LLM's words is still partly the LLM's.
+            if !offer.corrections.is_empty() {
+                author = self.proposal_author;
+            }
+            self.proposal_author = author;
+        }
+        self.question_author = author;
+        author
+    }
+
+    /// Confirms a proposal by auto-approval: shows it with the configuration key and compares it
+    /// with the current state. `waited`: another proposal waited before.
+    pub(super) async fn auto_approve(
         &mut self,
         reply: Reply,
-        whose: Author,
+        author: Author,
         waited: bool,
         here: SystemSnapshot,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        let Reply::Offer(offer) = &reply else {
+        let Reply::Proposal(offer) = &reply else {
             return Ok((reply, here));
         };
-        let permit = match self.parts.policy.decide(offer, whose) {
-            ApprovalDecision::Confirmed(permit) => permit,
-            ApprovalDecision::Asks(why) => {
-                let key = self.parts.policy.key();
-                self.note(
+        let approval = match self.deps.approval.decide(offer, author) {
+            ApprovalDecision::Approved(approval) => approval,
+            ApprovalDecision::NeedsUser(why) => {
+                let key = self.deps.approval.key();
+                self.trace_event(
                     "policy",
                     || json!({"by": key, "decision": "asked", "sentence": why}),
                 );
@@ -289,189 +314,200 @@ impl Session {
             }
         };
         if waited {
-            self.say("the proposal before this is put aside");
+            self.report_note("the previous proposal is dropped");
         }
-        self.forget_kept(&reply)?;
-        let sentence = format!("confirmed by {}: {}", permit.key(), permit.kind().name());
-        self.note("policy", || {
+        self.remove_pending(&reply)?;
+        let sentence = format!(
+            "confirmed by {}: {}",
+            approval.key(),
+            approval.kind().name()
+        );
+        self.trace_event("policy", || {
             json!({
-                "by": permit.key(), "decision": "confirmed", "change": permit.kind().name(),
-                "request": offer.words(), "sentence": sentence,
+                "by": approval.key(), "decision": "confirmed", "change": approval.kind().name(),
+                "request": offer.full_request(), "sentence": sentence,
             })
         });
-        self.show_offer(offer, None, "");
-        self.parts.out.tell(ProgressEvent::Confirmed(&permit));
-        let now = match self.situation().await {
+        self.show_proposal(offer, None, "");
+        self.deps.out.report(ProgressEvent::Confirmed(&approval));
+        let now = match self.fetch_snapshot().await {
             Ok(now) => now,
             Err(error) => {
-                // It was shown as confirmed and is kept nowhere: no later yes is to be about it.
+                // It was shown as confirmed and is stored nowhere: no later yes may concern it.
                 self.conversation = SessionState::default();
                 return Err(error.into());
             }
         };
-        let reply = self.conversation.permitted(&permit, &self.plain, &now);
+        let reply = self.conversation.auto_confirm(&approval, &self.plain, &now);
         self.trace_reply(&reply);
         Ok((reply, now))
     }
 
-    /// What the owner confirmed beforehand on this channel.
+    /// Auto-approval of this entrypoint.
     #[must_use]
-    pub fn policy(&self) -> &ApprovalRules {
-        &self.parts.policy
+    pub fn approval_rules(&self) -> &ApprovalRules {
+        &self.deps.approval
     }
 
-    /// Has what the rules propose tried. `before` is the conversation as it was when the text was said: whoever gives up meanwhile is left in it, since nobody
-    /// was shown what it has come to.
-    async fn try_out(&mut self, reply: &mut Reply, before: SessionState, here: &SystemSnapshot) {
-        let (Reply::Offer(offer) | Reply::Anew(offer)) = reply else {
+    /// Runs the trial of a proposal of the rules. A user who interrupts it is left in `before`,
+    /// since the proposal was not shown.
+    async fn run_trials(&mut self, reply: &mut Reply, before: SessionState, here: &SystemSnapshot) {
+        let (Reply::Proposal(offer) | Reply::ChangedProposal(offer)) = reply else {
             return;
         };
-        if !self.tries || offer.made.is_some() {
+        if !self.runs_trials || offer.llm_proposal.is_some() {
             return;
         }
         let after = std::mem::replace(&mut self.conversation, before);
-        let home = self.parts.home.as_ref().ok();
-        let (client, out) = (self.parts.client.clone(), Arc::clone(&self.parts.out));
-        let trying = TrialRunner::new(client, home, here, self.trace.as_ref(), out);
-        offer.tried = trying.run(offer).await;
+        let home = self.deps.state_dir.as_ref().ok();
+        let (client, out) = (self.deps.client.clone(), Arc::clone(&self.deps.out));
+        let runner = TrialRunner::new(client, home, here, self.trace.as_ref(), out);
+        offer.trials = runner.run(offer).await;
         self.conversation = after;
-        self.conversation.tried(&offer.tried);
+        self.conversation.set_trials(&offer.trials);
     }
 
-    /// What the rules make of a text: a person's own, or one that a model has put into other words.
-    pub(super) async fn by_rules(
+    /// Handles a text by the rules: a user's own, or an LLM's rewording.
+    pub(super) async fn apply_rules(
         &mut self,
         text: &str,
         here: &mut SystemSnapshot,
-        reworded: bool,
+        is_rewording: bool,
     ) -> Result<Reply, Error> {
-        let hear = |talk: &mut SessionState, plain: &Plain, here: &SystemSnapshot| match reworded {
-            false => talk.hear(text, plain, here),
-            true => talk.hear_reworded(text, plain, here),
-        };
-        let reply = hear(&mut self.conversation, &self.plain, here);
-        let Reply::See(cameras) = reply else {
+        let handle =
+            |talk: &mut SessionState, plain: &Plain, here: &SystemSnapshot| match is_rewording {
+                false => talk.handle(text, plain, here),
+                true => talk.handle_reworded(text, plain, here),
+            };
+        let reply = handle(&mut self.conversation, &self.plain, here);
+        let Reply::ProbeCameras(cameras) = reply else {
             return Ok(reply);
         };
-        self.see(&cameras).await;
-        *here = self.situation().await?;
-        here.looked = true;
-        Ok(hear(&mut self.conversation, &self.plain, here))
+        self.probe_cameras(&cameras).await;
+        *here = self.fetch_snapshot().await?;
+        here.cameras_probed = true;
+        Ok(handle(&mut self.conversation, &self.plain, here))
     }
 
-    /// Keeps what was said and what came of it, for a later request that is about it.
-    pub(super) fn keep_exchange(&mut self, text: &str, reply: &Reply) {
-        if let Some(line) = self.earlier.add(text, reply) {
-            self.note("summarised", || json!({"text": line}));
+    /// Adds the exchange to the history.
+    pub(super) fn add_to_history(&mut self, text: &str, reply: &Reply) {
+        if let Some(line) = self.history.add(text, reply) {
+            self.trace_event("summarised", || json!({"text": line}));
         }
     }
 
-    /// Has the runtime open these cameras for a moment, which tells it the size of their pictures. One that shows nothing is told by its state.
-    async fn see(&self, cameras: &[SourceId]) {
-        let out = Arc::clone(&self.parts.out);
-        out.tell(ProgressEvent::Busy(
-            "looking at cameras of which no picture was seen yet",
+    /// Has the runtime open these cameras, which yields their picture sizes. A camera without
+    /// frames shows that in its state.
+    async fn probe_cameras(&self, cameras: &[SourceId]) {
+        let out = Arc::clone(&self.deps.out);
+        out.report(ProgressEvent::Busy(
+            "opening cameras without a known picture size",
         ));
         let looks: Vec<BoxFuture<'static, ()>> = cameras
             .iter()
-            .take(MAX_LOOKS)
-            .map(|id| look_at(self.parts.client.clone(), id.clone()).boxed())
+            .take(MAX_PROBES)
+            .map(|id| probe_camera(self.deps.client.clone(), id.clone()).boxed())
             .collect();
         futures_util::stream::iter(looks)
-            .buffer_unordered(LOOKS_AT_ONCE)
+            .buffer_unordered(MAX_PARALLEL_PROBES)
             .collect::<Vec<()>>()
             .await;
-        out.tell(ProgressEvent::Idle);
+        out.report(ProgressEvent::Idle);
     }
 
     pub(super) fn trace_reply(&self, reply: &Reply) {
         match reply {
-            Reply::Offer(offer) | Reply::Anew(offer) => self.note("proposal", || offer.view()),
-            Reply::Unsound(offer, why) => {
-                self.note(
+            Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
+                self.trace_event("proposal", || offer.to_json())
+            }
+            Reply::Invalid(offer, why) => {
+                self.trace_event(
                     "unsound",
-                    || json!({"sentence": why, "offer": offer.view()}),
+                    || json!({"sentence": why, "offer": offer.to_json()}),
                 );
             }
-            Reply::Apply(offer) => self.note("confirmed", || offer.view()),
-            Reply::Ask(question) => self.note("question", || json!({"text": question.text})),
+            Reply::Apply(offer) => self.trace_event("confirmed", || offer.to_json()),
+            Reply::Ask(question) => self.trace_event("question", || json!({"text": question.text})),
             Reply::Look(looked) => {
-                self.note("look_up", || json!({"text": looked_up(&looked.look)}));
+                self.trace_event("look_up", || json!({"text": describe_look(&looked.look)}));
             }
             Reply::Unknown(unknown) => {
-                self.note(
+                self.trace_event(
                     "unknown",
                     || json!({"text": unknown.not_understood.join(", ")}),
                 );
             }
-            Reply::TooLong(error) => self.note("unknown", || json!({"text": error.to_string()})),
-            Reply::Remember(_, words) => self.note("remember", || json!({"text": words})),
-            Reply::Answer(text) => self.note("answer", || json!({"text": text})),
-            Reply::Dropped => self.note("dropped", || json!({})),
-            Reply::See(_) | Reply::NothingWaits | Reply::Silence => {}
+            Reply::TooLong(error) => {
+                self.trace_event("unknown", || json!({"text": error.to_string()}))
+            }
+            Reply::Remember(_, words) => self.trace_event("remember", || json!({"text": words})),
+            Reply::Answer(text) => self.trace_event("answer", || json!({"text": text})),
+            Reply::Dropped => self.trace_event("dropped", || json!({})),
+            Reply::ProbeCameras(_) | Reply::NothingPending | Reply::Empty => {}
         }
     }
 
-    /// Writes to the trace. That it can't be written is no reason to stop, and is told.
-    pub(super) fn note(&self, what: &str, particulars: impl FnOnce() -> Value) {
+    /// Writes to the trace; a failure is only logged.
+    pub(super) fn trace_event(&self, what: &str, particulars: impl FnOnce() -> Value) {
         if let Some(trace) = &self.trace
             && let Err(error) = trace.note(Timestamp::now(), what, particulars())
         {
-            tracing::debug!(%error, "the trace can't be written");
+            tracing::debug!(%error, "cannot write the trace");
         }
     }
 
-    pub(super) fn say(&self, note: &str) {
-        self.parts.out.tell(ProgressEvent::Note(note));
+    pub(super) fn report_note(&self, note: &str) {
+        self.deps.out.report(ProgressEvent::Note(note));
     }
 
-    /// Takes the picture in a file, which the next request is about.
+    /// Attaches the picture in a file to the next request.
     ///
     /// # Errors
-    /// When it can't be read or taken.
+    /// If it cannot be read, is not a JPEG or PNG, or there are too many.
     pub fn attach_file(&mut self, file: &Path) -> Result<(), Error> {
         let failed = |why: String| Error::input(format!("can't read {}: {why}", file.display()));
-        let bytes = bounded::read_up_to(file, MAX_PICTURE).map_err(|e| failed(e.to_string()))?;
+        let bytes =
+            bounded::read_up_to(file, MAX_PICTURE_BYTES).map_err(|e| failed(e.to_string()))?;
         if !codec::is_picture(&bytes) {
-            return Err(failed("it is no JPEG or PNG".to_owned()));
+            return Err(failed("not a JPEG or PNG".to_owned()));
         }
         let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
         self.attach(&name.unwrap_or_default(), Bytes::from(bytes))
     }
 
-    /// Takes a picture that the next request is about: a JPEG or PNG.
+    /// Attaches a JPEG or PNG to the next request.
     ///
     /// # Errors
-    /// When there are as many as there may be.
+    /// If there are too many.
     pub fn attach(&mut self, name: &str, picture: Bytes) -> Result<(), Error> {
         if self.attached.len() >= MAX_ATTACHED {
             return Err(Error::input(format!(
-                "a request comes with at most {MAX_ATTACHED} pictures"
+                "a request can have at most {MAX_ATTACHED} pictures"
             )));
         }
         let name = words(name);
-        self.say(&format!("{name} goes with the request"));
+        self.report_note(&format!("{name} is attached to the next request"));
         self.attached.push((name, picture));
         Ok(())
     }
 }
 
-/// Has the runtime open a camera for a moment.
-async fn look_at(client: RuntimeClient, camera: SourceId) {
+/// Has the runtime open a camera.
+async fn probe_camera(client: RuntimeClient, camera: SourceId) {
     if let Err(error) = client.source_frame(&camera).await {
-        tracing::debug!(%camera, %error, "no picture came");
+        tracing::debug!(%camera, %error, "no frame");
     }
 }
 
-/// What a person asked to see, for the trace.
-const fn looked_up(look: &Look) -> &'static str {
+/// Describes a look-up for the trace.
+const fn describe_look(look: &Look) -> &'static str {
     match look {
         Look::Cameras => "the cameras",
-        Look::Pipelines(_) => "what runs",
-        Look::Status(_) => "how things are",
-        Look::Events(_) => "what happened",
+        Look::Pipelines(_) => "the pipelines",
+        Look::Status(_) => "the status",
+        Look::Events(_) => "events",
         Look::Classes => "the classes",
         Look::Templates => "the templates",
-        Look::Help => "what can be said",
+        Look::Help => "help",
     }
 }

@@ -87,7 +87,7 @@ pub async fn situation(
         models: client.models().await?,
         preferred,
         now: Zoned::now(),
-        looked: false,
+        cameras_probed: false,
     })
 }
 

@@ -47,7 +47,7 @@ pub(super) async fn run(
     // Whether Ctrl-C was the last thing that was heard.
     let mut is_second = false;
     if lines.is_terminal() {
-        let policy = chat.assist.policy();
+        let policy = chat.assist.approval_rules();
         let but = match policy.is_empty() {
             true => String::new(),
             false => format!(
@@ -61,7 +61,13 @@ pub(super) async fn run(
     while !out.is_closed() {
         if lines.is_terminal() {
             // For the completion of names only: the answer tells what is wrong, if anything is.
-            lines.names(chat.assist.situation().await.ok().map(|here| names(&here)));
+            lines.names(
+                chat.assist
+                    .fetch_snapshot()
+                    .await
+                    .ok()
+                    .map(|here| names(&here)),
+            );
         }
         match lines.next(chat.prompt()) {
             Line::Text(text) => match chat.turn(&text, break_of(&mut breaks)).await {
@@ -131,19 +137,22 @@ impl Chat<'_> {
         }
         let before = self.assist.conversation.shown().cloned();
         let Some(came) = unless(broken_off, self.understand(command, line)).await else {
-            self.out.tell(ProgressEvent::Idle);
+            self.out.report(ProgressEvent::Idle);
             self.out.line("Given up; nothing was changed. The same words within an hour go on where a model was.");
             if let Some(shown) = self.assist.conversation.shown() {
-                let waits = format!("What still waits for your yes or no is: {}", shown.words());
+                let waits = format!(
+                    "What still waits for your yes or no is: {}",
+                    shown.full_request()
+                );
                 self.out.line(waits);
             }
             return Turn::BrokenOff;
         };
         let told = match came {
             Ok(CommandResult::Reply(reply, here)) => {
-                self.assist.tell(before.as_ref(), *reply, &here).await
+                self.assist.deliver(before.as_ref(), *reply, &here).await
             }
-            Ok(CommandResult::Told) => Ok(()),
+            Ok(CommandResult::Done) => Ok(()),
             Err(failure) => Err(failure),
         };
         if let Err(failure) = told {
@@ -161,15 +170,15 @@ impl Chat<'_> {
         match command {
             Some(ChatCommand::Image(path)) => {
                 self.assist.attach_file(Path::new(&path))?;
-                Ok(CommandResult::Told)
+                Ok(CommandResult::Done)
             }
-            Some(command) => self.assist.short(command).await,
-            None => self.assist.take(line).await,
+            Some(command) => self.assist.run_command(command).await,
+            None => self.assist.handle_input(line).await,
         }
     }
 
     fn fail(&self, failure: &failure::Error) {
-        self.out.tell(ProgressEvent::Failure(failure));
+        self.out.report(ProgressEvent::Failure(failure));
     }
 }
 

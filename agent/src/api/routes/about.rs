@@ -21,7 +21,7 @@ use crate::second_opinion;
 use crate::status::{ChannelStanding, MqttStanding, OutboxStanding, Standing};
 use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
 use watchkeeper_assistant::permissions::Entrypoint;
-use watchkeeper_assistant::proposal::costs::{CostReport, named};
+use watchkeeper_assistant::proposal::costs::{CostReport, serialized_name};
 use watchkeeper_assistant::trace::{AGENT, Trace, may_see};
 
 /// Time for the loop to answer. It turns within milliseconds; systemd's watchdog ends it after a minute.
@@ -252,7 +252,7 @@ fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<S
         let why = format!(
             "the model is left alone for {} s, because it failed too often ({}); the log and `watchkeeper trace` say more",
             rest.remaining.as_secs(),
-            named(&rest.because)
+            serialized_name(&rest.because)
         );
         return (ModelState::Resting, Some(why));
     }
@@ -260,7 +260,10 @@ fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<S
         None | Some(CallOutcome::NotMade) => (ModelState::Unasked, None),
         Some(CallOutcome::Answered | CallOutcome::Open) => (ModelState::Answers, None),
         Some(CallOutcome::Failed(kind)) => {
-            let why = format!("the last call of the model failed: {}", named(&kind));
+            let why = format!(
+                "the last call of the model failed: {}",
+                serialized_name(&kind)
+            );
             (ModelState::Fails, Some(why))
         }
     }
@@ -273,7 +276,7 @@ pub(super) async fn cost(State(app): State<App>) -> Result<Json<CostReport>, Ref
     let cost = app.look(move |shared| {
         let open = shared.conversations.shop().model.as_ref();
         let books = open.map(|open| open().map(|client| client.report()));
-        CostReport::of(provider, books)
+        CostReport::new(provider, books)
     });
     Ok(Json(cost.await?))
 }

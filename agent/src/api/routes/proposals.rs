@@ -46,15 +46,19 @@ pub(super) struct Proposal {
 
 impl Proposal {
     fn of(kept: &PendingProposal) -> Option<Self> {
-        let by = kept.by.as_ref()?;
+        let by = kept.requester.as_ref()?;
         Some(Self {
             id: kept.id.clone(),
             conversation: by.conversation.clone(),
-            channel: by.channel,
-            request: kept.shown.words(),
-            model: kept.shown.made.as_ref().map(|made| made.model.clone()),
+            channel: by.entrypoint,
+            request: kept.shown.full_request(),
+            model: kept
+                .shown
+                .llm_proposal
+                .as_ref()
+                .map(|llm| llm.model.clone()),
             at: kept.shown.at,
-            until: kept.shown.until(),
+            until: kept.shown.valid_until(),
         })
     }
 }
@@ -117,13 +121,15 @@ pub(super) async fn get(
         tracing::error!(%error, "the lexicon can't be read");
         watchkeeper_http::refusal::internal()
     })?;
-    let offer = kept.shown.again(&plain, &here);
-    let is_same = offer.as_ref().is_some_and(|o| o.mark() == kept.shown.mark);
+    let offer = kept.shown.recheck(&plain, &here);
+    let is_same = offer
+        .as_ref()
+        .is_some_and(|o| o.fingerprint() == kept.shown.fingerprint);
     let proposal = Proposal::of(&kept).ok_or_else(|| none(&id))?;
     Ok(Json(ProposalDetails {
         proposal,
         changed: !is_same,
-        offer: offer.map(|offer| offer.view()),
+        offer: offer.map(|offer| offer.to_json()),
     }))
 }
 
@@ -160,8 +166,8 @@ async fn waiting(app: &App) -> Result<Vec<PendingProposal>, Refusal> {
         .await?;
     let mut all = all.map_err(|error| unreadable(&error))?;
     all.retain(|kept| {
-        let by = kept.by.as_ref();
-        by.is_some_and(|by| may_answer(by.channel, app.channel).is_ok())
+        let by = kept.requester.as_ref();
+        by.is_some_and(|by| may_answer(by.entrypoint, app.channel).is_ok())
     });
     Ok(all)
 }

@@ -1,4 +1,4 @@
-//! What is said back, and what a yes does.
+//! Replies of a session, and the effect of a yes.
 
 use std::sync::LazyLock;
 
@@ -10,18 +10,18 @@ use watchkeeper_plain::Change;
 use super::super::snapshot::testing::{situation, status};
 use super::*;
 
-/// Made once: reading the words costs more than a request.
+/// Created once: reading the lexicon costs more than a request.
 static PLAIN: LazyLock<Plain> = LazyLock::new(|| Plain::new().unwrap());
 
 const COUNT: &str = "tell me when a person crosses the vertical line at 50% on camera gate";
 
 fn hear(talk: &mut SessionState, text: &str, here: &SystemSnapshot) -> Reply {
-    talk.hear(text, &PLAIN, here)
+    talk.handle(text, &PLAIN, here)
 }
 
 fn offer(reply: Reply) -> CheckedProposal {
     match reply {
-        Reply::Offer(offer) => *offer,
+        Reply::Proposal(offer) => *offer,
         other => panic!("{other:#?}"),
     }
 }
@@ -33,7 +33,7 @@ fn applied(reply: Reply) -> CheckedProposal {
     }
 }
 
-/// The box after this offer was carried out.
+/// The box after this proposal was applied.
 fn after(offer: &CheckedProposal, mut here: SystemSnapshot) -> SystemSnapshot {
     for change in &offer.proposal.changes {
         match change {
@@ -65,7 +65,7 @@ fn watched() -> SystemSnapshot {
 }
 
 #[test]
-fn a_permit_is_for_the_offer_that_it_was_given_for_and_what_runs_is_compared_as_on_a_yes() {
+fn auto_approval_confirms_only_its_unchanged_proposal() {
     use watchkeeper_config::{ChangeKind, PermissionsConfig};
 
     use super::super::auto_approval::{ApprovalDecision, ApprovalRules, Author};
@@ -76,45 +76,48 @@ fn a_permit_is_for_the_offer_that_it_was_given_for_and_what_runs_is_compared_as_
         ..PermissionsConfig::default()
     };
     let policy = ApprovalRules::of(&config, Entrypoint::Chat);
-    let permit = |offer: &CheckedProposal| match policy.decide(offer, Author::Persons) {
-        ApprovalDecision::Confirmed(permit) => permit,
-        ApprovalDecision::Asks(why) => panic!("{why}"),
+    let permit = |offer: &CheckedProposal| match policy.decide(offer, Author::Person) {
+        ApprovalDecision::Approved(permit) => permit,
+        ApprovalDecision::NeedsUser(why) => panic!("{why}"),
     };
     let here = situation();
     let mut talk = SessionState::default();
     let first = permit(&offer(hear(&mut talk, COUNT, &here)));
     let other = "count cars on camera dock";
     offer(hear(&mut talk, other, &here));
-    assert_eq!(talk.permitted(&first, &PLAIN, &here), Reply::NothingWaits);
-    assert_eq!(talk.shown().unwrap().request, other, "it goes on waiting");
+    assert_eq!(
+        talk.auto_confirm(&first, &PLAIN, &here),
+        Reply::NothingPending
+    );
+    assert_eq!(talk.shown().unwrap().request, other, "it still waits");
 
     let shown = offer(hear(&mut talk, COUNT, &here));
-    let applied = applied(talk.permitted(&permit(&shown), &PLAIN, &here));
-    assert_eq!(applied.mark(), shown.mark());
+    let applied = applied(talk.auto_confirm(&permit(&shown), &PLAIN, &here));
+    assert_eq!(applied.fingerprint(), shown.fingerprint());
     assert!(talk.shown().is_none());
 
     let shown = offer(hear(&mut talk, COUNT, &here));
     let meanwhile = after(&shown, here);
-    let reply = talk.permitted(&permit(&shown), &PLAIN, &meanwhile);
+    let reply = talk.auto_confirm(&permit(&shown), &PLAIN, &meanwhile);
     assert!(!matches!(reply, Reply::Apply(_)), "{reply:#?}");
 }
 
 #[test]
-fn what_was_seen_in_a_trial_stays_with_the_offer_and_makes_no_other_one_of_it() {
+fn trial_is_kept_and_leaves_the_fingerprint() {
     let here = situation();
     let mut talk = SessionState::default();
     let shown = offer(hear(&mut talk, COUNT, &here));
     let Some(Change::Deploy(spec)) = shown.proposal.changes.first() else {
         panic!("{shown:#?}");
     };
-    let tried = vec![TrialResult {
+    let trials = vec![TrialResult {
         not_tried: Some("gate is away".to_owned()),
         ..TrialResult::new(spec)
     }];
-    talk.tried(&tried);
-    assert_eq!(talk.shown().unwrap().mark, shown.mark());
+    talk.set_trials(&trials);
+    assert_eq!(talk.shown().unwrap().fingerprint, shown.fingerprint());
     let applied = applied(hear(&mut talk, "yes", &here));
-    assert_eq!(applied.tried, tried);
+    assert_eq!(applied.trials, trials);
     assert!(
         applied
             .lines()
@@ -124,7 +127,7 @@ fn what_was_seen_in_a_trial_stays_with_the_offer_and_makes_no_other_one_of_it() 
 }
 
 #[test]
-fn what_was_shown_is_what_is_applied_and_only_once() {
+fn shown_proposal_is_applied_once() {
     let here = situation();
     let mut talk = SessionState::default();
     let shown = offer(hear(&mut talk, COUNT, &here));
@@ -137,11 +140,11 @@ fn what_was_shown_is_what_is_applied_and_only_once() {
         shown.lines()
     );
     assert_eq!(applied(hear(&mut talk, " Yes. ", &here)), shown);
-    assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingWaits);
+    assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingPending);
 }
 
 #[test]
-fn a_no_and_a_yes_with_more_behind_it_change_nothing() {
+fn no_and_qualified_yes_change_nothing() {
     let here = situation();
     for text in [
         "no",
@@ -156,14 +159,14 @@ fn a_no_and_a_yes_with_more_behind_it_change_nothing() {
         let reply = hear(&mut talk, text, &here);
         assert!(!matches!(reply, Reply::Apply(_)), "{text}");
         assert!(
-            !matches!(hear(&mut talk, "yes", &here), Reply::Apply(offer) if offer.words() == COUNT),
+            !matches!(hear(&mut talk, "yes", &here), Reply::Apply(offer) if offer.full_request() == COUNT),
             "{text}"
         );
     }
 }
 
 #[test]
-fn a_look_up_leaves_the_offer_waiting_and_another_request_puts_it_aside() {
+fn look_up_keeps_and_request_drops_the_proposal() {
     let here = watched();
     let mut talk = SessionState::default();
     offer(hear(&mut talk, "pause gate", &here));
@@ -180,20 +183,20 @@ fn a_look_up_leaves_the_offer_waiting_and_another_request_puts_it_aside() {
 }
 
 #[test]
-fn an_offer_whose_pipeline_has_changed_since_is_shown_anew_and_then_applied() {
+fn changed_pipeline_needs_a_second_yes() {
     let here = watched();
     let mut talk = SessionState::default();
     offer(hear(&mut talk, "stop gate", &here));
     let mut later = here.clone();
     later.pipelines[0].spec.record = true;
-    let Reply::Anew(anew) = hear(&mut talk, "yes", &later) else {
-        panic!("it was not shown anew");
+    let Reply::ChangedProposal(changed) = hear(&mut talk, "yes", &later) else {
+        panic!("no new proposal");
     };
-    assert_eq!(applied(hear(&mut talk, "yes", &later)), *anew);
+    assert_eq!(applied(hear(&mut talk, "yes", &later)), *changed);
 }
 
 #[test]
-fn an_offer_for_what_is_gone_can_not_be_applied() {
+fn proposal_for_a_deleted_pipeline_is_not_applied() {
     let here = watched();
     let mut talk = SessionState::default();
     offer(hear(&mut talk, "stop gate", &here));
@@ -202,7 +205,7 @@ fn an_offer_for_what_is_gone_can_not_be_applied() {
 }
 
 #[test]
-fn counters_and_states_that_go_on_meanwhile_are_no_change() {
+fn new_counters_do_not_change_the_proposal() {
     let here = watched();
     let mut talk = SessionState::default();
     offer(hear(&mut talk, "pause gate", &here));
@@ -213,22 +216,31 @@ fn counters_and_states_that_go_on_meanwhile_are_no_change() {
 }
 
 #[test]
-fn a_yes_after_more_than_an_hour_is_asked_for_again() {
+fn expired_proposal_needs_a_second_yes() {
     let here = situation();
     let mut talk = SessionState::default();
     offer(hear(&mut talk, COUNT, &here));
     let mut later = here.clone();
-    later.now = later.now.checked_add((PATIENCE_S + 1).seconds()).unwrap();
-    assert!(matches!(hear(&mut talk, "yes", &later), Reply::Anew(_)));
-    // A clock that was set back is no reason to believe that no time has passed.
+    later.now = later
+        .now
+        .checked_add((CONFIRM_TIMEOUT_S + 1).seconds())
+        .unwrap();
+    assert!(matches!(
+        hear(&mut talk, "yes", &later),
+        Reply::ChangedProposal(_)
+    ));
+    // A clock that was set back does not make the proposal fresh.
     let mut talk = SessionState::default();
     offer(hear(&mut talk, COUNT, &here));
     later.now = here.now.checked_sub(1.hour()).unwrap();
-    assert!(matches!(hear(&mut talk, "yes", &later), Reply::Anew(_)));
+    assert!(matches!(
+        hear(&mut talk, "yes", &later),
+        Reply::ChangedProposal(_)
+    ));
 }
 
 #[test]
-fn a_question_is_answered_in_few_words_and_nothing_is_done_before_the_yes() {
+fn answered_question_becomes_a_proposal() {
     let here = situation();
     let mut talk = SessionState::default();
     let reply = hear(
@@ -240,15 +252,18 @@ fn a_question_is_answered_in_few_words_and_nothing_is_done_before_the_yes() {
         panic!("{reply:#?}");
     };
     assert_eq!(question.about, Missing::Camera);
-    // An answer that answers nothing leaves the question as it is.
-    assert!(!matches!(hear(&mut talk, "blue", &here), Reply::Offer(_)));
+    // A useless answer leaves the question as it is.
+    assert!(!matches!(
+        hear(&mut talk, "blue", &here),
+        Reply::Proposal(_)
+    ));
     let offer = offer(hear(&mut talk, "gate", &here));
     assert!(offer.proposal.understood.contains("On camera gate"));
     applied(hear(&mut talk, "yes", &here));
 }
 
 #[test]
-fn a_question_that_somebody_does_not_answer_is_left_for_the_next_request() {
+fn next_request_drops_an_open_question() {
     let here = watched();
     let mut talk = SessionState::default();
     let reply = hear(&mut talk, "tell me when a person appears", &here);
@@ -262,16 +277,16 @@ fn a_question_that_somebody_does_not_answer_is_left_for_the_next_request() {
 }
 
 #[test]
-fn a_correction_is_shown_anew_and_a_yes_is_to_what_it_says() {
+fn yes_applies_the_corrected_proposal() {
     let here = watched();
     let mut talk = SessionState::default();
     let waits = "tell me when a person waits in the left half on camera gate for 2 minutes";
     let first = offer(hear(&mut talk, waits, &here));
     let second = offer(hear(&mut talk, "make it 30 seconds", &here));
-    assert_ne!(first.mark(), second.mark());
+    assert_ne!(first.fingerprint(), second.fingerprint());
     let third = offer(hear(&mut talk, "no, for cars", &here));
     assert_eq!(
-        third.words(),
+        third.full_request(),
         format!("{waits} – make it 30 seconds – no, for cars")
     );
     let [Change::Deploy(spec)] = &third.proposal.changes[..] else {
@@ -279,13 +294,12 @@ fn a_correction_is_shown_anew_and_a_yes_is_to_what_it_says() {
     };
     assert!(spec.workflow.to_string().contains("\"car\""));
     let applied = applied(hear(&mut talk, "yes", &here));
-    assert_eq!(applied.mark(), third.mark());
-    assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingWaits);
+    assert_eq!(applied.fingerprint(), third.fingerprint());
+    assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingPending);
 }
 
 #[test]
-fn a_correction_that_is_not_understood_leaves_nothing_that_a_yes_could_do_and_touches_nothing_that_runs()
- {
+fn unknown_correction_drops_the_proposal() {
     let here = watched();
     for correction in [
         "make it faster",
@@ -297,7 +311,7 @@ fn a_correction_that_is_not_understood_leaves_nothing_that_a_yes_could_do_and_to
         offer(hear(&mut talk, "count cars on camera dock", &here));
         let reply = hear(&mut talk, correction, &here);
         assert!(
-            !matches!(reply, Reply::Offer(_) | Reply::Apply(_)),
+            !matches!(reply, Reply::Proposal(_) | Reply::Apply(_)),
             "{correction}: {reply:#?}"
         );
         assert!(talk.shown().is_none(), "{correction}");
@@ -305,25 +319,25 @@ fn a_correction_that_is_not_understood_leaves_nothing_that_a_yes_could_do_and_to
 }
 
 #[test]
-fn what_was_corrected_is_kept_for_a_yes_in_another_process() {
+fn corrections_are_stored_for_another_process() {
     let here = situation();
     let mut talk = SessionState::default();
     offer(hear(&mut talk, COUNT, &here));
     let shown = offer(hear(&mut talk, "only at night", &here));
     let kept = serde_json::to_string(talk.shown().unwrap()).unwrap();
-    let mut other = SessionState::with(serde_json::from_str(&kept).unwrap());
+    let mut other = SessionState::from_shown(serde_json::from_str(&kept).unwrap());
     let applied = applied(hear(&mut other, "yes", &here));
-    assert_eq!(applied.mark(), shown.mark());
-    // What has changed meanwhile is shown with its corrections.
-    let mut late = SessionState::with(serde_json::from_str(&kept).unwrap());
-    let Reply::Anew(anew) = hear(&mut late, "yes", &after(&applied, here)) else {
-        panic!("not shown anew");
+    assert_eq!(applied.fingerprint(), shown.fingerprint());
+    // A changed proposal is shown with its corrections.
+    let mut late = SessionState::from_shown(serde_json::from_str(&kept).unwrap());
+    let Reply::ChangedProposal(changed) = hear(&mut late, "yes", &after(&applied, here)) else {
+        panic!("no new proposal");
     };
-    assert_eq!(anew.corrections, ["only at night"]);
+    assert_eq!(changed.corrections, ["only at night"]);
 }
 
 #[test]
-fn one_of_the_answers_that_were_named_is_an_answer_whatever_it_means_by_itself() {
+fn listed_choice_is_an_answer() {
     let mut here = watched();
     let mut other = here.pipelines[0].spec.clone();
     other.id = "cameras".parse().unwrap();
@@ -342,16 +356,16 @@ fn one_of_the_answers_that_were_named_is_an_answer_whatever_it_means_by_itself()
 }
 
 #[test]
-fn a_camera_that_nobody_has_seen_is_looked_at_before_a_question_is_asked() {
+fn unseen_camera_is_probed_before_a_question() {
     let mut here = situation();
-    here.looked = false;
+    here.cameras_probed = false;
     let mut talk = SessionState::default();
     let text = "tell me when a person crosses the vertical line at 50% on camera dock";
-    let Reply::See(cameras) = hear(&mut talk, text, &here) else {
-        panic!("it was not looked at");
+    let Reply::ProbeCameras(cameras) = hear(&mut talk, text, &here) else {
+        panic!("the camera was not probed");
     };
     assert_eq!(cameras, [SourceId::new("dock").unwrap()]);
-    here.looked = true;
+    here.cameras_probed = true;
     let Reply::Ask(question) = hear(&mut talk, text, &here) else {
         panic!("there is no picture to place a line in");
     };
@@ -361,14 +375,14 @@ fn a_camera_that_nobody_has_seen_is_looked_at_before_a_question_is_asked() {
 }
 
 #[test]
-fn a_pause_with_an_end_says_when_that_is() {
+fn pause_shows_its_end() {
     let here = watched();
     let offer = offer(hear(
         &mut SessionState::default(),
         "pause gate until 8 tomorrow",
         &here,
     ));
-    assert!(offer.is_whole());
+    assert!(offer.is_complete());
     let lines = offer.lines().join("\n");
     assert!(
         lines.contains("Until ") && lines.contains(" 08:00"),
@@ -377,18 +391,18 @@ fn a_pause_with_an_end_says_when_that_is() {
 }
 
 #[test]
-fn what_changes_nothing_is_not_offered() {
+fn request_without_effect_is_invalid() {
     let mut here = watched();
     here.pipelines[0].spec.paused = true;
     let reply = hear(&mut SessionState::default(), "pause gate", &here);
-    let Reply::Unsound(_, why) = reply else {
+    let Reply::Invalid(_, why) = reply else {
         panic!("{reply:#?}");
     };
     assert_eq!(why, "it would change nothing");
 }
 
-/// What a model proposes: the end of the pipeline that runs.
-fn made(here: &SystemSnapshot) -> LlmProposal {
+/// A proposal of an LLM: to stop the running pipeline.
+fn llm_proposal(here: &SystemSnapshot) -> LlmProposal {
     LlmProposal {
         model: "m".to_owned(),
         says: "Only counts cars.".to_owned(),
@@ -402,16 +416,16 @@ fn made(here: &SystemSnapshot) -> LlmProposal {
 }
 
 #[test]
-fn what_a_model_proposes_waits_for_the_same_yes_and_is_done_once() {
+fn llm_proposal_is_applied_once_after_a_yes() {
     let here = watched();
     let mut talk = SessionState::default();
-    let offered = offer(talk.propose("räum auf", made(&here), &here));
-    assert_eq!(talk.shown(), Some(&ShownProposal::of(&offered)));
+    let offered = offer(talk.propose_by_llm("räum auf", llm_proposal(&here), &here));
+    assert_eq!(talk.shown(), Some(&ShownProposal::from_proposal(&offered)));
     let lines = offered.lines().join("\n");
     for part in [
         "m proposes: Only counts cars.",
-        "what it is:",
-        "ends and is gone",
+        "details:",
+        "is stopped and deleted",
     ] {
         assert!(lines.contains(part), "{part}: {lines}");
     }
@@ -419,48 +433,54 @@ fn what_a_model_proposes_waits_for_the_same_yes_and_is_done_once() {
         hear(&mut talk, "yes but later", &here),
         Reply::Apply(_)
     ));
-    talk.propose("räum auf", made(&here), &here);
+    talk.propose_by_llm("räum auf", llm_proposal(&here), &here);
     assert_eq!(applied(hear(&mut talk, "yes", &here)), offered);
     assert!(!matches!(hear(&mut talk, "yes", &here), Reply::Apply(_)));
 }
 
 #[test]
-fn what_a_model_proposed_for_what_has_changed_or_is_long_ago_is_shown_anew() {
+fn outdated_llm_proposal_needs_a_second_yes() {
     let here = watched();
     let mut talk = SessionState::default();
-    talk.propose("räum auf", made(&here), &here);
+    talk.propose_by_llm("räum auf", llm_proposal(&here), &here);
     let mut later = here.clone();
     later.pipelines[0].spec.record = true;
-    let Reply::Anew(anew) = hear(&mut talk, "yes", &later) else {
-        panic!("it was not shown anew");
+    let Reply::ChangedProposal(changed) = hear(&mut talk, "yes", &later) else {
+        panic!("no new proposal");
     };
-    assert_eq!(applied(hear(&mut talk, "yes", &later)), *anew);
-    talk.propose("räum auf", made(&here), &here);
-    later.now = later.now.checked_add((PATIENCE_S + 1).seconds()).unwrap();
-    assert!(matches!(hear(&mut talk, "yes", &later), Reply::Anew(_)));
-    // What it was about is gone: there is nothing to confirm.
-    talk.propose("räum auf", made(&here), &here);
+    assert_eq!(applied(hear(&mut talk, "yes", &later)), *changed);
+    talk.propose_by_llm("räum auf", llm_proposal(&here), &here);
+    later.now = later
+        .now
+        .checked_add((CONFIRM_TIMEOUT_S + 1).seconds())
+        .unwrap();
+    assert!(matches!(
+        hear(&mut talk, "yes", &later),
+        Reply::ChangedProposal(_)
+    ));
+    // The pipeline is deleted: nothing can be confirmed.
+    talk.propose_by_llm("räum auf", llm_proposal(&here), &here);
     assert!(matches!(
         hear(&mut talk, "yes", &situation()),
-        Reply::Unsound(..)
+        Reply::Invalid(..)
     ));
     assert_eq!(talk.shown(), None);
 }
 
 #[test]
-fn a_models_last_word_leaves_nothing_that_a_yes_could_do() {
+fn llm_answer_drops_the_proposal() {
     let here = watched();
     let mut talk = SessionState::default();
     offer(hear(&mut talk, "pause gate", &here));
     assert_eq!(
-        talk.answer("yes".to_owned()),
+        talk.answer_by_llm("yes".to_owned()),
         Reply::Answer("yes".to_owned())
     );
-    assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingWaits);
+    assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingPending);
 }
 
 #[test]
-fn words_to_remember_are_a_wish_or_a_fact() {
+fn note_is_a_preference_or_knowledge() {
     let here = situation();
     let kept = |text: &str| match hear(&mut SessionState::default(), text, &here) {
         Reply::Remember(kind, words) => (kind, words),
@@ -495,7 +515,7 @@ fn words_to_remember_are_a_wish_or_a_fact() {
     }
 }
 
-/// What people say, besides anything.
+/// Texts of users, and random ones.
 fn text() -> impl Strategy<Value = String> {
     let said = prop::sample::select(vec![
         COUNT,
@@ -523,14 +543,14 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn nothing_is_applied_but_what_was_shown_and_confirmed(
+    fn only_shown_and_confirmed_proposals_are_applied(
         turns in prop::collection::vec((text(), 0..4_u8), 1..14),
     ) {
         let mut here = situation();
         let mut talk = SessionState::default();
         let mut shown: Option<CheckedProposal> = None;
         for (text, meanwhile) in turns {
-            // Somebody else changes something between two turns.
+            // Another user changes something between two texts.
             match (meanwhile, here.pipelines.first_mut()) {
                 (1, Some(runs)) => runs.spec.record = !runs.spec.record,
                 (2, _) => here.pipelines.clear(),
@@ -542,18 +562,18 @@ proptest! {
                 Reply::Apply(offer) => {
                     let plain: String = text.to_lowercase().chars().filter(|c| c.is_alphabetic()).collect();
                     prop_assert!(["yes", "ok", "y"].contains(&plain.as_str()), "{text:?} is no yes");
-                    prop_assert_eq!(before, Some(ShownProposal::of(&offer)));
+                    prop_assert_eq!(before, Some(ShownProposal::from_proposal(&offer)));
                     prop_assert_eq!(Some(&*offer), shown.as_ref());
                     prop_assert_eq!(talk.shown(), None);
                     here = after(&offer, here);
                     shown = None;
                 }
-                Reply::Offer(offer) | Reply::Anew(offer) => {
-                    prop_assert_eq!(talk.shown(), Some(&ShownProposal::of(&offer)));
-                    prop_assert_eq!(offer.unsound(), None);
+                Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
+                    prop_assert_eq!(talk.shown(), Some(&ShownProposal::from_proposal(&offer)));
+                    prop_assert_eq!(offer.invalid_reason(), None);
                     shown = Some(*offer);
                 }
-                Reply::Look(_) | Reply::Remember(..) | Reply::Silence => {
+                Reply::Look(_) | Reply::Remember(..) | Reply::Empty => {
                     prop_assert_eq!(talk.shown().cloned(), before);
                 }
                 _ => prop_assert_eq!(talk.shown(), None),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineStatus;
 
 use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema};
-use crate::proposal::counts::counts;
+use crate::proposal::counts::format_counts;
 use crate::proposal::snapshot::SystemSnapshot;
 
 /// Most pipelines that are listed.
@@ -36,6 +36,6 @@ fn one(status: &PipelineStatus) -> Value {
     let state = serde_json::to_value(&status.state).unwrap_or_default();
     json!({
         "pipeline": status.spec.id, "name": status.spec.name, "camera": status.spec.source, "state": state,
-        "rules": status.rules, "counts": counts(status), "events": status.results.events,
+        "rules": status.rules, "counts": format_counts(status), "events": status.results.events,
     })
 }

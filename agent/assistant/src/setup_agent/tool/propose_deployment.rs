@@ -14,7 +14,7 @@ use super::super::facts::{ModelWords, ToolFact};
 use super::super::tool_context::ToolContext;
 use super::preview_workflow::no_draft;
 use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
-use crate::proposal::checks::check;
+use crate::proposal::checks::check_spec;
 use crate::proposal::describe::all_steps;
 use crate::proposal::difference::difference;
 use crate::proposal::llm_proposal::{LlmProposal, MAX_BYTES, MAX_CHANGES, ProposedChange};
@@ -102,7 +102,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     if draft.is_none() {
         spec.model = replaced.and_then(|old| old.model.clone());
     }
-    let checked = check(&spec, &here);
+    let checked = check_spec(&spec, &here);
     if !checked.errors.is_empty() {
         return Err(checked.errors.join("; "));
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::tool_context::ToolContext;
 use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
-use crate::proposal::counts::counts;
+use crate::proposal::counts::format_counts;
 use crate::redact;
 use crate::wording::cut;
 
@@ -55,7 +55,7 @@ async fn status(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let mut told = json!({
         "pipeline": id, "camera": status.spec.source, "state": status.state, "detector": status.detector,
         "note": status.note, "warnings": status.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
-        "counts": counts(status), "frames": status.results.frames, "tracks": status.results.tracks,
+        "counts": format_counts(status), "frames": status.results.frames, "tracks": status.results.tracks,
         "events": status.results.events, "too_weak": status.results.discarded,
         "failing_steps": status.results.step_errors, "latest_outputs": outputs, "rules": status.spec.rules,
     });

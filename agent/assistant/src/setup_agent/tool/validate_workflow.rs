@@ -9,7 +9,7 @@ use watchkeeper_contract::workflow::WorkflowError;
 use super::super::facts::{MAX_DRAFTS, ToolFact};
 use super::propose_deployment::spec;
 use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, by_tools, schema};
-use crate::proposal::checks::check;
+use crate::proposal::checks::check_spec;
 
 /// Most errors that are told.
 const MAX_ERRORS: usize = 12;
@@ -75,7 +75,7 @@ async fn validate(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         return Err("no name for a draft".to_owned());
     };
     let spec = spec(pipeline, source, &workflow, Vec::new());
-    let checked = check(&spec, &here);
+    let checked = check_spec(&spec, &here);
     if !checked.errors.is_empty() {
         let told = json!({"compiles": true, "can_run_here": false, "errors": checked.errors});
         return Ok(ToolOutcome {

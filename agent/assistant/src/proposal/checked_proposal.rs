@@ -1,6 +1,8 @@
-//! A proposal as a person is shown it: what was understood, what of it is doubtful, what the engine says, what would be different.
+//! A proposal as a user sees it: what was understood, its checks, its trial and its difference to
+//! what runs.
 //!
-//! Invariant: two offers have the same [`CheckedProposal::mark`] only where they would do the same to the same pipelines and say the same about it.
+//! Invariant: two proposals have the same [`CheckedProposal::fingerprint`] only if they change the
+//! same pipelines in the same way and say the same about it.
 
 use jiff::Zoned;
 use serde::Serialize;
@@ -9,7 +11,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_plain::{Change, Proposal};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::checks::{Check, check};
+use super::checks::{Check, check_spec};
 use super::describe::describe_change;
 use super::difference::{ProposalDiff, difference};
 use super::llm_proposal::LlmProposal;
@@ -18,31 +20,30 @@ use super::trial::TrialResult;
 use crate::redact;
 use crate::wording::quoted;
 
-/// An offer.
+/// A proposal with everything that a user needs to confirm it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedProposal {
-    /// The person's words.
     pub request: String,
-    /// What was said to the proposal of them, such as `make it 30 seconds`.
+    /// The user's corrections, such as `make it 30 seconds`.
     pub corrections: Vec<String>,
-    /// When they were said.
+    /// Time of the request.
     pub at: Zoned,
-    /// What was made of them.
+    /// The parsed request.
     pub proposal: Proposal,
-    /// What the engine says to each pipeline that would be new or another.
+    /// One check for each pipeline that is deployed or replaced.
     pub checks: Vec<Check>,
-    /// What would be different, in the order of the changes.
+    /// Difference to what runs, in the order of the changes.
     pub difference: Vec<ProposalDiff>,
-    /// The model's proposal that this is; none where a person's own words were understood.
-    pub made: Option<LlmProposal>,
-    /// What was seen when it was tried. It is not what the offer is recognised by: another day shows another scene.
-    pub tried: Vec<TrialResult>,
-    /// What the pipelines that it is about are now.
+    /// The LLM's proposal; `None` if the rules parsed the request.
+    pub llm_proposal: Option<LlmProposal>,
+    /// Results of the trial. Not part of the fingerprint: the scene differs at every trial.
+    pub trials: Vec<TrialResult>,
+    /// Current specifications of the pipelines to change.
     before: Vec<PipelineSpec>,
 }
 
-/// A request and what was said to its proposal, in one line.
-pub(super) fn said(request: &str, corrections: &[String]) -> String {
+/// Joins a request and its corrections in one line.
+pub(super) fn join_corrections(request: &str, corrections: &[String]) -> String {
     let mut all = request.to_owned();
     for correction in corrections {
         all.push_str(" – ");
@@ -52,7 +53,7 @@ pub(super) fn said(request: &str, corrections: &[String]) -> String {
 }
 
 impl CheckedProposal {
-    /// The offer that a proposal is in this situation.
+    /// Checks a proposal against the current state.
     #[must_use]
     pub fn new(request: &str, at: &Zoned, proposal: Proposal, situation: &SystemSnapshot) -> Self {
         let difference: Vec<ProposalDiff> = proposal
@@ -69,120 +70,117 @@ impl CheckedProposal {
             corrections: Vec::new(),
             at: at.clone(),
             checks: specs(&proposal)
-                .map(|spec| check(spec, situation))
+                .map(|spec| check_spec(spec, situation))
                 .collect(),
             before: before.collect(),
             difference,
             proposal,
-            made: None,
-            tried: Vec::new(),
+            llm_proposal: None,
+            trials: Vec::new(),
         }
     }
 
-    /// The offer that a model's proposal is in this situation. `request` are the person's words that it was made for.
+    /// Checks an LLM's proposal, made for the user's `request`, against the current state.
     #[must_use]
-    pub fn of_model(
+    pub fn from_llm(
         request: &str,
         at: &Zoned,
-        made: LlmProposal,
+        llm_proposal: LlmProposal,
         situation: &SystemSnapshot,
     ) -> Self {
-        let offer = Self::new(request, at, made.proposal(), situation);
+        let offer = Self::new(request, at, llm_proposal.proposal(), situation);
         Self {
-            made: Some(made),
+            llm_proposal: Some(llm_proposal),
             ..offer
         }
     }
 
-    /// All that was said of it, in one line.
+    /// Returns the request with its corrections, in one line.
     #[must_use]
-    pub fn words(&self) -> String {
-        said(&self.request, &self.corrections)
+    pub fn full_request(&self) -> String {
+        join_corrections(&self.request, &self.corrections)
     }
 
-    /// Why it can't be confirmed; `None`: it can.
+    /// Returns why the proposal cannot be confirmed; `None` if it can.
     #[must_use]
-    pub fn unsound(&self) -> Option<String> {
+    pub fn invalid_reason(&self) -> Option<String> {
         let mut errors = self.checks.iter().flat_map(|c| &c.errors);
         if let Some(error) = errors.next() {
-            return Some(format!("it can't be deployed: {error}"));
+            return Some(format!("it cannot be deployed: {error}"));
         }
-        if !self.difference.iter().any(ProposalDiff::acts) {
+        if !self.difference.iter().any(ProposalDiff::has_effect) {
             return Some("it would change nothing".to_owned());
         }
         None
     }
 
-    /// Whether everything that was said is in it.
+    /// Whether every part of the request is understood and possible.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.proposal.not_understood.is_empty() && self.doubts().next().is_none()
+    pub fn is_complete(&self) -> bool {
+        self.proposal.not_understood.is_empty() && self.proposal.not_possible.is_empty()
     }
 
-    /// What was understood and will not be as it was said, one sentence each.
-    pub fn doubts(&self) -> impl Iterator<Item = String> {
-        self.proposal.not_possible.iter().cloned()
-    }
-
-    /// What it is recognised by: made of all that it would do and say, and of what the pipelines that it is about are now. The way back from text is not
-    /// meant; XXH3 is for recognising, not against somebody who writes into the person's own folder.
+    /// Identifies the proposal: a hash of all its changes and texts, and of the current
+    /// specifications. XXH3 recognises; it does not protect against a user who edits the files.
     #[must_use]
-    pub fn mark(&self) -> String {
+    pub fn fingerprint(&self) -> String {
         let specs: Vec<&PipelineSpec> = specs(&self.proposal).collect();
-        let whole = json!({"offer": self.whole(), "specs": specs, "before": self.before});
+        let whole = json!({"offer": self.content_json(), "specs": specs, "before": self.before});
         format!("{:032x}", xxh3_128(whole.to_string().as_bytes()))
     }
 
-    /// All of it for programs, without the secrets in it.
+    /// Returns the proposal as JSON for programs, without secrets.
     #[must_use]
-    pub fn view(&self) -> Value {
-        let mut view = self.whole();
-        if !self.tried.is_empty() {
-            view["tried"] = json!(self.tried);
+    pub fn to_json(&self) -> Value {
+        let mut view = self.content_json();
+        if !self.trials.is_empty() {
+            view["tried"] = json!(self.trials);
         }
         view
     }
 
-    /// All that it would do and says.
-    fn whole(&self) -> Value {
+    /// Returns the hashed content of the proposal as JSON.
+    fn content_json(&self) -> Value {
         let changes: Vec<ChangeView<'_>> =
             self.proposal.changes.iter().map(ChangeView::of).collect();
         let mut view = json!({
-            "request": self.words(),
+            "request": self.full_request(),
             "understood": self.proposal.understood,
             "assumed": self.proposal.assumed,
-            "not_possible": self.doubts().collect::<Vec<_>>(),
+            "not_possible": self.proposal.not_possible,
             "not_understood": self.proposal.not_understood,
             "changes": changes,
             "checks": self.checks,
             "difference": self.difference,
         });
-        if let Some(made) = &self.made {
-            view["by_model"] =
-                json!({"model": made.model, "really": described(made), "evidence": made.evidence});
+        if let Some(llm_proposal) = &self.llm_proposal {
+            view["by_model"] = json!({"model": llm_proposal.model, "really": describe_changes(llm_proposal), "evidence": llm_proposal.evidence});
         }
         view
     }
 
-    /// All of it for a person.
+    /// Returns the proposal as lines of text for the user.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![match &self.made {
-            Some(made) => format!("{} proposes: {}", made.model, self.proposal.understood),
+        let mut lines = vec![match &self.llm_proposal {
+            Some(llm_proposal) => format!(
+                "{} proposes: {}",
+                llm_proposal.model, self.proposal.understood
+            ),
             None => format!("I understood: {}", self.proposal.understood),
         }];
-        let mut told = |head: &str, all: Vec<String>| {
-            lines.extend(all.into_iter().map(|one| format!("{head}{one}")));
+        let mut add = |label: &str, texts: &[String]| {
+            lines.extend(texts.iter().map(|text| format!("{label}{text}")));
         };
-        if let Some(made) = &self.made {
-            told("  what it is: ", described(made));
-            told("  tried: ", made.evidence.clone());
+        if let Some(llm_proposal) = &self.llm_proposal {
+            add("  details: ", &describe_changes(llm_proposal));
+            add("  tested: ", &llm_proposal.evidence);
         }
-        told("  taken for granted: ", self.proposal.assumed.clone());
-        told("  not possible: ", self.doubts().collect());
+        add("  assumed: ", &self.proposal.assumed);
+        add("  not possible: ", &self.proposal.not_possible);
         if !self.proposal.not_understood.is_empty() {
             let words = quoted(&self.proposal.not_understood);
-            told("  not understood, and left out: ", vec![words]);
+            add("  not understood, ignored: ", &[words]);
         }
         for check in &self.checks {
             if check.errors.is_empty() {
@@ -190,22 +188,16 @@ impl CheckedProposal {
                     [] => "no rules".to_owned(),
                     rules => format!("rules: {}", rules.join(", ")),
                 };
-                told(
-                    "  checked: ",
-                    vec![format!(
-                        "{} compiles, {} steps, {rules}",
-                        check.pipeline, check.steps
-                    )],
-                );
+                let (pipeline, steps) = (&check.pipeline, check.steps);
+                let sentence = format!("{pipeline} compiles, {steps} steps, {rules}");
+                add("  checked: ", &[sentence]);
             }
-            told("  wrong: ", check.errors.clone());
-            told("  mind: ", check.warnings.clone());
+            add("  error: ", &check.errors);
+            add("  note: ", &check.warnings);
         }
-        told(
-            "  ",
-            self.tried.iter().flat_map(TrialResult::lines).collect(),
-        );
-        lines.push("What would be different:".to_owned());
+        let trials: Vec<String> = self.trials.iter().flat_map(TrialResult::lines).collect();
+        add("  ", &trials);
+        lines.push("Changes:".to_owned());
         let difference = self.difference.iter().flat_map(ProposalDiff::lines);
         lines.extend(difference.map(|line| format!("  {line}")));
         lines
@@ -213,8 +205,12 @@ impl CheckedProposal {
 }
 
 /// Describes every change by its specification.
-fn described(made: &LlmProposal) -> Vec<String> {
-    made.changes.iter().flat_map(describe_change).collect()
+fn describe_changes(llm_proposal: &LlmProposal) -> Vec<String> {
+    llm_proposal
+        .changes
+        .iter()
+        .flat_map(describe_change)
+        .collect()
 }
 
 fn specs(proposal: &Proposal) -> impl Iterator<Item = &PipelineSpec> {
@@ -224,7 +220,7 @@ fn specs(proposal: &Proposal) -> impl Iterator<Item = &PipelineSpec> {
     })
 }
 
-/// A change as programs read it.
+/// A change as JSON for programs, without secrets.
 #[derive(Debug, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 enum ChangeView<'a> {
