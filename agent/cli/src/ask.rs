@@ -96,7 +96,7 @@ impl Ask<'_> {
         let out = self.out;
         match reply {
             Reply::Apply(offer) => Ok(self.assist.apply(&offer).await?),
-            Reply::Look(looked) => Ok(self.assist.look(&looked, here).await?),
+            Reply::Look(looked) => Ok(self.assist.answer_look(&looked, here).await?),
             Reply::Remember(kind, words) => Ok(self.assist.save_note(kind, &words)?),
             Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
                 let id = self.keep(&offer, here)?;
@@ -117,7 +117,7 @@ impl Ask<'_> {
                 out.object(&json!({"type": "question", "text": question.text, "choices": question.choices}));
                 let again =
                     "say all of it again with the answer in it; `watchkeeper chat` asks back";
-                Err(Session::question(&question, here)
+                Err(Session::question_error(&question, here)
                     .with([again.to_owned()])
                     .into())
             }
@@ -125,7 +125,7 @@ impl Ask<'_> {
                 out.report(ProgressEvent::Answer(&text));
                 Ok(())
             }
-            Reply::Unknown(unknown) => Err(Session::unknown(&unknown).into()),
+            Reply::Unknown(unknown) => Err(Session::unknown_error(&unknown).into()),
             Reply::TooLong(error) => Err(Failure::input(error.to_string())),
             Reply::NothingPending | Reply::Dropped => Err(Failure::input(
                 "nothing waits for a yes or a no here: `watchkeeper ask --confirm ID` confirms a proposal, and one that is not confirmed is never done",

@@ -48,7 +48,7 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
             }
         }
         ProgressEvent::Question(question, here) => {
-            out.line(Session::question(question, here).to_string())
+            out.line(Session::question_error(question, here).to_string())
         }
         ProgressEvent::Confirmed(permit) => out.line(format!(
             "Confirmed by {}: {}.",

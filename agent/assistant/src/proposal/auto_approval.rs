@@ -1,13 +1,13 @@
 //! Auto-approval: confirmation in advance by the operator, `[agent.auto_approve]`.
 //!
 //! An approval stands for a yes to a user's words, never for an LLM's. An LLM's proposal or
-//! rewording may repeat names, pictures, events or notes that somebody else wrote.
+//! rewording may repeat names, pictures, events or notes that another person wrote.
 //!
 //! Invariants:
 //! - Only [`ApprovalRules::decide`] makes an [`AutoApproval`], for one proposal with its
 //!   fingerprint.
-//! - No approval if an LLM took part, if part of the request is missing, for several pipelines,
-//!   with any warning, or for a kind of change that is not listed.
+//! - Never approved: the work of an LLM, a part of a request, several pipelines, a change with a
+//!   warning, a kind that is not listed.
 //! - An entrypoint without a list approves nothing.
 //! - Pure.
 
@@ -112,8 +112,8 @@ impl ApprovalRules {
 
     /// Decides whether the proposal is approved.
     #[must_use]
-    pub fn decide(&self, offer: &CheckedProposal, whose: Author) -> ApprovalDecision {
-        match self.approved_kind(offer, whose) {
+    pub fn decide(&self, offer: &CheckedProposal, author: Author) -> ApprovalDecision {
+        match self.approved_kind(offer, author) {
             Ok(kind) => ApprovalDecision::Approved(AutoApproval {
                 key: self.key.clone(),
                 kind,
@@ -123,11 +123,11 @@ impl ApprovalRules {
         }
     }
 
-    fn approved_kind(&self, offer: &CheckedProposal, whose: Author) -> Result<ChangeKind, String> {
+    fn approved_kind(&self, offer: &CheckedProposal, author: Author) -> Result<ChangeKind, String> {
         if self.kinds.is_empty() {
             return Err(format!("{} lists nothing", self.key));
         }
-        if whose == Author::Model || offer.llm_proposal.is_some() {
+        if author == Author::Model || offer.llm_proposal.is_some() {
             return Err("an LLM took part, and its words are never auto-approved".to_owned());
         }
         if !offer.is_complete() {
@@ -175,8 +175,7 @@ mod tests {
     use super::super::trial::TrialResult;
     use super::*;
 
-    const WATCH: &str =
-        "tell me when a person crosses the vertical line at 50% on camera permissions";
+    const WATCH: &str = "tell me when a person crosses the vertical line at 50% on camera gate";
 
     fn widest() -> PermissionsConfig {
         let all = ChangeKind::ALL.to_vec();
@@ -197,7 +196,7 @@ mod tests {
         ApprovalRules::of(&config, Entrypoint::Chat)
     }
 
-    fn heard(text: &str, here: &SystemSnapshot) -> CheckedProposal {
+    fn propose(text: &str, here: &SystemSnapshot) -> CheckedProposal {
         let plain = Plain::new().unwrap();
         match SessionState::default().handle(text, &plain, here) {
             Reply::Proposal(offer) => *offer,
@@ -208,7 +207,7 @@ mod tests {
     /// A box on which this many pipelines run.
     fn runs(number: usize) -> SystemSnapshot {
         let mut here = situation();
-        let offer = heard(WATCH, &here);
+        let offer = propose(WATCH, &here);
         let Some(Change::Deploy(spec)) = offer.proposal.changes.first() else {
             panic!("{offer:#?}");
         };
@@ -235,7 +234,7 @@ mod tests {
             ("stop watch-0", ChangeKind::Stop),
             (WATCH, ChangeKind::Deploy),
         ] {
-            let offer = heard(text, &here);
+            let offer = propose(text, &here);
             let ApprovalDecision::Approved(approval) = only(&[kind]).decide(&offer, Author::Person)
             else {
                 panic!("{text}: {:?}", only(&[kind]).decide(&offer, Author::Person));
@@ -254,7 +253,7 @@ mod tests {
 
     #[test]
     fn default_config_approves_nothing() {
-        let offer = heard("pause watch-0", &runs(1));
+        let offer = propose("pause watch-0", &runs(1));
         let none = ApprovalRules::of(&PermissionsConfig::default(), Entrypoint::Chat);
         assert_eq!(
             why(none.decide(&offer, Author::Person)),
@@ -264,14 +263,14 @@ mod tests {
 
     #[test]
     fn change_of_two_pipelines_needs_a_user() {
-        let offer = heard("stop everything", &runs(2));
+        let offer = propose("stop everything", &runs(2));
         let all = only(&ChangeKind::ALL);
         assert!(why(all.decide(&offer, Author::Person)).contains("changes 2 pipelines"));
     }
 
     #[test]
     fn trial_remark_needs_a_user() {
-        let mut offer = heard(WATCH, &runs(0));
+        let mut offer = propose(WATCH, &runs(0));
         let all = only(&ChangeKind::ALL);
         assert!(matches!(
             all.decide(&offer, Author::Person),
@@ -298,8 +297,8 @@ mod tests {
         ) {
             let channel = [Entrypoint::Ask, Entrypoint::Chat, Entrypoint::Local, Entrypoint::Remote][channel];
             let text = ["pause watch-0", "stop watch-0", "stop everything", WATCH][which];
-            let mut offer = heard(text, &runs(2));
-            let whose = match model_words {
+            let mut offer = propose(text, &runs(2));
+            let author = match model_words {
                 true => Author::Model,
                 false => {
                     offer.llm_proposal = Some(super::super::llm_proposal::LlmProposal {
@@ -310,7 +309,7 @@ mod tests {
                 }
             };
             let policy = ApprovalRules::of(&widest(), channel);
-            prop_assert!(matches!(policy.decide(&offer, whose), ApprovalDecision::NeedsUser(_)));
+            prop_assert!(matches!(policy.decide(&offer, author), ApprovalDecision::NeedsUser(_)));
         }
     }
 }

@@ -138,8 +138,8 @@ impl ShownProposal {
     /// Returns when the proposal expires.
     #[must_use]
     pub fn valid_until(&self) -> Timestamp {
-        let patience = jiff::SignedDuration::from_secs(CONFIRM_TIMEOUT_S);
-        self.at.saturating_add(patience).unwrap_or(self.at)
+        let timeout = jiff::SignedDuration::from_secs(CONFIRM_TIMEOUT_S);
+        self.at.saturating_add(timeout).unwrap_or(self.at)
     }
 
     /// Whether the proposal can be confirmed at `now`.

@@ -32,13 +32,13 @@ pub fn describe_change(change: &ProposedChange) -> Vec<String> {
             let steps = resolve_steps(&shown["workflow"], shown["parameters"].as_object());
             let (sending, others): (Vec<&Value>, Vec<&Value>) =
                 steps.iter().partition(|step| is_sink(field(step, "type")));
-            let mut told = vec![describe_pipeline(spec, &others)];
-            told.extend(
+            let mut sentences = vec![describe_pipeline(spec, &others)];
+            sentences.extend(
                 sending
                     .into_iter()
                     .map(|step| describe_sink(spec.id.as_str(), step)),
             );
-            return told;
+            return sentences;
         }
         ProposedChange::Stop { pipeline } => format!("{pipeline} is stopped and deleted"),
         ProposedChange::Pause { pipeline, until } => match until {
@@ -118,14 +118,14 @@ fn resolve_inputs(value: &Value, values: &Map<String, Value>) -> Value {
 fn describe_sink(pipeline: &str, step: &Value) -> String {
     let fields = step.as_object().into_iter().flatten();
     let fields = fields.filter(|(name, _)| !["type", "name"].contains(&name.as_str()));
-    let told: Vec<String> = fields
+    let settings: Vec<String> = fields
         .map(|(name, value)| format!("{name} {value}"))
         .collect();
     let what = format!(
         "{pipeline} sends: {} ({}): {}",
         field(step, "name"),
         short_type(step),
-        told.join(", ")
+        settings.join(", ")
     );
     printable(&what).into_owned()
 }
@@ -184,9 +184,9 @@ fn short_type(step: &Value) -> &str {
 
 /// Describes a step by its name and settings, without its data sources.
 fn describe_step(step: &Value) -> String {
-    let mut told = format!("{} ({}", field(step, "name"), short_type(step));
+    let mut text = format!("{} ({}", field(step, "name"), short_type(step));
     if let Some(model) = step.get("model_id").and_then(|m| m.as_str()) {
-        told.push_str(&format!(", model {model}"));
+        text.push_str(&format!(", model {model}"));
     }
     let classes = step.get("class_filter").and_then(|c| c.as_array());
     let classes: Vec<&str> = classes
@@ -195,26 +195,26 @@ fn describe_step(step: &Value) -> String {
         .filter_map(|c| c.as_str())
         .collect();
     if !classes.is_empty() {
-        told.push_str(&format!(", only {}", classes.join(" and ")));
+        text.push_str(&format!(", only {}", classes.join(" and ")));
     }
     // A number, or the selector of an input.
     let confidence = step.get("confidence");
-    if let Some(least) = confidence.and_then(serde_json::Value::as_f64) {
-        told.push_str(&format!(", confidence {least} or more"));
+    if let Some(min) = confidence.and_then(serde_json::Value::as_f64) {
+        text.push_str(&format!(", confidence {min} or more"));
     } else if let Some(from) = confidence.and_then(|c| c.as_str()) {
-        told.push_str(&format!(", confidence {from} or more"));
+        text.push_str(&format!(", confidence {from} or more"));
     }
     let settings = step.as_object().into_iter().flatten();
     for (name, value) in settings {
         if !DESCRIBED_ELSEWHERE.contains(&name.as_str()) && is_set(value) {
-            told.push_str(&format!(
+            text.push_str(&format!(
                 ", {name} {}",
                 cut(value.to_string(), MAX_VALUE_CHARS)
             ));
         }
     }
-    told.push(')');
-    told
+    text.push(')');
+    text
 }
 
 /// Properties of a step that are described elsewhere: as words, overlays or separate steps.
@@ -257,10 +257,10 @@ fn describe_overlay(overlay: &Overlay) -> String {
 
 /// Describes a rule: its condition, its schedule and its consequences.
 fn describe_rule(rule: &RuleSpec) -> String {
-    let mut told = format!("{}: {}", rule.name, describe_condition(rule));
+    let mut text = format!("{}: {}", rule.name, describe_condition(rule));
     let mut add = |part: String| {
-        told.push_str(", ");
-        told.push_str(&part);
+        text.push_str(", ");
+        text.push_str(&part);
     };
     if let Some(band) = &rule.confidence {
         add(describe_band(band));
@@ -304,7 +304,7 @@ fn describe_rule(rule: &RuleSpec) -> String {
     if rule.second_opinion_may_lower && rule.severity != Severity::Critical {
         add("a second opinion may lower it".to_owned());
     }
-    told
+    text
 }
 
 /// Describes the condition of a rule and its classes.
@@ -338,9 +338,9 @@ fn describe_condition(rule: &RuleSpec) -> String {
                 _ => format!("objects of class {who}"),
             };
             let count = match bound {
-                CountBound::Over(most) => format!("more than {most} {who}"),
+                CountBound::Over(max) => format!("more than {max} {who}"),
                 CountBound::Under(0 | 1) => format!("no {who}"),
-                CountBound::Under(least) => format!("fewer than {least} {who}"),
+                CountBound::Under(min) => format!("fewer than {min} {who}"),
             };
             format!(
                 "{count} at a time{}{}",
@@ -450,14 +450,14 @@ fn describe_days(days: &[Weekday]) -> String {
     if WEEK.iter().all(|(day, _)| is_named(day)) {
         return "every day".to_owned();
     }
-    let mut told: Vec<String> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for run in WEEK.split(|(day, _)| !is_named(day)) {
         match run {
-            [(_, first), _, .., (_, last)] => told.push(format!("{first}–{last}")),
-            few => told.extend(few.iter().map(|(_, name)| (*name).to_owned())),
+            [(_, first), _, .., (_, last)] => names.push(format!("{first}–{last}")),
+            few => names.extend(few.iter().map(|(_, name)| (*name).to_owned())),
         }
     }
-    told.join(", ")
+    names.join(", ")
 }
 
 #[cfg(test)]
@@ -467,7 +467,7 @@ mod tests {
 
     use super::*;
 
-    fn told(when: &Value, more: &Value) -> String {
+    fn describe(when: &Value, more: &Value) -> String {
         let mut spec = json!({"name": "r", "when": when});
         for (name, value) in more.as_object().unwrap() {
             spec[name] = value.clone();
@@ -589,7 +589,7 @@ mod tests {
                 "the open of step door is false",
             ),
         ] {
-            assert_eq!(told(&when, more), format!("r: {sentence}, {usual}"));
+            assert_eq!(describe(&when, more), format!("r: {sentence}, {usual}"));
         }
     }
 
@@ -603,13 +603,13 @@ mod tests {
             "gates": {"act": 0.95, "record": 0.9, "review": 0.8, "escalate": 0.6},
         });
         assert_eq!(
-            told(&when, &all),
+            describe(&when, &all),
             "r: person enters desk, only with a confidence of 0.5 to 0.9, Mon–Fri 22:00 to 06:00 of the next day, severity warning, \
              keeps a snapshot and a clip from 5 s before to 10 s after, notifies #security and #boss, cool-down 30 s for each object, \
              confidence gates: act from 0.95, record from 0.9, review from 0.8, escalate from 0.6, \
              a second opinion may lower it"
         );
-        let critical = told(
+        let critical = describe(
             &when,
             &json!({"severity": "critical", "second_opinion_may_lower": true, "confidence": {"min": 0.4}}),
         );
@@ -619,9 +619,9 @@ mod tests {
         );
         assert!(!critical.contains("may lower"), "{critical}");
         let count = json!({"kind": "count", "detections": TRACKED, "bound": {"over": 2}});
-        let count = told(&count, &json!({"cooldown_s": 60}));
+        let count = describe(&count, &json!({"cooldown_s": 60}));
         assert!(count.ends_with("cool-down 60 s"), "{count}");
-        let shared = told(&when, &json!({"cooldown_s": 60, "shared_cooldown": true}));
+        let shared = describe(&when, &json!({"cooldown_s": 60, "shared_cooldown": true}));
         let wanted = "cool-down 60 s for all objects together";
         assert!(shared.ends_with(wanted), "{shared}");
     }
@@ -665,8 +665,8 @@ mod tests {
         steps.push(inner);
         let spec = json!({"id": "p", "source": "gate", "workflow": {"version": "1.0", "inputs": [], "steps": steps, "outputs": []}});
         let spec = Box::new(serde_json::from_value(spec).unwrap());
-        let told = describe_change(&ProposedChange::Deploy { spec });
-        let [watch, hook, file] = told.try_into().unwrap();
+        let sentences = describe_change(&ProposedChange::Deploy { spec });
+        let [watch, hook, file] = sentences.try_into().unwrap();
         assert!(
             watch.contains("wait13 (continue_if, stop_delay 14)"),
             "{watch}"
@@ -707,8 +707,8 @@ mod tests {
             ]},
         });
         let spec = Box::new(serde_json::from_value(spec).unwrap());
-        let told = describe_change(&ProposedChange::Deploy { spec });
-        let [watch, hook, mail, slack, inner] = told.try_into().unwrap();
+        let sentences = describe_change(&ProposedChange::Deploy { spec });
+        let [watch, hook, mail, slack, inner] = sentences.try_into().unwrap();
         assert!(
             inner.contains("in__hook (webhook_sink)") && inner.contains("https://inner.example/"),
             "{inner}"
@@ -738,15 +738,15 @@ mod tests {
                 &json!({"type": kind, "name": "detect", "model_id": "yolox-nano", "confidence": confidence}),
             )
         };
-        let told = detect(json!(0.35));
+        let text = detect(json!(0.35));
         assert!(
-            told.ends_with("model yolox-nano, confidence 0.35 or more)"),
-            "{told}"
+            text.ends_with("model yolox-nano, confidence 0.35 or more)"),
+            "{text}"
         );
-        let told = detect(json!("$inputs.confidence"));
+        let text = detect(json!("$inputs.confidence"));
         assert!(
-            told.ends_with("confidence $inputs.confidence or more)"),
-            "{told}"
+            text.ends_with("confidence $inputs.confidence or more)"),
+            "{text}"
         );
     }
 }

@@ -1,22 +1,17 @@
 //! Proposals: a request becomes an answer, or a change that waits for a user's confirmation.
-//! - [`snapshot`]: the state of the runtime at one moment; [`conversation`]: one session's state
-//!   machine.
-//! - [`checked_proposal`]: a proposal with its [`checks`], its [`difference`] and its [`trial`].
-//! - [`llm_proposal`], [`describe`](mod@describe): what an LLM proposed, and its description by the
+//! - [`snapshot`], [`conversation`]: state of the runtime; state machine of one session.
+//! - [`checked_proposal`]: a proposal with its [`checks`], [`difference`] and [`trial`].
+//! - [`llm_proposal`], [`describe`](mod@describe): what an LLM proposed, described by the
 //!   specification.
-//! - [`auto_approval`], [`pending`], [`history`], [`event_search`], [`reword`], [`costs`],
-//!   [`chat_command`].
 //!
 //! Invariants:
-//! - Only [`Reply::Apply`](conversation::Reply::Apply) changes anything. It follows a user's yes to
-//!   a proposal that was shown, or an [`auto_approval`].
-//! - A proposal is applied only if the request still means the same changes to the same pipelines.
-//!   Otherwise the session shows the new proposal.
+//! - Only [`Reply::Apply`](conversation::Reply::Apply) changes anything, after a yes or
+//!   [`auto_approval`].
+//! - It applies only if the request still means the same changes to the same pipelines.
 //! - Everything assumed, impossible or not understood is shown with the proposal.
 //! - Sans-IO except [`pending`]: time and the runtime's answers are arguments.
 //!
-//! Not here: parsing of requests (`watchkeeper-plain`), I/O with runtime and user
-//! ([`session`](crate::session)).
+//! Not here: parsing of requests (`watchkeeper-plain`), I/O ([`session`](crate::session)).
 
 pub mod auto_approval;
 pub mod chat_command;

@@ -80,7 +80,7 @@ fn list_ids(others: &[String]) -> String {
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
     format: u32,
-    /// Oldest first.
+    /// Proposals, oldest first.
     offers: Vec<PendingProposal>,
 }
 
@@ -150,8 +150,8 @@ impl PendingProposals {
             requester,
             shown: shown.clone(),
         });
-        let spare = offers.len().saturating_sub(MAX_PENDING);
-        offers.drain(..spare);
+        let surplus = offers.len().saturating_sub(MAX_PENDING);
+        offers.drain(..surplus);
         self.write(offers)?;
         Ok(id)
     }

@@ -1,5 +1,4 @@
-//! Rewording: an LLM turns a request that the rules did not understand into one that they can
-//! parse, and chooses the blueprint that works on it otherwise.
+//! Rewording: an LLM puts a request into words that the rules can parse, and chooses its blueprint.
 //!
 //! The rules parse the rewording like a user's text; it becomes a proposal that needs confirmation.
 //! The LLM sees no picture, event or credential and has no tools, so its text alone changes

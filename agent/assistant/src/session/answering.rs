@@ -65,7 +65,7 @@ impl Session {
                 Err(Error::input(format!("This cannot be confirmed: {why}.")))
             }
             Reply::Look(looked) => {
-                self.look(&looked, here).await?;
+                self.answer_look(&looked, here).await?;
                 if waits {
                     out.report(ProgressEvent::StillPending);
                 }
@@ -80,7 +80,7 @@ impl Session {
                 out.report(ProgressEvent::Answer(&text));
                 Ok(())
             }
-            Reply::Unknown(unknown) => Err(Self::unknown(&unknown)),
+            Reply::Unknown(unknown) => Err(Self::unknown_error(&unknown)),
             Reply::TooLong(error) => Err(Error::input(error.to_string())),
             Reply::Dropped => {
                 out.report(ProgressEvent::Dropped);
@@ -133,7 +133,7 @@ impl Session {
 
     /// Returns a question with its choices, or with the reason why a frame is missing.
     #[must_use]
-    pub fn question(question: &Question, here: &SystemSnapshot) -> Error {
+    pub fn question_error(question: &Question, here: &SystemSnapshot) -> Error {
         let mut details = Vec::new();
         if !question.choices.is_empty() {
             details.push(format!("choices: {}", question.choices.join(", ")));
@@ -155,7 +155,7 @@ impl Session {
 
     /// Returns the error for a text that was not understood.
     #[must_use]
-    pub fn unknown(unknown: &Unknown) -> Error {
+    pub fn unknown_error(unknown: &Unknown) -> Error {
         let words = &unknown.not_understood;
         let details = (!words.is_empty()).then(|| format!("not understood: {}", quoted(words)));
         Error::input(&unknown.text).with(details)
@@ -165,7 +165,7 @@ impl Session {
     ///
     /// # Errors
     /// If the runtime does not answer.
-    pub async fn look(&self, looked: &Looked, here: &SystemSnapshot) -> Result<(), Error> {
+    pub async fn answer_look(&self, looked: &Looked, here: &SystemSnapshot) -> Result<(), Error> {
         let out = Arc::clone(&self.deps.out);
         match &looked.look {
             Look::Cameras => out.report(ProgressEvent::Cameras(&here.sources)),

@@ -58,10 +58,10 @@ impl Session {
                     let advice = outcome_advice(&error, change.pipeline());
                     let mut failure = Error::from(error);
                     failure.details.extend(advice);
-                    let told = done
+                    let earlier = done
                         .iter()
                         .map(|sentence| format!("already done: {sentence}"));
-                    failure.details.extend(told);
+                    failure.details.extend(earlier);
                     self.save_active().await;
                     self.trace_event("failed", || json!({"sentence": failure.to_string()}));
                     return Err(failure);
@@ -109,11 +109,11 @@ impl Session {
         let sentence = changed_pipeline(&status);
         let done = json!({"becomes": difference.becomes, "pipeline": redact::status(&status)});
         out.report(ProgressEvent::Done(&sentence, done));
-        let told = status
+        let notes = status
             .note
             .iter()
             .chain(status.warnings.iter().map(|w| &w.message));
-        told.for_each(|text| self.report_note(text));
+        notes.for_each(|text| self.report_note(text));
         Ok(sentence)
     }
 
@@ -183,10 +183,11 @@ mod tests {
         let refused = ClientError::Refused(Box::new(refusal));
         let gate = PipelineId::new("gate").unwrap_or_else(|e| panic!("{e}"));
         for open in [broken, late] {
-            let told = outcome_advice(&open, &gate).unwrap_or_default();
+            let advice = outcome_advice(&open, &gate).unwrap_or_default();
             assert!(
-                told.contains("unknown whether gate") && told.contains("`watchkeeper pipelines`"),
-                "{told}"
+                advice.contains("unknown whether gate")
+                    && advice.contains("`watchkeeper pipelines`"),
+                "{advice}"
             );
         }
         assert_eq!(outcome_advice(&refused, &gate), None);

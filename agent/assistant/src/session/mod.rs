@@ -18,6 +18,7 @@ mod apply;
 mod llm_fallback;
 mod note_keeping;
 pub mod progress;
+mod reply_trace;
 pub mod rewording;
 pub mod secrets;
 pub mod setup_runner;

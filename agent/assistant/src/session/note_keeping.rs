@@ -27,8 +27,8 @@ impl Session {
     pub(super) fn save_entry(&self, entry: Entry) -> Result<String, Error> {
         let failed = |why: String| Error::new(ErrorKind::Failed, why);
         let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
-        let kept = memory.remember(wall_now(), entry).map_err(memory_error)?;
-        Ok(memory.folder().join(kept.file).display().to_string())
+        let note = memory.remember(wall_now(), entry).map_err(memory_error)?;
+        Ok(memory.folder().join(note.file).display().to_string())
     }
 
     /// Searches the notes for these words.

@@ -78,7 +78,6 @@ pub struct SetupRunner<'s> {
     pub runtime: &'s RuntimeClient,
     /// Detection model preferred by the configuration.
     pub preferred: Option<String>,
-    /// State folder.
     pub folder: PathBuf,
     pub notes: Notes,
     /// Assumed time of the request; `None`: now.

@@ -62,15 +62,17 @@ impl Session {
             }
             ChatCommand::Status => {
                 let here = self.fetch_snapshot().await?;
-                self.look(&looked(Look::Status(None)), &here).await?;
+                self.answer_look(&look_up(Look::Status(None)), &here)
+                    .await?;
                 if let Ok(notes) = self.notes() {
                     out.report(ProgressEvent::Note(&notes.told()));
                 }
             }
             ChatCommand::Streams => {
                 let here = self.fetch_snapshot().await?;
-                self.look(&looked(Look::Cameras), &here).await?;
-                self.look(&looked(Look::Pipelines(None)), &here).await?;
+                self.answer_look(&look_up(Look::Cameras), &here).await?;
+                self.answer_look(&look_up(Look::Pipelines(None)), &here)
+                    .await?;
             }
             ChatCommand::Events(count) => self.latest_events(count).await?,
             ChatCommand::Memory(words) => {
@@ -176,7 +178,7 @@ impl Session {
     }
 }
 
-fn looked(look: Look) -> Looked {
+fn look_up(look: Look) -> Looked {
     Looked {
         look,
         text: "No pipeline is deployed.".to_owned(),

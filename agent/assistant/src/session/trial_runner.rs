@@ -158,12 +158,12 @@ impl<'a> TrialRunner<'a> {
         let source = tools.client.source(&spec.source).await;
         let size = source.map_err(|e| e.in_full())?.size;
         let size = size.ok_or("this camera has not delivered a frame yet")?;
-        let looked = tools.look(&drawn(&spec.workflow, compiled), &file).await;
-        let (picture, mut remarks) = match looked {
-            Ok(looked) => {
-                let found = judge(&compiled.overlays(), size, &looked.seen);
+        let drawing = tools.look(&drawn(&spec.workflow, compiled), &file).await;
+        let (picture, mut remarks) = match drawing {
+            Ok(drawing) => {
+                let found = judge(&compiled.overlays(), size, &drawing.seen);
                 let remarks: Vec<String> = found.wrong.into_iter().chain(found.mind).collect();
-                (looked.picture, remarks)
+                (drawing.picture, remarks)
             }
             Err(why) => (None, vec![format!("cannot draw the preview: {why}")]),
         };

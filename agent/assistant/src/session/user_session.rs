@@ -13,13 +13,12 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use watchkeeper_config::bounded;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::Client;
 use watchkeeper_plain::Plain;
-use watchkeeper_plain::intent::Look;
 
 use super::progress::{ProgressEvent, ProgressSink};
 use super::secrets::hide_secrets;
@@ -106,7 +105,6 @@ pub struct Session {
     pub request_time: Option<Timestamp>,
     /// Whether proposals of the rules get a trial. Auto-approved ones do not: no user reads it.
     pub runs_trials: bool,
-    /// Earlier exchanges.
     pub(super) history: SessionHistory,
     /// Pictures for the next request.
     pub(super) attached: Vec<(String, Bytes)>,
@@ -415,47 +413,6 @@ impl Session {
         out.report(ProgressEvent::Idle);
     }
 
-    pub(super) fn trace_reply(&self, reply: &Reply) {
-        match reply {
-            Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
-                self.trace_event("proposal", || offer.to_json())
-            }
-            Reply::Invalid(offer, why) => {
-                self.trace_event(
-                    "unsound",
-                    || json!({"sentence": why, "offer": offer.to_json()}),
-                );
-            }
-            Reply::Apply(offer) => self.trace_event("confirmed", || offer.to_json()),
-            Reply::Ask(question) => self.trace_event("question", || json!({"text": question.text})),
-            Reply::Look(looked) => {
-                self.trace_event("look_up", || json!({"text": describe_look(&looked.look)}));
-            }
-            Reply::Unknown(unknown) => {
-                self.trace_event(
-                    "unknown",
-                    || json!({"text": unknown.not_understood.join(", ")}),
-                );
-            }
-            Reply::TooLong(error) => {
-                self.trace_event("unknown", || json!({"text": error.to_string()}))
-            }
-            Reply::Remember(_, words) => self.trace_event("remember", || json!({"text": words})),
-            Reply::Answer(text) => self.trace_event("answer", || json!({"text": text})),
-            Reply::Dropped => self.trace_event("dropped", || json!({})),
-            Reply::ProbeCameras(_) | Reply::NothingPending | Reply::Empty => {}
-        }
-    }
-
-    /// Writes to the trace; a failure is only logged.
-    pub(super) fn trace_event(&self, what: &str, particulars: impl FnOnce() -> Value) {
-        if let Some(trace) = &self.trace
-            && let Err(error) = trace.note(Timestamp::now(), what, particulars())
-        {
-            tracing::debug!(%error, "cannot write the trace");
-        }
-    }
-
     pub(super) fn report_note(&self, note: &str) {
         self.deps.out.report(ProgressEvent::Note(note));
     }
@@ -465,7 +422,7 @@ impl Session {
     /// # Errors
     /// If it cannot be read, is not a JPEG or PNG, or there are too many.
     pub fn attach_file(&mut self, file: &Path) -> Result<(), Error> {
-        let failed = |why: String| Error::input(format!("can't read {}: {why}", file.display()));
+        let failed = |why: String| Error::input(format!("cannot read {}: {why}", file.display()));
         let bytes =
             bounded::read_up_to(file, MAX_PICTURE_BYTES).map_err(|e| failed(e.to_string()))?;
         if !codec::is_picture(&bytes) {
@@ -496,18 +453,5 @@ impl Session {
 async fn probe_camera(client: RuntimeClient, camera: SourceId) {
     if let Err(error) = client.source_frame(&camera).await {
         tracing::debug!(%camera, %error, "no frame");
-    }
-}
-
-/// Describes a look-up for the trace.
-const fn describe_look(look: &Look) -> &'static str {
-    match look {
-        Look::Cameras => "the cameras",
-        Look::Pipelines(_) => "the pipelines",
-        Look::Status(_) => "the status",
-        Look::Events(_) => "events",
-        Look::Classes => "the classes",
-        Look::Templates => "the templates",
-        Look::Help => "help",
     }
 }

@@ -1,0 +1,66 @@
+//! Writes requests, replies and decisions of a session to its trace.
+//!
+//! Invariant: a trace that cannot be written is logged, and stops nothing.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use watchkeeper_plain::intent::Look;
+
+use super::user_session::Session;
+use crate::proposal::conversation::Reply;
+
+impl Session {
+    pub(super) fn trace_reply(&self, reply: &Reply) {
+        match reply {
+            Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
+                self.trace_event("proposal", || offer.to_json())
+            }
+            Reply::Invalid(offer, why) => {
+                self.trace_event(
+                    "unsound",
+                    || json!({"sentence": why, "offer": offer.to_json()}),
+                );
+            }
+            Reply::Apply(offer) => self.trace_event("confirmed", || offer.to_json()),
+            Reply::Ask(question) => self.trace_event("question", || json!({"text": question.text})),
+            Reply::Look(looked) => {
+                self.trace_event("look_up", || json!({"text": describe_look(&looked.look)}));
+            }
+            Reply::Unknown(unknown) => {
+                self.trace_event(
+                    "unknown",
+                    || json!({"text": unknown.not_understood.join(", ")}),
+                );
+            }
+            Reply::TooLong(error) => {
+                self.trace_event("unknown", || json!({"text": error.to_string()}))
+            }
+            Reply::Remember(_, words) => self.trace_event("remember", || json!({"text": words})),
+            Reply::Answer(text) => self.trace_event("answer", || json!({"text": text})),
+            Reply::Dropped => self.trace_event("dropped", || json!({})),
+            Reply::ProbeCameras(_) | Reply::NothingPending | Reply::Empty => {}
+        }
+    }
+
+    /// Writes to the trace; a failure is only logged.
+    pub(super) fn trace_event(&self, what: &str, particulars: impl FnOnce() -> Value) {
+        if let Some(trace) = &self.trace
+            && let Err(error) = trace.note(Timestamp::now(), what, particulars())
+        {
+            tracing::debug!(%error, "cannot write the trace");
+        }
+    }
+}
+
+/// Describes a look-up for the trace.
+const fn describe_look(look: &Look) -> &'static str {
+    match look {
+        Look::Cameras => "the cameras",
+        Look::Pipelines(_) => "the pipelines",
+        Look::Status(_) => "the status",
+        Look::Events(_) => "events",
+        Look::Classes => "the classes",
+        Look::Templates => "the templates",
+        Look::Help => "help",
+    }
+}
