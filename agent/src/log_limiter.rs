@@ -1,34 +1,34 @@
-//! Says something once in a while, however often it happens. Pure: callers pass `now`.
+//! Limits how often one message is logged. Pure: callers pass `now`.
 
 use std::time::{Duration, Instant};
 
-/// Lets one of a burst through and counts the others.
+/// Admits one message per period and counts the others.
 #[derive(Debug)]
-pub struct Seldom {
-    every: Duration,
-    due: Option<Instant>,
-    unsaid: u64,
+pub struct LogLimiter {
+    period: Duration,
+    next_at: Option<Instant>,
+    suppressed: u64,
 }
 
-impl Seldom {
-    /// One that lets something through once per `every`.
+impl LogLimiter {
+    /// Admits one message per `period`, the first one at once.
     #[must_use]
-    pub fn new(every: Duration) -> Self {
+    pub fn new(period: Duration) -> Self {
         Self {
-            every,
-            due: None,
-            unsaid: 0,
+            period,
+            next_at: None,
+            suppressed: 0,
         }
     }
 
-    /// Whether it may be said now, and how often it went unsaid since it was said last.
-    pub fn may_speak(&mut self, now: Instant) -> Option<u64> {
-        if self.due.is_some_and(|due| now < due) {
-            self.unsaid += 1;
+    /// Returns how many messages were suppressed since the last one, or `None` to suppress this one.
+    pub fn admit(&mut self, now: Instant) -> Option<u64> {
+        if self.next_at.is_some_and(|next_at| now < next_at) {
+            self.suppressed += 1;
             return None;
         }
-        self.due = Some(now + self.every);
-        Some(std::mem::take(&mut self.unsaid))
+        self.next_at = Some(now + self.period);
+        Some(std::mem::take(&mut self.suppressed))
     }
 }
 
@@ -37,12 +37,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_said_once_and_counted() {
+    fn burst_is_admitted_once_per_period_and_counted() {
         let start = Instant::now();
-        let mut seldom = Seldom::new(Duration::from_secs(10));
-        let said: Vec<_> = (0..21)
-            .filter_map(|second| seldom.may_speak(start + Duration::from_secs(second)))
+        let mut limiter = LogLimiter::new(Duration::from_secs(10));
+        let admitted: Vec<_> = (0..21)
+            .filter_map(|second| limiter.admit(start + Duration::from_secs(second)))
             .collect();
-        assert_eq!(said, [0, 9, 9]);
+        assert_eq!(admitted, [0, 9, 9]);
     }
 }

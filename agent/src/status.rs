@@ -1,6 +1,6 @@
-//! How things stand with the agent, for whoever asks its loop.
+//! The agent's status, answered by its loop.
 //!
-//! Invariant: the loop answers by itself, so an answer says that it works.
+//! Invariant: the loop itself answers, so an answer proves that the loop turns.
 
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
@@ -9,98 +9,94 @@ use watchkeeper_contract::id::ChannelId;
 use crate::notify::health::ChannelHealth;
 use crate::second_opinion;
 
-/// Questions that wait at most; whoever asks then waits for a place.
-const ASKED_AT_ONCE: usize = 8;
+/// Capacity of the request queue; a caller beyond it waits.
+const MAX_REQUESTS: usize = 8;
 
-/// How things stand.
+/// Status of the agent.
 #[derive(Debug, Clone, Serialize)]
-pub struct Standing {
-    /// The way to the broker.
-    pub mqtt: MqttStanding,
-    /// What waits for the broker.
-    pub outbox: OutboxStanding,
-    /// How each channel fares, in the order of their names.
-    pub channels: Vec<ChannelStanding>,
-    /// What came of second opinions.
+pub struct AgentStatus {
+    pub mqtt: MqttStatus,
+    pub outbox: OutboxStatus,
+    /// Each channel, ordered by name.
+    pub channels: Vec<ChannelStatus>,
     pub opinions: second_opinion::Counts,
 }
 
-/// How a channel fares.
+/// Status of one notification channel.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct ChannelStanding {
-    /// Which.
+pub struct ChannelStatus {
+    /// Name of the channel.
     pub channel: String,
-    /// Events that were told there since the agent's start.
+    /// Events delivered since the agent's start.
     pub told: u64,
-    /// Events that were given up since then.
+    /// Events given up since the agent's start.
     pub given_up: u64,
-    /// Why nothing gets through, where that is so.
+    /// Error of the last delivery, while the channel fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-impl ChannelStanding {
-    pub(crate) fn of((channel, fare): (ChannelId, ChannelHealth)) -> Self {
+impl ChannelStatus {
+    pub(crate) fn of((channel, health): (ChannelId, ChannelHealth)) -> Self {
         Self {
             channel: channel.to_string(),
-            told: fare.counts.told,
-            given_up: fare.counts.given_up,
-            trouble: fare.trouble,
+            told: health.counts.told,
+            given_up: health.counts.given_up,
+            trouble: health.trouble,
         }
     }
 }
 
-/// The way to the broker.
+/// Status of the session with the broker.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct MqttStanding {
+pub struct MqttStatus {
     /// Whether a broker is configured.
     pub configured: bool,
-    /// Whether there is a session with it.
+    /// Whether a session is up.
     pub connected: bool,
-    /// Why there is none, as it was heard last.
+    /// Reason of the last disconnect, while not connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// What waits for the broker.
+/// Status of the outbox.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct OutboxStanding {
-    /// Events that wait or are under way.
+pub struct OutboxStatus {
+    /// Events that wait or are in flight.
     pub events: usize,
-    /// Bytes of all that waits.
+    /// Bytes of all messages that wait.
     pub bytes: u64,
-    /// Answers to commands and losses that wait or are under way.
+    /// Command reports and loss records that wait or are in flight.
     pub assured: usize,
-    /// Messages that the broker acknowledged since the agent's start.
+    /// Messages acknowledged by the broker since the agent's start.
     pub acked: u64,
-    /// Messages that had to be dropped since the agent's start; each is in a loss record.
+    /// Messages dropped since the agent's start; a loss record names each.
     pub dropped: u64,
-    /// Number of the last event of the journal that is in the outbox or was in it.
+    /// Sequence number of the last journal record that entered the outbox.
     pub cursor: u64,
 }
 
-/// The way to the loop.
+/// Queue of requests for the agent's status.
 #[derive(Debug)]
-pub(crate) struct Questions {
-    asks: mpsc::Sender<oneshot::Sender<Standing>>,
-    asked: mpsc::Receiver<oneshot::Sender<Standing>>,
+pub(crate) struct StatusRequests {
+    sender: mpsc::Sender<oneshot::Sender<AgentStatus>>,
+    receiver: mpsc::Receiver<oneshot::Sender<AgentStatus>>,
 }
 
-impl Questions {
+impl StatusRequests {
     pub(crate) fn new() -> Self {
-        let (asks, asked) = mpsc::channel(ASKED_AT_ONCE);
-        Self { asks, asked }
+        let (sender, receiver) = mpsc::channel(MAX_REQUESTS);
+        Self { sender, receiver }
     }
 
-    /// For those who ask.
-    pub(crate) fn asks(&self) -> mpsc::Sender<oneshot::Sender<Standing>> {
-        self.asks.clone()
+    pub(crate) fn sender(&self) -> mpsc::Sender<oneshot::Sender<AgentStatus>> {
+        self.sender.clone()
     }
 
-    /// The next question. Never ends: one who may ask is in here.
-    pub(crate) async fn next(&mut self) -> oneshot::Sender<Standing> {
-        match self.asked.recv().await {
-            Some(question) => question,
+    /// The next request. Never ends: `self` holds a sender.
+    pub(crate) async fn next(&mut self) -> oneshot::Sender<AgentStatus> {
+        match self.receiver.recv().await {
+            Some(request) => request,
             None => std::future::pending().await,
         }
     }

@@ -8,7 +8,7 @@ use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_http::{Refusal, refusal};
 
 use super::conversations::Conversations;
-use crate::status::Standing;
+use crate::status::AgentStatus;
 
 /// Largest body of a message, in bytes: four pictures of a camera.
 pub const MAX_MESSAGE: usize = 8 << 20;
@@ -23,7 +23,7 @@ pub(super) const MAX_READING: usize = 2;
 const MAX_LOOKING: usize = 2;
 
 /// Asks the agent's loop how things stand.
-pub type Asks = mpsc::Sender<oneshot::Sender<Standing>>;
+pub type Asks = mpsc::Sender<oneshot::Sender<AgentStatus>>;
 
 /// What keeps one of the two ways in closed, as a sentence each.
 #[derive(Debug, Default)]

@@ -20,7 +20,7 @@ use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 
 use crate::connectors::secrets;
-use crate::log_limiter::Seldom;
+use crate::log_limiter::LogLimiter;
 
 /// Least length of a token, in characters: 128 bits as hexadecimal digits.
 const MIN_LENGTH: usize = 32;
@@ -30,7 +30,7 @@ const GRUMBLE_EVERY: Duration = Duration::from_secs(60);
 /// The token.
 pub struct Token {
     secret: SecretString,
-    grumbles: Mutex<Seldom>,
+    grumbles: Mutex<LogLimiter>,
 }
 
 impl fmt::Debug for Token {
@@ -55,7 +55,7 @@ impl Token {
         }
         Ok(Self {
             secret,
-            grumbles: Mutex::new(Seldom::new(GRUMBLE_EVERY)),
+            grumbles: Mutex::new(LogLimiter::new(GRUMBLE_EVERY)),
         })
     }
 
@@ -73,7 +73,7 @@ impl Token {
 
     fn grumble(&self) {
         let mut grumbles = self.grumbles.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(more) = grumbles.may_speak(Instant::now()) {
+        if let Some(more) = grumbles.admit(Instant::now()) {
             tracing::warn!(
                 more,
                 "a request over TCP came without the token, or with another one"

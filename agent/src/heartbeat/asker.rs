@@ -27,7 +27,7 @@ const TIME: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Asker {
     /// The way to the models; none where none is configured.
-    pub way: Option<Arc<LazyLlmClient>>,
+    pub llm: Option<Arc<LazyLlmClient>>,
     /// Where the ledger is kept.
     pub store: Arc<dyn Store>,
     /// Folder of that store.
@@ -61,9 +61,9 @@ impl Asker {
 
     /// The way to the model; none where none is configured.
     async fn client(self: &Arc<Self>) -> Option<Result<Client, String>> {
-        let (way, asker) = (self.way.clone()?, Arc::clone(self));
+        let (llm, asker) = (self.llm.clone()?, Arc::clone(self));
         let opened = tokio::task::spawn_blocking(move || {
-            way.client(&asker.folder, || Ok(Arc::clone(&asker.store)))
+            llm.client(&asker.folder, || Ok(Arc::clone(&asker.store)))
         });
         Some(opened.await.unwrap_or_else(|died| Err(died.to_string())))
     }

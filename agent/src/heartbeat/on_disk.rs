@@ -26,7 +26,7 @@ pub struct Kept {
 
 /// The change that keeps it.
 #[must_use]
-pub fn rider(kept: &Kept) -> Op {
+pub fn save_op(kept: &Kept) -> Op {
     let mut value = vec![VERSION];
     // Plain data with string keys: serde_json can't fail on it.
     value.extend(serde_json::to_vec(kept).unwrap_or_default());
@@ -88,7 +88,7 @@ mod tests {
             quality: TimeQuality::Synced,
         };
         let kept = Kept { at, state };
-        write(&store, rider(&kept));
+        write(&store, save_op(&kept));
         assert_eq!(restore(&store, folder).unwrap(), Some(kept));
         let put = |value: &[u8]| Op::Put {
             keyspace: HEARTBEAT,

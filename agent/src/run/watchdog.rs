@@ -1,43 +1,44 @@
-//! What the agent tells systemd: ready, alive, stopping.
+//! Reports to the service manager (systemd): ready, alive, stopping.
 
 use std::time::{Duration, Instant};
 
 use sd_notify::NotifyState;
 
-/// How often a turn comes round where no watchdog wants to be fed.
-const IDLE: Duration = Duration::from_secs(3600);
+/// Interval of turns without a watchdog.
+const IDLE_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Feeds the service manager's watchdog, where there is one.
+/// Feeds the watchdog of the service manager, where it asked for one.
 #[derive(Debug)]
 pub struct Watchdog {
-    every: Option<Duration>,
+    /// Absent where the service manager has no watchdog.
+    interval: Option<Duration>,
     due: Instant,
 }
 
 impl Watchdog {
-    /// The watchdog that systemd asked for in the environment. It is fed three times per interval.
+    /// Reads the watchdog's interval from the environment; it is fed three times per interval.
     #[must_use]
     pub fn from_env(now: Instant) -> Self {
         Self {
-            every: sd_notify::watchdog_enabled().map(|interval| interval / 3),
+            interval: sd_notify::watchdog_enabled().map(|interval| interval / 3),
             due: now,
         }
     }
 
-    /// When the next turn has to be finished at the latest.
+    /// When the next turn must be finished.
     #[must_use]
-    pub fn due(&self) -> Instant {
-        match self.every {
+    pub fn deadline(&self) -> Instant {
+        match self.interval {
             Some(_) => self.due,
-            None => self.due + IDLE,
+            None => self.due + IDLE_INTERVAL,
         }
     }
 
-    /// A turn of the loop is finished.
-    pub fn fed(&mut self, now: Instant) {
-        match self.every {
-            Some(every) if now >= self.due => {
-                self.due = now + every;
+    /// Call once per finished turn of the loop.
+    pub fn feed(&mut self, now: Instant) {
+        match self.interval {
+            Some(interval) if now >= self.due => {
+                self.due = now + interval;
                 notify(&NotifyState::Watchdog);
             }
             Some(_) => {}
@@ -45,12 +46,12 @@ impl Watchdog {
         }
     }
 
-    /// Everything is up.
+    /// Reports that everything is up.
     pub fn ready(&self) {
         notify(&NotifyState::Ready);
     }
 
-    /// The end begins.
+    /// Reports that the shutdown began.
     pub fn stopping(&self) {
         notify(&NotifyState::Stopping);
     }
@@ -58,6 +59,6 @@ impl Watchdog {
 
 fn notify(state: &NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(std::slice::from_ref(state)) {
-        tracing::debug!(%error, "the service manager can't be told");
+        tracing::debug!(%error, "cannot notify the service manager");
     }
 }

@@ -30,7 +30,7 @@ use watchkeeper_client::RuntimeClient;
 #[derive(Debug)]
 pub struct Asker {
     /// The way to the models.
-    pub way: Arc<LazyLlmClient>,
+    pub llm: Arc<LazyLlmClient>,
     /// Where the ledger is kept.
     pub store: Arc<dyn Store>,
     /// Folder of that store.
@@ -40,9 +40,9 @@ pub struct Asker {
     /// What was asked and what came of it.
     pub trace: Trace,
     /// Where the blueprint of the job is.
-    pub shelf: BlueprintStore,
+    pub blueprints: BlueprintStore,
     /// Time that one model has.
-    pub time: Duration,
+    pub timeout: Duration,
 }
 
 /// What came of showing the picture to one model.
@@ -72,8 +72,8 @@ impl Asker {
         let file = file.map_err(|e| format!("its picture can't be had: {e}"))?;
         let asker = Arc::clone(&self);
         let client = blocking(move || {
-            let books = || Ok(Arc::clone(&asker.store));
-            asker.way.client(&asker.folder, books)
+            let open_ledger = || Ok(Arc::clone(&asker.store));
+            asker.llm.client(&asker.folder, open_ledger)
         })
         .await?;
         let blueprint = self.blueprint().await?;
@@ -115,8 +115,9 @@ impl Asker {
 
     /// The blueprint of the job, read anew for each event: a person may have changed it.
     async fn blueprint(&self) -> Result<Blueprint, String> {
-        let shelf = self.shelf.clone();
-        let (blueprint, trouble) = blocking(move || shelf.serving(blueprint::Job::Triage)).await?;
+        let blueprints = self.blueprints.clone();
+        let (blueprint, trouble) =
+            blocking(move || blueprints.serving(blueprint::Job::Triage)).await?;
         if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
             self.noted("damaged_blueprint", json!({"sentence": trouble}))
@@ -130,7 +131,7 @@ impl Asker {
             name: format!("{}/{}", blueprint::Job::Triage.name(), case.event.id),
             tier,
             detail,
-            time: self.time,
+            time: self.timeout,
         })
     }
 

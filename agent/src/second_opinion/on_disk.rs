@@ -31,7 +31,7 @@ enum Stored {
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn reached(store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
+pub fn stored_cursor(store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
     match store.get(MARK, REACHED) {
         Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
         Err(StoreError::Corrupt { .. }) => Ok(None),
@@ -41,17 +41,17 @@ pub fn reached(store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
 
 /// The change that notes it.
 #[must_use]
-pub fn note(reached: EventSeq) -> Op {
+pub fn cursor_op(cursor: EventSeq) -> Op {
     Op::Put {
         keyspace: MARK,
         key: REACHED.to_vec(),
-        value: log_key(reached.0).to_vec(),
+        value: log_key(cursor.0).to_vec(),
     }
 }
 
 /// The change that keeps this of an event.
 #[must_use]
-pub fn rider(id: EventId, kept: Option<Kept>) -> Op {
+pub fn save_op(id: EventId, kept: Option<Kept>) -> Op {
     let key = id.to_string().into_bytes();
     let stored = match kept {
         Some(Kept::Waiting(case)) => Stored::Waiting { case },
@@ -138,9 +138,9 @@ mod tests {
             _ => Kept::Done,
         };
         for n in (0..100).rev() {
-            write(&store, rider(events[n].id, Some(kept(n))));
+            write(&store, save_op(events[n].id, Some(kept(n))));
         }
-        write(&store, rider(events[99].id, None));
+        write(&store, save_op(events[99].id, None));
         let want: Vec<_> = (0..99).map(|n| (events[n].id, kept(n))).collect();
         assert_eq!(restored(&store).unwrap(), want);
     }
@@ -152,7 +152,7 @@ mod tests {
             doubtful(1, 1, Severity::Info),
             doubtful(2, 2, Severity::Info),
         );
-        write(&store, rider(one.id, Some(Kept::Done)));
+        write(&store, save_op(one.id, Some(Kept::Done)));
         let damaged = |value: &[u8]| Op::Put {
             keyspace: OPINIONS,
             key: two.id.to_string().into_bytes(),

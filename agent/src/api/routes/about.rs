@@ -18,7 +18,7 @@ use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
 use crate::api::app::App;
 use crate::api::conversations::Shop;
 use crate::second_opinion;
-use crate::status::{ChannelStanding, MqttStanding, OutboxStanding, Standing};
+use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};
 use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::costs::{CostReport, serialized_name};
@@ -53,11 +53,11 @@ pub(super) struct AgentHealth {
     /// The runtime.
     runtime: RuntimeStanding,
     /// The way to the broker.
-    mqtt: MqttStanding,
+    mqtt: MqttStatus,
     /// What waits for the broker.
-    outbox: OutboxStanding,
+    outbox: OutboxStatus,
     /// How each channel fares by which people are told.
-    channels: Vec<ChannelStanding>,
+    channels: Vec<ChannelStatus>,
     /// The model of language.
     model: ModelStanding,
     /// Conversations.
@@ -203,7 +203,7 @@ fn memory_standing(notes: &Notes) -> MemoryStanding {
     }
 }
 
-async fn standing(app: &App) -> Result<Standing, Refusal> {
+async fn standing(app: &App) -> Result<AgentStatus, Refusal> {
     let asking = async {
         let (answer, answered) = oneshot::channel();
         app.shared.asks.send(answer).await.ok()?;

@@ -1,15 +1,15 @@
-//! What the broker may hold of each source: its state, and an alarm while it is out. Sans-IO; the shell stores and publishes.
+//! What the broker may hold of each source: its state, and an alarm during an outage. Sans-IO.
 //!
 //! Invariants:
-//! - a source whose state or alarm was written to the broker is remembered, over restarts of both daemons too, until the
-//!   broker has acknowledged that both are cleared: no camera stays `live` that is gone;
-//! - an alarm ends with the outage, also where the journal lost the record that says so: a source that has been well, or gone,
-//!   for [`WELL_AFTER`] has no alarm.
+//! - A source whose state or alarm was published stays known, over restarts of both daemons, until
+//!   the broker acknowledged that both are cleared: no removed camera stays `live`.
+//! - An alarm ends with its outage, even where the journal lost the record of the end: a source that
+//!   was well or gone for [`WELL_AFTER`] has no alarm.
 //!
-//! Keyspace `shown_sources`, key: the source's name. A value is one version byte, one byte for the alarm (0: none, 1: cleared,
-//! and the broker may not know, 2: raised) and, with 2, the payload. Names, not topics: a box that is renamed writes below its
-//! new name. What it left below the old one is for whoever renamed it to clear; its login may not reach there any more.
-//! The keyspace `alarms` of older builds, whose keys were topics, is taken over once.
+//! Keyspace `shown_sources`, key: source name. Value: a version byte, an alarm byte (0 none,
+//! 1 cleared but not acknowledged, 2 raised) and, with 2, the payload. Keys are names, not topics: a
+//! renamed box publishes below its new name, and its operator clears the old one.
+//! The keyspace `alarms` of older builds, keyed by topic, is migrated once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -26,58 +26,58 @@ const NONE: u8 = 0;
 const CLEARED: u8 = 1;
 const RAISED: u8 = 2;
 
-/// Older builds: key topic, value one version byte and the payload, which is empty once cleared.
+/// Older builds: key topic, value a version byte and the payload, which is empty once cleared.
 const ALARMS_BY_TOPIC: Keyspace = Keyspace::new("alarms");
 const ALARM_VERSION: u8 = 1;
 
-/// Most names that are restored; far more than a box can watch.
+/// Limit of restored names, far above what a box can watch.
 const MAX_RESTORED: usize = 4096;
-/// How long a source must be seen well before its alarm is taken for a left-over: longer than the runtime takes to find out
-/// that a picture which came back shows nothing (30 s), and than any record is under way.
+/// How long a source must be well before its alarm counts as stale. Longer than the runtime needs to
+/// find a returned picture blank (30 s), and than any record is in flight.
 const WELL_AFTER: Duration = Duration::from_secs(60);
 
 /// The alarm of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Alarm {
     None,
-    /// It ended, and the broker may not know.
+    /// Ended; the broker has not acknowledged the clearing.
     Cleared,
-    /// Its payload.
+    /// Raised, with the payload.
     Raised(Vec<u8>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Shown {
+struct SourceEntry {
     alarm: Alarm,
-    /// Whether the runtime has it. Taken for granted after a start, until the runtime answers.
+    /// Whether the runtime lists it; assumed after a start, until the runtime answers.
     is_listed: bool,
-    /// Since when every look found it well, or gone.
+    /// Since when every update found it well or gone.
     well_since: Option<Instant>,
 }
 
-/// What a look at the runtime's sources changed.
+/// What an update of the runtime's sources changed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Look {
-    /// Sources that were not known: to be stored.
-    pub(super) new: Vec<SourceId>,
-    /// Sources that are not there any more: their state is to be cleared.
-    pub(super) gone: Vec<SourceId>,
-    /// Sources whose alarm outlived the outage; it counts as cleared now.
-    pub(super) healed: Vec<SourceId>,
+pub(crate) struct SourceChanges {
+    /// Sources that were unknown: to be stored.
+    pub(crate) new: Vec<SourceId>,
+    /// Sources that the runtime removed: their state is to be cleared.
+    pub(crate) gone: Vec<SourceId>,
+    /// Sources whose stale alarm was cleared.
+    pub(crate) recovered: Vec<SourceId>,
 }
 
-/// The sources of which the broker may hold something.
+/// Sources of which the broker may hold something.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ShownSources {
-    sources: BTreeMap<SourceId, Shown>,
+pub(crate) struct RetainedSources {
+    sources: BTreeMap<SourceId, SourceEntry>,
 }
 
-impl ShownSources {
-    /// Reads back what the store in `folder` remembers; writes nothing. The changes take over an older build's alarms.
+impl RetainedSources {
+    /// Reads the sources back from the store in `folder`. The batches migrate alarms of older builds.
     ///
     /// # Errors
-    /// When the store can't be read, or holds a record of a newer version.
-    pub(super) fn restore(
+    /// When the store fails, or holds a record of a newer version.
+    pub(crate) fn restore(
         store: &dyn Store,
         folder: &Path,
     ) -> Result<(Self, Vec<Batch>), StoreError> {
@@ -86,7 +86,7 @@ impl ShownSources {
             refuse_newer(folder, "a source", &entry.value, VERSION)?;
             let name = String::from_utf8(entry.key).ok().map(SourceId::new);
             if let (Some(Ok(source)), Some(alarm)) = (name, decode(&entry.value)) {
-                shown.sources.insert(source, Shown::restored(alarm));
+                shown.sources.insert(source, SourceEntry::restored(alarm));
             }
         }
         let mut rewrites = Vec::new();
@@ -103,22 +103,24 @@ impl ShownSources {
                     [] => Alarm::Cleared,
                     raised => Alarm::Raised(raised.to_vec()),
                 };
-                shown.sources.insert(source.clone(), Shown::restored(alarm));
-                batch.push(shown.rider(&source));
+                shown
+                    .sources
+                    .insert(source.clone(), SourceEntry::restored(alarm));
+                batch.push(shown.save_op(&source));
             }
             rewrites.push(batch);
         }
         Ok((shown, rewrites))
     }
 
-    /// Sources that the runtime has, as far as is known.
-    pub(super) fn listed(&self) -> impl Iterator<Item = &SourceId> {
+    /// Sources that the runtime lists, as far as is known.
+    pub(crate) fn listed(&self) -> impl Iterator<Item = &SourceId> {
         let listed = self.sources.iter().filter(|(_, shown)| shown.is_listed);
         listed.map(|(source, _)| source)
     }
 
-    /// What each alarm's topic shall hold, where it ever held something.
-    pub(super) fn alarms(&self) -> impl Iterator<Item = (&SourceId, Vec<u8>)> {
+    /// The payload of each alarm topic that was ever set; empty once cleared.
+    pub(crate) fn alarms(&self) -> impl Iterator<Item = (&SourceId, Vec<u8>)> {
         self.sources
             .iter()
             .filter_map(|(source, shown)| match &shown.alarm {
@@ -128,8 +130,8 @@ impl ShownSources {
             })
     }
 
-    /// An outage begins, goes on or, with an empty payload, ends. To be stored.
-    pub(super) fn set_alarm(&mut self, source: &SourceId, payload: Vec<u8>) {
+    /// Raises or updates an alarm; an empty `payload` clears it. The caller stores it.
+    pub(crate) fn set_alarm(&mut self, source: &SourceId, payload: Vec<u8>) {
         let shown = self.entry(source);
         shown.well_since = None;
         shown.alarm = match payload.is_empty() {
@@ -138,22 +140,22 @@ impl ShownSources {
         };
     }
 
-    /// The runtime told its sources.
-    pub(super) fn look(&mut self, now: Instant, statuses: &[SourceStatus]) -> Look {
-        let mut look = Look::default();
+    /// Takes over the runtime's list of sources.
+    pub(crate) fn update(&mut self, now: Instant, statuses: &[SourceStatus]) -> SourceChanges {
+        let mut changes = SourceChanges::default();
         for status in statuses {
             let source = &status.spec.id;
             if !self.sources.contains_key(source) {
-                look.new.push(source.clone());
+                changes.new.push(source.clone());
             }
             self.entry(source).is_listed = true;
         }
-        let there: BTreeMap<&SourceId, &SourceStatus> =
+        let by_id: BTreeMap<&SourceId, &SourceStatus> =
             statuses.iter().map(|s| (&s.spec.id, s)).collect();
         for (source, shown) in &mut self.sources {
-            let status = there.get(source);
+            let status = by_id.get(source);
             if status.is_none() && std::mem::take(&mut shown.is_listed) {
-                look.gone.push(source.clone());
+                changes.gone.push(source.clone());
             }
             if !status.is_none_or(|status| is_well(&status.state)) {
                 shown.well_since = None;
@@ -163,22 +165,23 @@ impl ShownSources {
             let is_raised = matches!(shown.alarm, Alarm::Raised(_));
             if is_raised && now.saturating_duration_since(since) >= WELL_AFTER {
                 shown.alarm = Alarm::Cleared;
-                look.healed.push(source.clone());
+                changes.recovered.push(source.clone());
             }
         }
-        look
+        changes
     }
 
-    /// The runtime does not answer: nobody knows how the sources are.
-    pub(super) fn lose_sight(&mut self) {
+    /// The runtime does not answer: no source counts as well.
+    pub(crate) fn set_unknown(&mut self) {
         for shown in self.sources.values_mut() {
             shown.well_since = None;
         }
     }
 
-    /// The broker has a clearing; `is_cleared` says of a source whether its state's topic and its alarm's are cleared. What
-    /// need not be remembered any more is not: the sources whose record changes, to be stored.
-    pub(super) fn settle(
+    /// Forgets what the broker has cleared; returns the sources whose record must be stored.
+    ///
+    /// `is_cleared` returns whether the topics of a source's state and alarm are cleared.
+    pub(crate) fn settle(
         &mut self,
         is_cleared: impl Fn(&SourceId) -> (bool, bool),
     ) -> Vec<SourceId> {
@@ -199,8 +202,8 @@ impl ShownSources {
         forgotten.into_iter().collect()
     }
 
-    /// The change that makes the store say what is known about `source`.
-    pub(super) fn rider(&self, source: &SourceId) -> Op {
+    /// The operation that stores what is known of `source`.
+    pub(crate) fn save_op(&self, source: &SourceId) -> Op {
         let key = source.as_str().as_bytes().to_vec();
         match self.sources.get(source) {
             Some(shown) => Op::Put {
@@ -215,13 +218,13 @@ impl ShownSources {
         }
     }
 
-    fn entry(&mut self, source: &SourceId) -> &mut Shown {
-        let new = || Shown::restored(Alarm::None);
+    fn entry(&mut self, source: &SourceId) -> &mut SourceEntry {
+        let new = || SourceEntry::restored(Alarm::None);
         self.sources.entry(source.clone()).or_insert_with(new)
     }
 }
 
-impl Shown {
+impl SourceEntry {
     fn restored(alarm: Alarm) -> Self {
         Self {
             alarm,
@@ -231,7 +234,7 @@ impl Shown {
     }
 }
 
-/// Refuses a record whose first byte says that a newer build wrote it.
+/// Fails where a newer build wrote `value`, by its version byte.
 fn refuse_newer(folder: &Path, what: &str, value: &[u8], known: u8) -> Result<(), StoreError> {
     match value.first() {
         Some(found) if *found > known => Err(NewerFormat::new(folder, what, found, known).into()),
@@ -239,7 +242,7 @@ fn refuse_newer(folder: &Path, what: &str, value: &[u8], known: u8) -> Result<()
     }
 }
 
-/// Whether no outage can be open: it sees, or nobody watches it, or it came to its regular end.
+/// Whether no outage can be open: the source is live, idle or ended.
 fn is_well(state: &SourceState) -> bool {
     match state {
         SourceState::Live { blind } => blind.is_none(),
@@ -292,25 +295,25 @@ mod tests {
         status(source, json!({"state": "live"}))
     }
 
-    fn names(shown: &ShownSources) -> Vec<&str> {
+    fn names(shown: &RetainedSources) -> Vec<&str> {
         shown.listed().map(SourceId::as_str).collect()
     }
 
-    /// What the store holds after `shown` was stored, read back.
-    fn stored(shown: &ShownSources, sources: &[&str]) -> ShownSources {
+    /// Stores `shown` and reads it back.
+    fn store_and_restore(shown: &RetainedSources, sources: &[&str]) -> RetainedSources {
         let store = MemoryStore::new();
         for source in sources {
             let mut batch = Batch::new();
-            batch.push(shown.rider(&name(source)));
+            batch.push(shown.save_op(&name(source)));
             store.commit(batch).expect("commit");
         }
         restored(&store)
     }
 
-    /// What the store holds, after what an older build left there was taken over.
-    fn restored(store: &MemoryStore) -> ShownSources {
+    /// Reads the store back and writes the migration.
+    fn restored(store: &MemoryStore) -> RetainedSources {
         let folder = Path::new("/state/agent");
-        let (shown, rewrites) = ShownSources::restore(store, folder).expect("restore");
+        let (shown, rewrites) = RetainedSources::restore(store, folder).expect("restore");
         for batch in rewrites {
             store.commit(batch).expect("commit");
         }
@@ -318,81 +321,95 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_went_away_while_the_agent_was_down_is_gone_at_the_first_look() {
+    fn source_removed_while_agent_was_down_is_gone_at_first_update() {
         let now = Instant::now();
-        let mut shown = ShownSources::default();
-        let look = shown.look(now, &[live("gate"), live("yard")]);
-        assert_eq!(look.new, [name("gate"), name("yard")]);
-        let mut shown = stored(&shown, &["gate", "yard"]);
-        assert_eq!(names(&shown), ["gate", "yard"], "until the runtime answers");
-        let look = shown.look(now, &[live("gate")]);
-        assert_eq!(look.gone, [name("yard")]);
+        let mut shown = RetainedSources::default();
+        let changes = shown.update(now, &[live("gate"), live("yard")]);
+        assert_eq!(changes.new, [name("gate"), name("yard")]);
+        let mut shown = store_and_restore(&shown, &["gate", "yard"]);
+        assert_eq!(
+            names(&shown),
+            ["gate", "yard"],
+            "before the runtime answers"
+        );
+        let changes = shown.update(now, &[live("gate")]);
+        assert_eq!(changes.gone, [name("yard")]);
         assert_eq!(names(&shown), ["gate"]);
     }
 
     #[test]
-    fn a_source_is_remembered_until_the_broker_has_both_clearings() {
+    fn source_is_known_until_broker_acked_both_clearings() {
         let now = Instant::now();
-        let mut shown = ShownSources::default();
-        shown.look(now, &[live("yard")]);
+        let mut shown = RetainedSources::default();
+        shown.update(now, &[live("yard")]);
         shown.set_alarm(&name("yard"), b"{}".to_vec());
-        shown.look(now, &[]);
+        shown.update(now, &[]);
         shown.set_alarm(&name("yard"), Vec::new());
         assert_eq!(shown.settle(|_| (true, false)), []);
         assert_eq!(shown.settle(|_| (false, true)), [name("yard")]);
-        assert_eq!(shown.look(now, &[]), Look::default(), "gone is told once");
+        assert_eq!(
+            shown.update(now, &[]),
+            SourceChanges::default(),
+            "removal is reported once"
+        );
         assert_eq!(shown.settle(|_| (true, true)), [name("yard")]);
-        assert_eq!(shown, ShownSources::default());
-        assert_eq!(stored(&shown, &["yard"]), ShownSources::default());
+        assert_eq!(shown, RetainedSources::default());
+        assert_eq!(
+            store_and_restore(&shown, &["yard"]),
+            RetainedSources::default()
+        );
     }
 
     #[test]
-    fn an_alarm_whose_end_never_comes_ends_when_the_source_has_been_well_for_long() {
+    fn alarm_without_end_record_clears_after_source_is_well() {
         let start = Instant::now();
         let seconds = |n| start + Duration::from_secs(n);
-        let mut shown = ShownSources::default();
-        shown.look(start, &[live("gate")]);
+        let mut shown = RetainedSources::default();
+        shown.update(start, &[live("gate")]);
         shown.set_alarm(&name("gate"), b"{}".to_vec());
-        let mut healed = |second, state: serde_json::Value| {
+        let mut recovers = |second, state: serde_json::Value| {
             !shown
-                .look(seconds(second), &[status("gate", state)])
-                .healed
+                .update(seconds(second), &[status("gate", state)])
+                .recovered
                 .is_empty()
         };
         let blind = || json!({"state": "live", "blind": "black"});
-        assert!(!healed(10, json!({"state": "live"})));
-        assert!(!healed(60, json!({"state": "live"})));
-        assert!(!healed(65, blind()), "it shows nothing again");
-        assert!(!healed(200, json!({"state": "live"})));
-        assert!(healed(260, json!({"state": "live"})));
-        assert!(!healed(400, json!({"state": "live"})), "once");
+        assert!(!recovers(10, json!({"state": "live"})));
+        assert!(!recovers(60, json!({"state": "live"})));
+        assert!(!recovers(65, blind()), "blank again");
+        assert!(!recovers(200, json!({"state": "live"})));
+        assert!(recovers(260, json!({"state": "live"})));
+        assert!(!recovers(400, json!({"state": "live"})), "once");
         assert_eq!(shown.alarms().next(), Some((&name("gate"), Vec::new())));
     }
 
     #[test]
-    fn the_alarm_of_a_source_that_is_gone_ends_too_and_silence_proves_nothing() {
+    fn alarm_of_removed_source_clears_but_not_during_silence() {
         let start = Instant::now();
-        let mut shown = ShownSources::default();
+        let mut shown = RetainedSources::default();
         shown.set_alarm(&name("gate"), b"{}".to_vec());
-        shown.look(start, &[]);
-        shown.lose_sight();
+        shown.update(start, &[]);
+        shown.set_unknown();
         let later = start + WELL_AFTER;
-        assert_eq!(shown.look(later, &[]).healed, []);
-        assert_eq!(shown.look(later + WELL_AFTER, &[]).healed, [name("gate")]);
+        assert_eq!(shown.update(later, &[]).recovered, []);
+        assert_eq!(
+            shown.update(later + WELL_AFTER, &[]).recovered,
+            [name("gate")]
+        );
     }
 
     #[test]
-    fn what_a_newer_build_wrote_is_refused() {
+    fn restore_fails_on_record_of_newer_build() {
         let store = MemoryStore::new();
         let newer = Batch::new().put(SHOWN, b"gate", &[VERSION + 1, NONE]);
         store.commit(newer).expect("commit");
-        let refused = ShownSources::restore(&store, Path::new("/state/agent"));
+        let refused = RetainedSources::restore(&store, Path::new("/state/agent"));
         let said = refused.err().map(|e| e.to_string()).unwrap_or_default();
         assert!(said.contains("a source has format 2"), "{said}");
     }
 
     #[test]
-    fn alarms_of_older_builds_are_taken_over_under_whatever_name_the_box_had() {
+    fn alarms_of_older_builds_migrate_under_any_box_name() {
         let store = MemoryStore::new();
         let topic = |source| format!("watchkeeper/v1/old/name/alarm/source_outage/{source}");
         let raised = [&[ALARM_VERSION][..], b"{\"a\":1}"].concat();

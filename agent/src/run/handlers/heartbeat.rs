@@ -1,0 +1,89 @@
+//! The heartbeat: starts checks and reports their findings.
+//!
+//! Invariant: a state is stored after the report that it describes, so a crash in between repeats a
+//! finding and loses none.
+
+use std::time::Instant;
+
+use crate::fleet::mqtt::payload::heartbeat_draft;
+use crate::fleet::outbox;
+use crate::heartbeat::Look;
+use crate::heartbeat::on_disk::{self, Kept};
+use crate::notify::message::Own;
+use crate::run::state::heartbeat::{AgentFacts, FindingReport, HeartbeatEvent};
+use crate::run::{Agent, AgentError};
+
+impl Agent {
+    pub(in crate::run) fn start_check_when_due(&mut self, now: Instant) {
+        let deadline = self.heartbeat.as_ref().and_then(|task| task.deadline());
+        if deadline.is_none_or(|due| now < due) {
+            return;
+        }
+        let stats = self.outbox.core().stats();
+        let waiting = stats.events.entries + stats.assured.entries;
+        let is_cut_off = self.mqtt.broker.is_some() && !self.mqtt.is_up();
+        let facts = AgentFacts {
+            undelivered: if is_cut_off { waiting as u64 } else { 0 },
+            failing_channels: self.channels.failing(),
+            opinions_without_answer: self.opinions.without_answer(),
+        };
+        if let Some(task) = &mut self.heartbeat {
+            task.start_check(now, self.runtime.clone(), facts);
+        }
+    }
+
+    pub(in crate::run) fn on_heartbeat(&mut self, event: HeartbeatEvent) -> Result<(), AgentError> {
+        match event {
+            HeartbeatEvent::Checked(look) => self.on_checked(*look),
+            HeartbeatEvent::Ready(report) => self.report_findings(*report),
+        }
+    }
+
+    fn on_checked(&mut self, look: Look) -> Result<(), AgentError> {
+        let Some(task) = &mut self.heartbeat else {
+            return Ok(());
+        };
+        let mut state = task.state.clone();
+        let findings = state.judge(&look);
+        if !findings.is_empty() {
+            task.start_asking(findings, look, state);
+            return Ok(());
+        }
+        task.state = state.clone();
+        let at = look.at;
+        self.save(on_disk::save_op(&Kept { at, state }))
+    }
+
+    fn report_findings(&mut self, report: FindingReport) -> Result<(), AgentError> {
+        let FindingReport {
+            at,
+            findings,
+            added,
+            state,
+        } = report;
+        for finding in &findings {
+            let reason = finding.sentence();
+            tracing::info!(kind = finding.kind(), reason, "heartbeat");
+            let id = ulid::Ulid::new().to_string();
+            let draft = heartbeat_draft(finding, &id, at, added.as_ref());
+            let message = Own {
+                id,
+                at,
+                severity: finding.severity(),
+                notify: Vec::new(),
+                reason,
+                camera: finding.camera().cloned(),
+                by_model: added.as_ref().map(|added| added.words.clone()),
+                payload: draft.payload.clone(),
+            };
+            self.channels.stage(message, &mut self.outbox);
+            if self.mqtt.broker.is_some() {
+                self.feed_outbox(outbox::Input::Own(draft))?;
+            }
+        }
+        if let Some(task) = &mut self.heartbeat {
+            task.state = state.clone();
+        }
+        self.save(on_disk::save_op(&Kept { at, state }))
+    }
+}

@@ -1,0 +1,17 @@
+//! What the agent does about each event: `impl Agent` blocks, one per concern.
+//!
+//! - `outbox`: stores and publishes. `journal`: turns records into messages.
+//! - `session`: the link with the broker. `presence`: what is retained there.
+//! - `commands`, `opinions`, `heartbeat`, `runtime_status`, `agent_status`: one core each.
+//! - `shutdown`: the last messages before the exit.
+
+mod agent_status;
+mod commands;
+mod heartbeat;
+mod journal;
+mod opinions;
+mod outbox;
+mod presence;
+mod runtime_status;
+mod session;
+mod shutdown;

@@ -1,0 +1,116 @@
+//! Feeds the outbox and does what it asks for: persist first, then publish.
+
+use std::time::Instant;
+
+use watchkeeper_client::clock::wall_now;
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_store::Op;
+
+use crate::fleet::command;
+use crate::fleet::mqtt::Topics;
+use crate::fleet::mqtt::link::{Refused, Token};
+use crate::fleet::mqtt::payload::{self, LossMessage};
+use crate::fleet::outbox::{Class, Content, Draft, Input, OutboxId, Output};
+use crate::run::state::outbox::{BatchOwner, WriteResult};
+use crate::run::{Agent, AgentError};
+use crate::second_opinion;
+
+impl Agent {
+    /// A batch is durable: notifies its owners, then the outbox.
+    pub(in crate::run) fn on_stored(&mut self, stored: WriteResult) -> Result<(), AgentError> {
+        let batch = stored??;
+        for owner in self.outbox.take_owners() {
+            match owner {
+                BatchOwner::Command(key, version) => {
+                    self.commands.handle(command::Input::Saved { key, version });
+                }
+                BatchOwner::Opinion(id, version) => {
+                    let saved = second_opinion::queue::Input::Saved { id, version };
+                    self.opinions.handle(Instant::now(), saved);
+                }
+                BatchOwner::Notice(notice) => self.channels.send(notice),
+            }
+        }
+        self.feed_outbox(Input::Stored { batch })?;
+        self.drain_board()
+    }
+
+    /// Hands one input to the outbox and does what it asks for.
+    pub(super) fn feed_outbox(&mut self, input: Input) -> Result<(), AgentError> {
+        self.outbox.handle(input);
+        while let Some(output) = self.outbox.poll() {
+            match output {
+                Output::Persist(change) => {
+                    let refusals = self.commands.refusals.riders();
+                    self.outbox.start_write(&change, refusals);
+                }
+                Output::Publish { session, id, late } => self.publish_entry(session, id, late)?,
+                Output::LinkStuck { session } => {
+                    if self.mqtt.session_id() == Some(session) {
+                        self.lose_link("the broker does not acknowledge")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores `op` with the next batch, and asks for one.
+    pub(super) fn save(&mut self, op: Op) -> Result<(), AgentError> {
+        self.outbox.stage(op);
+        self.feed_outbox(Input::Carry)
+    }
+
+    pub(in crate::run) fn tick_outbox(&mut self, now: Instant) -> Result<(), AgentError> {
+        match self.outbox.core().deadline() {
+            Some(due) if due <= now => self.feed_outbox(Input::Tick),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The first sequence number of the journal that is not in the outbox yet.
+    pub(super) fn next_seq(&self) -> EventSeq {
+        let cursor = self.outbox.core().cursor().unwrap_or_default();
+        EventSeq(cursor.0.saturating_add(1))
+    }
+
+    fn publish_entry(&mut self, session: u64, id: OutboxId, late: bool) -> Result<(), AgentError> {
+        // The session may have ended meanwhile; the outbox keeps the entry then.
+        if self.mqtt.session_id() != Some(session) {
+            return Ok(());
+        }
+        let Some(content) = self.outbox.load(id)? else {
+            return self.feed_outbox(Input::Damaged { id });
+        };
+        let draft = match content {
+            Content::Message(draft) => draft,
+            Content::Loss(loss) => Draft {
+                class: Class::Assured,
+                severity: Severity::Critical,
+                topic: Topics::event_below(None, "loss"),
+                retain: false,
+                seq: None,
+                payload: payload::encode(&LossMessage::of(id, &loss, wall_now())),
+            },
+        };
+        // A command's report is a state, not an event: it is never late.
+        let text = match late && draft.seq.is_some() {
+            true => payload::mark_late(draft.payload),
+            false => draft.payload,
+        };
+        let topic = self.mqtt.topics.at(&draft.topic);
+        match self
+            .mqtt
+            .publish(Token::Entry(id), topic, text, draft.retain)
+        {
+            Ok(_) => Ok(()),
+            Err(error @ Refused::QueueFull) => self.lose_link(&error.to_string()),
+            Err(error @ Refused::TooLarge { .. }) => {
+                // Every session would end over it: a loss record takes its place.
+                tracing::error!(?id, %error, "message not sent; a loss record replaces it");
+                self.feed_outbox(Input::Damaged { id })
+            }
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The session with the broker: connects, subscribes, receives, and ends.
+
+use std::time::Instant;
+
+use serde::Deserialize;
+
+use crate::fleet::mqtt::link::{LinkEvent, Refused, Token};
+use crate::fleet::mqtt::{Inbound, payload, session};
+use crate::fleet::outbox;
+use crate::run::{Agent, AgentError, Report};
+
+/// The members of a retained `state` that [`Agent::restore_state`] reads.
+#[derive(Deserialize)]
+struct SeenState {
+    s: String,
+    session: u64,
+}
+
+impl Agent {
+    pub(in crate::run) fn connect_when_due(&mut self, now: Instant) -> Result<(), AgentError> {
+        if self.mqtt.broker.is_none() {
+            return Ok(());
+        }
+        self.mqtt.session.handle(now, session::Input::Tick);
+        while let Some(session::Output::Connect { session }) = self.mqtt.session.poll() {
+            // An unreadable key file may be fixed meanwhile: this attempt failed like any other.
+            if let Err(error) = self.mqtt.open_link(session, self.next_seq()) {
+                return self.lose_link(&error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::run) fn on_link(&mut self, event: LinkEvent) -> Result<(), AgentError> {
+        match event {
+            LinkEvent::Up => self.on_connected(),
+            LinkEvent::Acked(token) => self.on_acked(token),
+            LinkEvent::SubscriptionRefused => {
+                tracing::error!(
+                    "the broker refused a subscription: no commands will arrive; check its ACL"
+                );
+                Ok(())
+            }
+            LinkEvent::Message { topic, payload } => self.on_message(&topic, &payload),
+            LinkEvent::Down { reason, is_flooded } => {
+                let now = Instant::now();
+                if self.mqtt.subscription.end_session(now, is_flooded) {
+                    tracing::error!("{}", self.mqtt.describe_suspension());
+                    self.mqtt.set_agent_health(self.channels.errors());
+                }
+                self.lose_link(&reason)
+            }
+        }
+    }
+
+    /// Subscribes to commands again once their suspension is over.
+    pub(in crate::run) fn resubscribe_when_due(&mut self, now: Instant) -> Result<(), AgentError> {
+        if !self.mqtt.subscription.wake(now) {
+            return Ok(());
+        }
+        tracing::info!("commands are accepted again");
+        self.mqtt.set_agent_health(self.channels.errors());
+        match self.mqtt.subscribe_to_requests() {
+            Ok(()) => Ok(()),
+            Err(error) => self.on_refused(&self.mqtt.topics.requests(), error),
+        }
+    }
+
+    pub(super) fn lose_link(&mut self, reason: &str) -> Result<(), AgentError> {
+        self.mqtt.link = None;
+        // Only the first of a row with one reason: an absent broker must not fill the log.
+        if self.is_stopping || self.mqtt.lost_reason.as_deref() == Some(reason) {
+            tracing::debug!(reason, "still no session with the broker");
+        } else {
+            tracing::warn!(
+                reason,
+                "no session with the broker; messages wait in the outbox"
+            );
+            self.reports.write(&Report::Unreachable {
+                reason: reason.to_owned(),
+            });
+        }
+        self.mqtt.lost_reason = Some(reason.to_owned());
+        self.mqtt
+            .session
+            .handle(Instant::now(), session::Input::Lost);
+        self.feed_outbox(outbox::Input::LinkDown)
+    }
+
+    /// A message that is not in the outbox was refused: ends the session where its queue is full.
+    pub(super) fn on_refused(&mut self, topic: &str, refused: Refused) -> Result<(), AgentError> {
+        match refused {
+            Refused::QueueFull => self.lose_link(&refused.to_string()),
+            Refused::TooLarge { .. } => {
+                tracing::error!(topic, %refused, "message not sent");
+                Ok(())
+            }
+        }
+    }
+
+    fn on_connected(&mut self) -> Result<(), AgentError> {
+        self.mqtt
+            .session
+            .handle(Instant::now(), session::Input::Connected);
+        let Some(session) = self.mqtt.session_id() else {
+            return Ok(());
+        };
+        tracing::info!(session, "connected to the broker");
+        self.mqtt.lost_reason = None;
+        self.reports.write(&Report::Connected);
+        self.start_session(session)?;
+        self.feed_outbox(outbox::Input::LinkUp { session })
+    }
+
+    /// Subscribes, and publishes again everything that is retained.
+    fn start_session(&mut self, session: u64) -> Result<(), AgentError> {
+        self.mqtt.set_online(session, self.next_seq());
+        self.mqtt.set_agent_health(self.channels.errors());
+        self.set_birth(session);
+        self.mqtt.retained.begin_session();
+        self.commands.replies.begin_session();
+        self.commands.push_open();
+        self.mqtt.subscription.begin_session(Instant::now());
+        match self.queue_session_start() {
+            Ok(()) => Ok(()),
+            Err(error) => self.on_refused("start of the session", error),
+        }
+    }
+
+    fn queue_session_start(&mut self) -> Result<(), Refused> {
+        let Some(link) = &self.mqtt.link else {
+            return Ok(());
+        };
+        link.subscribe(self.mqtt.topics.state())?;
+        if self.mqtt.subscription.is_open() {
+            link.subscribe(self.mqtt.topics.requests())?;
+        }
+        for (topic, text) in self.monitor.ring.drain() {
+            link.publish_fleeting(topic, payload::mark_late(text))?;
+        }
+        Ok(())
+    }
+
+    fn on_acked(&mut self, token: Token) -> Result<(), AgentError> {
+        match token {
+            Token::Entry(id) => match self.mqtt.session_id() {
+                Some(session) => self.feed_outbox(outbox::Input::Acked { session, id }),
+                None => Ok(()),
+            },
+            Token::Farewell => {
+                self.mqtt.is_farewell_acked = true;
+                Ok(())
+            }
+            Token::Retained(ticket) => match self.mqtt.retained.acked(ticket) {
+                Some(topic) => self.forget_cleared(&topic),
+                None => Ok(()),
+            },
+            Token::Reply => {
+                self.commands.replies.acked();
+                Ok(())
+            }
+        }
+    }
+
+    fn on_message(&mut self, topic: &str, payload: &[u8]) -> Result<(), AgentError> {
+        match self.mqtt.topics.parse(topic) {
+            Some(Inbound::Request {
+                operation,
+                id,
+                raw_operation,
+            }) => self.on_request(operation, raw_operation, id, payload),
+            Some(Inbound::State) => {
+                self.restore_state(payload);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Publishes our `state` again where the broker shows an older one, such as a late last will.
+    ///
+    /// Only the greater session number does so: two agents with one name must not overwrite each
+    /// other forever.
+    fn restore_state(&mut self, seen: &[u8]) {
+        let Some(session) = self.mqtt.session_id() else {
+            return;
+        };
+        let is_stale = serde_json::from_slice::<SeenState>(seen).is_ok_and(|seen| {
+            seen.session < session || (seen.session == session && seen.s != "online")
+        });
+        if is_stale && !self.is_stopping {
+            tracing::debug!("the broker showed an old state; publishing the present one again");
+            self.mqtt.retained.repeat(&self.mqtt.topics.state());
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Numbers that rise forever, also over a state folder that was lost: sessions and outbox ids.
+
+use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_store::{Batch, Keyspace, Store, StoreError, log_key, log_seq};
+
+use crate::fleet::outbox::OutboxId;
+
+const META: Keyspace = Keyspace::new("agent_meta");
+const STARTS: &[u8] = b"starts";
+
+/// Counts this start durably, and returns the count: the major part of its session numbers.
+///
+/// The count is at least the clock's seconds since 1970, where the clock was set. So it rises over a
+/// lost state folder too: consumers ignore an `offline` of a smaller session as an old last will.
+pub(super) fn count_start(store: &dyn Store, now: Wall) -> Result<u64, StoreError> {
+    let before = match store.get(META, STARTS) {
+        Ok(value) => value.as_deref().and_then(log_seq).unwrap_or(0),
+        Err(StoreError::Corrupt { .. }) => 0,
+        Err(error) => return Err(error),
+    };
+    let starts = before.saturating_add(1).max(set_ms(now) / 1000);
+    store.commit(Batch::new().put(META, STARTS, &log_key(starts)))?;
+    Ok(starts)
+}
+
+/// First id of a new outbox: the clock's milliseconds since 1970.
+///
+/// It exceeds every id of a lost outbox, unless that one assigned over a thousand ids a second.
+pub(super) fn first_outbox_id(now: Wall) -> OutboxId {
+    OutboxId(set_ms(now).max(1))
+}
+
+/// Milliseconds since 1970; zero where the clock was never set.
+fn set_ms(now: Wall) -> u64 {
+    match now.quality {
+        TimeQuality::Unsynced => 0,
+        TimeQuality::Synced | TimeQuality::Estimated => u64::try_from(now.unix_ms).unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use watchkeeper_store::MemoryStore;
+
+    use super::*;
+    use crate::fleet::outbox;
+
+    fn at(unix_ms: i64, quality: TimeQuality) -> Wall {
+        Wall { unix_ms, quality }
+    }
+
+    #[test]
+    fn start_count_rises_over_lost_store_and_clock_set_back() {
+        let today = at(1_798_761_600_000, TimeQuality::Estimated);
+        let tomorrow = at(1_798_848_000_000, TimeQuality::Synced);
+        let unset = at(5, TimeQuality::Unsynced);
+        let store = MemoryStore::new();
+        let mut before = 0;
+        for now in [unset, today, unset, today] {
+            let starts = count_start(&store, now).expect("counted");
+            assert!(starts > before, "{starts} after {before}");
+            before = starts;
+        }
+        let after_loss = count_start(&MemoryStore::new(), tomorrow).expect("counted");
+        assert!(after_loss > before, "{after_loss} after {before}");
+    }
+
+    #[test]
+    fn new_outbox_ids_exceed_those_of_lost_outbox() {
+        let restore = |now| {
+            let first = first_outbox_id(now);
+            let folder = Path::new("/state/agent");
+            let restored = outbox::store::restore(&MemoryStore::new(), folder, first);
+            restored.expect("empty").0
+        };
+        let early = restore(at(1_798_761_600_000, TimeQuality::Estimated)).next_id;
+        let late = restore(at(1_798_848_000_000, TimeQuality::Estimated)).next_id;
+        assert!(late.0 > early.0 + 80_000_000);
+        let unset = restore(at(5, TimeQuality::Unsynced)).next_id;
+        assert_eq!(unset, OutboxId(1));
+    }
+}

@@ -1,0 +1,146 @@
+//! What an agent needs to start, read from the configuration.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use watchkeeper_config::{
+    AgentApiConfig, ChannelConfig, Config, LlmConfig, MemoryConfig, MqttConfig, PermissionsConfig,
+    SinksConfig,
+};
+use watchkeeper_contract::id::{BoxId, SiteId};
+
+use crate::fleet::mqtt::broker::{Broker, Keys};
+use crate::fleet::outbox::{ClassLimits, Limits};
+
+/// Pause of the command subscription: events get out, and commands return within the day in which
+/// the oversized request is cleared.
+const FLOOD_PAUSE: Duration = Duration::from_secs(3600);
+/// Time for a second opinion: who was notified of the event should not wait much longer for it.
+const OPINION_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What an agent needs to start.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub site: SiteId,
+    pub box_id: BoxId,
+    /// Folder for everything that must survive a restart.
+    pub state_dir: PathBuf,
+    pub runtime_socket: PathBuf,
+    /// Absent: nothing is published over MQTT.
+    pub broker: Option<Broker>,
+    /// Bounds of the outbox.
+    pub limits: Limits,
+    /// Interval of telemetry.
+    pub telemetry_every: Duration,
+    /// How long commands stay suspended after oversized requests ended several sessions in a row.
+    pub flood_pause: Duration,
+    /// What effects of workflows may reach.
+    pub sinks: SinksConfig,
+    /// Notification channels.
+    pub channels: Vec<ChannelConfig>,
+    /// Absent: no second opinions.
+    pub opinions: Option<OpinionSetup>,
+    /// Absent: no API is served.
+    pub api: Option<ApiSetup>,
+    /// Absent: no heartbeat.
+    pub heartbeat: Option<HeartbeatSetup>,
+    /// How notes are searched.
+    pub memory: MemoryConfig,
+}
+
+/// Setup of the heartbeat.
+#[derive(Debug, Clone)]
+pub struct HeartbeatSetup {
+    /// Time between two checks.
+    pub every: Duration,
+    /// Asked about findings. Where several setups have an LLM it is the same: they share a ledger.
+    pub llm: Option<LlmConfig>,
+}
+
+/// Setup of the agent's API.
+#[derive(Debug, Clone)]
+pub struct ApiSetup {
+    /// Where the API is served.
+    pub config: AgentApiConfig,
+    /// Used by conversations. Where several setups have an LLM it is the same: they share a ledger.
+    pub llm: Option<LlmConfig>,
+    /// The detection model that the configuration prefers.
+    pub preferred: Option<String>,
+    /// Changes that need no confirmation.
+    pub policy: PermissionsConfig,
+}
+
+/// Setup of second opinions.
+#[derive(Debug, Clone)]
+pub struct OpinionSetup {
+    /// The model, with its budget.
+    pub llm: LlmConfig,
+    /// Time that the model has for one event.
+    pub time: Duration,
+}
+
+impl Setup {
+    /// The setup that `config` describes.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let agent = config.agent;
+        let asked = config.llm.as_ref().filter(|llm| llm.second_opinion);
+        Self {
+            site: config.site.clone(),
+            box_id: config.box_id.clone(),
+            state_dir: config.state_dir.clone(),
+            runtime_socket: config.runtime_socket.clone(),
+            broker: config.mqtt.as_ref().map(broker_of),
+            limits: Limits {
+                events: ClassLimits {
+                    entries: usize::try_from(agent.outbox_events).unwrap_or(usize::MAX),
+                    bytes: agent.outbox_bytes,
+                },
+                ..Limits::default()
+            },
+            telemetry_every: agent.telemetry,
+            flood_pause: FLOOD_PAUSE,
+            sinks: config.sinks.clone(),
+            channels: config.channels.clone(),
+            opinions: asked.map(|llm| OpinionSetup {
+                llm: llm.clone(),
+                time: OPINION_TIMEOUT,
+            }),
+            api: Some(ApiSetup {
+                config: config.agent_api.clone(),
+                policy: config.permissions.clone(),
+                llm: config.llm.clone(),
+                preferred: config.models.default.clone(),
+            }),
+            heartbeat: agent.heartbeat.map(|every| HeartbeatSetup {
+                every,
+                llm: config.llm.clone(),
+            }),
+            memory: config.memory.clone(),
+        }
+    }
+
+    /// The language model that all parts share, where one is configured.
+    pub(super) fn llm(&self) -> Option<&LlmConfig> {
+        let opinions = self.opinions.as_ref().map(|opinions| &opinions.llm);
+        opinions
+            .or_else(|| self.api.as_ref()?.llm.as_ref())
+            .or_else(|| self.heartbeat.as_ref()?.llm.as_ref())
+    }
+}
+
+fn broker_of(mqtt: &MqttConfig) -> Broker {
+    Broker {
+        host: mqtt.host.clone(),
+        port: mqtt.port,
+        client_id: mqtt.client_id.clone(),
+        username: mqtt.username.clone(),
+        password: mqtt.password.clone(),
+        tls: mqtt.tls,
+        ca_file: mqtt.ca_file.clone(),
+        client_cert: mqtt.client_cert.clone(),
+        connect_timeout: mqtt.connect_timeout,
+        keep_alive: mqtt.keep_alive,
+        keys: Keys::OWN,
+    }
+}

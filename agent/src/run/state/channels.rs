@@ -1,0 +1,92 @@
+//! The notification channels: their tasks, and the errors that were published last.
+
+use std::sync::Arc;
+
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_contract::id::ChannelId;
+use watchkeeper_store::{Store, StoreError};
+
+use super::outbox::{BatchOwner, DurableOutbox};
+use crate::notify::health::ChannelHealth;
+use crate::notify::message::Own;
+use crate::notify::service::{Owing, Service, Setup};
+
+/// Channels, running once the agent runs.
+#[derive(Debug)]
+pub(crate) struct Channels {
+    setup: Setup,
+    service: Option<Service>,
+    errors: Vec<String>,
+}
+
+impl Channels {
+    pub(crate) fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            service: None,
+            errors: Vec::new(),
+        }
+    }
+
+    /// Starts one task per channel.
+    pub(crate) fn spawn(
+        &mut self,
+        runtime: &RuntimeClient,
+        store: &Arc<dyn Store>,
+    ) -> Result<(), StoreError> {
+        self.service = Some(Service::spawn(&self.setup, runtime, store)?);
+        Ok(())
+    }
+
+    /// Stages `message` in `outbox`; [`Self::send`] follows once it is stored.
+    pub(crate) fn stage(&self, message: Own, outbox: &mut DurableOutbox) {
+        if let Some(service) = &self.service {
+            let (ops, notice) = service.owe(message);
+            outbox.stage_for(BatchOwner::Notice(notice), ops);
+        }
+    }
+
+    /// Hands a stored notice to its channels.
+    pub(crate) fn send(&self, notice: Owing) {
+        if let Some(service) = &self.service {
+            service.tell(notice);
+        }
+    }
+
+    /// Health of each channel, ordered by name; empty before the agent runs.
+    pub(crate) fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
+        self.service
+            .as_ref()
+            .map(Service::fares)
+            .unwrap_or_default()
+    }
+
+    /// Channels that report an error at present.
+    pub(crate) fn failing(&self) -> Vec<ChannelId> {
+        let failing = self.health().into_iter();
+        let failing = failing.filter(|(_, health)| health.trouble.is_some());
+        failing.map(|(id, _)| id).collect()
+    }
+
+    /// Reads the channels' errors again; returns whether they changed.
+    pub(crate) fn refresh_errors(&mut self) -> bool {
+        let errors = self.health().into_iter();
+        let errors: Vec<String> = errors.filter_map(|(_, health)| health.trouble).collect();
+        let is_changed = errors != self.errors;
+        self.errors = errors;
+        is_changed
+    }
+
+    /// Errors as of the last refresh.
+    pub(crate) fn errors(&self) -> &[String] {
+        &self.errors
+    }
+
+    /// Waits for the end of a channel's task, with the store's error where that is the cause.
+    pub(crate) async fn failed(&mut self) -> Option<StoreError> {
+        match &mut self.service {
+            Some(service) => service.broken().await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The heartbeat's schedule and the check in progress.
+//!
+//! Invariant: the loop never waits for a check or a model.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use jiff::Zoned;
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_client::clock::{age, wall_now};
+use watchkeeper_contract::id::{ChannelId, EventSeq};
+use watchkeeper_contract::time::{TimeQuality, Wall};
+
+use super::future_slot::take_output;
+use crate::heartbeat::asker::{Added, Asker};
+use crate::heartbeat::on_disk::Kept;
+use crate::heartbeat::{Finding, Look, State, gather};
+
+/// Delay of the first check after a start: what starts with the box is up by then.
+const FIRST_DELAY: Duration = Duration::from_secs(60);
+
+/// The heartbeat of a running agent.
+pub(crate) struct HeartbeatTask {
+    interval: Duration,
+    due: Instant,
+    /// What was reported and learned so far.
+    pub(crate) state: State,
+    asker: Arc<Asker>,
+    running: Option<BoxFuture<'static, HeartbeatEvent>>,
+}
+
+/// The result of one step of a check.
+pub(crate) enum HeartbeatEvent {
+    /// The box was checked.
+    Checked(Box<Look>),
+    /// Findings are ready to be reported.
+    Ready(Box<FindingReport>),
+}
+
+/// Findings of one check, and the state to store once they are reported.
+pub(crate) struct FindingReport {
+    pub(crate) at: Wall,
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) added: Option<Added>,
+    pub(crate) state: State,
+}
+
+/// What only the loop knows of the box.
+pub(crate) struct AgentFacts {
+    /// Messages that wait for a broker while no session is up.
+    pub(crate) undelivered: u64,
+    pub(crate) failing_channels: Vec<ChannelId>,
+    pub(crate) opinions_without_answer: u64,
+}
+
+impl HeartbeatTask {
+    /// Resumes the schedule of the last run.
+    pub(crate) fn new(
+        interval: Duration,
+        asker: Asker,
+        stored: Option<Kept>,
+        now: Instant,
+    ) -> Self {
+        let passed = stored.as_ref().map(|stored| age(stored.at, wall_now()));
+        let left = passed.map_or(Duration::ZERO, |passed| interval.saturating_sub(passed));
+        Self {
+            interval,
+            due: now + left.max(FIRST_DELAY.min(interval)),
+            state: stored.map(|stored| stored.state).unwrap_or_default(),
+            asker: Arc::new(asker),
+            running: None,
+        }
+    }
+
+    /// When the next check is due; `None` while one runs.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.running.is_none().then_some(self.due)
+    }
+
+    /// Waits for the step in progress. Dropping this future loses nothing.
+    pub(crate) async fn next_event(task: &mut Option<Self>) -> HeartbeatEvent {
+        match task {
+            Some(task) => take_output(&mut task.running).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Starts a check and schedules the next one.
+    pub(crate) fn start_check(&mut self, now: Instant, runtime: RuntimeClient, facts: AgentFacts) {
+        self.due = now + self.interval;
+        let check = check(runtime, Arc::clone(&self.asker), self.state.cursor, facts);
+        self.running = Some(check.boxed());
+    }
+
+    /// Asks the model about `findings`; [`HeartbeatEvent::Ready`] follows.
+    pub(crate) fn start_asking(&mut self, findings: Vec<Finding>, look: Look, state: State) {
+        let at = look.at;
+        let added = Arc::clone(&self.asker).add(findings.clone(), look);
+        let ready = added.map(move |added| {
+            HeartbeatEvent::Ready(Box::new(FindingReport {
+                at,
+                findings,
+                added,
+                state,
+            }))
+        });
+        self.running = Some(ready.boxed());
+    }
+}
+
+async fn check(
+    runtime: RuntimeClient,
+    asker: Arc<Asker>,
+    cursor: Option<EventSeq>,
+    facts: AgentFacts,
+) -> HeartbeatEvent {
+    let at = wall_now();
+    let local = (at.quality != TimeQuality::Unsynced).then(|| Zoned::now().datetime());
+    let house = gather::house(&runtime, cursor).await;
+    if let Err(error) = &house {
+        tracing::debug!(%error, "heartbeat: the runtime did not answer");
+    }
+    HeartbeatEvent::Checked(Box::new(Look {
+        at,
+        local,
+        house: house.ok(),
+        undelivered: facts.undelivered,
+        silent_channels: facts.failing_channels,
+        budget: asker.budget().await,
+        given_up: facts.opinions_without_answer,
+    }))
+}

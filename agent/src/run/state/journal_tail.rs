@@ -1,0 +1,131 @@
+//! Follows the journal for second opinions alone, where no broker is configured.
+//!
+//! Without a broker the outbox's cursor stands still, so that a broker configured later receives
+//! what the journal still holds. The tail therefore has a cursor of its own.
+//!
+//! Invariants:
+//! - What a record asks for is stored in one batch with the cursor behind it: no crash asks twice.
+//! - A new box starts at the end of the journal.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, StreamExt as _};
+use watchkeeper_client::{ClientError, EventFeed, FeedItem, JournalRecord, RuntimeClient};
+use watchkeeper_contract::event::Event as Record;
+use watchkeeper_contract::health::Health;
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_store::Op;
+
+use super::future_slot::take_output;
+use crate::second_opinion::on_disk;
+
+/// Records that ask for nothing, after which the cursor is stored all the same.
+const SAVE_EVERY: u64 = 256;
+/// Pause between two questions for the end of the journal.
+const HEALTH_RETRY: Duration = Duration::from_secs(2);
+
+/// A reader with its own cursor.
+pub(crate) struct JournalTail {
+    runtime: RuntimeClient,
+    /// Absent until the end of the journal is known.
+    feed: Option<EventFeed>,
+    cursor: EventSeq,
+    stored_cursor: EventSeq,
+    /// A question that must be answered before the next record is read.
+    asking_health: Option<BoxFuture<'static, Result<Health, ClientError>>>,
+}
+
+impl JournalTail {
+    /// Resumes behind `stored_cursor`, or starts at the end of the journal.
+    pub(crate) fn new(runtime: RuntimeClient, stored_cursor: Option<EventSeq>) -> Self {
+        let cursor = stored_cursor.unwrap_or_default();
+        Self {
+            feed: stored_cursor.map(|cursor| runtime.follow_events(cursor)),
+            asking_health: stored_cursor
+                .is_none()
+                .then(|| ask_health(&runtime, Duration::ZERO)),
+            runtime,
+            cursor,
+            stored_cursor: cursor,
+        }
+    }
+
+    /// The next record. Dropping this future loses nothing.
+    pub(super) async fn next(&mut self) -> Box<Record> {
+        loop {
+            if self.asking_health.is_some() {
+                let health = take_output(&mut self.asking_health).await;
+                self.on_health(health);
+                continue;
+            }
+            let item = match &mut self.feed {
+                Some(feed) => feed.next().await,
+                None => None,
+            };
+            match item {
+                Some(FeedItem::Record(JournalRecord::Known(record))) => {
+                    if record.seq > self.cursor {
+                        self.cursor = record.seq;
+                        return record;
+                    }
+                }
+                // Written by a newer runtime: no second opinion is possible.
+                Some(FeedItem::Record(record)) => self.cursor = self.cursor.max(record.seq()),
+                // The runtime may have lost its journal meanwhile.
+                Some(FeedItem::Connected { .. }) => {
+                    self.asking_health = Some(ask_health(&self.runtime, Duration::ZERO));
+                }
+                Some(FeedItem::Lost { .. }) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// The operation that stores the cursor, where that is due or `has_staged` operations wait.
+    pub(crate) fn cursor_op(&mut self, has_staged: bool) -> Option<Op> {
+        // The difference in both directions: a new journal counts from zero.
+        let is_far = self.cursor.0.abs_diff(self.stored_cursor.0) >= SAVE_EVERY;
+        if !has_staged && !is_far {
+            return None;
+        }
+        self.stored_cursor = self.cursor;
+        Some(on_disk::cursor_op(self.cursor))
+    }
+
+    fn on_health(&mut self, health: Result<Health, ClientError>) {
+        match (health, &self.feed) {
+            (Ok(health), None) => {
+                self.cursor = health.last_seq;
+                self.feed = Some(self.runtime.follow_events(self.cursor));
+                tracing::info!(
+                    after = self.cursor.0,
+                    "journal: following for second opinions"
+                );
+            }
+            (Ok(health), Some(_)) if health.last_seq < self.cursor => {
+                tracing::warn!(
+                    "journal: the runtime lost it; following the new one from its start"
+                );
+                self.cursor = EventSeq(0);
+                self.feed = Some(self.runtime.follow_events(self.cursor));
+            }
+            (Ok(_), Some(_)) => {}
+            (Err(_), None) => self.asking_health = Some(ask_health(&self.runtime, HEALTH_RETRY)),
+            // The feed itself reports when the runtime is back.
+            (Err(_), Some(_)) => {}
+        }
+    }
+}
+
+fn ask_health(
+    runtime: &RuntimeClient,
+    pause: Duration,
+) -> BoxFuture<'static, Result<Health, ClientError>> {
+    let runtime = runtime.clone();
+    async move {
+        tokio::time::sleep(pause).await;
+        runtime.health().await
+    }
+    .boxed()
+}

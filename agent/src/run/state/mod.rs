@@ -1,0 +1,22 @@
+//! What the agent owns, one concern a file. None of these knows the [`Agent`](super::Agent).
+//!
+//! - [`outbox`]: the outbox, its store and the batch being committed with its owners.
+//! - [`journal`], [`journal_tail`]: position in the runtime's journal.
+//! - [`mqtt`]: session with the broker and everything retained there.
+//! - [`commands`], [`opinions`], [`heartbeat`], [`channels`]: one core each, with its work in progress.
+//! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: what the runtime reported last.
+//! - [`tasks`]: what runs beside the loop. [`future_slot`]: awaits a future that may be absent.
+
+pub(crate) mod channels;
+pub(crate) mod commands;
+pub(crate) mod future_slot;
+pub(crate) mod heartbeat;
+pub(crate) mod journal;
+pub(crate) mod journal_tail;
+pub(crate) mod mqtt;
+pub(crate) mod opinions;
+pub(crate) mod outbox;
+pub(crate) mod retained_sources;
+pub(crate) mod runtime_monitor;
+pub(crate) mod runtime_status;
+pub(crate) mod tasks;

@@ -1,0 +1,198 @@
+//! The session with the broker, and what the box retains there.
+//!
+//! Invariant: everything retained goes through [`Retained`], so that a new session restores it.
+
+use std::time::Instant;
+
+use watchkeeper_client::clock::wall_now;
+use watchkeeper_contract::id::{BoxId, EventSeq, SiteId, SourceId};
+use watchkeeper_contract::time::Wall;
+
+use crate::fleet::command::OperationName;
+use crate::fleet::mqtt::broker::{Broker, Will};
+use crate::fleet::mqtt::command_subscription::Hearing;
+use crate::fleet::mqtt::link::{Link, LinkEvent, Refused, Token};
+use crate::fleet::mqtt::payload::{
+    self, BirthMessage, CapabilityMessage, HealthMessage, Presence, SCHEMA, ServiceState,
+    StateMessage,
+};
+use crate::fleet::mqtt::session::Session;
+use crate::fleet::mqtt::tls::TlsError;
+use crate::fleet::mqtt::{Retained, Topics};
+
+/// Names of the box, and of this run of its agent.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) site: SiteId,
+    pub(crate) box_id: BoxId,
+    pub(crate) boot_id: String,
+}
+
+/// State of the connection to the broker.
+pub(crate) struct Mqtt {
+    pub(crate) identity: Identity,
+    pub(crate) topics: Topics,
+    /// Absent where no broker is configured.
+    pub(crate) broker: Option<Broker>,
+    pub(crate) session: Session,
+    pub(crate) session_start: Wall,
+    pub(crate) link: Option<Link>,
+    /// Reason of the last disconnect; absent while a session stands.
+    pub(crate) lost_reason: Option<String>,
+    pub(crate) retained: Retained,
+    pub(crate) subscription: Hearing,
+    /// Whether everything retained but the state is cleared at exit.
+    pub(crate) clears_at_exit: bool,
+    pub(crate) is_farewell_acked: bool,
+}
+
+impl Mqtt {
+    /// Number of the session, where one is up.
+    pub(crate) fn session_id(&self) -> Option<u64> {
+        self.session.up()
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.session.up().is_some()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let session = self.broker.as_ref().and_then(|_| self.session.deadline());
+        [session, self.subscription.deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The next event of the link; pending forever without one. Dropping this future loses nothing.
+    pub(crate) async fn next_event(&mut self) -> LinkEvent {
+        match &mut self.link {
+            Some(link) => link.next().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Opens the link of `session`, with a last will that names `next_seq`.
+    pub(crate) fn open_link(&mut self, session: u64, next_seq: EventSeq) -> Result<(), TlsError> {
+        let Some(broker) = &self.broker else {
+            return Ok(());
+        };
+        tracing::debug!(session, host = %broker.host, port = broker.port, "connecting to the broker");
+        self.session_start = wall_now();
+        let offline = self.state_message(Presence::Offline, session, next_seq, self.session_start);
+        let will = Will {
+            topic: self.topics.state(),
+            payload: payload::encode(&offline),
+        };
+        self.link = Some(Link::open(broker, will)?);
+        Ok(())
+    }
+
+    /// Publishes where a link exists, and reports whether it did.
+    pub(crate) fn publish(
+        &mut self,
+        token: Token,
+        topic: String,
+        payload: Vec<u8>,
+        retain: bool,
+    ) -> Result<bool, Refused> {
+        match &mut self.link {
+            Some(link) => link
+                .publish_tracked(token, topic, payload, retain)
+                .map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Subscribes to commands in the present session; does nothing without one.
+    pub(crate) fn subscribe_to_requests(&self) -> Result<(), Refused> {
+        match &self.link {
+            Some(link) if self.is_up() => link.subscribe(self.topics.requests()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn state_message(
+        &self,
+        presence: Presence,
+        session: u64,
+        next_seq: EventSeq,
+        at: Wall,
+    ) -> StateMessage {
+        StateMessage {
+            schema: SCHEMA,
+            s: presence,
+            boot_id: self.identity.boot_id.clone(),
+            session,
+            seq0: next_seq.0,
+            ts: at.unix_ms,
+            ts_quality: at.quality,
+        }
+    }
+
+    /// Retains `online` and the operations that the box accepts.
+    pub(crate) fn set_online(&mut self, session: u64, next_seq: EventSeq) {
+        let online = self.state_message(Presence::Online, session, next_seq, self.session_start);
+        self.retained
+            .set(self.topics.state(), payload::encode(&online));
+        for operation in OperationName::ALL {
+            let message = CapabilityMessage::of(operation);
+            self.retained
+                .set(self.topics.capability(operation), payload::encode(&message));
+        }
+    }
+
+    pub(crate) fn set_birth(
+        &mut self,
+        session: u64,
+        sources: Vec<SourceId>,
+        runtime_version: Option<String>,
+    ) {
+        let message = BirthMessage {
+            schema: SCHEMA,
+            site: self.identity.site.clone(),
+            r#box: self.identity.box_id.clone(),
+            agent_version: env!("CARGO_PKG_VERSION").to_owned(),
+            runtime_version,
+            boot_id: self.identity.boot_id.clone(),
+            session,
+            cams: sources,
+            operations: OperationName::ALL.map(OperationName::as_str).to_vec(),
+            ts: self.session_start.unix_ms,
+            ts_quality: self.session_start.quality,
+        };
+        self.retained
+            .set(self.topics.birth(), payload::encode(&message));
+    }
+
+    /// Retains the agent's own health: degraded by `channel_errors` and a suspended subscription.
+    pub(crate) fn set_agent_health(&mut self, channel_errors: &[String]) {
+        let suspended = (!self.subscription.is_open()).then(|| self.describe_suspension());
+        let why: Vec<String> = suspended
+            .into_iter()
+            .chain(channel_errors.iter().cloned())
+            .collect();
+        let health = HealthMessage {
+            schema: SCHEMA,
+            s: match why.is_empty() {
+                false => ServiceState::Degraded,
+                true => ServiceState::Up,
+            },
+            why,
+            pid: Some(std::process::id()),
+            boot_id: Some(self.identity.boot_id.clone()),
+        };
+        self.retained
+            .set(self.topics.health("agent"), payload::encode(&health));
+    }
+
+    /// Why commands are suspended, with the remedy.
+    pub(crate) fn describe_suspension(&self) -> String {
+        format!(
+            "commands are suspended for {} s: a request that is too large ends every session; \
+             clear the retained message below {}",
+            self.subscription.pause().as_secs(),
+            self.topics.requests()
+        )
+    }
+}

@@ -1,0 +1,47 @@
+//! Asks the runtime for its status: health, sources and pipelines.
+
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_contract::health::Health;
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::pipeline::PipelineStatus;
+use watchkeeper_contract::source::SourceStatus;
+
+/// What the runtime answered.
+#[derive(Debug)]
+pub(crate) struct StatusReport {
+    pub(crate) query: StatusQuery,
+    /// Its health, or why there is no answer.
+    pub(crate) health: Result<Health, String>,
+    /// Its sources; absent without an answer.
+    pub(crate) sources: Option<Vec<SourceStatus>>,
+    /// Its pipelines; absent without an answer, and where the query leaves them out.
+    pub(crate) pipelines: Option<Vec<PipelineStatus>>,
+}
+
+/// What to ask.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StatusQuery {
+    /// The agent's cursor at the time of the query: a journal that ends before it lost its files.
+    pub(crate) cursor: Option<EventSeq>,
+    /// Whether pipelines are asked for. Their results are large, and only telemetry needs them.
+    pub(crate) with_pipelines: bool,
+}
+
+/// Asks the runtime; what it refuses is absent from the report.
+pub(crate) async fn query_status(runtime: RuntimeClient, query: StatusQuery) -> Box<StatusReport> {
+    let health = runtime.health().await;
+    let sources = match health {
+        Ok(_) => runtime.sources().await.ok(),
+        Err(_) => None,
+    };
+    let pipelines = match sources {
+        Some(_) if query.with_pipelines => runtime.pipelines().await.ok(),
+        _ => None,
+    };
+    Box::new(StatusReport {
+        query,
+        health: health.map_err(|error| error.to_string()),
+        sources,
+        pipelines,
+    })
+}

@@ -1,0 +1,69 @@
+//! What runs beside the loop: the task that executes effects, and the thread of the API.
+
+use watchkeeper_client::RuntimeClient;
+
+use crate::api::{self, Asks};
+use crate::connectors::Performer;
+use crate::connectors::queue::Limits;
+use crate::connectors::service::Service as EffectService;
+use crate::run::error::AgentError;
+
+/// What the tasks need to start.
+#[derive(Debug)]
+pub(crate) struct TaskSetup {
+    pub(crate) executor: Performer,
+    pub(crate) effect_limits: Limits,
+    /// Absent where no API is configured.
+    pub(crate) api: Option<api::service::Setup>,
+}
+
+/// The running tasks.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    effects: EffectService,
+    api: Option<api::service::Service>,
+}
+
+impl TaskSetup {
+    /// Starts the tasks. The API asks the loop for its status by `status_requests`.
+    pub(crate) fn spawn(
+        self,
+        runtime: &RuntimeClient,
+        status_requests: Asks,
+    ) -> Result<Tasks, AgentError> {
+        let api = self
+            .api
+            .map(|api| api::service::Service::spawn(api, status_requests));
+        Ok(Tasks {
+            effects: EffectService::spawn(runtime.clone(), self.executor, self.effect_limits),
+            api: api.transpose().map_err(AgentError::ApiThread)?,
+        })
+    }
+}
+
+impl Tasks {
+    /// Waits until a task ends by itself, which is an error.
+    pub(crate) async fn died(&mut self) -> AgentError {
+        let api = async {
+            match &mut self.api {
+                Some(api) => api.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.effects.ended() => AgentError::Connectors,
+            () = api => AgentError::Api,
+        }
+    }
+
+    /// Stops all tasks; each bounds its own time.
+    pub(crate) async fn stop(self) {
+        let api = async {
+            if let Some(api) = self.api {
+                api.stop().await;
+            }
+        };
+        tokio::join!(self.effects.stop(), api);
+    }
+}
