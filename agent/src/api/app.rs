@@ -13,30 +13,30 @@ use crate::status::AgentStatus;
 /// Largest body of a message, in bytes: four pictures of a camera.
 pub const MAX_MESSAGE: usize = 8 << 20;
 
-/// Most clients that may follow conversations at a time; the next one is refused.
+/// Limit of clients that follow conversations; the next one is refused.
 pub const MAX_FOLLOWERS: usize = 32;
 
-/// Most bodies of messages that are read at a time; the next one is refused.
+/// Limit of message bodies read at a time; the next one is refused.
 pub(super) const MAX_READING: usize = 2;
 
-/// Most look-ups in files (notes, trace, books) that are made at a time; the next one waits.
+/// Limit of file accesses (notes, trace, ledger) at a time; the next one waits.
 const MAX_LOOKING: usize = 2;
 
-/// Asks the agent's loop how things stand.
+/// Requests the agent's status from its loop.
 pub type Asks = mpsc::Sender<oneshot::Sender<AgentStatus>>;
 
-/// What keeps one of the two ways in closed, as a sentence each.
+/// The error of each entrypoint that cannot open.
 #[derive(Debug, Default)]
 pub struct Troubles(Mutex<[Option<String>; 2]>);
 
 impl Troubles {
-    /// Notes it, or that it is over.
+    /// Sets or clears the error of an entrypoint.
     pub fn set(&self, channel: Entrypoint, trouble: Option<String>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all[usize::from(channel == Entrypoint::Remote)] = trouble;
     }
 
-    /// All of them.
+    /// All present errors.
     #[must_use]
     pub fn all(&self) -> Vec<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,19 +44,19 @@ impl Troubles {
     }
 }
 
-/// What every handler sees.
+/// State of every handler.
 #[derive(Clone)]
 pub(super) struct App {
-    /// Which way its requests come in.
+    /// Where its requests come in.
     pub(super) channel: Entrypoint,
     pub(super) shared: Arc<Shared>,
 }
 
-/// What both ways in have in common.
+/// State shared by both entrypoints.
 pub struct Shared {
     pub(super) conversations: Arc<Conversations>,
     pub(super) asks: Asks,
-    /// Who serves the model, where one is configured.
+    /// Provider of the language model; absent where none is configured.
     pub(super) provider: Option<String>,
     pub(super) troubles: Troubles,
     pub(super) started: Instant,
@@ -76,7 +76,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// An API that speaks by these conversations, and asks the agent's loop by `asks`.
+    /// The state of an API that requests the agent's status by `asks`.
     #[must_use]
     pub fn new(
         conversations: Arc<Conversations>,
@@ -99,7 +99,7 @@ impl Shared {
 }
 
 impl App {
-    /// Looks something up in files, on a thread for that.
+    /// Runs a file access on a blocking thread.
     pub(super) async fn look<T, F>(&self, look: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
@@ -110,7 +110,7 @@ impl App {
         let shared = Arc::clone(&self.shared);
         let looked = tokio::task::spawn_blocking(move || look(&shared)).await;
         looked.map_err(|error| {
-            tracing::error!(%error, "a look-up of the API failed inside");
+            tracing::error!(%error, "api: a file access panicked");
             refusal::internal()
         })
     }

@@ -1,14 +1,14 @@
-//! Conversations with programs: how many there may be, what each of them waits for, and the task that each of them is.
+//! Conversations with clients of the API: their number, their tasks, what each awaits.
 //!
-//! A conversation is a task that owns its [`Session`] and hears one message at a time. Whoever asks it something hands in a message and follows its
-//! [`Feed`]; whether they do, and for how long, makes no difference to the work.
+//! A conversation is a task that owns its [`Session`] and handles one message at a time. A client
+//! sends a message and follows the [`Feed`]; the work does not depend on followers.
 //!
 //! Invariants:
-//! - there are never more than [`Bounds`] says, none takes more messages, and one that nobody uses ends by itself; so does one whose task died;
-//! - a message is taken only while none is worked on;
-//! - what was confirmed is carried out to its end, also where the conversation is deleted meanwhile;
-//! - an offer is on the disk before it is told, with the conversation that it was made in. A conversation of which that is all that is left (the
-//!   agent was restarted, it was idle) is there again as soon as somebody speaks in it.
+//! - [`Bounds`] limits their number and messages; an idle conversation, or a dead task's, ends.
+//! - A message is accepted only while none is in progress.
+//! - A confirmed change is carried out to its end, even if the conversation is deleted.
+//! - A proposal is on disk before it is shown. A message reopens its conversation after a
+//!   restart or idle end.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,18 +39,18 @@ use watchkeeper_assistant::session::short_command::CommandResult;
 use watchkeeper_assistant::session::user_session::{OpenLlm, ProposalStore, Session, SessionDeps};
 use watchkeeper_client::RuntimeClient;
 
-/// How many, how long.
+/// Limits of conversations.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Most conversations at a time.
+    /// Limit of open conversations.
     pub open: usize,
-    /// Most of them that began over TCP, so that those with the token don't keep out those at the box.
+    /// Limit of those over TCP, so that they leave room for the box's own.
     pub remote: usize,
-    /// Most messages of one.
+    /// Limit of messages per conversation.
     pub turns: u64,
-    /// For how long one may be idle.
+    /// Idle time after which a conversation ends.
     pub idle: Duration,
-    /// Most that are worked in at a time; the others wait for their turn.
+    /// Limit of messages in progress; the others queue.
     pub at_work: usize,
 }
 
@@ -66,37 +66,35 @@ impl Default for Bounds {
     }
 }
 
-/// Opens the way to a model of language, for any number of conversations. The error is a sentence for a person.
+/// Opens the LLM client; the error is a sentence for a user.
 pub type OpensModel = Arc<dyn Fn() -> Result<watchkeeper_llm::Client, String> + Send + Sync>;
 
-/// What every conversation works with.
-pub struct Shop {
-    /// The runtime.
+/// What every conversation needs.
+pub struct ConversationDeps {
     pub client: RuntimeClient,
-    /// Model of the box that the configuration prefers.
+    /// The detection model that the configuration prefers.
     pub preferred: Option<String>,
-    /// Opens the way to a model of language; absent where none is configured.
+    /// Absent where no language model is configured.
     pub model: Option<OpensModel>,
-    /// Who serves it.
+    /// Provider of the language model.
     pub provider: Option<String>,
-    /// What the owner confirmed beforehand.
+    /// Changes that need no confirmation.
     pub policy: PermissionsConfig,
-    /// Folder of what is kept.
+    /// Folder of traces, proposals and notes.
     pub home: PathBuf,
-    /// The notes.
     pub notes: Notes,
 }
 
-impl std::fmt::Debug for Shop {
+impl std::fmt::Debug for ConversationDeps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shop")
+        f.debug_struct("ConversationDeps")
             .field("home", &self.home)
             .finish_non_exhaustive()
     }
 }
 
-impl Shop {
-    /// What one assistant works with.
+impl ConversationDeps {
+    /// What one session needs.
     fn parts(&self, channel: Entrypoint, out: Arc<dyn ProgressSink>) -> SessionDeps {
         let model = self.model.clone();
         SessionDeps {
@@ -113,30 +111,29 @@ impl Shop {
         }
     }
 
-    /// The offers that wait.
+    /// The pending proposals.
     #[must_use]
     pub fn waiting(&self) -> PendingProposals {
         PendingProposals::new(&self.home)
     }
 }
 
-/// A message.
+/// A user's message.
 #[derive(Debug)]
 pub struct Message {
-    /// The words.
     pub text: String,
-    /// Whether a model works on them without asking the rules.
+    /// Whether the LLM handles it without trying the rules.
     pub think: bool,
-    /// The blueprint by which it does; absent: that of the set-up.
+    /// Name of the blueprint; absent: the one for set-up.
     pub blueprint: Option<String>,
-    /// Pictures that they are about, each with its name.
+    /// Pictures with their names.
     pub images: Vec<(String, Bytes)>,
-    /// The offer that they are a yes or a no to and to no other; absent: whatever waits.
+    /// Id of the only proposal that it may answer; absent: any pending one.
     pub about: Option<String>,
 }
 
 impl Message {
-    /// A word about the offer of this id.
+    /// An answer to proposal `id`.
     #[must_use]
     pub fn about(id: &str, word: &str) -> Self {
         Self {
@@ -149,42 +146,36 @@ impl Message {
     }
 }
 
-/// Why a message is not taken, or a conversation not begun.
+/// Why a message or a new conversation is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTaken {
-    /// As many as there may be are open.
+    /// The limit of open conversations is reached.
     #[error(
         "{most} conversations are open; end one (DELETE /v1/conversations/ID), or wait: one that nobody uses ends after {idle_s} s"
     )]
     TooMany {
-        /// How many.
+        /// The limit.
         most: usize,
-        /// Seconds.
         idle_s: u64,
     },
-    /// It works.
+    /// Another message is in progress.
     #[error(
         "the conversation works on message {turn}; wait for its end, which GET /v1/conversations/{id}/events/stream tells"
     )]
-    Working {
-        /// Which.
-        id: String,
-        /// The message.
-        turn: u64,
-    },
-    /// It has had its messages.
+    Working { id: String, turn: u64 },
+    /// The limit of messages is reached.
     #[error("the conversation had its {most} messages; begin another one (POST /v1/conversations)")]
     Over {
-        /// How many.
+        /// The limit.
         most: u64,
     },
-    /// There is none.
+    /// No such conversation.
     #[error("there is no conversation {id:?}; GET /v1/conversations lists those that there are")]
     Unknown {
-        /// Its id, cut.
+        /// The id, shortened.
         id: String,
     },
-    /// The offers can't be read.
+    /// The pending proposals are unreadable.
     #[error(transparent)]
     Waiting(#[from] PendingError),
     /// The agent stops.
@@ -195,7 +186,7 @@ pub enum NotTaken {
 /// What a conversation waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(tag = "for", rename_all = "snake_case")]
-pub enum Waits {
+pub enum Awaiting {
     /// The next message.
     Nothing,
     /// The answer to a question.
@@ -230,7 +221,7 @@ pub struct ConversationStatus {
     /// How many messages it had.
     pub turns: u64,
     /// What it waits for, once it does not work.
-    pub waits: Waits,
+    pub waits: Awaiting,
     /// What a model means to do about the message, as it said last; its steps, each with `step` and `done`.
     #[schema(value_type = Vec<Object>)]
     pub plan: Vec<Value>,
@@ -251,7 +242,7 @@ pub struct Turn {
 struct State {
     working: bool,
     turns: u64,
-    waits: Waits,
+    waits: Awaiting,
 }
 
 /// A conversation, as others see it.
@@ -303,7 +294,7 @@ impl Handle {
 /// All conversations.
 #[derive(Debug)]
 pub struct Conversations {
-    shop: Shop,
+    deps: ConversationDeps,
     bounds: Bounds,
     open: Mutex<BTreeMap<String, Arc<Handle>>>,
     /// How many are open; those that wait for the end of all wait for it to be none.
@@ -313,11 +304,15 @@ pub struct Conversations {
 }
 
 impl Conversations {
-    /// None yet. All of them end when `closing` becomes true.
+    /// An empty registry. All conversations end when `closing` becomes true.
     #[must_use]
-    pub fn new(shop: Shop, bounds: Bounds, closing: watch::Receiver<bool>) -> Arc<Self> {
+    pub fn new(
+        deps: ConversationDeps,
+        bounds: Bounds,
+        closing: watch::Receiver<bool>,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            shop,
+            deps,
             bounds,
             open: Mutex::default(),
             number: watch::Sender::new(0),
@@ -328,8 +323,8 @@ impl Conversations {
 
     /// What they work with.
     #[must_use]
-    pub fn shop(&self) -> &Shop {
-        &self.shop
+    pub fn deps(&self) -> &ConversationDeps {
+        &self.deps
     }
 
     /// Their bounds.
@@ -342,7 +337,7 @@ impl Conversations {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those that who asks over this channel may see, the oldest first.
+    /// Conversations visible to the entrypoint `asks`, the oldest first.
     #[must_use]
     pub fn list(&self, asks: Entrypoint) -> Vec<Arc<Handle>> {
         let open = self.open();
@@ -350,20 +345,20 @@ impl Conversations {
         open.values().filter(may).cloned().collect()
     }
 
-    /// Begins one.
+    /// Opens a conversation.
     ///
     /// # Errors
-    /// When as many as there may be are open.
+    /// When the limit of open conversations is reached.
     pub fn begin(self: &Arc<Self>, channel: Entrypoint) -> Result<Arc<Handle>, NotTaken> {
         // Ids begin with the time, so the oldest is the first.
         let id = Ulid::new().to_string().to_lowercase();
         self.open_as(id, channel, None)
     }
 
-    /// The one of this id. One of which nothing is left but its offer is opened again.
+    /// Finds a conversation, or reopens it where only its proposal is left.
     ///
     /// # Errors
-    /// When there is none that who asks over this channel may see.
+    /// When none of this id is visible to the entrypoint `asks`.
     pub fn find(self: &Arc<Self>, id: &str, asks: Entrypoint) -> Result<Arc<Handle>, NotTaken> {
         let found = self.open().get(id).cloned();
         if let Some(handle) = found {
@@ -372,7 +367,7 @@ impl Conversations {
                 Err(_) => Err(unknown(id)),
             };
         }
-        let kept = self.shop.waiting().list(Timestamp::now())?;
+        let kept = self.deps.waiting().list(Timestamp::now())?;
         let is_its = |kept: &PendingProposal| {
             let by = kept.requester.as_ref();
             by.is_some_and(|by| by.conversation == id && may_answer(by.entrypoint, asks).is_ok())
@@ -383,10 +378,10 @@ impl Conversations {
         }
     }
 
-    /// The conversation that an offer was made in.
+    /// The conversation of a proposal, reopened if needed.
     ///
     /// # Errors
-    /// When it is not open, and as many as there may be are.
+    /// When the limit of open conversations is reached.
     pub fn of_offer(self: &Arc<Self>, kept: PendingProposal) -> Result<Arc<Handle>, NotTaken> {
         let id = kept.requester.as_ref().map(|by| by.conversation.as_str());
         let found = id.and_then(|id| self.open().get(id).cloned());
@@ -427,10 +422,12 @@ impl Conversations {
             return Err(NotTaken::TooMany { most, idle_s });
         }
         let (inbox, messages) = mpsc::channel(1);
-        let waits = kept.as_ref().map_or(Waits::Nothing, |kept| Waits::Yes {
-            proposal: Some(kept.id.clone()),
-            request: kept.shown.full_request(),
-        });
+        let waits = kept
+            .as_ref()
+            .map_or(Awaiting::Nothing, |kept| Awaiting::Yes {
+                proposal: Some(kept.id.clone()),
+                request: kept.shown.full_request(),
+            });
         let handle = Arc::new(Handle {
             id: id.clone(),
             channel,
@@ -456,10 +453,10 @@ impl Conversations {
         Ok(handle)
     }
 
-    /// Hands a message in.
+    /// Sends a message to a conversation.
     ///
     /// # Errors
-    /// When it works on another one, or had as many as it may.
+    /// When another message is in progress, or the limit of messages is reached.
     pub fn say(&self, handle: &Handle, message: Message) -> Result<Turn, NotTaken> {
         let mut state = handle.state();
         if state.working {
@@ -483,23 +480,23 @@ impl Conversations {
         Ok(Turn { turn, after })
     }
 
-    /// Ends one; what waits in it is put aside.
+    /// Ends a conversation and drops its pending proposal.
     pub fn end(&self, handle: &Handle) {
         handle.ending.send_replace(true);
         let waits = handle.state().waits.clone();
-        if let Waits::Yes {
+        if let Awaiting::Yes {
             proposal: Some(id), ..
         } = waits
         {
-            let socket = self.shop.client.socket();
+            let socket = self.deps.client.socket();
             // One that is gone was confirmed, or put aside by what was said last.
-            if let Err(error) = self.shop.waiting().take(&id, socket, Timestamp::now()) {
+            if let Err(error) = self.deps.waiting().take(&id, socket, Timestamp::now()) {
                 tracing::debug!(%error, "no proposal waits any more");
             }
         }
     }
 
-    /// Ready when none is open.
+    /// Waits until no conversation is open.
     pub async fn ended(&self) {
         // The sender is in here.
         self.number
@@ -516,7 +513,7 @@ fn unknown(id: &str) -> NotTaken {
     }
 }
 
-/// Takes a conversation out when its task ends, however it does.
+/// Removes a conversation when its task ends, even by a panic.
 struct Leaving {
     all: Arc<Conversations>,
     handle: Arc<Handle>,
@@ -539,10 +536,10 @@ async fn converse(
 ) {
     let (all, handle) = (Arc::clone(&leaving.all), Arc::clone(&leaving.handle));
     let out: Arc<dyn ProgressSink> = Arc::clone(&handle.feed) as _;
-    let parts = all.shop.parts(handle.channel, out);
+    let parts = all.deps.parts(handle.channel, out);
     let mut assist = match Session::new(parts) {
         Ok(assist) => assist.with_store(ProposalStore {
-            pending: all.shop.waiting(),
+            pending: all.deps.waiting(),
             requester: Requester {
                 entrypoint: handle.channel,
                 conversation: handle.id.clone(),
@@ -588,7 +585,7 @@ async fn converse(
     }
 }
 
-/// Works on a message. What was heard is given up when the conversation ends; what was confirmed is not.
+/// Handles a message. The end of the conversation cancels a request, but no confirmed change.
 async fn hear(
     all: Arc<Conversations>,
     handle: Arc<Handle>,
@@ -613,7 +610,7 @@ async fn hear(
     }
 }
 
-/// Has the rules or a model work on a message, when it is its turn.
+/// Runs the rules or the LLM on a message, once a slot is free.
 async fn understand(
     all: Arc<Conversations>,
     handle: Arc<Handle>,
@@ -653,17 +650,17 @@ fn given_up(why: &str) -> Error {
     )
 }
 
-fn waits(assist: &Session) -> Waits {
+fn waits(assist: &Session) -> Awaiting {
     let conversation = &assist.conversation;
     match (conversation.shown(), conversation.question()) {
-        (Some(shown), _) => Waits::Yes {
+        (Some(shown), _) => Awaiting::Yes {
             proposal: assist.pending_id().map(str::to_owned),
             request: shown.full_request(),
         },
-        (None, Some(question)) => Waits::Answer {
+        (None, Some(question)) => Awaiting::Answer {
             question: question.text.clone(),
             choices: question.choices.clone(),
         },
-        (None, None) => Waits::Nothing,
+        (None, None) => Awaiting::Nothing,
     }
 }

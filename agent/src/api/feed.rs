@@ -1,7 +1,11 @@
-//! What happened in one conversation, numbered, for whoever follows it and for whoever comes back.
+//! Events of one conversation, numbered, for present and returning followers.
 //!
-//! A follower has a cursor and no queue: it reads from here at its own pace. Invariants: numbers rise by one; at most [`MAX_EVENTS`] events and
-//! [`MAX_BYTES`] bytes are kept, the oldest go first, and a follower sees a jump in the numbers; one event has at most [`MAX_EVENT`] bytes.
+//! A follower has a cursor and no queue: it reads at its own pace.
+//!
+//! Invariants:
+//! - Numbers rise by one.
+//! - At most [`MAX_EVENTS`] events and [`MAX_BYTES`] bytes are kept. The oldest are evicted, which a
+//!   follower sees as a jump. One event has at most [`MAX_EVENT`] bytes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,13 +16,14 @@ use tokio::sync::watch;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink, ProgressStep};
 use watchkeeper_assistant::wording::cut;
 
-/// Most events of one conversation that are kept.
+/// Limit of kept events per conversation.
 pub const MAX_EVENTS: usize = 512;
-/// Most bytes of them.
+/// Limit of kept bytes per conversation.
 pub const MAX_BYTES: usize = 2 << 20;
-/// Largest event. The largest proposal of a model has 128 KiB, and stands in its event as what it changes and as what would be different.
+/// Limit of one event. A model's largest proposal has 128 KiB and is in its event twice: as changes
+/// and as a difference.
 pub const MAX_EVENT: usize = 512 << 10;
-/// Longest text in the arguments of a tool, in characters.
+/// Limit of a text in a tool's arguments, in characters.
 const MAX_ARGUMENT: usize = 200;
 /// Type of the last event of a turn.
 pub const END: &str = "end";
@@ -26,9 +31,8 @@ pub const END: &str = "end";
 /// One event.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Its number, from 1.
+    /// Number, from 1.
     pub seq: u64,
-    /// The turn that it belongs to.
     pub turn: u64,
     /// Whether it is the last of its turn.
     pub is_end: bool,
@@ -40,7 +44,7 @@ pub struct Entry {
 struct Kept {
     turn: u64,
     last: u64,
-    /// What a model means to do in this turn.
+    /// The model's plan for this turn.
     plan: Vec<Value>,
     bytes: usize,
     entries: VecDeque<Entry>,
@@ -68,7 +72,7 @@ impl Feed {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins turn number `turn` and answers the number of the last event before it.
+    /// Starts turn `turn`; returns the number of the last event before it.
     pub fn begin(&self, turn: u64) -> u64 {
         let mut kept = self.kept();
         kept.turn = turn;
@@ -110,7 +114,7 @@ impl Feed {
         self.advances.send_replace(last);
     }
 
-    /// Events after a number, the oldest first, at most so many.
+    /// At most `limit` events after `seq`, the oldest first.
     #[must_use]
     pub fn after(&self, seq: u64, limit: usize) -> Vec<Entry> {
         let kept = self.kept();
@@ -126,7 +130,7 @@ impl Feed {
         of_it.cloned().collect()
     }
 
-    /// What a model means to do in this turn, as it said last.
+    /// The model's latest plan for this turn.
     #[must_use]
     pub fn plan(&self) -> Vec<Value> {
         self.kept().plan.clone()
@@ -138,7 +142,7 @@ impl Feed {
         self.kept().last
     }
 
-    /// Tells of every new event.
+    /// Notifies of every new event.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.advances.subscribe()
@@ -164,7 +168,7 @@ impl ProgressSink for Feed {
     }
 }
 
-/// Cuts the texts in a value: a definition of a workflow is no news to whoever follows.
+/// Cuts the texts in a value: followers need no whole workflow definition.
 fn bound(value: &mut Value) {
     match value {
         Value::String(text) => *text = cut(std::mem::take(text), MAX_ARGUMENT),

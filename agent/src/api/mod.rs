@@ -1,14 +1,14 @@
-//! The agent's API: HTTP/JSON over a Unix socket, and over TCP for whoever has the token.
+//! The agent's API: HTTP/JSON over a Unix socket, and over TCP with a token.
 //!
-//! Map: `routes` are the requests, [`conversations`] what they speak with and [`feed`] what happens there, [`token`] who may come in over TCP,
-//! [`service`] the thread that serves. Bodies, refusals and sockets are those of the runtime (`watchkeeper_http`).
+//! - `routes`: the requests. [`conversations`]: sessions with clients. [`feed`]: their events.
+//! - [`token`]: authority over TCP. [`service`]: the thread that serves.
 //!
 //! Invariants:
-//! - nothing changes what the box does but a yes to an offer, a person's or the policy's of that channel, by the same way as in `watchkeeper chat` ([`watchkeeper_assistant::session`]);
-//! - the socket's permission is the authority on the box, the token over TCP; who came with the token sees and answers what came over TCP, and none of
-//!   the conversations and proposals of the box ([`may_answer`](watchkeeper_assistant::permissions::may_answer)). Notes are everybody's;
-//! - everything is bounded: conversations, their messages, events and idle life, bodies, followers;
-//! - nothing here holds up the agent's loop: the API has a thread of its own, and whatever is wrong with it keeps no event from being told.
+//! - Only a confirmed proposal changes what the box does, by a user or `[agent.auto_approve]`.
+//! - The socket's permission is the authority on the box, the token over TCP. A client over TCP
+//!   sees and answers only what came over TCP; notes are visible to all.
+//! - Conversations, messages, events, idle time, bodies and followers are bounded.
+//! - The API has a thread of its own: nothing here delays the agent's loop.
 
 mod app;
 pub mod conversations;
@@ -30,13 +30,13 @@ pub use routes::document;
 use token::Token;
 use watchkeeper_assistant::permissions::Entrypoint;
 
-/// Readers of outside data that are no part of any interface, open to the fuzz targets in `tests` only.
+/// Parsers of outside data, public for the fuzz targets only.
 #[doc(hidden)]
 pub mod fuzzing {
     pub use super::routes::fuzzing::message;
 }
 
-/// The whole API for requests that come in this way. Those over TCP show the token.
+/// The API for one entrypoint. With `token`, every request must carry it.
 pub fn router(shared: Arc<Shared>, channel: Entrypoint, token: Option<Arc<Token>>) -> Router {
     let (router, _) = routes::all().split_for_parts();
     let router = router

@@ -1,8 +1,9 @@
-//! The thread that serves the API, on the socket and, where that is configured, over TCP.
+//! The thread that serves the API, on the socket and, where configured, over TCP.
 //!
-//! It has a loop of its own: a conversation waits for disks and reads notes, and the loop that tells the events must not. Invariant: whatever keeps one of
-//! the ways in closed (a socket that somebody else serves, a port that is taken, a token that can't be read) is logged, told by `GET /v1/health` and
-//! tried again; it keeps neither the other way nor the agent from working.
+//! It has a loop of its own, because conversations wait for disks.
+//!
+//! Invariant: an entrypoint that cannot open (a socket in use, a port taken, an unreadable token) is
+//! logged, reported by `GET /v1/health` and retried. It affects neither the other one nor the agent.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,34 +15,32 @@ use tokio::sync::{oneshot, watch};
 use watchkeeper_config::{AgentApiConfig, TcpApiConfig};
 use watchkeeper_http::{Server, closed, socket};
 
-use super::conversations::{Bounds, Conversations, Shop};
+use super::conversations::{Bounds, ConversationDeps, Conversations};
 use super::token::Token;
 use super::{Asks, Shared, router};
 use watchkeeper_assistant::active::keep_at_start;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
 
-/// How long a way in that could not be opened is left alone.
+/// Pause before an entrypoint that failed to open is retried.
 const RETRY: Duration = Duration::from_secs(10);
-/// How long conversations may take to end; what was confirmed is being carried out.
-const DRAIN: Duration = Duration::from_secs(5);
-/// How long the thread may take, with the requests that are under way.
-const FAREWELL: Duration = Duration::from_secs(8);
+/// Time for conversations to end: a confirmed change is carried out.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time for the thread to end, with its requests in progress.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// What is served, and where.
+/// What the API needs to start.
 #[derive(Debug)]
 pub struct Setup {
-    /// What conversations work with.
-    pub shop: Shop,
-    /// Who serves the model of language, where one is configured.
+    pub deps: ConversationDeps,
+    /// Provider of the language model; absent where none is configured.
     pub provider: Option<String>,
-    /// Where it is served.
     pub config: AgentApiConfig,
-    /// Folder of the credentials of this service.
+    /// Folder of the service's credentials (systemd).
     pub credentials: Option<PathBuf>,
 }
 
-/// The thread. Dropping it ends what it serves.
+/// The running thread. Dropping it closes the API.
 #[derive(Debug)]
 pub struct Service {
     close: watch::Sender<bool>,
@@ -49,10 +48,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system refuses to create it.
     pub fn spawn(setup: Setup, asks: Asks) -> io::Result<Self> {
         let (close, closing) = watch::channel(false);
         let (tell, ended) = oneshot::channel();
@@ -63,34 +62,33 @@ impl Service {
             .name("api".to_owned())
             .spawn(move || {
                 runtime.block_on(serve(setup, asks, closing));
-                // A look-up in files that hangs must not hold the end up.
+                // A hanging file access must not delay the exit.
                 runtime.shutdown_background();
                 tell.send(()).ok();
             })?;
         Ok(Self { close, ended })
     }
 
-    /// Ends when the thread has ended, which it does by itself only where it is broken.
+    /// Waits for the end of the thread, which ends by itself only after a panic.
     pub async fn ended(&mut self) {
-        // It says nothing where it panicked.
         (&mut self.ended).await.ok();
     }
 
-    /// Takes no more requests and waits for what is under way, a few seconds at most.
+    /// Refuses new requests and waits for those in progress, at most [`EXIT_TIMEOUT`].
     pub async fn stop(self) {
         self.close.send_replace(true);
-        let ended = tokio::time::timeout(FAREWELL, self.ended).await;
+        let ended = tokio::time::timeout(EXIT_TIMEOUT, self.ended).await;
         if ended.is_err() {
-            tracing::warn!("the thread that serves the API did not end");
+            tracing::warn!("api: the thread did not end in time");
         }
     }
 }
 
 async fn serve(setup: Setup, asks: Asks, closing: watch::Receiver<bool>) {
-    let conversations = Conversations::new(setup.shop, Bounds::default(), closing.clone());
+    let conversations = Conversations::new(setup.deps, Bounds::default(), closing.clone());
     let provider = setup.provider;
-    read_notes(&conversations.shop().notes);
-    let (client, notes) = (&conversations.shop().client, &conversations.shop().notes);
+    read_notes(&conversations.deps().notes);
+    let (client, notes) = (&conversations.deps().client, &conversations.deps().notes);
     tokio::spawn(keep_at_start(
         client.clone(),
         notes.clone(),
@@ -108,13 +106,13 @@ async fn serve(setup: Setup, asks: Asks, closing: watch::Receiver<bool>) {
         }
     };
     tokio::join!(local, remote);
-    let ended = tokio::time::timeout(DRAIN, conversations.ended()).await;
+    let ended = tokio::time::timeout(DRAIN_TIMEOUT, conversations.ended()).await;
     if ended.is_err() {
-        tracing::warn!("a conversation was cut off in the middle of a change");
+        tracing::warn!("api: a conversation was cut off during a change");
     }
 }
 
-/// Has a model of sentences loaded, and the notes read that it has not seen, before anybody asks. Nobody waits for it.
+/// Loads the embedding model and the new notes in the background, before the first search.
 fn read_notes(notes: &Notes) {
     if !notes.want_a_model() {
         return;
@@ -122,12 +120,12 @@ fn read_notes(notes: &Notes) {
     let notes = notes.clone();
     tokio::task::spawn_blocking(move || {
         if let Err(why) = notes.open() {
-            tracing::warn!(why, "notes are not read ahead");
+            tracing::warn!(why, "api: cannot load the notes ahead");
         }
     });
 }
 
-/// Opens a way in again and again, until the API closes. `open` ends with what keeps it closed.
+/// Opens an entrypoint until the API closes; `open` returns the error that closed it.
 async fn keep_open<F>(
     channel: Entrypoint,
     shared: &Shared,
@@ -143,7 +141,7 @@ async fn keep_open<F>(
             return;
         }
         let trouble = match outcome {
-            Ok(()) => "it ended by itself".to_owned(),
+            Ok(()) => "the server ended by itself".to_owned(),
             Err(why) => why,
         };
         let trouble = format!(
@@ -151,7 +149,7 @@ async fn keep_open<F>(
             channel.name()
         );
         if told.as_ref() != Some(&trouble) {
-            tracing::error!("{trouble}; it is tried again every {} s", RETRY.as_secs());
+            tracing::error!("{trouble}; retrying every {} s", RETRY.as_secs());
         }
         shared.troubles.set(channel, Some(trouble.clone()));
         told = Some(trouble);
@@ -187,10 +185,10 @@ async fn over_tcp(
     let address = config.listen;
     let listener = TcpListener::bind(address).await;
     let listener = listener.map_err(|e| {
-        format!("can't listen on {address}: {e}; choose another port by agent.api.listen")
+        format!("cannot listen on {address}: {e}; choose another port with agent.api.listen")
     })?;
     let address = listener.local_addr().map_err(|e| e.to_string())?;
-    tracing::info!(%address, "the API is served over TCP, for whoever has the token");
+    tracing::info!(%address, "the API is served over TCP, with a token");
     shared.troubles.set(Entrypoint::Remote, None);
     let app = router(
         Arc::clone(shared),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use watchkeeper_http::closed;
 
-use super::conversations::{Bounds, Conversations, Handle, Message, NotTaken, Shop};
+use super::conversations::{Bounds, ConversationDeps, Conversations, Handle, Message, NotTaken};
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::conversation::ShownProposal;
@@ -22,7 +22,7 @@ struct Here {
 
 fn here(bounds: Bounds) -> Here {
     let dir = tempfile::tempdir().expect("a folder");
-    let shop = Shop {
+    let deps = ConversationDeps {
         client: RuntimeClient::new(dir.path().join("none.sock")).expect("a client"),
         preferred: None,
         model: None,
@@ -32,7 +32,7 @@ fn here(bounds: Bounds) -> Here {
         notes: Notes::of(&dir.path().join("home"), &Default::default()),
     };
     let (close, closing) = watch::channel(false);
-    let all = Conversations::new(shop, bounds, closing);
+    let all = Conversations::new(deps, bounds, closing);
     Here { dir, all, close }
 }
 
@@ -163,7 +163,7 @@ async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a
     let now = jiff::Timestamp::now();
     let kept = here
         .all
-        .shop()
+        .deps()
         .waiting()
         .keep(&socket, &shown, Some(by), now);
     let id = kept.expect("kept");
@@ -189,10 +189,10 @@ async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a
     assert_eq!(types, ["heard", "failure", "end"]);
     // A runtime that is away costs nobody the proposal.
     said(&here.all, &handle, Message::about(&id, "yes")).await;
-    let waits = here.all.shop().waiting().list(now).expect("read");
+    let waits = here.all.deps().waiting().list(now).expect("read");
     assert_eq!(waits.len(), 1);
     here.all.end(&handle);
     closed(handle.over()).await;
-    let waits = here.all.shop().waiting().list(now).expect("read");
+    let waits = here.all.deps().waiting().list(now).expect("read");
     assert!(waits.is_empty(), "it was put aside");
 }

@@ -1,7 +1,9 @@
 //! The token: the authority to use the API over TCP.
 //!
-//! Invariants: it is compared in a time that does not tell how much of it was right; it is in no log, no answer and no `Debug`; without it nothing
-//! of a request is read but its head.
+//! Invariants:
+//! - Comparison takes constant time.
+//! - The token is in no log, no answer and no `Debug`.
+//! - Without it, only the head of a request is read.
 
 use std::fmt;
 use std::hint::black_box;
@@ -22,15 +24,15 @@ use watchkeeper_http::Refusal;
 use crate::connectors::secrets;
 use crate::log_limiter::LogLimiter;
 
-/// Least length of a token, in characters: 128 bits as hexadecimal digits.
+/// Minimum length in characters: 128 bits as hexadecimal digits.
 const MIN_LENGTH: usize = 32;
-/// How often it is logged that somebody came without it.
-const GRUMBLE_EVERY: Duration = Duration::from_secs(60);
+/// Period in which at most one rejected request is logged.
+const REJECTION_LOG_PERIOD: Duration = Duration::from_secs(60);
 
-/// The token.
+/// The token that requests must carry.
 pub struct Token {
     secret: SecretString,
-    grumbles: Mutex<LogLimiter>,
+    rejection_log: Mutex<LogLimiter>,
 }
 
 impl fmt::Debug for Token {
@@ -40,26 +42,26 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Reads it where it is.
+    /// Reads the token from `source`.
     ///
     /// # Errors
-    /// A sentence without it, when it can't be read or is none.
+    /// A sentence without the token, when it is unreadable or too weak.
     pub fn read(source: &SecretSource, credentials: Option<&Path>) -> Result<Self, String> {
         let secret = secrets::read("of the agent's API", source, credentials)?;
         let text = secret.expose_secret();
         if text.len() < MIN_LENGTH || !text.bytes().all(|b| b.is_ascii_graphic()) {
             return Err(format!(
-                "the token of the agent's API is no token: it must be one line of at least {MIN_LENGTH} visible ASCII characters, as from \
+                "the token of the agent's API is invalid: it must be one line of at least {MIN_LENGTH} visible ASCII characters, as from \
                  `openssl rand -hex 32`"
             ));
         }
         Ok(Self {
             secret,
-            grumbles: Mutex::new(LogLimiter::new(GRUMBLE_EVERY)),
+            rejection_log: Mutex::new(LogLimiter::new(REJECTION_LOG_PERIOD)),
         })
     }
 
-    /// Whether these headers have it.
+    /// Whether `headers` carry the token.
     fn is_in(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
         let shown = shown.and_then(|value| {
@@ -71,18 +73,21 @@ impl Token {
         })
     }
 
-    fn grumble(&self) {
-        let mut grumbles = self.grumbles.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(more) = grumbles.admit(Instant::now()) {
+    fn log_rejection(&self) {
+        let mut log = self
+            .rejection_log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(suppressed) = log.admit(Instant::now()) {
             tracing::warn!(
-                more,
-                "a request over TCP came without the token, or with another one"
+                suppressed,
+                "api: rejected a request over TCP without a valid token"
             );
         }
     }
 }
 
-/// Whether both are the same, in a time that depends on nothing but their lengths.
+/// Whether both are equal, in a time that depends on their lengths only.
 fn is_same(shown: &[u8], secret: &[u8]) -> bool {
     let differs = shown
         .iter()
@@ -100,7 +105,7 @@ pub async fn ask_for(
     if token.is_in(request.headers()) {
         return next.run(request).await;
     }
-    token.grumble();
+    token.log_rejection();
     let detail = match request.headers().contains_key(AUTHORIZATION) {
         false => {
             "over TCP the API needs the token: send it as `Authorization: Bearer TOKEN`, or use the agent's socket on the box"
@@ -128,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_whole_token_opens() {
+    fn only_the_whole_token_is_accepted() {
         let token = token(SECRET).unwrap();
         let is_in = |value: &str| {
             let mut headers = HeaderMap::new();
@@ -153,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_can_be_guessed_is_refused_and_never_shown() {
+    fn weak_token_is_rejected_and_never_shown() {
         for weak in [
             "short",
             &SECRET[1..],

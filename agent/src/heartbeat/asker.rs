@@ -1,4 +1,6 @@
-//! Asks a model once about what was found, and keeps what was found among the notes. What keeps a model away is one sentence.
+//! Asks a model once about findings, and adds the findings to the notes.
+//!
+//! Whatever prevents an answer is one sentence in the trace.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,35 +22,32 @@ use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::clock::wall_now;
 
-/// Time for the one call: nobody waits for it but the word itself.
-const TIME: Duration = Duration::from_secs(60);
+/// Time for the only call; the report of the findings waits for it.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a heartbeat asks and notes with.
+/// What a heartbeat needs to ask and to take notes.
 #[derive(Debug)]
 pub struct Asker {
-    /// The way to the models; none where none is configured.
+    /// Absent where no model is configured.
     pub llm: Option<Arc<LazyLlmClient>>,
-    /// Where the ledger is kept.
+    /// Store of the ledger.
     pub store: Arc<dyn Store>,
-    /// Folder of that store.
+    /// Folder of `store`.
     pub folder: PathBuf,
-    /// What was found and asked.
     pub trace: Trace,
-    /// The notes.
     pub notes: Notes,
 }
 
-/// What a model added.
+/// What a model added to the findings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Added {
-    /// Its words.
     pub words: String,
-    /// Which model.
+    /// Id of the model.
     pub model: String,
 }
 
 impl Asker {
-    /// What was spent; none where no model is configured, or its books can't be read.
+    /// What was spent; absent without a model or a readable ledger.
     pub async fn budget(self: Arc<Self>) -> Option<Budget> {
         let report = self.client().await?.ok()?.report();
         Some(Budget {
@@ -59,7 +58,7 @@ impl Asker {
         })
     }
 
-    /// The way to the model; none where none is configured.
+    /// Opens the client; absent where no model is configured.
     async fn client(self: &Arc<Self>) -> Option<Result<Client, String>> {
         let (llm, asker) = (self.llm.clone()?, Arc::clone(self));
         let opened = tokio::task::spawn_blocking(move || {
@@ -68,7 +67,7 @@ impl Asker {
         Some(opened.await.unwrap_or_else(|died| Err(died.to_string())))
     }
 
-    /// Has a model add to what was found, where one is configured and can be afforded. Traced, and kept among the notes.
+    /// Asks the model to add to `found`, within its budget. Traces and notes both.
     pub async fn add(self: Arc<Self>, found: Vec<Finding>, look: Look) -> Option<Added> {
         let sentences: Vec<String> = found.iter().map(Finding::sentence).collect();
         self.note(
@@ -91,10 +90,10 @@ impl Asker {
             },
         };
         let (asker, noted) = (Arc::clone(&self), added.clone());
-        // A thread that died kept nothing, which costs the notes and not the word.
+        // A panic costs the notes, not the report.
         let kept = tokio::task::spawn_blocking(move || asker.keep(&found, noted.as_ref())).await;
         if let Ok(Err(why)) = kept {
-            tracing::warn!(why, "what the heartbeat found can't be noted down");
+            tracing::warn!(why, "heartbeat: cannot write the findings to the notes");
         }
         added
     }
@@ -110,7 +109,7 @@ impl Asker {
             name: format!("heartbeat/{}", ulid::Ulid::new()),
             tier: Tier::Small,
             detail: Detail::Low,
-            time: TIME,
+            time: CALL_TIMEOUT,
         });
         let reply = job.ask(&talk, &talk::ask(), &mut |_| {}).await;
         let (usage, cost) = job.spent();
@@ -156,7 +155,7 @@ impl Asker {
             )?;
         }
         if let Some(added) = added {
-            // Names that people gave stood in its conversation.
+            // The conversation held names that users gave.
             remember(None, Origin::Camera, &added.words)?;
         }
         Ok(())
@@ -167,7 +166,7 @@ impl Asker {
         let noted =
             tokio::task::spawn_blocking(move || trace.note(Timestamp::now(), what, particulars));
         if let Ok(Err(error)) = noted.await {
-            tracing::debug!(%error, "the trace can't be written");
+            tracing::debug!(%error, "cannot write the trace");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a heartbeat may find.
 //!
-//! Invariant: a sentence is made of fixed words, numbers and names that were checked: nothing that a camera showed or a server said stands in it.
+//! Invariant: a sentence consists of fixed words, numbers and validated names. Nothing that a camera
+//! showed or a server answered is in it.
 
 use serde::Serialize;
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
@@ -10,71 +11,63 @@ use watchkeeper_contract::source::Blindness;
 use super::look::CameraState;
 use watchkeeper_assistant::wording::counted;
 
-/// Something that deserves a word.
+/// Something to report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Finding {
-    /// The runtime does not answer: nothing is watched, as far as can be known.
+    /// The runtime does not answer; probably nothing is watched.
     RuntimeAway,
-    /// A camera is out, or shows nothing.
+    /// A camera delivers no frames, or no useful picture.
     CameraOut {
-        /// Which.
         camera: SourceId,
-        /// How.
         #[serde(flatten)]
         state: CameraState,
     },
-    /// A pipeline that is wanted has failed, or is held.
+    /// A pipeline that should run failed.
     PipelineFailed {
-        /// Which.
         pipeline: PipelineId,
-        /// What it should watch.
+        /// Its source.
         camera: SourceId,
     },
     /// Far more events than usual at this hour.
     PilingUp {
-        /// Of which camera.
         camera: SourceId,
-        /// How many in this hour so far.
+        /// Events in this hour so far.
         events: u64,
-        /// How many such an hour usually has in all.
+        /// Usual events of the whole hour.
         usual: f64,
     },
-    /// None in an hour that always had some.
+    /// No event in an hour that always had some.
     Silence {
-        /// Of which camera.
         camera: SourceId,
         /// The hour of the day, 0 to 23.
         hour: u8,
-        /// How many it usually has.
+        /// Usual events of the hour.
         usual: f64,
     },
-    /// Messages wait and the broker is not reached.
+    /// Messages wait while no session with the broker is up.
     NotDelivered {
-        /// How many.
+        /// Number of messages.
         waiting: u64,
     },
-    /// Nobody can be told over a channel.
-    ChannelSilent {
-        /// Which.
-        channel: ChannelId,
-    },
-    /// The money for models is nearly spent.
+    /// Deliveries of a channel fail.
+    ChannelSilent { channel: ChannelId },
+    /// The budget for models is nearly spent.
     BudgetNearlySpent {
         /// `day` or `month`.
         period: &'static str,
-        /// How much of it, in percent, rounded down.
+        /// Percentage spent, rounded down.
         percent: u64,
     },
-    /// Events that the box was unsure of had no second opinion.
+    /// Second opinions had no answer.
     OpinionsGivenUp {
-        /// How many since the look before.
+        /// Number since the last check.
         number: u64,
     },
 }
 
 impl Finding {
-    /// Its kind, which is the last level of its topic.
+    /// Name of the kind; the last level of the MQTT topic.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -90,7 +83,7 @@ impl Finding {
         }
     }
 
-    /// The camera that it is about.
+    /// The camera concerned, where there is one.
     #[must_use]
     pub const fn camera(&self) -> Option<&SourceId> {
         match self {
@@ -106,7 +99,7 @@ impl Finding {
         }
     }
 
-    /// What makes it the same finding as an earlier one.
+    /// Identity of the finding over checks.
     #[must_use]
     pub fn key(&self) -> String {
         let about = match self {
@@ -118,12 +111,12 @@ impl Finding {
         format!("{}/{about}", self.kind())
     }
 
-    /// How it stands: the same finding is told again when this changes.
+    /// State of the finding: a change is reported again.
     #[must_use]
     pub fn mark(&self) -> String {
         match self {
             Self::CameraOut { state, .. } => format!("{state:?}"),
-            // Each doubling is news.
+            // Each doubling is reported.
             Self::PilingUp { events, .. } => format!("{}", events.max(&1).ilog2()),
             Self::Silence { hour, .. } => format!("{hour}"),
             Self::BudgetNearlySpent { percent, .. } => format!("{}", *percent >= 100),
@@ -135,7 +128,7 @@ impl Finding {
         }
     }
 
-    /// How much it matters.
+    /// Severity of the report.
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
@@ -149,7 +142,7 @@ impl Finding {
         }
     }
 
-    /// What a person reads.
+    /// The report, for a user.
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
@@ -157,10 +150,10 @@ impl Finding {
             Self::CameraOut { camera, state } => match state {
                 CameraState::Blind { how: Blindness::Black } => format!("camera {camera} shows nothing but one colour"),
                 CameraState::Blind { how: Blindness::Frozen } => format!("camera {camera} shows the same picture again and again"),
-                CameraState::Out { cause } => format!("camera {camera} is out ({}); `watchkeeper sources` says more", words_of(cause)),
+                CameraState::Out { cause } => format!("camera {camera} is out ({}); `watchkeeper sources` says more", describe_cause(cause)),
                 CameraState::Live | CameraState::Other => format!("camera {camera} is not there"),
             },
-            Self::PipelineFailed { pipeline, camera } => format!("pipeline {pipeline} does not run, so it watches nothing of camera {camera}; `watchkeeper pipelines` says why, and `watchkeeper pipelines resume {pipeline}` begins it anew"),
+            Self::PipelineFailed { pipeline, camera } => format!("pipeline {pipeline} does not run, so it watches nothing of camera {camera}; `watchkeeper pipelines` says why, and `watchkeeper pipelines resume {pipeline}` restarts it"),
             Self::PilingUp { camera, events, usual } => format!("camera {camera} has {} in this hour so far, where the whole hour usually has {usual:.0}", counted(*events, "event")),
             Self::Silence { camera, hour, usual } => format!("camera {camera} had no event from {hour}:00 to {}:00, where that hour usually has {usual:.0}", hour + 1),
             Self::NotDelivered { waiting } => format!("{} for the broker, which is not reached", match waiting {
@@ -174,8 +167,8 @@ impl Finding {
     }
 }
 
-/// A cause in its own name's words.
-fn words_of(cause: &impl Serialize) -> String {
+/// The serialised name of a cause, with spaces.
+fn describe_cause(cause: &impl Serialize) -> String {
     let name = serde_json::to_value(cause).unwrap_or_default();
     name.as_str().unwrap_or("other").replace('_', " ")
 }

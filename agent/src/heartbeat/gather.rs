@@ -1,6 +1,7 @@
-//! Looks: asks the runtime for its cameras, its pipelines and the new part of its journal.
+//! Asks the runtime for its cameras, its pipelines and the new records of its journal.
 //!
-//! Invariant: a look reads at most [`MOST_PAGES`] pages; what is older is left out, and the look says so.
+//! Invariant: a check reads at most [`MAX_PAGES`] pages; older records are skipped, and
+//! [`House::is_cut`] says so.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -13,13 +14,13 @@ use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
 
 /// Records of one page.
 const PAGE: u32 = 500;
-/// Most pages of one look: 10,000 records.
-const MOST_PAGES: u64 = 20;
+/// Limit of pages per check: 10,000 records.
+const MAX_PAGES: u64 = 20;
 
-/// What the runtime says, with the events after `cursor`; without one those that come after this look.
+/// What the runtime reports, with the events after `cursor`; without a cursor, no events.
 ///
 /// # Errors
-/// When it does not answer.
+/// When the runtime does not answer.
 pub async fn house(
     runtime: &RuntimeClient,
     cursor: Option<EventSeq>,
@@ -33,13 +34,13 @@ pub async fn house(
         cursor: last,
         ..House::default()
     };
-    // A journal that ends before what was read has begun anew.
+    // A journal that ends before the cursor was lost and counts from zero.
     let Some(from) = cursor.filter(|from| *from <= last) else {
         house.is_cut = cursor.is_some();
         return Ok(house);
     };
-    let most = MOST_PAGES * u64::from(PAGE);
-    let mut after = EventSeq(from.0.max(last.0.saturating_sub(most)));
+    let max_records = MAX_PAGES * u64::from(PAGE);
+    let mut after = EventSeq(from.0.max(last.0.saturating_sub(max_records)));
     house.is_cut = after > from;
     let zone = TimeZone::system();
     while after < last {
@@ -60,7 +61,7 @@ pub async fn house(
     Ok(house)
 }
 
-/// An event of a rule that began; none where nobody knows when.
+/// The hour of a rule's new event; `None` for other records and without a set clock.
 fn moment(event: &Event, zone: &TimeZone) -> Option<Moment> {
     let counts = event.phase == Phase::New
         && matches!(event.body, EventBody::Rule(_))

@@ -1,6 +1,6 @@
-//! Which findings a look has, and which of them are news.
+//! Decides what a check finds, and which findings are news.
 //!
-//! Sans-IO: a look goes in, findings come out, and the state is data.
+//! Sans-IO: a [`Look`] goes in, findings come out, and [`State`] is data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,153 +13,124 @@ use super::look::{Budget, Camera, CameraState, Hour, House, Look};
 use super::rhythm::{Closed, Rhythm};
 use watchkeeper_client::clock::age;
 
-/// How long a camera may be out before it is worth a word: one that comes back is no news.
-const OUT_FOR: Duration = Duration::from_secs(300);
-/// Days of which an hour has to be known before more than usual is seen in it.
-const DAYS_FOR_MORE: u32 = 3;
-/// The same for nothing where there was always something.
-const DAYS_FOR_NONE: u32 = 5;
-/// Times of what is usual from which events pile up.
-const TIMES: f64 = 5.0;
-/// Events of an hour below which nothing piles up.
-const LEAST: u64 = 20;
-/// Events that an hour has to have usually, so that none is a silence.
-const USUALLY: f64 = 3.0;
-/// Percent of the money from which it is nearly spent.
-const NEARLY: u64 = 80;
-/// Second opinions without an answer between two looks, from which that is worth a word.
-const GIVEN_UP: u64 = 3;
-/// Most findings that are told of one look, the gravest first; the others are told of the looks after it.
+/// Shortest outage of a camera or pipeline that is reported.
+const MIN_OUTAGE: Duration = Duration::from_secs(300);
+/// Days that an hour must be known before events can pile up in it.
+const MIN_DAYS_PILING_UP: u32 = 3;
+/// Days that an hour must be known, with events on each, before it can be silent.
+const MIN_DAYS_SILENCE: u32 = 5;
+/// Multiple of the usual count from which events pile up.
+const PILING_UP_FACTOR: f64 = 5.0;
+/// Fewest events of an hour that can pile up.
+const MIN_PILING_UP: u64 = 20;
+/// Fewest usual events of an hour that can be silent.
+const MIN_USUAL: f64 = 3.0;
+/// Percentage from which a budget is nearly spent.
+const NEARLY_SPENT_PERCENT: u64 = 80;
+/// Fewest unanswered second opinions between two checks that are reported.
+const MIN_GIVEN_UP: u64 = 3;
+/// Limit of findings reported per check, the most severe first; later checks report the others.
 pub const MAX_FINDINGS: usize = 32;
 
-/// What is known from the looks before.
+/// What earlier checks reported and learned.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct State {
-    /// Up to which record of the journal events were counted; none before the first look.
+    /// Last journal record whose events were counted; absent before the first check.
     pub cursor: Option<EventSeq>,
     rhythm: Rhythm,
-    /// What was told and still is so: its key, and how it stood.
-    told: BTreeMap<String, String>,
-    /// News for which there was no room at the last look: its key, and how it stood.
-    #[serde(default)]
-    left: BTreeMap<String, String>,
-    /// What was so at the last look but is not worth a word before it is so at the next: `runtime`, `undelivered`, cameras by [`of_camera`], and pipelines
-    /// by [`of_pipeline`].
-    #[serde(default)]
-    doubted: BTreeSet<String>,
-    /// Second opinions without an answer at the last look; counted from the agent's start, so it is not kept.
+    /// Findings that were reported and still hold: key and mark.
+    #[serde(rename = "told")]
+    reported: BTreeMap<String, String>,
+    /// News beyond [`MAX_FINDINGS`] at the last check: key and mark.
+    #[serde(default, rename = "left")]
+    deferred: BTreeMap<String, String>,
+    /// Reported only once the next check sees them too: `runtime`, `undelivered`, keys by
+    /// [`camera_key`] and [`pipeline_key`].
+    #[serde(default, rename = "doubted")]
+    suspected: BTreeSet<String>,
+    /// Unanswered second opinions at the last check; counted since the agent's start, so not stored.
     #[serde(skip)]
     given_up: u64,
 }
 
 impl State {
-    /// Takes a look: what it finds that is news. The state is what it is when all of that was told.
+    /// Returns the news of `look`, and takes the state that holds once they are reported.
     #[must_use]
     pub fn judge(&mut self, look: &Look) -> Vec<Finding> {
         let given_up = self.given_up;
-        let mut all = self.all(look);
-        all.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
-        let mut before = std::mem::take(&mut self.told);
-        self.left.clear();
+        let mut findings = self.find(look);
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
+        let mut before = std::mem::take(&mut self.reported);
+        self.deferred.clear();
         let mut news = Vec::new();
-        for finding in all {
+        for finding in findings {
             let (key, mark) = (finding.key(), finding.mark());
-            let told = before.remove(&key);
-            if told.as_ref() == Some(&mark) {
-                self.told.insert(key, mark);
+            let reported = before.remove(&key);
+            if reported.as_ref() == Some(&mark) {
+                self.reported.insert(key, mark);
             } else if news.len() < MAX_FINDINGS {
-                self.told.insert(key, mark);
+                self.reported.insert(key, mark);
                 news.push(finding);
             } else {
                 if let Finding::OpinionsGivenUp { .. } = finding {
                     self.given_up = given_up;
                 }
-                // What was told of it still stands, and is not told again where it comes back.
-                self.told.extend(told.map(|told| (key.clone(), told)));
-                self.left.insert(key, mark);
+                // An earlier report of it still holds.
+                self.reported
+                    .extend(reported.map(|mark| (key.clone(), mark)));
+                self.deferred.insert(key, mark);
             }
         }
-        // Of cameras nothing is known while nobody answers: what was told of them is not news when it still is so afterwards.
+        // While the runtime does not answer, findings of cameras stay as they were reported.
         if look.house.is_none() {
             let of_cameras = before.into_iter().filter(|(key, _)| {
                 ["camera_out/", "pipeline_failed/", "piling_up/", "silence/"]
                     .iter()
                     .any(|kind| key.starts_with(kind))
             });
-            self.told.extend(of_cameras);
+            self.reported.extend(of_cameras);
         }
         news
     }
 
-    fn all(&mut self, look: &Look) -> Vec<Finding> {
-        let mut found = Vec::new();
-        let mut doubted = BTreeSet::new();
-        let mut again = |key: &str| {
-            doubted.insert(key.to_owned());
-            self.doubted.contains(key)
+    /// Everything that `look` finds, news or not.
+    fn find(&mut self, look: &Look) -> Vec<Finding> {
+        let mut suspicions = Suspicions {
+            before: std::mem::take(&mut self.suspected),
+            now: BTreeSet::new(),
         };
-        match &look.house {
-            None => {
-                if again("runtime") {
-                    found.push(Finding::RuntimeAway);
-                }
-            }
-            Some(house) => {
-                for camera in &house.cameras {
-                    let is_out = matches!(
-                        camera.state,
-                        CameraState::Out { .. } | CameraState::Blind { .. }
-                    );
-                    // Where no clock can be believed, two looks in a row prove it.
-                    if is_out
-                        && (again(&of_camera(&camera.id)) || age(camera.since, look.at) >= OUT_FOR)
-                    {
-                        found.push(Finding::CameraOut {
-                            camera: camera.id.clone(),
-                            state: camera.state,
-                        });
-                    }
-                }
-                for pipeline in &house.failed {
-                    // Of one whose camera is out that is told.
-                    let has_camera = !house.cameras.iter().any(|camera| {
-                        camera.id == pipeline.camera
-                            && matches!(camera.state, CameraState::Out { .. })
-                    });
-                    let lasts = age(pipeline.since, look.at) >= OUT_FOR;
-                    if has_camera && (again(&of_pipeline(&pipeline.id)) || lasts) {
-                        found.push(Finding::PipelineFailed {
-                            pipeline: pipeline.id.clone(),
-                            camera: pipeline.camera.clone(),
-                        });
-                    }
-                }
-            }
-        }
-        if look.undelivered > 0 && again("undelivered") {
-            found.push(Finding::NotDelivered {
+        let mut findings = match &look.house {
+            None => Vec::from_iter(
+                suspicions
+                    .confirm("runtime")
+                    .then_some(Finding::RuntimeAway),
+            ),
+            Some(house) => find_failures(house, look, &mut suspicions),
+        };
+        if look.undelivered > 0 && suspicions.confirm("undelivered") {
+            findings.push(Finding::NotDelivered {
                 waiting: look.undelivered,
             });
         }
-        self.doubted = doubted;
+        self.suspected = suspicions.now;
         if let Some(house) = &look.house {
             self.cursor = Some(house.cursor);
-            self.of_events(look, house, &mut found);
+            self.find_unusual_hours(look, house, &mut findings);
         }
         let silent = look.silent_channels.iter().cloned();
-        found.extend(silent.map(|channel| Finding::ChannelSilent { channel }));
-        found.extend(look.budget.iter().flat_map(of_budget));
+        findings.extend(silent.map(|channel| Finding::ChannelSilent { channel }));
+        findings.extend(look.budget.iter().flat_map(of_budget));
         let given_up = look.given_up.saturating_sub(self.given_up);
         self.given_up = look.given_up;
-        if given_up >= GIVEN_UP {
-            found.push(Finding::OpinionsGivenUp { number: given_up });
+        if given_up >= MIN_GIVEN_UP {
+            findings.push(Finding::OpinionsGivenUp { number: given_up });
         }
-        found
+        findings
     }
 
-    /// What the events of the cameras say.
-    fn of_events(&mut self, look: &Look, house: &House, found: &mut Vec<Finding>) {
-        // A box that does not know its time knows no hours.
+    /// Adds cameras with far more events than usual at this hour, or none.
+    fn find_unusual_hours(&mut self, look: &Look, house: &House, found: &mut Vec<Finding>) {
+        // Without a set clock there are no hours.
         let Some(now) = look.local.map(Hour::of) else {
             return;
         };
@@ -174,8 +145,8 @@ impl State {
             let events = self.rhythm.so_far(camera);
             let usual = self.rhythm.usual(camera, now.hour);
             #[expect(clippy::cast_precision_loss, reason = "a count beside a mean")]
-            let is_more = events as f64 >= TIMES * usual.mean;
-            if usual.days >= DAYS_FOR_MORE && events >= LEAST && is_more {
+            let is_more = events as f64 >= PILING_UP_FACTOR * usual.mean;
+            if usual.days >= MIN_DAYS_PILING_UP && events >= MIN_PILING_UP && is_more {
                 found.push(Finding::PilingUp {
                     camera: camera.clone(),
                     events,
@@ -185,12 +156,12 @@ impl State {
         }
         match closed {
             Some(closed) => found.extend(silences(closed, now)),
-            // The hour goes on: what was silent before it is still so.
+            // Within the hour, the silence of the hour before still holds.
             None => found.extend(self.still_silent(now, &live)),
         }
     }
 
-    /// Silences of the hour before, which hold until the next hour is over.
+    /// Silences of the hour before, which hold until this hour is over.
     fn still_silent(&self, now: Hour, live: &[SourceId]) -> Vec<Finding> {
         let before = (now.hour + 23) % 24;
         let silent = live.iter().filter_map(|camera| {
@@ -200,7 +171,7 @@ impl State {
                 usual: self.rhythm.usual(camera, before).mean,
             };
             let (key, mark) = (finding.key(), finding.mark());
-            let is_known = [&self.told, &self.left]
+            let is_known = [&self.reported, &self.deferred]
                 .iter()
                 .any(|known| known.get(&key) == Some(&mark));
             (is_known && self.rhythm.so_far(camera) == 0).then_some(finding)
@@ -209,20 +180,68 @@ impl State {
     }
 }
 
-/// What is doubted of a camera. Its name alone could be that of something else.
-fn of_camera(camera: &SourceId) -> String {
+/// What two checks in a row must see before it is a finding.
+struct Suspicions {
+    before: BTreeSet<String>,
+    now: BTreeSet<String>,
+}
+
+impl Suspicions {
+    /// Notes `key`; returns whether the check before noted it too.
+    fn confirm(&mut self, key: &str) -> bool {
+        self.now.insert(key.to_owned());
+        self.before.contains(key)
+    }
+}
+
+/// Cameras that are out and pipelines that failed.
+fn find_failures(house: &House, look: &Look, suspicions: &mut Suspicions) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for camera in &house.cameras {
+        let is_out = matches!(
+            camera.state,
+            CameraState::Out { .. } | CameraState::Blind { .. }
+        );
+        // Without a reliable clock, two checks in a row prove it.
+        if is_out
+            && (suspicions.confirm(&camera_key(&camera.id))
+                || age(camera.since, look.at) >= MIN_OUTAGE)
+        {
+            findings.push(Finding::CameraOut {
+                camera: camera.id.clone(),
+                state: camera.state,
+            });
+        }
+    }
+    for pipeline in &house.failed {
+        // The finding of a camera that is out covers its pipelines.
+        let has_camera = !house.cameras.iter().any(|camera| {
+            camera.id == pipeline.camera && matches!(camera.state, CameraState::Out { .. })
+        });
+        let lasts = age(pipeline.since, look.at) >= MIN_OUTAGE;
+        if has_camera && (suspicions.confirm(&pipeline_key(&pipeline.id)) || lasts) {
+            findings.push(Finding::PipelineFailed {
+                pipeline: pipeline.id.clone(),
+                camera: pipeline.camera.clone(),
+            });
+        }
+    }
+    findings
+}
+
+/// Key of a suspicion. The prefix keeps cameras and pipelines of one name apart.
+fn camera_key(camera: &SourceId) -> String {
     format!("camera/{camera}")
 }
 
-/// The same of a pipeline.
-fn of_pipeline(pipeline: &PipelineId) -> String {
+fn pipeline_key(pipeline: &PipelineId) -> String {
     format!("pipeline/{pipeline}")
 }
 
 fn silences(closed: Closed, now: Hour) -> impl Iterator<Item = Finding> {
     let silent = closed.cameras.into_iter().filter(|(_, events, usual)| {
-        let always = usual.days >= DAYS_FOR_NONE && usual.lively >= DAYS_FOR_NONE;
-        *events == 0 && always && usual.mean >= USUALLY
+        let always = usual.days >= MIN_DAYS_SILENCE && usual.lively >= MIN_DAYS_SILENCE;
+        *events == 0 && always && usual.mean >= MIN_USUAL
     });
     silent.map(move |(camera, _, usual)| Finding::Silence {
         camera,
@@ -239,7 +258,8 @@ fn of_budget(budget: &Budget) -> Vec<Finding> {
     let near = parts.into_iter().filter_map(|(period, spent, limit)| {
         let percent = u128::from(spent.0) * 100 / u128::from(limit.0).max(1);
         let percent = u64::try_from(percent).unwrap_or(u64::MAX);
-        (limit.0 > 0 && percent >= NEARLY).then_some(Finding::BudgetNearlySpent { period, percent })
+        (limit.0 > 0 && percent >= NEARLY_SPENT_PERCENT)
+            .then_some(Finding::BudgetNearlySpent { period, percent })
     });
     near.collect()
 }
@@ -277,7 +297,7 @@ mod tests {
         }
     }
 
-    /// A look at which nothing is wrong.
+    /// A check without a finding.
     fn calm(minutes: i64) -> Look {
         Look {
             at: wall(minutes),
@@ -317,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_is_well_nothing_is_said() {
+    fn healthy_box_reports_nothing() {
         let mut state = State::default();
         for minutes in 0..100 {
             assert_eq!(state.judge(&calm(minutes)), []);
@@ -325,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_camera_that_is_out_is_told_once_and_again_when_it_changes_or_comes_back_out() {
+    fn camera_out_is_reported_once_and_after_each_change() {
         let mut state = State::default();
         assert_eq!(state.judge(&out(1, 0, OUT)), [], "it may come back");
         assert_eq!(kinds(&state.judge(&out(31, 0, OUT))), ["camera_out"]);
@@ -357,10 +377,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pipeline_that_does_not_run_is_told_once_and_again_when_it_ran_in_between() {
+    fn failed_pipeline_is_reported_once_until_it_ran() {
         let mut state = State::default();
         let live = CameraState::Live;
-        assert_eq!(state.judge(&failed(1, 0, live)), [], "it is begun anew");
+        assert_eq!(state.judge(&failed(1, 0, live)), [], "it restarts");
         let found = state.judge(&failed(31, 0, live));
         assert_eq!(kinds(&found), ["pipeline_failed"]);
         assert_eq!(found[0].severity(), Severity::Critical);
@@ -373,7 +393,7 @@ mod tests {
         assert_eq!(state.judge(&failed(61, 0, live)), []);
         let away = with(91, |look| look.house = None);
         assert_eq!(state.judge(&away), []);
-        assert_eq!(state.judge(&failed(121, 0, live)), [], "that was told");
+        assert_eq!(state.judge(&failed(121, 0, live)), [], "reported before");
         assert_eq!(state.judge(&calm(151)), []);
         assert_eq!(
             kinds(&state.judge(&failed(181, 160, live))),
@@ -382,13 +402,13 @@ mod tests {
     }
 
     #[test]
-    fn of_a_pipeline_whose_camera_is_out_the_camera_is_told() {
+    fn camera_out_covers_its_pipelines() {
         let mut state = State::default();
         assert_eq!(kinds(&state.judge(&failed(31, 0, OUT))), ["camera_out"]);
     }
 
     #[test]
-    fn the_state_holds_over_a_restart() {
+    fn state_holds_over_a_restart() {
         let mut state = State::default();
         assert_eq!(state.judge(&out(31, 0, OUT)).len(), 1);
         let kept = serde_json::to_string(&state).unwrap();
@@ -397,18 +417,18 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_that_is_away_is_told_at_the_second_look_and_takes_back_nothing_of_the_cameras() {
+    fn absent_runtime_is_reported_second_and_keeps_camera_reports() {
         let away = |minutes| with(minutes, |look| look.house = None);
         let mut state = State::default();
         assert_eq!(state.judge(&out(31, 0, OUT)).len(), 1);
         assert_eq!(state.judge(&away(61)), [], "it may be starting");
         assert_eq!(kinds(&state.judge(&away(91))), ["runtime_away"]);
         assert_eq!(state.judge(&away(121)), []);
-        assert_eq!(state.judge(&out(151, 0, OUT)), [], "that was told");
+        assert_eq!(state.judge(&out(151, 0, OUT)), [], "reported before");
     }
 
     #[test]
-    fn a_camera_is_not_taken_for_what_it_is_named_after() {
+    fn camera_named_like_a_suspicion_is_no_suspicion() {
         for name in ["runtime", "undelivered"] {
             let named = |look: &mut Look, since| {
                 let id = SourceId::new(name).unwrap();
@@ -439,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_broker_is_told_when_it_still_does_at_the_next_look() {
+    fn undelivered_messages_are_reported_at_second_check() {
         let waits = |minutes| with(minutes, |look| look.undelivered = 7);
         let mut state = State::default();
         assert_eq!(state.judge(&waits(0)), []);
@@ -455,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_than_is_told_of_one_look_the_rest_is_told_of_the_next() {
+    fn findings_beyond_limit_are_reported_next_time() {
         let many = |minutes| {
             with(minutes, |look| {
                 let camera = |n| Camera {
@@ -483,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn opinions_for_which_there_was_no_room_are_told_of_the_next_look() {
+    fn opinions_beyond_limit_are_reported_next_time() {
         let look = |minutes, given_up| {
             with(minutes, |look| {
                 let channel = |n| ChannelId::new(format!("c{n:02}")).unwrap();
@@ -500,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_told_when_it_is_nearly_gone_and_when_it_is() {
+    fn budget_is_reported_nearly_spent_and_spent() {
         let spent = |minutes, cents: u64| {
             with(minutes, |look| {
                 look.budget = Some(Budget {
@@ -522,7 +542,7 @@ mod tests {
     }
 
     #[test]
-    fn opinions_and_channels_that_fail_are_told() {
+    fn failing_opinions_and_channels_are_reported() {
         let mut state = State::default();
         let look = |minutes, given_up| with(minutes, |look| look.given_up = given_up);
         assert_eq!(state.judge(&look(0, 2)), []);
@@ -538,7 +558,7 @@ mod tests {
         assert_eq!(state.judge(&silent(150)), []);
     }
 
-    /// A look at this time with so many new events of the gate.
+    /// A check with `events` new events of the gate.
     fn busy(at: DateTime, events: usize) -> Look {
         let moment = Moment {
             camera: gate(),
@@ -554,7 +574,7 @@ mod tests {
         })
     }
 
-    /// A box that looked every half hour for six days: from 8 to 9 the gate has ten events, otherwise none.
+    /// Six days of checks every half hour: the gate has ten events from 8 to 9, otherwise none.
     fn lived() -> State {
         let mut state = State::default();
         for day in 1..=6 {
@@ -572,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn far_more_events_than_usual_are_told_once_and_again_when_they_double() {
+    fn piling_up_is_reported_once_and_at_each_doubling() {
         let mut state = lived();
         assert_eq!(state.judge(&busy(seventh(0, 0), 0)), []);
         assert_eq!(state.judge(&busy(seventh(0, 30), 19)), [], "not yet many");
@@ -585,7 +605,7 @@ mod tests {
             kinds(&state.judge(&busy(seventh(0, 50), 33))),
             ["piling_up"]
         );
-        // Where ten are usual, thirty are not five times as many.
+        // Thirty are not five times the usual ten.
         let mut state = lived();
         assert_eq!(state.judge(&busy(seventh(0, 0), 0)), []);
         let mut usual = lived();
@@ -603,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_where_there_was_always_something_is_told_when_the_hour_is_over() {
+    fn silence_is_reported_when_the_hour_is_over() {
         let mut state = lived();
         for half in 0..18_i8 {
             let at = seventh(half / 2, (half % 2) * 30);
@@ -618,7 +638,7 @@ mod tests {
         );
         assert_eq!(state.judge(&busy(seventh(9, 30), 0)), []);
         assert_eq!(state.judge(&busy(seventh(10, 0), 0)), []);
-        // One for which there was no room is told of the next look.
+        // A finding beyond the limit is reported next time.
         let mut state = lived();
         for half in 0..18_i8 {
             assert_eq!(
@@ -638,14 +658,14 @@ mod tests {
         full.local = Some(seventh(9, 30));
         assert_eq!(kinds(&state.judge(&full)), ["silence"]);
         assert_eq!(state.judge(&full), []);
-        // A quiet hour is no silence where some days had none.
+        // A quiet hour is no silence where some days had no event.
         let mut state = lived();
         assert_eq!(state.judge(&busy(seventh(0, 0), 0)), []);
         assert_eq!(state.judge(&busy(seventh(1, 0), 0)), []);
     }
 
     #[test]
-    fn a_box_that_does_not_know_its_time_learns_no_hours_and_tells_the_rest() {
+    fn unset_clock_learns_no_hours_and_reports_the_rest() {
         let mut state = lived();
         let before = state.rhythm.clone();
         let unset = |minutes| {
@@ -663,9 +683,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is found, the same look right after it finds no news.
+        /// A repeated check finds no news.
         #[test]
-        fn the_same_is_never_told_twice_in_a_row(looks in prop::collection::vec((any::<bool>(), any::<bool>(), 0_u64..200, 0_u64..3, any::<bool>()), 1..20)) {
+        fn same_finding_is_never_reported_twice_in_a_row(looks in prop::collection::vec((any::<bool>(), any::<bool>(), 0_u64..200, 0_u64..3, any::<bool>()), 1..20)) {
             let mut state = State::default();
             for (n, (is_out, is_away, spent, undelivered, silent)) in looks.into_iter().enumerate() {
                 let minutes = 30 * i64::try_from(n).unwrap();
@@ -679,7 +699,7 @@ mod tests {
                     look.silent_channels = vec![ChannelId::new("a").unwrap()];
                 }
                 let _first = state.judge(&look);
-                // What was only doubted before may be told now; then nothing is left.
+                // A suspicion may be confirmed by the repetition; after that nothing is left.
                 let _second = state.judge(&look);
                 prop_assert_eq!(state.judge(&look), []);
             }

@@ -1,4 +1,4 @@
-//! What a heartbeat looks at, as plain data.
+//! What a heartbeat checks, as plain data.
 
 use jiff::civil::{Date, DateTime};
 use serde::{Deserialize, Serialize};
@@ -8,68 +8,64 @@ use watchkeeper_contract::source::{Blindness, LossCause, SourceState, SourceStat
 use watchkeeper_contract::time::Wall;
 use watchkeeper_llm::money::Money;
 
-/// One look.
+/// Everything that one check sees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// When.
+    /// Time of the check.
     pub at: Wall,
-    /// The same at the box; none where its clock was never set.
+    /// Local time of the check; absent where the clock was never set.
     pub local: Option<DateTime>,
-    /// What the runtime said; none where it does not answer.
+    /// Absent where the runtime does not answer.
     pub house: Option<House>,
-    /// Messages that wait for the broker while there is no session with it.
+    /// Messages that wait for a broker while no session is up.
     pub undelivered: u64,
-    /// Channels over which nobody can be told.
+    /// Channels whose deliveries fail.
     pub silent_channels: Vec<ChannelId>,
-    /// What was spent on models; none where none is configured, or its books can't be read.
+    /// Absent without a model or a readable ledger.
     pub budget: Option<Budget>,
-    /// Second opinions that had no answer, since the agent's start.
+    /// Second opinions without an answer since the agent's start.
     pub given_up: u64,
 }
 
-/// What the runtime said.
+/// What the runtime reported.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct House {
-    /// Its cameras.
     pub cameras: Vec<Camera>,
-    /// Its pipelines that are wanted and do not run.
+    /// Pipelines that should run and do not.
     pub failed: Vec<FailedPipeline>,
-    /// Events since the look before.
+    /// Events since the last check.
     pub events: Vec<Moment>,
-    /// Up to which record the journal was read.
+    /// Last journal record that was read.
     pub cursor: EventSeq,
-    /// Records in between were not read: there were too many, or the journal has dropped them.
+    /// Whether records were skipped: too many, or deleted from the journal.
     pub is_cut: bool,
 }
 
-/// A camera.
+/// State of one camera.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Camera {
-    /// Its name.
     pub id: SourceId,
-    /// What it does.
     pub state: CameraState,
-    /// Since when.
+    /// Start of the state.
     pub since: Wall,
 }
 
-/// A pipeline that has failed, can't run or is held.
+/// A pipeline that failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedPipeline {
-    /// Its name.
     pub id: PipelineId,
-    /// What it should watch.
+    /// Its source.
     pub camera: SourceId,
-    /// Since when.
+    /// Start of the state.
     pub since: Wall,
 }
 
 impl FailedPipeline {
-    /// A pipeline of the runtime, where it is one.
+    /// `Some` where `pipeline` failed and is not paused.
     #[must_use]
     pub fn of(pipeline: &PipelineStatus) -> Option<Self> {
         let is_failed = matches!(pipeline.state, PipelineState::Failed { .. });
-        // What a person paused is not missed.
+        // A paused pipeline is not missing.
         (is_failed && !pipeline.spec.paused).then(|| Self {
             id: pipeline.spec.id.clone(),
             camera: pipeline.spec.source.clone(),
@@ -78,28 +74,25 @@ impl FailedPipeline {
     }
 }
 
-/// What a camera does, as far as it matters here.
+/// State of a camera, as far as findings need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum CameraState {
-    /// It shows something.
     Live,
-    /// It shows nothing useful.
+    /// Live, with a picture of no use.
     Blind {
-        /// How.
         how: Blindness,
     },
-    /// It is out.
+    /// No frames.
     Out {
-        /// Why.
         cause: LossCause,
     },
-    /// Nobody wants it, it is at its end, or it begins.
+    /// Idle, ended or connecting.
     Other,
 }
 
 impl Camera {
-    /// A source of the runtime.
+    /// State of the runtime's `source`.
     #[must_use]
     pub fn of(source: &SourceStatus) -> Self {
         let state = match &source.state {
@@ -120,26 +113,23 @@ impl Camera {
     }
 }
 
-/// An event of a camera, by the hour in which it began.
+/// An event of a camera, with the hour of its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moment {
-    /// The camera.
     pub camera: SourceId,
-    /// When.
     pub hour: Hour,
 }
 
-/// An hour at the box.
+/// An hour in the box's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Hour {
-    /// The day.
     pub day: Date,
     /// 0 to 23.
     pub hour: u8,
 }
 
 impl Hour {
-    /// The one in which this moment lies.
+    /// The hour that contains `at`.
     #[must_use]
     pub fn of(at: DateTime) -> Self {
         Self {
@@ -148,7 +138,7 @@ impl Hour {
         }
     }
 
-    /// The one after it.
+    /// The hour that follows.
     #[must_use]
     pub fn next(self) -> Self {
         match self.hour {
@@ -164,15 +154,13 @@ impl Hour {
     }
 }
 
-/// What was spent on models.
+/// Spending on models, with its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Budget {
-    /// Of the day's money.
+    /// Spent today.
     pub day: Money,
-    /// The day's money.
     pub day_limit: Money,
-    /// Of the month's money.
+    /// Spent this month.
     pub month: Money,
-    /// The month's money.
     pub month_limit: Money,
 }

@@ -1,7 +1,7 @@
-//! The stored form of what a heartbeat knows.
+//! The stored form of the heartbeat's state.
 //!
-//! Keyspace `heartbeat`, one record: a version byte and JSON. One that makes no sense is passed over: better a finding told twice than a box that does
-//! not start. One that a newer version wrote is refused and left as it is.
+//! Keyspace `heartbeat`, one record: a version byte and JSON. A damaged record is skipped: better a
+//! finding reported twice than a box that does not start. A newer version's record fails the start.
 
 use std::path::Path;
 
@@ -15,16 +15,15 @@ const HEARTBEAT: Keyspace = Keyspace::new("heartbeat");
 const KEY: &[u8] = b"state";
 const VERSION: u8 = 1;
 
-/// What is kept.
+/// The stored record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// When it was looked last.
+    /// Time of the last check.
     pub at: Wall,
-    /// What is known.
     pub state: State,
 }
 
-/// The change that keeps it.
+/// The operation that stores the record.
 #[must_use]
 pub fn save_op(kept: &Kept) -> Op {
     let mut value = vec![VERSION];
@@ -37,16 +36,16 @@ pub fn save_op(kept: &Kept) -> Op {
     }
 }
 
-/// Reads back what is kept in the store in `folder`.
+/// Reads the record back from the store in `folder`.
 ///
 /// # Errors
-/// When the store can't be read, or holds what a newer version wrote.
+/// When the store fails, or holds a record of a newer version.
 pub fn restore(store: &dyn Store, folder: &Path) -> Result<Option<Kept>, StoreError> {
     let value = match store.get(HEARTBEAT, KEY) {
         Ok(Some(value)) => value,
         Ok(None) => return Ok(None),
         Err(StoreError::Corrupt { .. }) => {
-            tracing::warn!("what the heartbeat knew was damaged; it begins anew");
+            tracing::warn!("heartbeat: the stored state is damaged; starting from zero");
             return Ok(None);
         }
         Err(error) => return Err(error),
@@ -57,7 +56,7 @@ pub fn restore(store: &dyn Store, folder: &Path) -> Result<Option<Kept>, StoreEr
     let json = value.strip_prefix(&[VERSION]);
     let kept = json.and_then(|json| serde_json::from_slice(json).ok());
     if kept.is_none() {
-        tracing::warn!("what the heartbeat knew can't be read; it begins anew");
+        tracing::warn!("heartbeat: the stored state is unreadable; starting from zero");
     }
     Ok(kept)
 }
@@ -78,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_back_nonsense_is_passed_over_and_the_future_is_left_alone() {
+    fn state_restores_nonsense_is_skipped_newer_version_fails() {
         let (store, folder) = (MemoryStore::new(), Path::new("/state"));
         assert_eq!(restore(&store, folder).unwrap(), None);
         let mut state = State::default();

@@ -1,9 +1,9 @@
-//! How many events each hour of the day usually has, for each camera.
+//! How many events each hour of the day usually has, per camera.
 //!
-//! An hour is learned when it is over, from the looks within it. One in which the camera did not show anything all the time, or that was not looked at
-//! from its beginning to its end, teaches nothing: no events of a camera that was out are no silence.
+//! An hour is learned when it is over. An hour in which a camera was not live throughout, or that was
+//! not checked from start to end, is not learned: a dead camera is no silence.
 //!
-//! Invariants: at most [`MAX_CAMERAS`] cameras; what is learned of an hour never grows, old days weigh less with each new one.
+//! Invariants: at most [`MAX_CAMERAS`] cameras; old days weigh less with each new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,48 +12,47 @@ use watchkeeper_contract::id::SourceId;
 
 use super::look::Hour;
 
-/// Most cameras of which a rhythm is kept; of more the later ones have none.
+/// Limit of cameras with a rhythm; later ones have none.
 pub const MAX_CAMERAS: usize = 64;
 /// Days over which an hour is averaged.
-const MEMORY: f64 = 14.0;
-/// Most hours between two looks over which anything is learned: a box that was off has seen nothing.
+const AVERAGED_DAYS: f64 = 14.0;
+/// Limit of hours between two checks: beyond it, nothing is learned.
 const MAX_GAP: usize = 2;
 
-/// An hour of the day of a camera.
+/// Event counts of one hour of the day of one camera.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Usual {
-    /// Days that it was learned from, as far as they count.
+    /// Days that it was learned from.
     pub days: u32,
-    /// Events of such a day, on average.
+    /// Average number of events.
     pub mean: f64,
-    /// Days in a row, up to the last one, that had some.
+    /// Number of days in a row, up to the last one, with events.
     pub lively: u32,
 }
 
-/// The rhythms of the cameras.
+/// Rhythms of all cameras.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Rhythm {
     cameras: BTreeMap<SourceId, Vec<Usual>>,
-    /// The hour that goes on, and those before it that were not closed.
+    /// The hour that is not closed yet.
     open: Option<Hour>,
     /// Events of the open hour.
     counts: BTreeMap<SourceId, u64>,
-    /// Cameras that showed something at every look of the open hour; none before its first look.
+    /// Cameras live at every check of the open hour; absent before its first check.
     steady: Option<BTreeSet<SourceId>>,
-    /// Whether the open hour was looked at from its beginning.
+    /// Whether the open hour was checked from its start.
     whole: bool,
 }
 
 /// The hour that was closed last.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Closed {
-    /// Cameras that showed something all through it, with their events and what was usual before it.
+    /// Cameras live throughout, with their events and what was usual before.
     pub cameras: Vec<(SourceId, u64, Usual)>,
 }
 
 impl Rhythm {
-    /// Takes a look: the hour it is now, the events since the look before, and which cameras show something. Answers the hour that came to its end, where
-    /// one did.
+    /// Takes the events since the last check and the live cameras. Returns the hour that ended.
     pub fn take<'e>(
         &mut self,
         now: Hour,
@@ -69,7 +68,7 @@ impl Rhythm {
         };
         let hours = between(open, now);
         if is_cut || hours.is_none() {
-            // Something is missing, or the clock was set: what is open says nothing.
+            // Records are missing or the clock was set: the open hour is not learned.
             self.begin(now, false);
             self.count(&events, now, live);
             return None;
@@ -86,13 +85,13 @@ impl Rhythm {
         closed
     }
 
-    /// Events of the hour that goes on.
+    /// Events of the open hour.
     #[must_use]
     pub fn so_far(&self, camera: &SourceId) -> u64 {
         self.counts.get(camera).copied().unwrap_or(0)
     }
 
-    /// What is usual at this hour.
+    /// What is usual in `hour`, 0 to 23.
     #[must_use]
     pub fn usual(&self, camera: &SourceId, hour: u8) -> Usual {
         let hours = self.cameras.get(camera);
@@ -100,7 +99,7 @@ impl Rhythm {
         usual.copied().unwrap_or_default()
     }
 
-    /// Forgets cameras that are no more.
+    /// Forgets all other cameras.
     pub fn keep_only(&mut self, cameras: &[SourceId]) {
         self.cameras.retain(|id, _| cameras.contains(id));
     }
@@ -149,7 +148,7 @@ impl Rhythm {
 /// What is usual after a day with so many.
 fn learn(before: Usual, count: u64) -> Usual {
     let days = before.days.saturating_add(1);
-    let weight = f64::from(days).min(MEMORY);
+    let weight = f64::from(days).min(AVERAGED_DAYS);
     #[expect(clippy::cast_precision_loss, reason = "a mean of counts")]
     let count_of = count as f64;
     Usual {
@@ -210,18 +209,18 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_is_learned_when_it_is_over() {
+    fn hour_is_learned_when_it_is_over() {
         let rhythm = lived(1..=5, 12);
         let usual = rhythm.usual(&gate(), 8);
         assert_eq!((usual.days, usual.mean, usual.lively), (5, 12.0, 5));
         assert_eq!(rhythm.usual(&gate(), 9).mean, 0.0);
-        // The first hour was not seen to begin, the last is not over.
+        // The first hour was not checked from its start, the last is not over.
         assert_eq!(rhythm.usual(&gate(), 0).days, 4);
         assert_eq!(rhythm.usual(&gate(), 23).days, 4);
     }
 
     #[test]
-    fn an_hour_in_which_the_camera_was_out_teaches_nothing() {
+    fn hour_with_camera_out_is_not_learned() {
         let (gate, mut rhythm) = (gate(), lived(1..=5, 12));
         rhythm.take(hour(6, 7), [], std::slice::from_ref(&gate), false);
         rhythm.take(hour(6, 8), [], &[], false);
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_that_was_off_or_whose_clock_was_set_learns_nothing_of_the_time_between() {
+    fn gap_or_clock_change_teaches_nothing() {
         let (gate, mut rhythm) = (gate(), lived(1..=5, 12));
         let before = rhythm.clone();
         let live = std::slice::from_ref(&gate);
@@ -243,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_the_rhythm_stays_bounded_and_finite(looks in prop::collection::vec((1_i8..28, 0_u8..24, 0_usize..200, any::<bool>(), any::<bool>()), 1..60)) {
+        fn rhythm_stays_bounded_and_finite(looks in prop::collection::vec((1_i8..28, 0_u8..24, 0_usize..200, any::<bool>(), any::<bool>()), 1..60)) {
             let mut rhythm = Rhythm::default();
             let ids: Vec<SourceId> = (0..100).map(|n| SourceId::new(format!("c{n}")).unwrap()).collect();
             for (day, at, events, is_live, is_cut) in looks {

@@ -177,7 +177,7 @@ impl Agent {
 
     fn deadline(&self) -> Instant {
         let outbox = self.outbox.core().deadline();
-        // While stopping, only the outbox is due: other overdue work would wake the loop in vain.
+        // While stopping, only the outbox is due: other overdue work would only wake the loop.
         if self.is_stopping {
             return outbox.unwrap_or(Instant::now() + FLUSH_TIMEOUT);
         }

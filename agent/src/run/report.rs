@@ -2,8 +2,8 @@
 //! standard output.
 //!
 //! Invariants:
-//! - A report is about the past: `delivered` follows the broker's acknowledgement of every record up
-//!   to its number.
+//! - A report is about the past: `delivered` follows the broker's acknowledgement of every record
+//!   up to its number.
 //! - `left` is the last line.
 
 use std::io::Write;

@@ -10,8 +10,8 @@ const STARTS: &[u8] = b"starts";
 
 /// Counts this start durably, and returns the count: the major part of its session numbers.
 ///
-/// The count is at least the clock's seconds since 1970, where the clock was set. So it rises over a
-/// lost state folder too: consumers ignore an `offline` of a smaller session as an old last will.
+/// The count is at least the clock's seconds since 1970, where the clock was set. So it rises over
+/// a lost state folder too: consumers ignore an `offline` of a smaller session as an old last will.
 pub(super) fn count_start(store: &dyn Store, now: Wall) -> Result<u64, StoreError> {
     let before = match store.get(META, STARTS) {
         Ok(value) => value.as_deref().and_then(log_seq).unwrap_or(0),

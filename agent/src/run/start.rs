@@ -36,7 +36,7 @@ use super::state::runtime_monitor::RuntimeMonitor;
 use super::state::tasks::TaskSetup;
 use super::{Agent, Watchdog};
 use crate::api;
-use crate::api::conversations::{OpensModel, Shop};
+use crate::api::conversations::{ConversationDeps, OpensModel};
 use crate::connectors::secrets::credentials_folder;
 use crate::connectors::{self, Performer};
 use crate::fleet::command::{self, CommandBoard, Refusals};
@@ -259,7 +259,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
         Arc::new(move || llm.client(&folder, &open_ledger)) as OpensModel
     });
     api::service::Setup {
-        shop: Shop {
+        deps: ConversationDeps {
             client: shared.api_runtime.clone(),
             preferred: api.preferred,
             model,
@@ -323,7 +323,7 @@ fn count_losses(report: &OpenReport) -> u64 {
             damaged.saturating_add(*lost_batches)
         }
         OpenOutcome::Quarantined { to, why, saved } => {
-            tracing::error!(to = %to.display(), why, saved, "outbox: damaged files were moved aside");
+            tracing::error!(to = %to.display(), why, saved, "outbox: moved damaged files");
             damaged.saturating_add(1)
         }
     }

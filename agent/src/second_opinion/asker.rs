@@ -1,8 +1,11 @@
-//! Asks a model about one event: fetches the picture, shows it to the small model and, where that is in doubt, to a larger one; as the blueprint of
-//! the triage has it.
+//! Asks a model about one event: fetches the picture, asks the small model and, in doubt, a large one.
 //!
-//! Invariants: nothing here holds up the agent's loop: it runs as a task of its own, with what may block on threads for that; whatever keeps an answer away is one sentence. The budget
-//! is asked before each attempt, by `watchkeeper_llm`.
+//! The blueprint of the triage job sets the steps and the cost limit.
+//!
+//! Invariants:
+//! - It runs as a task of its own, with blocking work on blocking threads.
+//! - Whatever prevents an answer becomes one sentence.
+//! - `watchkeeper_llm` checks the budget before each attempt.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,37 +29,33 @@ use watchkeeper_assistant::setup_agent::prompt::own;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 
-/// Asks.
+/// Everything that a question needs.
 #[derive(Debug)]
 pub struct Asker {
-    /// The way to the models.
     pub llm: Arc<LazyLlmClient>,
-    /// Where the ledger is kept.
+    /// Store of the ledger.
     pub store: Arc<dyn Store>,
-    /// Folder of that store.
+    /// Folder of `store`.
     pub folder: PathBuf,
-    /// Who has the pictures.
     pub runtime: RuntimeClient,
-    /// What was asked and what came of it.
     pub trace: Trace,
-    /// Where the blueprint of the job is.
     pub blueprints: BlueprintStore,
-    /// Time that one model has.
+    /// Time per model.
     pub timeout: Duration,
 }
 
-/// What came of showing the picture to one model.
-struct Look {
-    said: Result<Opinion, String>,
+/// The answer of one model.
+struct ModelAnswer {
+    opinion: Result<Opinion, String>,
     model: String,
     cost: Money,
 }
 
 impl Asker {
-    /// Asks about `case`. The error is a sentence for a person.
+    /// Asks about `case`.
     ///
     /// # Errors
-    /// When there is no answer: no picture, no way to a model, no money, no sense in what it said.
+    /// A sentence for a user: no picture, no model, no budget, or an invalid answer.
     pub async fn ask(self: Arc<Self>, case: Case) -> Result<Answer, String> {
         let answer = Arc::clone(&self).answer(&case).await;
         if let Err(why) = &answer {
@@ -69,7 +68,7 @@ impl Asker {
     async fn answer(self: Arc<Self>, case: &Case) -> Result<Answer, String> {
         let media = case.picture().ok_or("the event has no picture")?;
         let file = self.runtime.media(&media.id).await;
-        let file = file.map_err(|e| format!("its picture can't be had: {e}"))?;
+        let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
         let asker = Arc::clone(&self);
         let client = blocking(move || {
             let open_ledger = || Ok(Arc::clone(&asker.store));
@@ -82,38 +81,46 @@ impl Asker {
             ModelSize::Large => Detail::Medium,
         };
         let first = self.job(&client, case, blueprint.model.tier(), first);
-        let Look { said, model, cost } = self.look(first, case, &file, &blueprint).await;
-        let opinion = said?;
+        let ModelAnswer {
+            opinion,
+            model,
+            cost,
+        } = self.ask_model(first, case, &file, &blueprint).await;
+        let opinion = opinion?;
         let first = Answer {
             opinion,
             model,
             cost,
         };
         let larger = self.job(&client, case, Tier::Medium, Detail::Medium);
-        // Where money is to be saved, or only one model is configured, there is no larger one.
+        // A blueprint of one step, a spent limit or a single model leaves no large one to ask.
         let is_all = blueprint.steps < 2 || first.cost >= blueprint.cost;
         if !first.opinion.is_doubtful() || larger.model().id == first.model || is_all {
             return Ok(first);
         }
-        let Look { said, model, cost } = self.look(larger, case, &file, &blueprint).await;
+        let ModelAnswer {
+            opinion,
+            model,
+            cost,
+        } = self.ask_model(larger, case, &file, &blueprint).await;
         let cost = first.cost + cost;
         let doubt = json!({
-            "sentence": format!("{} is in doubt, so {model} is asked", first.model),
-            "event": case.event.id, "opinion": first.opinion, "no_answer": said.as_ref().err(),
+            "sentence": format!("{} is in doubt; asking {model}", first.model),
+            "event": case.event.id, "opinion": first.opinion, "no_answer": opinion.as_ref().err(),
         });
         self.noted("doubt", doubt).await;
-        Ok(match said {
+        Ok(match opinion {
             Ok(opinion) => Answer {
                 opinion,
                 model,
                 cost,
             },
-            // A doubtful opinion is one.
+            // A doubtful opinion still counts.
             Err(_) => Answer { cost, ..first },
         })
     }
 
-    /// The blueprint of the job, read anew for each event: a person may have changed it.
+    /// Reads the blueprint of the job, for each event: a user may have changed it.
     async fn blueprint(&self) -> Result<Blueprint, String> {
         let blueprints = self.blueprints.clone();
         let (blueprint, trouble) =
@@ -135,18 +142,24 @@ impl Asker {
         })
     }
 
-    /// Shows the picture to the model of this job.
-    async fn look(&self, mut job: Job, case: &Case, file: &Bytes, by: &Blueprint) -> Look {
-        let said = self.show(&mut job, case, file, by).await;
+    /// Asks the model of `job`.
+    async fn ask_model(
+        &self,
+        mut job: Job,
+        case: &Case,
+        file: &Bytes,
+        by: &Blueprint,
+    ) -> ModelAnswer {
+        let opinion = self.show(&mut job, case, file, by).await;
         let (_, cost) = job.spent();
-        Look {
-            said,
+        ModelAnswer {
+            opinion,
             model: job.model().id.clone(),
             cost,
         }
     }
 
-    /// Every attempt stands in the trace afterwards, with its end.
+    /// Sends the picture; traces every attempt with its result.
     async fn show(
         &self,
         job: &mut Job,
@@ -156,7 +169,7 @@ impl Asker {
     ) -> Result<Opinion, String> {
         let (model, detail) = (job.model(), job.detail());
         let sees = model.image_tier;
-        let sees = sees.ok_or_else(|| format!("the model {} takes no pictures", model.id))?;
+        let sees = sees.ok_or_else(|| format!("the model {} accepts no pictures", model.id))?;
         let file = file.clone();
         let prepared = blocking(move || prepare(&file, sees, detail)).await?;
         let talk = talk::talk(case, prepared.picture, own(by))?;
@@ -190,30 +203,29 @@ impl Asker {
         }
     }
 
-    /// Writes to the trace, and waits until it stands there.
+    /// Writes to the trace and waits for the write.
     async fn noted(&self, what: &'static str, particulars: Value) {
-        // A thread that died has nothing to tell but that it did.
+        // A panic of the writer is no reason to stop.
         self.note(what, particulars).await.ok();
     }
 
-    /// Writes to the trace, behind the caller's back: only about what a model was asked, which is one thing at a time. That it can't be written is no
-    /// reason to stop.
+    /// Writes to the trace in the background. A failed write is logged only.
     pub fn note(&self, what: &'static str, particulars: Value) -> JoinHandle<()> {
         let trace = self.trace.clone();
         tokio::task::spawn_blocking(move || {
             if let Err(error) = trace.note(Timestamp::now(), what, particulars) {
-                tracing::debug!(%error, "the trace can't be written");
+                tracing::debug!(%error, "cannot write the trace");
             }
         })
     }
 }
 
-/// Runs what may block on a thread for that.
+/// Runs `work` on a blocking thread.
 async fn blocking<T: Send + 'static, E: ToString + Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, String> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done.map_err(|e| e.to_string()),
-        Err(died) => Err(format!("a thread of the agent died: {died}")),
+        Err(died) => Err(format!("a thread of the agent panicked: {died}")),
     }
 }

@@ -1,14 +1,15 @@
-//! The second opinion: a model of language looks at the picture of an event that the box is unsure of, and what it says becomes one more piece of evidence.
+//! Second opinions: a language model looks at the picture of an uncertain event, and its answer
+//! becomes one more piece of evidence.
 //!
-//! Map: [`queue`] which event is asked about when, [`on_disk`] what of that survives a restart, [`talk`] what the model is shown and told, [`verdict`] what it may answer,
-//! [`weigh`] what comes of the answer, [`asker`] the one part that does I/O. All but the last are sans-IO. The message is [`OpinionMessage`](crate::fleet::mqtt::payload::OpinionMessage).
+//! - [`queue`]: which event is asked about when. [`on_disk`]: its stored form.
+//! - [`talk`]: what the model is shown. [`verdict`]: what it may answer. [`weigh`]: what that changes.
+//! - [`asker`]: the only part with I/O.
 //!
 //! Invariants:
-//! - no event waits for an opinion: it is told as the box decided, and what the model says of it comes afterwards;
-//! - an event is asked about once, whatever crashes: that it is, is stored before it is;
-//! - every event that was to be asked about gets one word: what the opinion makes of it, or that there is none and the local decision stands;
-//! - the model has nothing to act with, and what a camera saw and a person named reaches it as what a tool found, never as an instruction;
-//! - an opinion counts as much as all of the local evidence together and no more, and lowers nothing unless the rule says that it may.
+//! - No event waits for an opinion: it is published as decided, and the opinion follows.
+//! - An event is asked about once, over crashes too, and gets exactly one result.
+//! - The model has no tool to act with; text from outside reaches it as a tool's result only.
+//! - An opinion weighs as much as all local evidence together, and lowers only what the rule allows.
 
 pub mod asker;
 pub mod on_disk;
@@ -25,15 +26,15 @@ pub use asker::Asker;
 pub use queue::Queue;
 pub use verdict::Opinion;
 
-/// An event that an opinion is wanted on.
+/// An event that needs an opinion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// The first record of it that asked for one, which names the picture, with the decision of the latest and what that rests on.
+    /// The first record that asked, which names the picture, with the latest decision and evidence.
     pub event: Event,
 }
 
 impl Case {
-    /// The case of the record that asks.
+    /// The case of the record `event`, which asks for an opinion.
     #[must_use]
     pub fn of(event: &Event) -> Self {
         Self {
@@ -41,14 +42,14 @@ impl Case {
         }
     }
 
-    /// The picture that a model is shown: the frame as it came, without anything that was drawn by us.
+    /// The picture to show: the frame without drawings.
     #[must_use]
     pub fn picture(&self) -> Option<&Media> {
         let mut media = self.event.media.iter();
         media.find(|media| media.kind == MediaKind::Clean)
     }
 
-    /// The rule's name, where it is a rule's event.
+    /// Name of the rule, where a rule made the event.
     #[must_use]
     pub fn rule(&self) -> Option<&str> {
         match &self.event.body {
@@ -62,37 +63,37 @@ impl Case {
     }
 }
 
-/// What came of asking.
+/// Result of a second opinion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The event is taken for more than the box thought.
+    /// The verdict rose.
     Raised,
-    /// It is taken for less.
+    /// The verdict fell.
     Lowered,
     /// The local decision stands.
     Stands,
 }
 
-/// What came of second opinions since the start.
+/// Second opinions since the agent's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, utoipa::ToSchema)]
 pub struct Counts {
-    /// Whether a model is asked for them.
+    /// Whether second opinions are enabled.
     pub asks: bool,
-    /// Events that wait for their turn.
+    /// Events that wait to be asked about.
     pub waiting: usize,
-    /// Events that were taken for more than the box thought.
+    /// Events whose verdict rose.
     pub raised: u64,
-    /// Events that were taken for less.
+    /// Events whose verdict fell.
     pub lowered: u64,
-    /// Events of which the local decision stands after an answer.
+    /// Events whose local decision stands after an answer.
     pub stands: u64,
-    /// Events of which it stands because there was no answer: no picture, no money, no sense in it, too late.
+    /// Events without an answer: no picture, no budget, an invalid answer, or too late.
     pub without_answer: u64,
 }
 
 impl Counts {
-    /// Counts what came of one event.
+    /// Counts the result of one event.
     pub fn count(&mut self, outcome: Outcome, is_answered: bool) {
         let count = match outcome {
             Outcome::Raised => &mut self.raised,
@@ -104,14 +105,13 @@ impl Counts {
     }
 }
 
-/// What a model said about a case.
+/// A model's answer about a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// Its opinion.
     pub opinion: Opinion,
-    /// The model that has it, in its provider's words.
+    /// Id of the model that answered, as its provider names it.
     pub model: String,
-    /// What the answer cost, with every attempt and every model that was asked.
+    /// Cost of all attempts with all models.
     pub cost: Money,
 }
 
@@ -127,7 +127,7 @@ pub(crate) mod testing {
     use super::*;
     use crate::example::example_event;
 
-    /// Record number `seq` of the event `id`: the box is unsure of it.
+    /// Record `seq` of the uncertain event `id`.
     pub(crate) fn doubtful(id: u128, seq: u64, severity: Severity) -> Event {
         let decision = Decision {
             verdict: Verdict::Escalate,
@@ -148,7 +148,7 @@ pub(crate) mod testing {
         }
     }
 
-    /// What a model says.
+    /// Parses an opinion.
     pub(crate) fn opinion(json: serde_json::Value) -> Opinion {
         verdict::read(&json.to_string()).unwrap()
     }

@@ -1,8 +1,11 @@
 //! The stored form of the queue, apart from the live one.
 //!
-//! Keyspace `opinions_mark`, key: `reached`, value: the number of the last record that was looked at where no broker is told of records, as a key of a log.
-//! Keyspace `opinions`, key: the id of the event. A value is one version byte and JSON. A record that makes no sense is passed over: better an event without a second opinion
-//! than a box that does not start. One that a newer version wrote is refused and left as it is.
+//! - Keyspace `opinions_mark`, key `reached`: the journal tail's cursor as a log key.
+//! - Keyspace `opinions`, key: the event's id, value: a version byte and JSON.
+//!
+//! Invariants:
+//! - A damaged record is skipped: better an event without an opinion than a box that does not start.
+//! - A record of a newer version fails the start and stays untouched.
 
 use std::path::Path;
 
@@ -27,10 +30,10 @@ enum Stored {
     Done,
 }
 
-/// The last record that was looked at; none where none was, or what was kept of it can't be read.
+/// Cursor of the journal's tail; `None` where none is stored or the record is damaged.
 ///
 /// # Errors
-/// When the store can't be read.
+/// When the store fails.
 pub fn stored_cursor(store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
     match store.get(MARK, REACHED) {
         Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
@@ -39,7 +42,7 @@ pub fn stored_cursor(store: &dyn Store) -> Result<Option<EventSeq>, StoreError> 
     }
 }
 
-/// The change that notes it.
+/// The operation that stores the tail's cursor.
 #[must_use]
 pub fn cursor_op(cursor: EventSeq) -> Op {
     Op::Put {
@@ -49,7 +52,7 @@ pub fn cursor_op(cursor: EventSeq) -> Op {
     }
 }
 
-/// The change that keeps this of an event.
+/// The operation that stores the progress of an event; `None` deletes it.
 #[must_use]
 pub fn save_op(id: EventId, kept: Option<Kept>) -> Op {
     let key = id.to_string().into_bytes();
@@ -74,10 +77,10 @@ pub fn save_op(id: EventId, kept: Option<Kept>) -> Op {
     }
 }
 
-/// Reads back what is kept in the store in `folder`, in the order in which the events began.
+/// Reads the events back from the store in `folder`, ordered by their start.
 ///
 /// # Errors
-/// When the store can't be read, or holds what a newer version wrote.
+/// When the store fails, or holds a record of a newer version.
 pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<(EventId, Kept)>, StoreError> {
     let mut restored = Vec::new();
     for page in pages(store, OPINIONS, PAGE) {
@@ -92,7 +95,7 @@ pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<(EventId, Kept)>,
             let stored = json.and_then(|json| serde_json::from_slice(json).ok());
             match (key.parse(), stored) {
                 (Ok(id), Some(stored)) => restored.push((id, live(stored))),
-                _ => tracing::warn!(key, "what was kept of a second opinion can't be read"),
+                _ => tracing::warn!(key, "second opinions: skipped an unreadable record"),
             }
         }
     }
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_back_in_the_order_of_the_events_and_what_is_forgotten_does_not() {
+    fn saved_events_restore_in_order_and_deleted_ones_do_not() {
         let store = MemoryStore::new();
         let events: Vec<_> = (1..=100_u64)
             .map(|n| doubtful(n.into(), n, Severity::Warning))
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_costs_no_other_and_a_newer_one_is_left_as_it_is() {
+    fn damaged_record_is_skipped_and_newer_one_fails_restore() {
         let store = MemoryStore::new();
         let (one, two) = (
             doubtful(1, 1, Severity::Info),

@@ -1,16 +1,15 @@
 //! Which event is asked about when: the queue in front of the model.
 //!
 //! ```text
-//!  handle(Record) ─► waiting ─► Keep(waiting) ─► handle(Saved) ─► its turn ─► Keep(asked) ─► handle(Saved) ─► Ask ─► handle(Answered) ─► Keep(done), Tell
-//!                      └── too many, too old, settled by the box itself: Keep(done), Tell without an answer
+//!  Record ─► waiting ─► Keep(waiting), Saved ─► Keep(asked), Saved ─► Ask ─► Answered ─► Keep(done), Tell
+//!              └── queue full, too old, settled by the box: Keep(done), Tell without an answer
 //! ```
 //!
 //! Invariants:
-//! - at most [`Limits::waiting`] events wait, and one is asked about at a time;
-//! - the most severe goes first, of those the one that came first; where one too many waits, the least severe is given up, of those the one that came first;
-//! - an event is asked about at most once, over restarts too: it is only asked about when "asked" is stored, and one that was is not taken again as long as
-//!   it is among the last [`Limits::remembered`] that were; one that goes on for longer than that many others take may be asked about once more;
-//! - every event that was taken gets exactly one [`Output::Tell`].
+//! - At most [`Limits::waiting`] events wait, and one is asked about at a time.
+//! - The most severe, then the oldest goes first; a full queue drops the least severe, then oldest.
+//! - "Asked" is durable before the question; none of the last [`Limits::remembered`] is asked again.
+//! - Every event taken gets exactly one [`Output::Tell`].
 //!
 //! Not here: the store, the model, the clock (callers pass `now`).
 
@@ -26,11 +25,11 @@ use super::{Answer, Case};
 /// Bounds of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most events that wait.
+    /// Maximum of waiting events.
     pub waiting: usize,
-    /// Longest time for which one waits, from when it happened. What comes later is of no use to whoever was told of the event.
-    pub patience: Duration,
-    /// Events that are remembered after they were asked about, so that one whose record comes again is not: those of days, with the usual budget.
+    /// Longest wait since the event happened; a later opinion is of no use to those notified.
+    pub max_wait: Duration,
+    /// Events remembered as done, so that a repeated record is not asked about again.
     pub remembered: usize,
 }
 
@@ -38,20 +37,20 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             waiting: 32,
-            patience: Duration::from_secs(600),
+            max_wait: Duration::from_secs(600),
             remembered: 256,
         }
     }
 }
 
-/// How far an event is, as it is stored.
+/// Progress of an event, as it is stored.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kept {
-    /// It waits for its turn.
+    /// Waits to be asked about.
     Waiting(Box<Case>),
-    /// It is about to be asked about, or is.
+    /// Is asked about now, or may have been.
     Asked(Box<Case>),
-    /// It has its word.
+    /// Has its result.
     Done,
 }
 
@@ -60,23 +59,15 @@ pub enum Kept {
 pub enum Input {
     /// A record of the journal.
     Record {
-        /// It.
         event: Box<Event>,
-        /// How old it is by now: one that comes late has waited already.
+        /// Its age: a late record has waited already.
         age: Duration,
     },
-    /// What was to be kept of an event, up to this version, is on stable storage.
-    Saved {
-        /// Which event.
-        id: EventId,
-        /// [`Output::Keep`]'s.
-        version: u32,
-    },
-    /// What came of asking. An error is the sentence that says why there is no answer.
+    /// [`Output::Keep`] of an event is durable up to `version`.
+    Saved { id: EventId, version: u32 },
+    /// The model answered, or an error names why not.
     Answered {
-        /// Which event.
         id: EventId,
-        /// The answer.
         answer: Box<Result<Answer, String>>,
     },
     /// A deadline passed.
@@ -86,18 +77,18 @@ pub enum Input {
 /// What the shell has to do.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
-    /// Keep this of an event, in the order of the outputs and together with what follows up to the next one; then answer [`Input::Saved`].
+    /// Store this in one batch with the outputs up to the next `Keep`; then answer
+    /// [`Input::Saved`].
     Keep {
-        /// Which event.
         id: EventId,
-        /// Rises with every change of an event.
+        /// Rises with every change of the event.
         version: u32,
-        /// What; `None` forgets it.
+        /// `None` deletes the record.
         kept: Option<Kept>,
     },
-    /// Ask a model about this event, then answer [`Input::Answered`].
+    /// Ask a model, then answer [`Input::Answered`].
     Ask(Box<Case>),
-    /// Tell what came of it.
+    /// Publish the result.
     Tell(Box<Case>, Box<Result<Answer, String>>),
 }
 
@@ -106,7 +97,7 @@ enum Stage {
     Waiting {
         since: Instant,
     },
-    /// Its mark is being stored; it is asked about when this version is.
+    /// "Asked" is being stored; the question follows once version `at` is durable.
     Marked {
         at: u32,
     },
@@ -143,7 +134,7 @@ impl Slot {
 #[derive(Debug)]
 pub struct Queue {
     limits: Limits,
-    /// Whether events are taken at all.
+    /// Whether second opinions are enabled.
     is_on: bool,
     slots: BTreeMap<EventId, Slot>,
     done: VecDeque<EventId>,
@@ -151,8 +142,9 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue that goes on where the store left off. Where it `is_on`, events are taken; else what waited is given up. `age` says how long ago an event
-    /// happened: one that waited while the agent was away has waited for that, too.
+    /// Resumes from the store. Unless `is_on`, waiting events are given up.
+    ///
+    /// `age` returns the age of an event: the time without an agent counts as waiting.
     #[must_use]
     pub fn new(
         limits: Limits,
@@ -193,12 +185,12 @@ impl Queue {
             queue.slots.insert(id, slot);
         }
         for id in asked {
-            queue.close(id, no("the agent ended before an answer came"));
+            queue.close(id, no_answer("the agent ended before an answer came"));
         }
         if !is_on {
             let waiting: Vec<EventId> = queue.slots.keys().copied().collect();
             for id in waiting {
-                queue.close(id, no("second opinions were turned off"));
+                queue.close(id, no_answer("second opinions were turned off"));
             }
         }
         queue.plan(now);
@@ -215,7 +207,7 @@ impl Queue {
                 }
             }
             Input::Answered { id, answer } => {
-                // One that nobody asked for can't be told twice.
+                // An unexpected answer must not cause a second result.
                 if self.slots.get(&id).is_some_and(|s| s.stage == Stage::Asked) {
                     self.close(id, *answer);
                 }
@@ -225,7 +217,7 @@ impl Queue {
         self.plan(now);
     }
 
-    /// The next thing to do, until there is nothing left.
+    /// The next output.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -234,13 +226,13 @@ impl Queue {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let waiting = self.slots.values().filter_map(|slot| match slot.stage {
-            Stage::Waiting { since } => Some(since + self.limits.patience),
+            Stage::Waiting { since } => Some(since + self.limits.max_wait),
             Stage::Marked { .. } | Stage::Asked => None,
         });
         waiting.min()
     }
 
-    /// Whether a record means anything here: one of a case, or one that asks for an opinion.
+    /// Whether the queue takes this record: it belongs to a case, or asks for an opinion.
     #[must_use]
     pub fn wants(&self, event: &Event) -> bool {
         let is_over = matches!(event.phase, Phase::End | Phase::Clip);
@@ -252,13 +244,13 @@ impl Queue {
 
     fn take(&mut self, since: Instant, event: &Event) {
         if let Some(slot) = self.slots.get_mut(&event.id) {
-            // The same event, later: what the box thinks by now is what the opinion is put to.
+            // A later record of the event: the opinion is weighed against its decision.
             if slot.case.event.decision != event.decision {
                 slot.case.event.decision = event.decision.clone();
                 slot.case.event.evidence = event.evidence.clone();
                 let is_waiting = matches!(slot.stage, Stage::Waiting { .. });
                 if is_waiting && event.decision.verdict != Verdict::Escalate {
-                    self.close(event.id, no("the box has made up its mind since"));
+                    self.close(event.id, no_answer("the box has decided meanwhile"));
                 } else {
                     self.keep(event.id);
                 }
@@ -289,7 +281,7 @@ impl Queue {
         }
     }
 
-    /// Gives an event its word. It is remembered, so that it does not get another.
+    /// Ends an event with its result, and remembers it as done.
     fn close(&mut self, id: EventId, answer: Result<Answer, String>) {
         let Some(slot) = self.slots.remove(&id) else {
             return;
@@ -313,9 +305,9 @@ impl Queue {
         self.outputs.push_back(Output::Tell(case, Box::new(answer)));
     }
 
-    /// How many events wait for their turn.
+    /// Number of waiting events.
     #[must_use]
-    pub fn waits(&self) -> usize {
+    pub fn waiting_count(&self) -> usize {
         self.waiting().count()
     }
 
@@ -324,23 +316,23 @@ impl Queue {
         slots.filter(|(_, slot)| matches!(slot.stage, Stage::Waiting { .. }))
     }
 
-    /// Does what has become possible.
+    /// Drops what is late or too much, then moves the next event on.
     fn plan(&mut self, now: Instant) {
         let is_late = |slot: &Slot| match slot.stage {
-            Stage::Waiting { since } => now >= since + self.limits.patience,
+            Stage::Waiting { since } => now >= since + self.limits.max_wait,
             Stage::Marked { .. } | Stage::Asked => false,
         };
         let late = self.waiting().filter(|(_, slot)| is_late(slot));
         let late: Vec<EventId> = late.map(|(id, _)| *id).collect();
         for id in late {
-            self.close(id, no("it waited for too long"));
+            self.close(id, no_answer("it waited too long"));
         }
         while self.waiting().count() > self.limits.waiting {
             let least = self.waiting().min_by_key(|(_, s)| (s.severity(), s.seq()));
             let Some(id) = least.map(|(id, _)| *id) else {
                 break;
             };
-            self.close(id, no("too many events wait for one"));
+            self.close(id, no_answer("too many events wait"));
         }
         let is_busy = |slot: &Slot| !matches!(slot.stage, Stage::Waiting { .. });
         if !self.slots.values().any(is_busy) {
@@ -368,8 +360,8 @@ impl Queue {
     }
 }
 
-/// No answer, and why.
-fn no(why: &str) -> Result<Answer, String> {
+/// The error that stands for an answer.
+fn no_answer(why: &str) -> Result<Answer, String> {
     Err(why.to_owned())
 }
 

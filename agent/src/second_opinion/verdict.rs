@@ -1,6 +1,8 @@
-//! What a model may answer: a verdict in a fixed form.
+//! The fixed form of a model's answer.
 //!
-//! Invariant: an answer that is not of the form is none, and its texts are bounded, one line each and of no power: they are shown and never read as a request.
+//! Invariants:
+//! - An answer of another form is rejected.
+//! - Its texts are bounded, one line each, and displayed only: never read as a request.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -8,52 +10,50 @@ use watchkeeper_llm::CallOptions;
 use watchkeeper_llm::call_options::{Effort, OutputSchema, ToolChoice};
 use watchkeeper_llm::raw_json::{RawJson, object_in};
 
-/// Most tokens of an answer, what the model thinks included.
+/// Limit of the answer in tokens, thinking included.
 const MAX_OUTPUT: u32 = 2_000;
-/// Most characters of each text that are kept.
+/// Limit of each text, in characters.
 const MAX_TEXT: usize = 300;
-/// Confidence below which a larger model is asked.
-const SURE: f64 = 0.7;
+/// Confidence below which a large model is asked.
+const MIN_CONFIDENCE: f64 = 0.7;
 
-/// What it makes of the event.
+/// The model's stance on the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stance {
     /// The picture shows what the event says.
     Confirm,
-    /// It shows something else.
+    /// The picture shows something else.
     Refute,
-    /// It does not tell.
+    /// The picture does not decide it.
     Abstain,
 }
 
 /// What a model answered.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Opinion {
-    /// What it makes of the event.
     pub verdict: Stance,
-    /// How sure it is, `0.0..=1.0`.
+    /// `0.0..=1.0`.
     pub confidence: f64,
-    /// What it sees.
     pub seen: String,
-    /// Text that it read in the picture; empty where it read none.
+    /// Text read in the picture; may be empty.
     pub text_seen: String,
-    /// Whether something in the picture or the event's words speaks to it.
+    /// Whether a text in the picture or the event addresses the model.
     pub injection_suspected: bool,
 }
 
 impl Opinion {
-    /// Whether a larger model should be asked. Not where the picture speaks to models: it would speak to that one too.
+    /// Whether to ask a large model. Not after a suspected injection: it would address that one too.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
-        let is_unsure = self.verdict == Stance::Abstain || self.confidence < SURE;
+        let is_unsure = self.verdict == Stance::Abstain || self.confidence < MIN_CONFIDENCE;
         is_unsure && !self.injection_suspected
     }
 }
 
-/// The model did not keep to the form.
+/// The answer has another form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the model did not answer in the form it was asked for")]
+#[error("the model's answer is invalid: it is not the requested JSON")]
 pub struct NoForm;
 
 #[derive(Deserialize)]
@@ -66,7 +66,7 @@ struct Written {
     injection_suspected: bool,
 }
 
-/// How it is asked.
+/// Options of the call.
 #[must_use]
 pub fn ask() -> CallOptions {
     let schema = json!({
@@ -91,14 +91,14 @@ pub fn ask() -> CallOptions {
         .whole()
 }
 
-/// Reads an answer.
+/// Parses an answer.
 ///
 /// # Errors
-/// When it is not of the form.
+/// When it has another form.
 pub fn read(answer: &str) -> Result<Opinion, NoForm> {
     let object = object_in(answer).ok_or(NoForm)?;
     let written: Written = serde_json::from_str(object).map_err(|_| NoForm)?;
-    // Providers may answer with a word of the schema in capitals.
+    // Providers may capitalise a value of the schema.
     let verdict = match written.verdict.to_ascii_lowercase().as_str() {
         "confirm" => Stance::Confirm,
         "refute" => Stance::Refute,
@@ -117,7 +117,7 @@ pub fn read(answer: &str) -> Result<Opinion, NoForm> {
     })
 }
 
-/// The beginning of a text in one line.
+/// The start of a text, on one line.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain = words.join(" ");
@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_the_form_is_read_also_with_words_around_it() {
+    fn valid_answer_is_read_with_words_around_it() {
         let read = super::read(&format!("Here you are:\n```json\n{}\n```", good())).unwrap();
         assert_eq!((read.verdict, read.confidence), (Stance::Confirm, 0.9));
         assert_eq!(read.seen, "a person at the door");
     }
 
     #[test]
-    fn an_answer_of_another_form_is_none() {
+    fn invalid_answer_is_rejected() {
         for (member, value) in [
             ("verdict", json!("confirm!")),
             ("confidence", json!(1.01)),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_model_is_asked_where_the_small_one_is_in_doubt_and_not_where_the_picture_speaks() {
+    fn large_model_is_asked_in_doubt_but_not_after_injection() {
         let with = |change: Value| {
             let mut written = good();
             for (member, value) in change.as_object().unwrap() {
@@ -185,7 +185,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_answered_nothing_panics_and_texts_stay_short(text in ".{0,400}") {
+        fn any_answer_is_read_without_panic_and_stays_short(text in ".{0,400}") {
             let mut written = good();
             written["seen"] = Value::from(text.clone());
             let read = super::read(&written.to_string()).unwrap();

@@ -1,10 +1,13 @@
-//! What an opinion makes of an event.
+//! What an opinion changes in an event.
 //!
-//! The opinion is one more link of the chain of evidence. It weighs as much as all the others together, so with the usual gates it can bring an event up for review and
-//! no further: it never makes the box act. A confirmation says `0.5 + c/2` and a refutation `0.5 − c/2`, where `c` is how sure the model is; so one that is not sure says nothing.
+//! The opinion is one more piece of evidence, with the weight of all others together. A confirmation
+//! counts as `0.5 + c/2` and a refutation as `0.5 − c/2`, where `c` is the model's confidence. With
+//! the default gates it can raise an event to review and no further.
 //!
-//! Invariants: a confirmation lowers nothing and a refutation raises nothing; nothing is lowered unless the event's own terms say so; an opinion that something in the picture
-//! tried to talk into, and one that abstains, change nothing; whatever comes of it is at most `record`.
+//! Invariants:
+//! - A confirmation lowers nothing, a refutation raises nothing, an abstention changes nothing.
+//! - Nothing is lowered unless the rule allows it. The result is at most `record`.
+//! - An opinion with a suspected injection changes nothing.
 
 use watchkeeper_contract::event::{Asks, Decision, Evidence, Verdict};
 use watchkeeper_contract::rule::Gates;
@@ -14,23 +17,21 @@ use watchkeeper_engine::rules::evidence::round;
 use super::verdict::{Opinion, Stance};
 use super::{Answer, Case, Outcome};
 
-/// Name of the link.
+/// Source of the evidence.
 pub const SOURCE: &str = "second_opinion";
-/// Most that an opinion may bring about.
-const HIGHEST: Verdict = Verdict::Record;
+/// Highest verdict that an opinion may cause.
+const MAX_VERDICT: Verdict = Verdict::Record;
 
-/// An event after it was asked about.
+/// An event after its second opinion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weighed {
-    /// What came of it.
     pub outcome: Outcome,
-    /// What holds now.
     pub decision: Decision,
-    /// The opinion as a link of the chain; absent where it does not count.
+    /// The opinion as evidence; absent where it does not count.
     pub evidence: Option<Evidence>,
 }
 
-/// What `answer` makes of `case`. An error is the sentence that says why there is none.
+/// Weighs `answer` against `case`; the error of an answer names why there is none.
 #[must_use]
 pub fn weigh(case: &Case, answer: &Result<Answer, String>) -> Weighed {
     let opinion = match answer {
@@ -38,23 +39,23 @@ pub fn weigh(case: &Case, answer: &Result<Answer, String>) -> Weighed {
         Err(why) => return stands(case, &format!("there is no second opinion ({why})")),
     };
     if case.event.decision.verdict != Verdict::Escalate {
-        return stands(case, "the box has made up its mind since");
+        return stands(case, "the box has decided meanwhile");
     }
     if opinion.injection_suspected {
         return stands(
             case,
-            "something in the picture speaks to the model, so its opinion does not count",
+            "a text in the picture speaks to the model, so its opinion does not count",
         );
     }
     match opinion.verdict {
         Stance::Abstain => stands(case, "the second opinion abstains"),
-        Stance::Confirm => counted(case, opinion, true),
-        Stance::Refute => counted(case, opinion, false),
+        Stance::Confirm => weigh_stance(case, opinion, true),
+        Stance::Refute => weigh_stance(case, opinion, false),
     }
 }
 
-/// For an opinion that takes a side.
-fn counted(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
+/// Weighs a confirmation or a refutation.
+fn weigh_stance(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
     let terms = case.event.decision.asks.unwrap_or(Asks {
         gates: Gates::default(),
         may_lower: false,
@@ -65,26 +66,29 @@ fn counted(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
         true => ("confirms", 0.5 + half),
         false => ("refutes", 0.5 - half),
     };
-    // As much as everything else: the weighted mean of the two is the middle between them.
+    // Both sides weigh the same, so the weighted mean is the midpoint.
     let confidence = round(f64::midpoint(local, says));
     if is_confirmed && confidence <= local {
         return stands(
             case,
-            "the second opinion confirms and is less sure than the box",
+            "the second opinion confirms with less confidence than the box",
         );
     }
     if !is_confirmed && confidence >= local {
-        return stands(case, "the second opinion refutes and is hardly sure");
+        return stands(
+            case,
+            "the second opinion refutes with too little confidence",
+        );
     }
     if !is_confirmed && !terms.may_lower {
         return stands(
             case,
-            "the second opinion refutes, and the rule does not let it lower an event",
+            "the second opinion refutes, but the rule does not let it lower an event",
         );
     }
     let verdict = verdict(confidence, &terms.gates);
     let verdict = match is_confirmed {
-        true => verdict.clamp(Verdict::Escalate, HIGHEST),
+        true => verdict.clamp(Verdict::Escalate, MAX_VERDICT),
         false => verdict.min(Verdict::Escalate),
     };
     let outcome = match verdict {
@@ -154,8 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sure_confirmation_brings_an_event_up_for_review_and_a_sure_refutation_takes_it_back_where_that_is_allowed()
-     {
+    fn sure_confirmation_raises_and_allowed_refutation_lowers() {
         let up = weigh(&case(0.6, false), &answer("confirm", 0.9, false));
         assert_eq!(
             (up.outcome, up.decision.verdict),
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_local_decision_stands_and_says_why() {
+    fn local_decision_stands_with_its_reason() {
         let no_answer = Err("the budget is used up".to_owned());
         let mut settled = case(0.6, true);
         settled.event.decision.verdict = Verdict::Record;
@@ -194,7 +197,11 @@ mod tests {
                 answer("confirm", 1.0, true),
                 "speaks to the model",
             ),
-            (settled, answer("refute", 1.0, false), "made up its mind"),
+            (
+                settled,
+                answer("refute", 1.0, false),
+                "has decided meanwhile",
+            ),
         ] {
             let weighed = weigh(&case, &answer);
             assert_eq!(weighed.outcome, Outcome::Stands, "{why}");
@@ -210,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_comes_to_is_the_weighted_mean_of_the_whole_chain() {
+    fn confidence_is_weighted_mean_of_all_evidence() {
         let case = case(0.6, true);
         let weighed = weigh(&case, &answer("confirm", 0.8, false));
         let link = weighed.evidence.unwrap();
@@ -221,7 +228,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_opinion_never_makes_the_box_act_and_lowers_only_what_it_may(
+        fn opinion_never_acts_and_lowers_only_what_it_may(
             local in 0.0..=1.0_f64, sure in 0.0..=1.0_f64, may_lower: bool, stance in 0_usize..3, injection: bool,
             mut gates in proptest::array::uniform4(0.0..=1.0_f64),
         ) {

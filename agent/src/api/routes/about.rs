@@ -1,4 +1,4 @@
-//! What is only looked up: health, costs, notes, the trace, the counters of second opinions.
+//! Read-only routes: health, costs, notes, the trace, counts of second opinions.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use watchkeeper_llm::Client;
 use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
 
 use crate::api::app::App;
-use crate::api::conversations::Shop;
+use crate::api::conversations::ConversationDeps;
 use crate::second_opinion;
 use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};
 use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
@@ -24,25 +24,25 @@ use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::costs::{CostReport, serialized_name};
 use watchkeeper_assistant::trace::{AGENT, Trace, may_see};
 
-/// Time for the loop to answer. It turns within milliseconds; systemd's watchdog ends it after a minute.
-const LOOP_PATIENCE: Duration = Duration::from_secs(5);
-/// Longest question to the notes, in characters.
+/// Time for the loop to answer: it turns within milliseconds, and its watchdog fires after a minute.
+const LOOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Limit of a search in the notes, in characters.
 const MAX_QUESTION: usize = 500;
-/// Notes of one answer.
-const NOTES: u64 = 10;
-/// Most notes of one answer.
+/// Default number of notes in an answer.
+const DEFAULT_NOTES: u64 = 10;
+/// Limit of notes in an answer.
 const MAX_NOTES: u64 = 50;
-/// Entries of the trace in one answer.
-const ENTRIES: u64 = 100;
-/// Most entries of the trace in one answer.
+/// Default number of trace entries in an answer.
+const DEFAULT_ENTRIES: u64 = 100;
+/// Limit of trace entries in an answer.
 const MAX_ENTRIES: u64 = 1000;
 
-/// How the agent is.
+/// Status of the agent and of what it depends on.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct AgentHealth {
     /// Overall state.
     state: HealthState,
-    /// One sentence for each thing that is wrong.
+    /// One sentence per problem.
     reasons: Vec<String>,
     /// Version of the agent.
     version: String,
@@ -52,13 +52,13 @@ pub(super) struct AgentHealth {
     pid: u32,
     /// The runtime.
     runtime: RuntimeStanding,
-    /// The way to the broker.
+    /// Status of the session with the broker.
     mqtt: MqttStatus,
-    /// What waits for the broker.
+    /// Status of the outbox.
     outbox: OutboxStatus,
-    /// How each channel fares by which people are told.
+    /// Status of each notification channel.
     channels: Vec<ChannelStatus>,
-    /// The model of language.
+    /// The language model.
     model: ModelStanding,
     /// Conversations.
     conversations: ConversationCounts,
@@ -66,18 +66,18 @@ pub(super) struct AgentHealth {
     memory: MemoryStanding,
 }
 
-/// How the notes are.
+/// Status of the notes.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct MemoryStanding {
-    /// What makes their vectors; absent: the model is being loaded.
+    /// What computes their embeddings; absent while the model loads.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<EmbedderChoice>,
-    /// Notes that wait for their vectors, and are found by their words; absent: they were not read since the agent's start, or are being read.
+    /// Notes without an embedding yet, found by their words; absent until the notes were read.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<usize>,
 }
 
-/// How the runtime is, as the agent sees it.
+/// Status of the runtime, as the agent sees it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct RuntimeStanding {
     /// Whether it answers.
@@ -87,22 +87,22 @@ pub(super) struct RuntimeStanding {
     version: Option<String>,
 }
 
-/// How the model of language is. Nothing is spent to find out: it is told by the last call and by what the budget has left.
+/// Status of the language model, from its last call and the budget; no call is made for it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ModelStanding {
-    /// Who serves it; absent: none is configured.
+    /// Its provider; absent where none is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
     /// What is known of it.
     state: ModelState,
-    /// Why it is of no use, and what to do.
+    /// Why it is unusable, with a remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// When it was asked last.
+    /// Time of its last call.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     asked: Option<Timestamp>,
-    /// Whether the budget of this hour, day and month allows another call.
+    /// Whether the budget of the hour, day and month allows another call.
     within_budget: bool,
 }
 
@@ -133,39 +133,39 @@ pub(super) struct ConversationCounts {
     most: usize,
 }
 
-/// How the agent is: its way to the broker, what waits, the runtime, the model, the budget. The loop that tells the events answers by itself, so an answer
-/// says that it works.
+/// Health of the agent: broker, outbox, runtime, model and budget. The agent's loop itself answers,
+/// so an answer proves that it turns.
 #[utoipa::path(get, path = "/health", tag = "agent", responses((status = 200, body = AgentHealth)))]
 pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, Refusal> {
-    let standing = standing(&app).await?;
-    let shop = app.shared.conversations.shop();
-    let (runtime, why) = match shop.client.health().await {
+    let status = agent_status(&app).await?;
+    let deps = app.shared.conversations.deps();
+    let (runtime, why) = match deps.client.health().await {
         Ok(health) => (Some(health.version), None),
         Err(error) => (None, Some(error.in_full())),
     };
     let provider = app.shared.provider.clone();
     let model = app
-        .look(move |shared| model(provider, shared.conversations.shop()))
+        .look(move |shared| model(provider, shared.conversations.deps()))
         .await?;
     let mut reasons: Vec<String> = why.into_iter().collect();
-    let mqtt = &standing.mqtt;
+    let mqtt = &status.mqtt;
     if mqtt.configured && !mqtt.connected {
-        let why = mqtt.why.as_deref().unwrap_or("it is being connected to");
+        let why = mqtt.why.as_deref().unwrap_or("connecting");
         reasons.push(format!("there is no session with the broker: {why}"));
     }
-    if standing.outbox.dropped > 0 {
-        let dropped = standing.outbox.dropped;
+    if status.outbox.dropped > 0 {
+        let dropped = status.outbox.dropped;
         reasons.push(format!(
-            "{dropped} messages had to be dropped since the start, as the broker did not take them in time; raise agent.outbox_events, or see to the broker"
+            "{dropped} messages were dropped since the start: the broker did not accept them in time. Check the broker, or raise agent.outbox_events"
         ));
     }
-    reasons.extend(standing.channels.iter().filter_map(|c| c.trouble.clone()));
+    reasons.extend(status.channels.iter().filter_map(|c| c.trouble.clone()));
     reasons.extend(model.why.clone());
     if model.provider.is_some() && !model.within_budget {
-        let told = "the model's budget is spent, so it is not asked; raise calls_per_hour, day_usd or month_usd of [llm], or wait";
-        reasons.push(told.to_owned());
+        let reason = "the model's budget is spent; raise calls_per_hour, day_usd or month_usd of [llm], or wait";
+        reasons.push(reason.to_owned());
     }
-    let memory = memory_standing(&shop.notes);
+    let memory = memory_standing(&deps.notes);
     if let Some(refused @ EmbedderChoice::Refused { .. }) = &memory.vectors {
         reasons.push(refused.sentence());
     }
@@ -183,9 +183,9 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
             answers: runtime.is_some(),
             version: runtime,
         },
-        mqtt: standing.mqtt,
-        channels: standing.channels,
-        outbox: standing.outbox,
+        mqtt: status.mqtt,
+        channels: status.channels,
+        outbox: status.outbox,
         model,
         conversations: ConversationCounts {
             open: app.shared.conversations.list(Entrypoint::Local).len(),
@@ -203,23 +203,23 @@ fn memory_standing(notes: &Notes) -> MemoryStanding {
     }
 }
 
-async fn standing(app: &App) -> Result<AgentStatus, Refusal> {
+async fn agent_status(app: &App) -> Result<AgentStatus, Refusal> {
     let asking = async {
         let (answer, answered) = oneshot::channel();
         app.shared.asks.send(answer).await.ok()?;
         answered.await.ok()
     };
-    let standing = tokio::time::timeout(LOOP_PATIENCE, asking).await;
-    standing.ok().flatten().ok_or_else(|| {
+    let status = tokio::time::timeout(LOOP_TIMEOUT, asking).await;
+    status.ok().flatten().ok_or_else(|| {
         Refusal::new(
             StatusCode::SERVICE_UNAVAILABLE,
             ProblemCode::NotReady,
-            "the loop that tells the events does not answer; the agent is stopping, or waits for its disk, which its log tells",
+            "the agent's loop does not answer: it is stopping, or waits for its disk; see its log",
         )
     })
 }
 
-fn model(provider: Option<String>, shop: &Shop) -> ModelStanding {
+fn model(provider: Option<String>, deps: &ConversationDeps) -> ModelStanding {
     let standing = |state, why| ModelStanding {
         provider: provider.clone(),
         state,
@@ -227,7 +227,7 @@ fn model(provider: Option<String>, shop: &Shop) -> ModelStanding {
         asked: None,
         within_budget: true,
     };
-    let client = match &shop.model {
+    let client = match &deps.model {
         None => return standing(ModelState::Absent, None),
         Some(open) => open(),
     };
@@ -250,7 +250,7 @@ fn model(provider: Option<String>, shop: &Shop) -> ModelStanding {
 fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<String>) {
     if let Some(rest) = client.breaker_open() {
         let why = format!(
-            "the model is left alone for {} s, because it failed too often ({}); the log and `watchkeeper trace` say more",
+            "the model is suspended for {} s: it failed too often ({}); see the log and `watchkeeper trace`",
             rest.remaining.as_secs(),
             serialized_name(&rest.because)
         );
@@ -269,24 +269,25 @@ fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<S
     }
 }
 
-/// What the model has cost, and what it may. These are the agent's books: those of a person who uses `watchkeeper ask` and `chat` are that person's.
+/// Costs of the language model, with its limits, from the agent's ledger. Users of `watchkeeper
+/// ask` and `chat` have ledgers of their own.
 #[utoipa::path(get, path = "/cost", tag = "agent", responses((status = 200, body = CostReport)))]
 pub(super) async fn cost(State(app): State<App>) -> Result<Json<CostReport>, Refusal> {
     let provider = app.shared.provider.clone();
     let cost = app.look(move |shared| {
-        let open = shared.conversations.shop().model.as_ref();
-        let books = open.map(|open| open().map(|client| client.report()));
-        CostReport::new(provider, books)
+        let open = shared.conversations.deps().model.as_ref();
+        let report = open.map(|open| open().map(|client| client.report()));
+        CostReport::new(provider, report)
     });
     Ok(Json(cost.await?))
 }
 
-/// What came of second opinions since the agent's start.
+/// Second opinions since the agent's start.
 #[utoipa::path(get, path = "/opinions", tag = "agent", responses((status = 200, body = second_opinion::Counts)))]
 pub(super) async fn opinions(
     State(app): State<App>,
 ) -> Result<Json<second_opinion::Counts>, Refusal> {
-    Ok(Json(standing(&app).await?.opinions))
+    Ok(Json(agent_status(&app).await?.opinions))
 }
 
 /// What to look for.
@@ -307,7 +308,12 @@ pub(super) async fn memory(
     State(app): State<App>,
     Query(query): Query<MemoryQuery>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
-    let limit = body::number_within("limit", query.limit.as_deref(), NOTES, [1, MAX_NOTES])?;
+    let limit = body::number_within(
+        "limit",
+        query.limit.as_deref(),
+        DEFAULT_NOTES,
+        [1, MAX_NOTES],
+    )?;
     let words = query.q.unwrap_or_default();
     let length = words.chars().count();
     if words.trim().is_empty() || length > MAX_QUESTION {
@@ -317,7 +323,7 @@ pub(super) async fn memory(
         return Err(Refusal::invalid(detail).at("q", format!("{length} characters")));
     }
     let found = app.look(move |shared| {
-        let notes = &shared.conversations.shop().notes;
+        let notes = &shared.conversations.deps().notes;
         let query = watchkeeper_memory::Query {
             now: Some(Timestamp::now()),
             limit: usize::try_from(limit).unwrap_or(1),
@@ -347,11 +353,16 @@ pub(super) async fn trace(
     State(app): State<App>,
     Query(query): Query<TraceQuery>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
-    let limit = body::number_within("limit", query.limit.as_deref(), ENTRIES, [1, MAX_ENTRIES])?;
+    let limit = body::number_within(
+        "limit",
+        query.limit.as_deref(),
+        DEFAULT_ENTRIES,
+        [1, MAX_ENTRIES],
+    )?;
     let limit = usize::try_from(limit).unwrap_or(1);
     let channel = app.channel;
     let entries = app.look(move |shared| {
-        let trace = Trace::new(&shared.conversations.shop().home, AGENT);
+        let trace = Trace::new(&shared.conversations.deps().home, AGENT);
         trace.latest_where(limit, |entry| may_see(channel, entry))
     });
     let entries = entries.await?;

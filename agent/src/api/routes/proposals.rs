@@ -114,8 +114,8 @@ pub(super) async fn get(
     Path(id): Path<String>,
 ) -> Result<Json<ProposalDetails>, Refusal> {
     let kept = find(&app, &id).await?;
-    let shop = app.shared.conversations.shop();
-    let here = situation(&shop.client, shop.preferred.clone()).await;
+    let deps = app.shared.conversations.deps();
+    let here = situation(&deps.client, deps.preferred.clone()).await;
     let here = here.map_err(|error| no_runtime(&error.in_full()))?;
     let plain = Plain::new().map_err(|error| {
         tracing::error!(%error, "the lexicon can't be read");
@@ -160,7 +160,7 @@ pub(super) async fn refuse(
 async fn waiting(app: &App) -> Result<Vec<PendingProposal>, Refusal> {
     let all = app
         .look(|shared| {
-            let waiting = shared.conversations.shop().waiting();
+            let waiting = shared.conversations.deps().waiting();
             waiting.list(Timestamp::now())
         })
         .await?;

@@ -95,7 +95,7 @@ impl Agent {
             self.mqtt.retained.set(topic, Vec::new());
         }
         for source in changes.recovered {
-            tracing::warn!(%source, "outage alarm cleared: the source is well, but no record ended the outage");
+            tracing::warn!(%source, "stale outage alarm cleared");
             let topic = self.mqtt.topics.outage_alarm(&source);
             self.mqtt.retained.set(topic, Vec::new());
             self.save(self.monitor.sources.save_op(&source))?;

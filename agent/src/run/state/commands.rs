@@ -112,7 +112,7 @@ impl Commands {
         });
     }
 
-    /// Logs that a request was refused, at a limited rate: anybody who may write requests causes it.
+    /// Logs a refused request at a limited rate: anybody who may write requests causes it.
     pub(crate) fn log_refusal(&mut self, command: &str, reason: &str) {
         if let Some(suppressed) = self.refusal_log.admit(Instant::now()) {
             tracing::warn!(command, reason, suppressed, "command refused");

@@ -3,7 +3,7 @@
 //! - [`outbox`]: the outbox, its store and the batch being committed with its owners.
 //! - [`journal`], [`journal_tail`]: position in the runtime's journal.
 //! - [`mqtt`]: session with the broker and everything retained there.
-//! - [`commands`], [`opinions`], [`heartbeat`], [`channels`]: one core each, with its work in progress.
+//! - [`commands`], [`opinions`], [`heartbeat`], [`channels`]: a core each, with its work in progress.
 //! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: what the runtime reported last.
 //! - [`tasks`]: what runs beside the loop. [`future_slot`]: awaits a future that may be absent.
 

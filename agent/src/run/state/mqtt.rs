@@ -77,7 +77,7 @@ impl Mqtt {
         let Some(broker) = &self.broker else {
             return Ok(());
         };
-        tracing::debug!(session, host = %broker.host, port = broker.port, "connecting to the broker");
+        tracing::debug!(session, host = %broker.host, port = broker.port, "connecting");
         self.session_start = wall_now();
         let offline = self.state_message(Presence::Offline, session, next_seq, self.session_start);
         let will = Will {

@@ -106,7 +106,7 @@ impl Opinions {
     pub(crate) fn counts(&self) -> Counts {
         Counts {
             asks: self.asker.is_some(),
-            waiting: self.queue.waits(),
+            waiting: self.queue.waiting_count(),
             ..self.counts
         }
     }

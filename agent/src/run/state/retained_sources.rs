@@ -3,12 +3,12 @@
 //! Invariants:
 //! - A source whose state or alarm was published stays known, over restarts of both daemons, until
 //!   the broker acknowledged that both are cleared: no removed camera stays `live`.
-//! - An alarm ends with its outage, even where the journal lost the record of the end: a source that
-//!   was well or gone for [`WELL_AFTER`] has no alarm.
+//! - An alarm ends with its outage, even where the journal lost the record of the end: a source
+//!   that was well or gone for [`WELL_AFTER`] has no alarm.
 //!
 //! Keyspace `shown_sources`, key: source name. Value: a version byte, an alarm byte (0 none,
-//! 1 cleared but not acknowledged, 2 raised) and, with 2, the payload. Keys are names, not topics: a
-//! renamed box publishes below its new name, and its operator clears the old one.
+//! 1 cleared but not acknowledged, 2 raised) and, with 2, the payload. Keys are names, not topics:
+//! a renamed box publishes below its new name, and its operator clears the old one.
 //! The keyspace `alarms` of older builds, keyed by topic, is migrated once.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +32,8 @@ const ALARM_VERSION: u8 = 1;
 
 /// Limit of restored names, far above what a box can watch.
 const MAX_RESTORED: usize = 4096;
-/// How long a source must be well before its alarm counts as stale. Longer than the runtime needs to
-/// find a returned picture blank (30 s), and than any record is in flight.
+/// How long a source must be well before its alarm counts as stale. Longer than the runtime needs
+/// to find a returned picture blank (30 s), and than any record is in flight.
 const WELL_AFTER: Duration = Duration::from_secs(60);
 
 /// The alarm of a source.
@@ -73,7 +73,7 @@ pub(crate) struct RetainedSources {
 }
 
 impl RetainedSources {
-    /// Reads the sources back from the store in `folder`. The batches migrate alarms of older builds.
+    /// Reads the sources back from the store in `folder`; the batches migrate older builds' alarms.
     ///
     /// # Errors
     /// When the store fails, or holds a record of a newer version.
