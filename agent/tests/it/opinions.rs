@@ -360,9 +360,9 @@ async fn whatever_goes_wrong_with_the_model_the_local_decision_stands_and_events
         (Fault::TruncatedCall.into(), "there is no second opinion"),
         // It asks to be left alone for longer than anybody waits.
         (Step::from(limited), "there is no second opinion"),
-        (Step::text("It is a person."), "form it was asked for"),
-        (opinion(json!({"confidence": 7})), "form it was asked for"),
-        (opinion(json!({"run": "stop"})), "form it was asked for"),
+        (Step::text("It is a person."), "not the requested JSON"),
+        (opinion(json!({"confidence": 7})), "not the requested JSON"),
+        (opinion(json!({"run": "stop"})), "not the requested JSON"),
     ];
     for (step, why) in faults {
         let steps = vec![step; 8];
@@ -438,8 +438,8 @@ async fn a_scene_that_speaks_to_the_model_changes_nothing_and_one_that_is_obeyed
     };
     let word = house.expect_stands("speaks to the model");
     assert_eq!(word["opinion"]["text_seen"], SIGN);
-    house.expect_stands("form it was asked for");
-    house.expect_stands("form it was asked for");
+    house.expect_stands("not the requested JSON");
+    house.expect_stands("not the requested JSON");
     house.expect_stands("does not let it lower");
     house.check();
 }

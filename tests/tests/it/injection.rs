@@ -581,7 +581,7 @@ fn opinions() -> Vec<Answer> {
         }
         says(&answer)
     };
-    let no_form = ("stands", "form it was asked for");
+    let no_form = ("stands", "not the requested JSON");
     let refused = |what, step| Answer {
         what,
         step,
