@@ -1,7 +1,7 @@
 //! The program `watchkeeper-agent`: arguments, configuration, parts, run, exit code.
 //!
-//! - It is linked twice: as a program of its own for the tests of this crate, and into `watchkeeper`,
-//!   which runs it when it is called by [`NAME`].
+//! - It is linked twice: as a program of its own for the tests of this crate, and into
+//!   `watchkeeper`, which runs it when it is called by [`NAME`].
 
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
@@ -20,30 +20,30 @@ use crate::run::{Agent, Setup};
 /// Name of the program, and of the link to `watchkeeper` that starts it.
 pub const NAME: &str = "watchkeeper-agent";
 
-/// Exit code for a configuration that is not valid; the runtime's is the same.
+/// Exit code for an invalid configuration, as in the runtime.
 const EXIT_CONFIG: u8 = 2;
 
 /// Carries events from the runtime's journal to an MQTT broker, and commands back.
 #[derive(Debug, Parser)]
 #[command(name = NAME, version)]
 struct Args {
-    /// Configuration file; default: WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml where it is there.
+    /// Configuration file [default: WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Stops in order when standard input ends, as it does when the parent process is gone.
+    /// Stops when standard input ends, as it does when the parent process exits.
     #[arg(long)]
     exit_with_parent: bool,
 
-    /// Tells on standard output what becomes of the events, one JSON object a line: connected, unreachable, delivered, left.
+    /// Writes delivery reports to standard output, one JSON object a line.
     #[arg(long)]
     report: bool,
 
-    /// Clears at its end what it retained at the broker, but for the state `stopped`: for a box that never comes back.
+    /// Clears at exit everything retained at the broker but the state: for a box that is removed.
     #[arg(long)]
     clear_at_end: bool,
 
-    /// Writes the log as one JSON object a line. RUST_LOG chooses what is logged (default: info).
+    /// Writes the log as one JSON object a line. RUST_LOG sets the level [default: info].
     #[arg(long)]
     log_json: bool,
 }
@@ -76,7 +76,7 @@ fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("the event loop can't be made")?;
+        .context("cannot create the event loop")?;
     let outcome = runtime.block_on(async {
         let stop = stop_signal(args.exit_with_parent)?;
         let mut agent = Agent::start(agent_parts)?;
@@ -84,11 +84,11 @@ fn run(args: &Args, config: &Config) -> anyhow::Result<()> {
             agent = agent.with_reports();
         }
         if args.clear_at_end {
-            agent = agent.clearing_at_end();
+            agent = agent.clearing_at_exit();
         }
         agent.run(stop).await.map_err(anyhow::Error::from)
     });
-    // A write that waits for a full disk must not hold the end up.
+    // A write that waits for a full disk must not delay the exit.
     runtime.shutdown_background();
     outcome
 }
@@ -101,16 +101,16 @@ fn load(args: &Args) -> Result<Config, Vec<ConfigError>> {
     Ok(config)
 }
 
-/// Resolves on SIGTERM, SIGINT, SIGHUP (its terminal was closed) or, where asked for, at the end of standard input.
+/// Resolves on SIGTERM, SIGINT, SIGHUP or, with `exit_with_parent`, at the end of standard input.
 fn stop_signal(exit_with_parent: bool) -> anyhow::Result<impl Future<Output = ()>> {
-    let mut term = signal(SignalKind::terminate()).context("SIGTERM can't be caught")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT can't be caught")?;
-    let mut hangup = signal(SignalKind::hangup()).context("SIGHUP can't be caught")?;
+    let mut term = signal(SignalKind::terminate()).context("cannot catch SIGTERM")?;
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot catch SIGINT")?;
+    let mut hangup = signal(SignalKind::hangup()).context("cannot catch SIGHUP")?;
     let parent = exit_with_parent.then(watch_parent).transpose()?;
     Ok(async move {
         let parent_gone = async {
             match parent {
-                // A watcher that died tells as much as one that saw the end.
+                // A panic of the watcher counts as the end too.
                 Some(gone) => drop(gone.await),
                 None => std::future::pending().await,
             }
@@ -124,19 +124,19 @@ fn stop_signal(exit_with_parent: bool) -> anyhow::Result<impl Future<Output = ()
     })
 }
 
-/// Reads standard input to its end on a thread of its own: tokio's reader would hold up the exit.
+/// Reads standard input to its end on its own thread: tokio's reader would delay the exit.
 fn watch_parent() -> anyhow::Result<oneshot::Receiver<()>> {
-    let (tell, gone) = oneshot::channel();
+    let (sender, parent_gone) = oneshot::channel();
     std::thread::Builder::new()
         .name("parent".to_owned())
         .spawn(move || {
             let mut ignored = [0; 256];
-            // An error is an end too.
+            // An error counts as the end too.
             while std::io::stdin().read(&mut ignored).is_ok_and(|n| n > 0) {}
-            tell.send(()).ok();
+            sender.send(()).ok();
         })
-        .context("the thread that watches the parent can't be made")?;
-    Ok(gone)
+        .context("cannot create the thread that watches the parent")?;
+    Ok(parent_gone)
 }
 
 fn start_logging(json: bool) {
