@@ -12,26 +12,14 @@ use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::rgb::RgbPixels;
 
 use super::decode::{Request, classes};
-use super::look::{SharedNetwork, infer};
 use super::network::{Feed, Network, Signature, Wanted};
-use super::neural::Rehearsal;
 use super::preprocess::Preprocessor;
-use super::{DetectError, DetectTimes, Detector, DetectorInfo};
-
-/// What a model wants to see of a video.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RunWanted {
-    /// Frames of a run; at least 2.
-    pub frames: usize,
-    /// How many of them make a second; over 0.
-    pub fps: f32,
-    /// Longest side of a frame in pixels that makes a difference to it.
-    pub longest: u32,
-    /// Lowest score worth reporting where the caller does not say.
-    pub confidence: f32,
-    /// Whether several things may happen at once.
-    pub several: bool,
-}
+use super::stream_network::{SharedNetwork, infer};
+use super::warm_up::WarmUpError;
+use crate::detection::DetectTimes;
+use crate::detector::RunWanted;
+use crate::detector::{Detector, DetectorInfo};
+use crate::error::DetectError;
 
 /// How runs of frames go into a network.
 #[derive(Debug, Clone, Copy)]
@@ -112,8 +100,8 @@ pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
 /// Runs such a network once.
 ///
 /// # Errors
-/// [`Rehearsal`], one clause.
-pub(super) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result<(), Rehearsal> {
+/// [`WarmUpError`], one clause.
+pub(super) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<(), WarmUpError> {
     let Some((run, scores, _)) = described(manifest) else {
         return Ok(());
     };
@@ -124,8 +112,8 @@ pub(super) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result
         let request = Request::of(manifest, outputs, 0.0);
         decoded = classes::decode(&request, scores, &mut Vec::new());
     });
-    ran.map_err(Rehearsal::Run)?;
-    decoded.map_err(Rehearsal::Outputs)
+    ran.map_err(WarmUpError::Run)?;
+    decoded.map_err(WarmUpError::Outputs)
 }
 
 /// Says what happens in a run of frames.
@@ -146,7 +134,7 @@ impl std::fmt::Debug for ActionModel {
 impl ActionModel {
     /// A model for one stream over a network that others may use too.
     pub(super) fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
-        let backend = network.enter().backend();
+        let backend = network.lock().backend();
         Self {
             info: DetectorInfo::of(&manifest, backend),
             preprocessor: Preprocessor::new(manifest.input.clone()),
@@ -181,7 +169,7 @@ impl Detector for ActionModel {
     ) -> Result<DetectTimes, DetectError> {
         out.clear();
         let Some((run, scores, _)) = described(&self.manifest) else {
-            return Err(self.only());
+            return Err(self.unsupported());
         };
         if frames.len() != run.frames {
             return Err(self.failed(format!(

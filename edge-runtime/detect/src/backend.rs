@@ -12,8 +12,9 @@ use std::thread::available_parallelism;
 use watchkeeper_models::Manifest;
 
 use super::network::{LoadError, Network, Signature};
-use super::neural::{Rehearsal, rehearse};
+use super::ort_library::OrtPlaces;
 use super::rten::{self, RtenNetwork};
+use super::warm_up::{WarmUpError, warm_up};
 
 /// A choice of back end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -50,15 +51,6 @@ impl FromStr for BackendChoice {
 #[error("no back end `{0}`, allowed: auto, rten, ort")]
 pub struct UnknownBackend(String);
 
-/// Where ONNX Runtime's library is looked for besides the usual places.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct OrtPlaces {
-    /// The file that the configuration names.
-    pub library: Option<std::path::PathBuf>,
-    /// The state folder: `lib/` in it is searched.
-    pub state_dir: Option<std::path::PathBuf>,
-}
-
 /// Threads for one network where nobody says: all cores, but no more than this. Measured with YOLOX-nano, a second thread
 /// takes a third off the time of a frame; more pay on large networks only, and capture and decoding need cores too.
 const MOST_THREADS: usize = 2;
@@ -80,13 +72,13 @@ pub fn load(
     threads: usize,
     places: &OrtPlaces,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let trial = |network: &mut dyn Network| rehearse(network, manifest);
+    let trial = |network: &mut dyn Network| warm_up(network, manifest);
     let signature = Signature::of(manifest);
     load_as(choice, path, &signature, &trial, threads, places)
 }
 
 /// Runs a network for the first time, and says what is wrong with what it answers.
-pub type Trial<'a> = &'a dyn Fn(&mut dyn Network) -> Result<(), Rehearsal>;
+pub type Trial<'a> = &'a dyn Fn(&mut dyn Network) -> Result<(), WarmUpError>;
 
 /// Loads a network and tries it. With [`BackendChoice::Auto`] one that can be loaded but not run counts as one that can't be
 /// loaded.
@@ -146,12 +138,12 @@ fn proven(
         trial(network.as_mut()).map_err(|error| {
             let path = path.to_owned();
             match error {
-                Rehearsal::Run(message) => LoadError::Run {
+                WarmUpError::Run(message) => LoadError::Run {
                     path,
                     backend,
                     message,
                 },
-                Rehearsal::Outputs(error) => LoadError::Mismatch {
+                WarmUpError::Outputs(error) => LoadError::Mismatch {
                     path,
                     manifest: manifest.to_owned(),
                     message: error.to_string(),
@@ -185,7 +177,7 @@ fn ort(
 
 #[cfg(not(feature = "ort"))]
 fn ort(
-    path: &Path,
+    _: &Path,
     _: &Signature<'_>,
     _: usize,
     _: &OrtPlaces,
@@ -244,7 +236,7 @@ mod tests {
 
     fn loaded(load: &dyn Fn() -> Loaded) -> Loaded {
         let manifest = manifest();
-        let trial = |network: &mut dyn Network| rehearse(network, &manifest);
+        let trial = |network: &mut dyn Network| warm_up(network, &manifest);
         proven("fake", Path::new("m.onnx"), &manifest.name, &trial, load)
     }
 

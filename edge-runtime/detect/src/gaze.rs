@@ -11,29 +11,20 @@ use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::rgb::RgbPixels;
 
 use super::decode::{Request, gaze};
-use super::look::{Look, SharedNetwork};
-use super::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
+use super::stream_network::{SharedNetwork, StreamNetwork};
+use crate::detection::{DetectParams, DetectTimes, RawDetection};
+use crate::detector::{Detector, DetectorInfo, FaceGaze};
+use crate::error::DetectError;
 
 /// Most faces of a picture that are looked at; each costs a run of the network.
 const MOST_FACES: usize = 64;
-
-/// A face and where it looks.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FaceGaze {
-    /// The face, in pixels of the picture.
-    pub face: BBox,
-    /// Score of the face, `0.0..=1.0`.
-    pub score: f32,
-    /// Degrees to the side and upwards.
-    pub angles: [f32; 2],
-}
 
 /// Says where faces look.
 #[derive(Debug)]
 pub struct GazeModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
-    look: Look,
+    look: StreamNetwork,
     /// What finds faces.
     faces: Option<Box<dyn Detector>>,
     found: Vec<RawDetection>,
@@ -46,7 +37,7 @@ impl GazeModel {
         network: SharedNetwork,
         faces: Option<Box<dyn Detector>>,
     ) -> Self {
-        let look = Look::new(&manifest.name, manifest.input.clone(), network);
+        let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
         Self {
             info: DetectorInfo::of(&manifest, look.backend()),
             look,
@@ -66,7 +57,7 @@ impl GazeModel {
             degrees_per_bin,
         } = self.manifest.decode.kind
         else {
-            return Err(self.only());
+            return Err(self.unsupported());
         };
         let mut angles = [0.0; 2];
         let manifest = &self.manifest;

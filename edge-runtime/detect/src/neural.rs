@@ -1,7 +1,7 @@
 //! The detector over a network: scale, infer, decode, suppress, map back. One that finds what a step describes in words is
 //! told the words as numbers, beside the picture.
 //!
-//! One value a stream; the network itself may be shared ([`look`](super::look)). Invariant: suppression and mapping of several
+//! One value a stream; the network itself may be shared ([`look`](super::stream_network)). Invariant: suppression and mapping of several
 //! streams run side by side.
 
 use std::sync::Arc;
@@ -11,19 +11,21 @@ use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::{ClassScores, DecodeKind, Task};
 use watchkeeper_vision::frame::Frame;
 
+use super::decode;
 use super::decode::shapes::{Shape, Shapes};
-use super::decode::{self, DecodeError};
-use super::look::{Look, SharedNetwork};
-use super::network::{Feed, Network, input_shape};
+use super::network::Feed;
 use super::nms::suppress;
+use super::stream_network::{SharedNetwork, StreamNetwork};
 use super::text::TextEncoder;
-use super::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
+use crate::detection::{DetectParams, DetectTimes, RawDetection};
+use crate::detector::{Detector, DetectorInfo};
+use crate::error::DetectError;
 
 /// Detects with a network, or classifies.
 pub struct NeuralDetector {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
-    look: Look,
+    look: StreamNetwork,
     /// What makes numbers of words; only where a step describes what is to be found.
     words: Option<TextEncoder>,
     /// What was read of the objects of a picture besides their boxes, and what was made of it.
@@ -41,7 +43,7 @@ impl NeuralDetector {
     /// A detector for one stream over a network that others may use too.
     #[must_use]
     pub fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
-        let look = Look::new(&manifest.name, manifest.input.clone(), network);
+        let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
         Self {
             info: DetectorInfo::of(&manifest, look.backend()),
             look,
@@ -60,47 +62,6 @@ impl NeuralDetector {
     }
 }
 
-/// Why a network is not what it should be.
-#[derive(Debug)]
-pub enum Rehearsal {
-    /// It can't be run; what the back end said.
-    Run(String),
-    /// It runs, and its outputs are not what the manifest says.
-    Outputs(DecodeError),
-}
-
-/// Runs the network once on a grey picture: a file whose outputs are not what its manifest says is found out when it is
-/// opened, and the first real frame finds everything warm.
-///
-/// # Errors
-/// [`Rehearsal`], one clause.
-pub(crate) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result<(), Rehearsal> {
-    rehearse_with(network, manifest, manifest.classes(), &[])
-}
-
-/// The same with what the network takes besides a picture, for as many classes.
-///
-/// # Errors
-/// [`Rehearsal`], one clause.
-pub(super) fn rehearse_with(
-    network: &mut dyn Network,
-    manifest: &Manifest,
-    classes: usize,
-    besides: &[Feed<'_>],
-) -> Result<(), Rehearsal> {
-    let shape = input_shape(&manifest.input);
-    let input = vec![0.5; shape.iter().product()];
-    let mut inputs = vec![Feed::floats(&shape, &input)];
-    inputs.extend_from_slice(besides);
-    let mut decoded: Result<(), DecodeError> = Ok(());
-    let ran = network.infer(&inputs, &mut |outputs| {
-        decoded = decode::decode(manifest, classes, outputs, 1.0, &mut Vec::new())
-            .and_then(|()| Shapes::default().read(manifest, outputs, &[]));
-    });
-    ran.map_err(Rehearsal::Run)?;
-    decoded.map_err(Rehearsal::Outputs)
-}
-
 impl Detector for NeuralDetector {
     fn info(&self) -> &DetectorInfo {
         &self.info
@@ -115,13 +76,13 @@ impl Detector for NeuralDetector {
         out.clear();
         self.shapes.clear();
         if self.info.task == Task::Classification {
-            return Err(self.only());
+            return Err(self.unsupported());
         }
         let names = &params.described;
         let words = match &mut self.words {
             Some(words) if !names.is_empty() => words.rows(names)?,
             None if names.is_empty() => Vec::new(),
-            _ => return Err(self.only()),
+            _ => return Err(self.unsupported()),
         };
         let (classes, shape) = match names.len() {
             0 => (self.manifest.classes(), [0; 3]),
@@ -188,7 +149,7 @@ impl Detector for NeuralDetector {
     fn classify(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
         out.clear();
         let DecodeKind::Classes { scores, .. } = self.manifest.decode.kind else {
-            return Err(self.only());
+            return Err(self.unsupported());
         };
         let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
             decode::scores(&self.manifest, scores, outputs, out)
@@ -208,7 +169,7 @@ impl Detector for NeuralDetector {
             has_features,
         } = self.manifest.decode.kind
         else {
-            return Err(self.only());
+            return Err(self.unsupported());
         };
         if logits && scores == ClassScores::Plain {
             return Err(self.look.failed(

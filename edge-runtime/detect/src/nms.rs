@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use super::RawDetection;
+use crate::detection::RawDetection;
 
 /// Candidates that are looked at, the strongest first: bounds the cost at a threshold of zero.
 pub const MAX_CANDIDATES: usize = 5000;

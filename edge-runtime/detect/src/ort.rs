@@ -5,8 +5,7 @@
 //! Invariants: no type of the `ort` crate leaves this file; the library is opened at most once a process and never closed,
 //! since it keeps threads of its own.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ort::environment::Environment;
 use ort::logging::LogLevel;
@@ -16,16 +15,14 @@ use ort::session::builder::GraphOptimizationLevel;
 use ort::value::{Tensor as OrtTensor, TensorElementType, TensorRef, ValueType};
 use parking_lot::Mutex;
 
-use super::backend::OrtPlaces;
 use super::network::{
     Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
     pick_outputs,
 };
+use super::ort_library::{OrtPlaces, find_library, system_folders};
 
 /// Name of this back end.
 pub const NAME: &str = "ort";
-
-const LIBRARY: &str = "libonnxruntime.so";
 
 /// A network that ONNX Runtime runs.
 #[derive(Debug)]
@@ -199,112 +196,4 @@ fn environment(places: &OrtPlaces) -> Result<Environment, String> {
     tracing::info!(library = %library.display(), "ONNX Runtime opened");
     *loaded = Some(environment.clone());
     Ok(environment)
-}
-
-fn system_folders() -> Vec<PathBuf> {
-    let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    [
-        "/usr/local/lib",
-        &multiarch,
-        "/usr/lib64",
-        "/usr/lib",
-        "/opt/onnxruntime/lib",
-    ]
-    .map(PathBuf::from)
-    .to_vec()
-}
-
-/// The library to open: the configured one or that of the environment decide alone, otherwise the first folder that has one.
-fn find_library(
-    places: &OrtPlaces,
-    variable: Option<OsString>,
-    folders: &[PathBuf],
-) -> Result<PathBuf, String> {
-    let variable = variable.filter(|v| !v.is_empty()).map(PathBuf::from);
-    if let Some(named) = places.library.clone().or(variable) {
-        return match in_folder(&named) {
-            Some(library) => Ok(library),
-            None if named.is_file() => Ok(named),
-            None => Err(format!("there is no {}", named.display())),
-        };
-    }
-    let own = places.state_dir.as_ref().map(|dir| dir.join("lib"));
-    let folders: Vec<_> = folders.iter().chain(&own).collect();
-    folders
-        .iter()
-        .find_map(|dir| in_folder(dir))
-        .ok_or_else(|| {
-            let searched: Vec<_> = folders.iter().map(|d| d.display().to_string()).collect();
-            format!("no {LIBRARY} in {}", searched.join(", "))
-        })
-}
-
-/// The library in a folder: the plain name, or else the highest version.
-fn in_folder(dir: &Path) -> Option<PathBuf> {
-    let plain = dir.join(LIBRARY);
-    if plain.is_file() {
-        return Some(plain);
-    }
-    let version = |path: &PathBuf| -> Option<Vec<u32>> {
-        let rest = path.file_name()?.to_str()?.strip_prefix(LIBRARY)?;
-        let numbers = rest.strip_prefix('.')?.split('.').map(str::parse);
-        numbers.collect::<Result<_, _>>().ok()
-    };
-    std::fs::read_dir(dir)
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter_map(|path| Some((version(&path)?, path)))
-        .max()
-        .map(|(_, path)| path)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn highest_version_in_the_first_folder_that_has_one_is_taken() {
-        let dir = tempfile::tempdir().unwrap();
-        let (empty, full) = (dir.path().join("empty"), dir.path().join("full"));
-        fs::create_dir_all(&empty).unwrap();
-        fs::create_dir_all(&full).unwrap();
-        for version in ["1.9.0", "1.31.1", "1.4.0", "old"] {
-            fs::write(full.join(format!("{LIBRARY}.{version}")), "").unwrap();
-        }
-        let folders = [empty, full.clone()];
-        let found = find_library(&OrtPlaces::default(), None, &folders).unwrap();
-        assert_eq!(found, full.join("libonnxruntime.so.1.31.1"));
-        let state_dir = Some(dir.path().to_owned());
-        fs::create_dir_all(dir.path().join("lib")).unwrap();
-        fs::write(dir.path().join("lib").join(LIBRARY), "").unwrap();
-        let places = OrtPlaces {
-            state_dir,
-            ..OrtPlaces::default()
-        };
-        let found = find_library(&places, None, &[]).unwrap();
-        assert_eq!(found, dir.path().join("lib").join(LIBRARY));
-    }
-
-    #[test]
-    fn named_library_is_never_replaced_by_another() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join(LIBRARY), "").unwrap();
-        let places = OrtPlaces {
-            library: Some(dir.path().join("mine.so")),
-            ..OrtPlaces::default()
-        };
-        let error = find_library(&places, None, &[dir.path().to_owned()]).unwrap_err();
-        assert!(error.contains("mine.so"), "{error}");
-    }
-
-    #[test]
-    fn file_that_is_no_library_is_an_error() {
-        let dir = tempfile::tempdir().unwrap();
-        let library = dir.path().join(LIBRARY);
-        fs::write(&library, "not a library").unwrap();
-        assert!(ort::init_from(&library).is_err());
-    }
 }

@@ -15,18 +15,21 @@ use watchkeeper_models::manifest::Task;
 use watchkeeper_models::{MOTION, Manifest, Resolved, Zoo, ZooError};
 
 use super::actions::{self, ActionModel};
-use super::backend::{self, BackendChoice, OrtPlaces, Trial};
+use super::backend::{self, BackendChoice, Trial};
+use super::fair_mutex::FairMutex;
 use super::gaze::GazeModel;
-use super::look::SharedNetwork;
 use super::motion::{MotionDetector, MotionSettings};
 use super::network::{Feed, LoadError, Network, Signature, Wanted, input_shape};
-use super::neural::{NeuralDetector, rehearse, rehearse_with};
+use super::neural::NeuralDetector;
+use super::ort_library::OrtPlaces;
 use super::prompted::{self, PromptedSegmenter};
 use super::read::{self, TextReader};
-use super::shared::Turnstile;
+use super::stream_network::SharedNetwork;
 use super::text::{self, TextEncoder, Words, WordsError};
+use super::warm_up::{warm_up, warm_up_with};
 use super::whole::WholePictures;
-use super::{DetectError, Detector};
+use crate::detector::Detector;
+use crate::error::DetectError;
 
 /// What a pipeline asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,7 +85,7 @@ pub struct DetectorPool {
 }
 
 /// Where a network is once it is loaded; locked while it is being loaded.
-type Place = Arc<Mutex<Weak<Turnstile<Box<dyn Network>>>>>;
+type Place = Arc<Mutex<Weak<FairMutex<Box<dyn Network>>>>>;
 
 /// File, manifest, back end and threads.
 type Key = (PathBuf, String, BackendChoice, usize);
@@ -176,7 +179,7 @@ impl DetectorPool {
             path = %key.0.display(),
             "network loaded"
         );
-        let network = Arc::new(Turnstile::new(network));
+        let network = Arc::new(FairMutex::new(network));
         *place = Arc::downgrade(&network);
         Ok(network)
     }
@@ -220,14 +223,14 @@ impl Opening<'_> {
     /// The network that looks at pictures.
     fn pictures(&self) -> Result<SharedNetwork, LoadError> {
         let manifest = self.manifest();
-        let trial = |network: &mut dyn Network| rehearse(network, manifest);
+        let trial = |network: &mut dyn Network| warm_up(network, manifest);
         self.load(self.resolved.path.clone(), &Signature::of(manifest), &trial)
     }
 
     /// The network that looks at runs of frames.
     fn runs(&self) -> Result<SharedNetwork, LoadError> {
         let manifest = self.manifest();
-        let trial = |network: &mut dyn Network| actions::rehearse(network, manifest);
+        let trial = |network: &mut dyn Network| actions::warm_up(network, manifest);
         let path = self.resolved.path.clone();
         self.load(path, &actions::signature(manifest), &trial)
     }
@@ -242,7 +245,7 @@ impl Opening<'_> {
         ];
         let trial = |network: &mut dyn Network| {
             let (shape, words) = ([1, 2, numbers], vec![0.5; 2 * numbers]);
-            rehearse_with(network, manifest, 2, &[Feed::floats(&shape, &words)])
+            warm_up_with(network, manifest, 2, &[Feed::floats(&shape, &words)])
         };
         self.load(self.resolved.path.clone(), &signature, &trial)
     }
@@ -254,7 +257,7 @@ impl Opening<'_> {
             return Ok(None);
         };
         let words = Words::read(self.resolved, described)?;
-        let trial = |network: &mut dyn Network| text::rehearse(network, &words);
+        let trial = |network: &mut dyn Network| text::warm_up(network, &words);
         let network = self.load(
             self.resolved.part(&described.part),
             &text::signature(&manifest.name, described),
@@ -266,13 +269,13 @@ impl Opening<'_> {
     /// What reads, with what finds lines where the model has it.
     fn reader(&self) -> Result<TextReader, LoadError> {
         let manifest = self.manifest();
-        let trial = |network: &mut dyn Network| read::rehearse(network, manifest);
+        let trial = |network: &mut dyn Network| read::warm_up(network, manifest);
         let path = self.resolved.path.clone();
         let network = self.load(path, &read::signature(manifest), &trial)?;
         let lines = match &manifest.lines {
             None => None,
             Some(lines) => {
-                let trial = |network: &mut dyn Network| read::rehearse_lines(network, lines);
+                let trial = |network: &mut dyn Network| read::warm_up_lines(network, lines);
                 let path = self.resolved.part(&lines.part);
                 let signature = read::lines_signature(manifest, lines);
                 Some((lines.clone(), self.load(path, &signature, &trial)?))
@@ -292,14 +295,14 @@ impl Opening<'_> {
         let Some(masks) = &manifest.masks else {
             return Err(DetectError::Backend {
                 model: manifest.name.clone(),
-                backend: pictures.enter().backend().to_owned(),
+                backend: pictures.lock().backend().to_owned(),
                 message: "its manifest names no network that makes masks".to_owned(),
             }
             .into());
         };
         let features = prompted::sample(manifest, &pictures)?;
         let trial =
-            |network: &mut dyn Network| prompted::rehearse(network, manifest, masks, &features);
+            |network: &mut dyn Network| prompted::warm_up(network, manifest, masks, &features);
         let network = self.load(
             self.resolved.part(&masks.part),
             &prompted::signature(manifest, masks, &features),

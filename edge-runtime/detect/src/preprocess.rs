@@ -12,10 +12,10 @@ use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resize
 use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
 use watchkeeper_vision::frame::{Picture, PixelFormat, Plane};
 
-use super::DetectError;
 use super::colour::YuvToRgb;
 use super::letterbox::{Letterbox, Part};
 use super::network::input_shape;
+use crate::error::DetectError;
 
 /// Makes input tensors of pictures.
 pub struct Preprocessor {

@@ -14,10 +14,12 @@ use watchkeeper_vision::geometry::BBox;
 use super::decode::prompted::{self, PromptedMask};
 use super::decode::{DecodeError, Request};
 use super::letterbox::Letterbox;
-use super::look::{Look, SharedNetwork, infer};
 use super::network::{Feed, Network, Signature, Tensor, Wanted, input_shape};
-use super::neural::Rehearsal;
-use super::{DetectError, DetectTimes, Detector, DetectorInfo};
+use super::stream_network::{SharedNetwork, StreamNetwork, infer};
+use super::warm_up::WarmUpError;
+use crate::detection::DetectTimes;
+use crate::detector::{Detector, DetectorInfo};
+use crate::error::DetectError;
 
 /// Labels of points: of none, and of the corners of a box.
 const NO_POINT: f32 = -1.0;
@@ -63,7 +65,7 @@ pub(super) fn sample(
     let ran = infer(network, &[Feed::floats(&shape, &grey)], read);
     ran.map_err(|message| DetectError::Backend {
         model: manifest.name.clone(),
-        backend: network.enter().backend().to_owned(),
+        backend: network.lock().backend().to_owned(),
         message,
     })?;
     Ok(features)
@@ -170,13 +172,13 @@ impl Question<'_> {
 /// Runs the network that makes masks once.
 ///
 /// # Errors
-/// [`Rehearsal`], one clause.
-pub(super) fn rehearse(
+/// [`WarmUpError`], one clause.
+pub(super) fn warm_up(
     network: &mut dyn Network,
     manifest: &Manifest,
     masks: &MaskNetwork,
     features: &[Feature],
-) -> Result<(), Rehearsal> {
+) -> Result<(), WarmUpError> {
     let (width, height) = (manifest.input.width, manifest.input.height);
     let Some(place) = Letterbox::fit(width, height, &manifest.input) else {
         return Ok(());
@@ -192,7 +194,8 @@ pub(super) fn rehearse(
             several: true,
         };
         let said = question.ask(&mut |feeds, read| network.infer(feeds, read));
-        said.map_err(Rehearsal::Run)?.map_err(Rehearsal::Outputs)?;
+        said.map_err(WarmUpError::Run)?
+            .map_err(WarmUpError::Outputs)?;
     }
     Ok(())
 }
@@ -202,7 +205,7 @@ pub(super) fn rehearse(
 pub struct PromptedSegmenter {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
-    look: Look,
+    look: StreamNetwork,
     masks: MaskNetwork,
     network: SharedNetwork,
     features: Vec<Feature>,
@@ -216,7 +219,7 @@ impl PromptedSegmenter {
         masks: MaskNetwork,
         network: SharedNetwork,
     ) -> Self {
-        let look = Look::new(&manifest.name, manifest.input.clone(), pictures);
+        let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), pictures);
         Self {
             info: DetectorInfo::of(&manifest, look.backend()),
             look,

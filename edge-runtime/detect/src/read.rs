@@ -14,30 +14,22 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::imaging::warp::Perspective;
 use watchkeeper_vision::rgb::RgbPixels;
 
+use super::decode::Request;
 use super::decode::ctc::{self, Reading};
 use super::decode::lines::{self, Line, span};
-use super::decode::{Request, numbers};
 use super::letterbox::Letterbox;
-use super::look::{Look, SharedNetwork};
 use super::network::{Feed, Network, Signature, Wanted, input_shape};
-use super::neural::Rehearsal;
-use super::{DetectError, DetectTimes, Detector, DetectorInfo};
+use super::stream_network::{SharedNetwork, StreamNetwork};
+use super::warm_up::WarmUpError;
+use crate::detection::DetectTimes;
+use crate::detector::ReadLine;
+use crate::detector::{Detector, DetectorInfo};
+use crate::error::DetectError;
 
 /// Most lines of a picture that are read, those that are surest to be text; each costs a run of the network.
 pub const MOST_LINES: usize = 256;
 /// Inputs of different widths for one network; with each the back end plans anew, and a few pixels make no difference.
 const STEP: u32 = 32;
-
-/// A line of text, and what it says.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReadLine {
-    /// What it says; never nothing, and without blanks at its ends.
-    pub text: String,
-    /// The upright box around it, in pixels of the picture.
-    pub bbox: BBox,
-    /// Mean score of its characters, `0.0..=1.0`.
-    pub confidence: f32,
-}
 
 /// Reads pictures.
 #[derive(Debug)]
@@ -46,7 +38,7 @@ pub struct TextReader {
     manifest: Arc<Manifest>,
     network: SharedNetwork,
     /// Ways to the network by the width of its input.
-    widths: BTreeMap<u32, Look>,
+    widths: BTreeMap<u32, StreamNetwork>,
     finder: Option<Finder>,
 }
 
@@ -56,7 +48,7 @@ struct Finder {
     base: LineNetwork,
     /// The same with the input for the pictures that come at present.
     network: LineNetwork,
-    look: Look,
+    look: StreamNetwork,
     shared: SharedNetwork,
     found: Vec<Line>,
 }
@@ -65,7 +57,7 @@ impl Finder {
     fn new(model: &str, base: LineNetwork, shared: SharedNetwork) -> Self {
         Self {
             network: base.clone(),
-            look: Look::new(model, base.input.clone(), Arc::clone(&shared)),
+            look: StreamNetwork::new(model, base.input.clone(), Arc::clone(&shared)),
             base,
             shared,
             found: Vec::new(),
@@ -76,7 +68,7 @@ impl Finder {
     fn expect(&mut self, model: &str, picture: &Picture) {
         let input = seen_as(&self.base, picture.width, picture.height);
         if input != self.network.input {
-            self.look = Look::new(model, input.clone(), Arc::clone(&self.shared));
+            self.look = StreamNetwork::new(model, input.clone(), Arc::clone(&self.shared));
             self.network.input = input;
         }
     }
@@ -145,8 +137,8 @@ pub(super) fn lines_signature<'a>(manifest: &'a Manifest, lines: &'a LineNetwork
 /// Runs a network that reads once, and at another width too where it takes others.
 ///
 /// # Errors
-/// [`Rehearsal`], one clause.
-pub(super) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result<(), Rehearsal> {
+/// [`WarmUpError`], one clause.
+pub(super) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<(), WarmUpError> {
     let first = manifest.input.width;
     let second = widest(manifest).map(|widest| first.saturating_add(STEP).min(widest));
     for width in std::iter::once(first).chain(second) {
@@ -155,11 +147,12 @@ pub(super) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result
         let mut decoded = Ok(());
         let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
             if let DecodeKind::Ctc { characters, .. } = &manifest.decode.kind {
-                decoded = ctc::steps(&numbers(outputs), characters.len()).map(|_| ());
+                decoded =
+                    ctc::steps(&Request::without_picture(outputs), characters.len()).map(|_| ());
             }
         });
-        ran.map_err(Rehearsal::Run)?;
-        decoded.map_err(Rehearsal::Outputs)?;
+        ran.map_err(WarmUpError::Run)?;
+        decoded.map_err(WarmUpError::Outputs)?;
     }
     Ok(())
 }
@@ -167,11 +160,11 @@ pub(super) fn rehearse(network: &mut dyn Network, manifest: &Manifest) -> Result
 /// Runs a network that finds lines once, and on a picture of another size too where it takes others.
 ///
 /// # Errors
-/// [`Rehearsal`], one clause.
-pub(super) fn rehearse_lines(
+/// [`WarmUpError`], one clause.
+pub(super) fn warm_up_lines(
     network: &mut dyn Network,
     lines: &LineNetwork,
-) -> Result<(), Rehearsal> {
+) -> Result<(), WarmUpError> {
     let mut tried = lines.clone();
     let other = lines
         .widest
@@ -184,8 +177,8 @@ pub(super) fn rehearse_lines(
         let ran = network.infer(&[Feed::floats(&shape, &grey)], &mut |outputs| {
             decoded = lines::decode(&tried, outputs, &mut Vec::new());
         });
-        ran.map_err(Rehearsal::Run)?;
-        decoded.map_err(Rehearsal::Outputs)?;
+        ran.map_err(WarmUpError::Run)?;
+        decoded.map_err(WarmUpError::Outputs)?;
     }
     Ok(())
 }
@@ -217,7 +210,7 @@ impl TextReader {
         network: SharedNetwork,
         lines: Option<(LineNetwork, SharedNetwork)>,
     ) -> Self {
-        let backend = network.enter().backend();
+        let backend = network.lock().backend();
         let finder = lines.map(|(lines, network)| Finder::new(&manifest.name, lines, network));
         Self {
             info: DetectorInfo::of(&manifest, backend),
@@ -271,10 +264,9 @@ impl TextReader {
         // One that is too wide by a little is squeezed into an input of its own, so that both ways are kept apart.
         let key = if wanted > width { 0 } else { width };
         let (name, network) = (&self.manifest.name, &self.network);
-        let look = self
-            .widths
-            .entry(key)
-            .or_insert_with(|| Look::new(name, wide(input, width, wanted), Arc::clone(network)));
+        let look = self.widths.entry(key).or_insert_with(|| {
+            StreamNetwork::new(name, wide(input, width, wanted), Arc::clone(network))
+        });
         let DecodeKind::Ctc {
             characters,
             blank,

@@ -9,9 +9,10 @@ use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
 pub(crate) use watchkeeper_vision::frame::testing::{frame, picture, rgb_frame};
 use watchkeeper_vision::frame::{Frame, PixelFormat};
 
+use super::fair_mutex::FairMutex;
 use super::network::{Feed, Network, Tensor};
-use super::shared::Turnstile;
-use super::{DetectParams, Detector, RawDetection};
+use crate::detection::{DetectParams, RawDetection};
+use crate::detector::Detector;
 
 pub(crate) fn input(width: u32, height: u32, fit: Fit) -> Input {
     Input {
@@ -69,13 +70,13 @@ impl Network for Scripted {
 }
 
 /// A network that always sees these: centre and size in input pixels, score, class.
-pub(crate) fn scripted(things: &[([f32; 4], f32, usize)]) -> Arc<Turnstile<Box<dyn Network>>> {
+pub(crate) fn scripted(things: &[([f32; 4], f32, usize)]) -> Arc<FairMutex<Box<dyn Network>>> {
     let mut rows = Vec::new();
     for (b, score, class) in things {
         rows.extend_from_slice(b);
         rows.extend((0..2).map(|c| if c == *class { *score } else { 0.0 }));
     }
-    Arc::new(Turnstile::new(Box::new(Scripted(
+    Arc::new(FairMutex::new(Box::new(Scripted(
         rows,
         [1, things.len(), 6],
     ))))

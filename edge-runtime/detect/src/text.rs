@@ -13,11 +13,11 @@ use instant_clip_tokenizer::{Token, Tokenizer};
 use watchkeeper_models::manifest::{Fill, TextNetwork};
 use watchkeeper_models::{Resolved, ZooError};
 
-use super::DetectError;
-use super::decode::{DecodeError, embedding, numbers};
-use super::look::{SharedNetwork, infer};
+use super::decode::{DecodeError, Request, embedding};
 use super::network::{Feed, LoadError, Network, Signature, Wanted};
-use super::neural::Rehearsal;
+use super::stream_network::{SharedNetwork, infer};
+use super::warm_up::WarmUpError;
+use crate::error::DetectError;
 
 /// Texts that are remembered; with a thousand numbers each they take 4 MB.
 const MOST_TEXTS: usize = 1024;
@@ -168,17 +168,17 @@ pub(super) fn signature<'a>(manifest: &'a str, text: &'a TextNetwork) -> Signatu
 /// Runs a network for texts once.
 ///
 /// # Errors
-/// [`Rehearsal`], one clause.
-pub(super) fn rehearse(network: &mut dyn Network, words: &Words) -> Result<(), Rehearsal> {
+/// [`WarmUpError`], one clause.
+pub(super) fn warm_up(network: &mut dyn Network, words: &Words) -> Result<(), WarmUpError> {
     let mut decoded: Result<(), DecodeError> = Ok(());
     words
         .ask("a photo", &mut |feeds| {
             network.infer(feeds, &mut |outputs| {
-                decoded = embedding::decode(&numbers(outputs), &mut Vec::new());
+                decoded = embedding::decode(&Request::without_picture(outputs), &mut Vec::new());
             })
         })
-        .map_err(Rehearsal::Run)?;
-    decoded.map_err(Rehearsal::Outputs)
+        .map_err(WarmUpError::Run)?;
+    decoded.map_err(WarmUpError::Outputs)
 }
 
 /// One pipeline's way to the numbers of texts.
@@ -201,7 +201,7 @@ impl std::fmt::Debug for TextEncoder {
 impl TextEncoder {
     /// A way to a network that others may use too.
     pub(super) fn new(model: &str, words: Words, network: SharedNetwork) -> Self {
-        let backend = network.enter().backend().to_owned();
+        let backend = network.lock().backend().to_owned();
         Self {
             model: model.to_owned(),
             backend,
@@ -224,7 +224,7 @@ impl TextEncoder {
         let network = &self.network;
         let asked = self.words.ask(text, &mut |feeds| {
             infer(network, feeds, &mut |outputs| {
-                embedding::decode(&numbers(outputs), &mut out)
+                embedding::decode(&Request::without_picture(outputs), &mut out)
             })
             .map(|_| ())
         });
@@ -275,8 +275,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+    use crate::fair_mutex::FairMutex;
     use crate::network::{Numbers, Tensor};
-    use crate::shared::Turnstile;
 
     /// Merges that make `dog` one token, and nothing else.
     const MERGES: &str = "#version\nd o\ndo g</w>\n";
@@ -343,7 +343,7 @@ mod tests {
     fn encoder() -> (TextEncoder, Arc<AtomicUsize>) {
         let asked = Arc::new(AtomicUsize::new(0));
         let network: Box<dyn Network> = Box::new(Counting(Arc::clone(&asked)));
-        let network = Arc::new(Turnstile::new(network));
+        let network = Arc::new(FairMutex::new(network));
         let encoder = TextEncoder::new("tiny", words(8, Fill::Zero), network);
         (encoder, asked)
     }

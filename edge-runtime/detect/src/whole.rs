@@ -12,12 +12,14 @@ use watchkeeper_vision::frame::{Frame, Picture};
 
 use super::decode::anomaly::{self, Anomaly};
 use super::decode::depth::DepthMap;
-use super::decode::segments::{Segment, Telling};
+use super::decode::segments::{Segment, SegmentParams};
 use super::decode::{Request, depth, embedding, segments};
 use super::letterbox::Letterbox;
-use super::look::{Look, SharedNetwork};
+use super::stream_network::{SharedNetwork, StreamNetwork};
 use super::text::TextEncoder;
-use super::{DetectError, DetectTimes, Detector, DetectorInfo};
+use crate::detection::DetectTimes;
+use crate::detector::{Detector, DetectorInfo};
+use crate::error::DetectError;
 
 /// The class of what belongs to nothing.
 const BACKGROUND: &str = "background";
@@ -27,7 +29,7 @@ const BACKGROUND: &str = "background";
 pub struct WholePictures {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
-    look: Look,
+    look: StreamNetwork,
     /// What makes numbers of texts, where the model compares pictures with them.
     words: Option<TextEncoder>,
 }
@@ -46,7 +48,7 @@ impl WholePictures {
         network: SharedNetwork,
         words: Option<TextEncoder>,
     ) -> Self {
-        let look = Look::new(&manifest.name, manifest.input.clone(), network);
+        let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
         Self {
             info: DetectorInfo::of(&manifest, look.backend()),
             look,
@@ -64,7 +66,7 @@ impl Detector for WholePictures {
     fn embed(&mut self, frame: &Frame, out: &mut Vec<f32>) -> Result<DetectTimes, DetectError> {
         out.clear();
         if !matches!(self.manifest.decode.kind, DecodeKind::Embedding) {
-            return Err(self.only());
+            return Err(self.unsupported());
         }
         let manifest = &self.manifest;
         let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {
@@ -92,7 +94,7 @@ impl Detector for WholePictures {
             deviation,
         } = self.manifest.decode.kind
         else {
-            return Err(self.only());
+            return Err(self.unsupported());
         };
         let picture = &frame.picture;
         let manifest = &self.manifest;
@@ -113,7 +115,7 @@ impl Detector for WholePictures {
     fn embed_text(&mut self, text: &str) -> Result<Arc<[f32]>, DetectError> {
         match &mut self.words {
             Some(words) => words.numbers(text),
-            None => Err(self.only()),
+            None => Err(self.unsupported()),
         }
     }
 
@@ -125,13 +127,13 @@ impl Detector for WholePictures {
     ) -> Result<DetectTimes, DetectError> {
         out.clear();
         let DecodeKind::Segments { scores } = self.manifest.decode.kind else {
-            return Err(self.only());
+            return Err(self.unsupported());
         };
         let picture = &frame.picture;
         let manifest = &self.manifest;
         let place = fitted(picture, manifest)?;
         let labels = &self.info.labels;
-        let telling = Telling {
+        let params = SegmentParams {
             scores,
             confidence: confidence.unwrap_or(manifest.confidence),
             is_something: &|class| {
@@ -141,7 +143,7 @@ impl Detector for WholePictures {
             place: &place,
         };
         let (_, times) = self.look.at(picture, &[], &mut |outputs| {
-            segments::decode(&Request::of(manifest, outputs, 0.0), &telling, out)
+            segments::decode(&Request::of(manifest, outputs, 0.0), &params, out)
         })?;
         Ok(times)
     }
@@ -149,7 +151,7 @@ impl Detector for WholePictures {
     fn depth(&mut self, frame: &Frame, out: &mut DepthMap) -> Result<DetectTimes, DetectError> {
         *out = DepthMap::default();
         if !matches!(self.manifest.decode.kind, DecodeKind::Depth) {
-            return Err(self.only());
+            return Err(self.unsupported());
         }
         let picture = &frame.picture;
         let manifest = &self.manifest;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use watchkeeper_detect::RawDetection;
 use watchkeeper_detect::decode::lines::Line;
-use watchkeeper_detect::decode::segments::Telling;
+use watchkeeper_detect::decode::segments::SegmentParams;
 use watchkeeper_detect::decode::shapes::{Shape, Shapes};
 use watchkeeper_detect::decode::{
     self, Request, anomaly, ctc, decode, depth, embedding, gaze, lines, prompted, segments,
@@ -185,14 +185,14 @@ fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
         DecodeKind::Segments { scores } => {
             let (width, height) = (9, 7);
             let place = Letterbox::fit(width, height, &manifest.input).expect("not empty");
-            let telling = Telling {
+            let params = SegmentParams {
                 scores: *scores,
                 confidence,
                 is_something: &|class| class > 0,
                 place: &place,
             };
             let mut out = Vec::new();
-            segments::decode(&request, &telling, &mut out)
+            segments::decode(&request, &params, &mut out)
                 .expect("what was taken before is taken again");
             let pixels: usize = out.iter().map(|s| s.mask.count()).sum();
             assert!(pixels <= 63, "{out:?}");

@@ -13,7 +13,7 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_detect::backend::{BackendChoice, OrtPlaces, load};
 use watchkeeper_detect::network::{Feed, Network, Tensor};
 use watchkeeper_detect::neural::NeuralDetector;
-use watchkeeper_detect::shared::Turnstile;
+use watchkeeper_detect::fair_mutex::FairMutex;
 use watchkeeper_detect::{DetectParams, Detector, RawDetection};
 use watchkeeper_models::Manifest;
 use watchkeeper_tests::daemons::data;
@@ -284,7 +284,7 @@ fn the_same_things_are_found_whatever_the_layout_says_them_in() {
     let frames = frames(&data);
     let (path, text) = zoo_manifest();
     let own = Arc::new(Manifest::parse(&path, &text).unwrap());
-    let mut yolox = NeuralDetector::new(own, Arc::new(Turnstile::new(network(&data))));
+    let mut yolox = NeuralDetector::new(own, Arc::new(FairMutex::new(network(&data))));
     let wanted = detect(&mut yolox, &frames);
     let total: usize = wanted.iter().map(Vec::len).sum();
     assert!(total > 2 * PICTURES, "only {total} things to compare");
@@ -295,7 +295,7 @@ fn the_same_things_are_found_whatever_the_layout_says_them_in() {
             layout,
         });
         let manifest = manifest_with(layout.decode);
-        let mut other = NeuralDetector::new(manifest, Arc::new(Turnstile::new(translated)));
+        let mut other = NeuralDetector::new(manifest, Arc::new(FairMutex::new(translated)));
         let found = detect(&mut other, &frames);
         for (picture, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
             let place = format!("{}, picture {picture}", layout.name);

@@ -1,7 +1,8 @@
 //! How unusual a picture is, and each place of it.
 
 use super::depth::{self, DepthMap};
-use super::{DecodeError, Request};
+use super::error::DecodeError;
+use super::request::Request;
 use crate::letterbox::Letterbox;
 
 const FAMILY: &str = "anomaly";

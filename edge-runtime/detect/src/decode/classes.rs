@@ -2,7 +2,8 @@
 
 use watchkeeper_models::manifest::ClassScores;
 
-use super::{DecodeError, Request, sigmoid};
+use super::error::DecodeError;
+use super::request::{Request, sigmoid};
 
 const FAMILY: &str = "classes";
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use watchkeeper_models::manifest::{Blank, ClassScores};
 
-use super::{DecodeError, Request, best, sigmoid};
+use super::error::DecodeError;
+use super::request::{Request, best, sigmoid};
 
 const FAMILY: &str = "ctc";
 

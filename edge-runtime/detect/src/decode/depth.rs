@@ -1,6 +1,7 @@
 //! How far away each place of the input is, in no known unit.
 
-use super::{DecodeError, Request};
+use super::error::DecodeError;
+use super::request::Request;
 use crate::letterbox::Letterbox;
 
 const FAMILY: &str = "depth";

@@ -5,7 +5,9 @@
 
 use watchkeeper_models::manifest::DetrScores;
 
-use super::{DecodeError, RawDetection, Request, around, best, sigmoid};
+use super::error::DecodeError;
+use super::request::{Request, around, best, sigmoid};
+use crate::detection::RawDetection;
 
 const FAMILY: &str = "detr";
 

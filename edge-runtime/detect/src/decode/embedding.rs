@@ -1,6 +1,7 @@
 //! Numbers that stand for a picture or for a text: one row of any length.
 
-use super::{DecodeError, Request};
+use super::error::DecodeError;
+use super::request::Request;
 
 const FAMILY: &str = "embedding";
 /// More numbers than any published network gives; what is longer is some inner layer.

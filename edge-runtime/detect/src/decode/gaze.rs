@@ -1,7 +1,8 @@
 //! Where a face looks: how likely each of a row of angles is, and their mean weighed with that (Abdelrahman et al.,
 //! "L2CS-Net: Fine-Grained Gaze Estimation in Unconstrained Environments", 2022).
 
-use super::{DecodeError, Request};
+use super::error::DecodeError;
+use super::request::Request;
 
 const FAMILY: &str = "gaze";
 

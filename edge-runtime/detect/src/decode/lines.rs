@@ -7,7 +7,8 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{TurnedRect, min_area_rect};
 
-use super::{DecodeError, Request};
+use super::error::DecodeError;
+use super::request::Request;
 use crate::network::Tensor;
 
 const FAMILY: &str = "lines";

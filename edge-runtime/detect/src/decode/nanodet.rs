@@ -5,7 +5,9 @@
 
 use watchkeeper_models::manifest::CellPoint;
 
-use super::{DecodeError, RawDetection, Request, best, cells, sigmoid};
+use super::error::DecodeError;
+use super::request::{Request, best, cells, sigmoid};
+use crate::detection::RawDetection;
 
 const FAMILY: &str = "nanodet";
 

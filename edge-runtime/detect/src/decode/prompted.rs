@@ -5,8 +5,9 @@
 use watchkeeper_models::manifest::Cover;
 use watchkeeper_vision::mask::Bitmap;
 
+use super::error::DecodeError;
 use super::lattice::Lattice;
-use super::{DecodeError, Request, best};
+use super::request::{Request, best};
 use crate::letterbox::Letterbox;
 use crate::network::Tensor;
 

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use watchkeeper_models::manifest::ClassScores;
 use watchkeeper_vision::mask::Bitmap;
 
+use super::error::DecodeError;
 use super::lattice::{Between, Lattice};
-use super::{DecodeError, Request, best, sigmoid};
+use super::request::{Request, best, sigmoid};
 use crate::letterbox::Letterbox;
 
 const FAMILY: &str = "segments";
@@ -100,7 +101,7 @@ impl<'a> Grid<'a> {
 
 /// How a picture is told apart.
 #[derive(Clone, Copy)]
-pub struct Telling<'a> {
+pub struct SegmentParams<'a> {
     /// What makes scores of the network's numbers.
     pub scores: ClassScores,
     /// Lowest score of a pixel that belongs to something.
@@ -111,9 +112,9 @@ pub struct Telling<'a> {
     pub place: &'a Letterbox,
 }
 
-impl std::fmt::Debug for Telling<'_> {
+impl std::fmt::Debug for SegmentParams<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Telling")
+        f.debug_struct("SegmentParams")
             .field("scores", &self.scores)
             .field("confidence", &self.confidence)
             .field("place", &self.place)
@@ -128,13 +129,13 @@ impl std::fmt::Debug for Telling<'_> {
 /// As [`Grid::of`].
 pub fn decode(
     request: &Request<'_>,
-    telling: &Telling<'_>,
+    params: &SegmentParams<'_>,
     out: &mut Vec<Segment>,
 ) -> Result<(), DecodeError> {
     out.clear();
     let grid = Grid::of(request)?;
-    let scores = grid.scores(telling.scores);
-    let map = Map::new(&grid, &scores, request, telling);
+    let scores = grid.scores(params.scores);
+    let map = Map::new(&grid, &scores, request, params);
     let pixels: Vec<Option<(usize, f32)>> = map.pixels().collect();
     let mut shown: BTreeMap<usize, (usize, f64)> = BTreeMap::new();
     for (class, score) in pixels.iter().flatten() {
@@ -149,8 +150,8 @@ pub fn decode(
     largest.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
     largest.truncate((MOST_CELLS / pixels.len().max(1)).max(1));
     largest.sort_by_key(|(class, ..)| *class);
-    let width = telling.place.source_width as usize;
-    let size = [telling.place.source_width, telling.place.source_height];
+    let width = params.place.source_width as usize;
+    let size = [params.place.source_width, params.place.source_height];
     for (class_id, count, sum) in largest {
         let is_it = |x: usize, y: usize| {
             let pixel = pixels.get(y * width + x);
@@ -176,7 +177,7 @@ struct Map<'a> {
     grid: &'a Grid<'a>,
     scores: &'a [f32],
     best: Vec<Option<(usize, f32)>>,
-    telling: &'a Telling<'a>,
+    params: &'a SegmentParams<'a>,
     lattice: Lattice,
 }
 
@@ -185,15 +186,15 @@ impl<'a> Map<'a> {
         grid: &'a Grid<'a>,
         scores: &'a [f32],
         request: &Request<'_>,
-        telling: &'a Telling<'a>,
+        params: &'a SegmentParams<'a>,
     ) -> Self {
         Self {
             grid,
             scores,
             best: scores.chunks_exact(grid.classes).map(best).collect(),
-            telling,
+            params,
             lattice: Lattice::over(
-                telling.place,
+                params.place,
                 [request.width, request.height],
                 [grid.columns, grid.rows],
             ),
@@ -233,7 +234,7 @@ impl<'a> Map<'a> {
             let all: Vec<f32> = (0..self.grid.classes).map(weighed).collect();
             best(&all)?
         };
-        let is_it = score >= self.telling.confidence && (self.telling.is_something)(class);
+        let is_it = score >= self.params.confidence && (self.params.is_something)(class);
         is_it.then_some((class, score.clamp(0.0, 1.0)))
     }
 }
@@ -261,14 +262,14 @@ mod tests {
             pad: 0,
         };
         let place = Letterbox::fit(8, 4, &input(8, 8, fit)).expect("not empty");
-        let telling = Telling {
+        let params = SegmentParams {
             scores,
             confidence,
             is_something: &|class| class > 0,
             place: &place,
         };
         let mut out = Vec::new();
-        decode(&request(&outputs, 8, classes, 0.0), &telling, &mut out).map(|()| out)
+        decode(&request(&outputs, 8, classes, 0.0), &params, &mut out).map(|()| out)
     }
 
     /// Numbers of three classes at 4x4 places: what is left is nothing, then the second class, then the third.

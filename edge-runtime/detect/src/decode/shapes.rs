@@ -10,9 +10,12 @@ use watchkeeper_vision::detections::Keypoint;
 use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::mask::Bitmap;
 
+use super::error::DecodeError;
+use super::request::{Request, sigmoid};
 use super::yolov8::{Column, Columns};
-use super::{DecodeError, RawDetection, Request, Tensor, sigmoid};
+use crate::detection::RawDetection;
 use crate::letterbox::Letterbox;
+use crate::network::Tensor;
 
 /// Most pixels a side at which a mask is made. Prototypes are far coarser; this bounds the cost of a box over a whole large picture.
 const MAX_SIDE: u32 = 512;

@@ -3,7 +3,10 @@
 //! Exports write `1 × (4 + classes) × boxes`; `1 × boxes × (4 + classes)` is read too, told apart by the number of
 //! classes. From the ONNX example in ultralytics/ultralytics `examples/YOLOv8-ONNXRuntime` (layout only).
 
-use super::{DecodeError, RawDetection, Request, Tensor, around, sigmoid};
+use super::error::DecodeError;
+use super::request::{Request, around, sigmoid};
+use crate::detection::RawDetection;
+use crate::network::Tensor;
 
 /// What stands in a column besides the box and the scores of the classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

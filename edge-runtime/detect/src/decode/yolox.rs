@@ -3,7 +3,9 @@
 //! `x = (cx + column) * stride`, `w = exp(w) * stride`; objectness and class scores are `0..=1` already. From
 //! `demo_postprocess` in Megvii-BaseDetection/YOLOX `yolox/utils/demo_utils.py`.
 
-use super::{DecodeError, RawDetection, Request, around, best, cells};
+use super::error::DecodeError;
+use super::request::{Request, around, best, cells};
+use crate::detection::RawDetection;
 
 const FAMILY: &str = "yolox";
 const BOX: usize = 5;

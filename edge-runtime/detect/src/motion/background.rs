@@ -11,24 +11,9 @@
 //! Invariant: layers are kept in the light of the first picture; the present light is applied to them on comparison and
 //! taken off again on learning.
 
+use super::cells::{BACK, FORE, GHOST, MOVED, NOTHING, OBJECT, SHADOW};
 use super::light::{Light, Planes};
 use super::shadow;
-
-/// A cell that looks like the background.
-pub(super) const BACK: u8 = 0;
-/// A cell that looks like the background in shadow.
-pub(super) const SHADOW: u8 = 1;
-/// A cell that looks like something else.
-pub(super) const FORE: u8 = 2;
-
-/// A cell that belongs to no thing known to have moved.
-pub(super) const NOTHING: u8 = 0;
-/// A cell of a thing that has moved, but not yet away from where it was first seen.
-pub(super) const MOVED: u8 = 3;
-/// A cell of a thing that has left its first place.
-pub(super) const OBJECT: u8 = 1;
-/// A cell where background seems to have been uncovered.
-pub(super) const GHOST: u8 = 2;
 
 /// Smallest step in luma (of 255) that can be a thing: below lies what coding does to flat surfaces.
 const LUMA_STEP: f32 = 9.0;

@@ -39,7 +39,7 @@ pub(super) struct Blob {
 
 impl Blob {
     /// Whether this looks like background that was uncovered: its outline is one in the background and none in the
-    /// present picture. (The idea of telling a ghost by its outline is from Lu, Zhang, Lin and Guo, "Detecting ghost and
+    /// present picture. (The idea of params a ghost by its outline is from Lu, Zhang, Lin and Guo, "Detecting ghost and
     /// left objects in surveillance video", 2009.)
     pub(super) fn ghostly(&self) -> bool {
         self.edge_back > GHOST * self.edge_now

@@ -6,7 +6,7 @@
 //! the side that the border cuts, which nobody can see anyway, follows at a pace that trackers keep up with. Invariant: a
 //! reported box lies inside the measured one, and equals it once its shape has caught up.
 
-use super::objects::{Edges, height, width};
+use super::edges::{Edges, height, width};
 
 /// Change a frame of the logarithm of width over height, above which a thing at the border is still a sliver.
 const SLIVER: f32 = 0.18;

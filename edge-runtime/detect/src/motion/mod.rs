@@ -15,6 +15,8 @@
 
 mod background;
 mod blobs;
+mod cells;
+mod edges;
 mod entry;
 mod light;
 mod mask;
@@ -31,14 +33,17 @@ use watchkeeper_models::manifest::Task;
 use watchkeeper_vision::frame::{Frame, Picture};
 use watchkeeper_vision::geometry::BBox;
 
-use self::background::{Absorb, BACK, Background, FORE, GHOST, MOVED, OBJECT};
+use self::background::{Absorb, Background};
 use self::blobs::{Labeller, Pictures};
+use self::cells::{BACK, FORE, GHOST, MOVED, OBJECT};
 use self::light::{Estimator, Planes};
 use self::mask::Filters;
 use self::objects::Objects;
 use self::reduce::Small;
 use self::shadow::Inside;
-use super::{DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection};
+use crate::detection::{DetectParams, DetectTimes, RawDetection};
+use crate::detector::{Detector, DetectorInfo};
+use crate::error::DetectError;
 
 /// Name of the model and of its one class.
 pub const MODEL: &str = "motion";

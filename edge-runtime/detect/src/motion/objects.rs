@@ -6,6 +6,9 @@
 //! identity leaves this module. Invariant: at most [`MAX_OBJECTS`] things; the least proven give way.
 
 use super::blobs::Blob;
+use super::edges::{
+    Edges, centre, distance, gap, height, likeness, near, overlap, size, unite, width,
+};
 use super::entry::Entry;
 
 /// Things remembered at most.
@@ -32,9 +35,6 @@ const PROOF: u32 = 3;
 /// Gain of the position and of the velocity against a new measurement: an alpha-beta filter (Kalata, 1984).
 const ALPHA: f32 = 0.7;
 const BETA: f32 = 0.3;
-
-/// A box in cells: left, upper, right, lower.
-pub(super) type Edges = [f32; 4];
 
 /// One thing.
 #[derive(Debug, Clone, Copy)]
@@ -306,70 +306,5 @@ impl Objects {
             }
             o.measured = Some(m);
         }
-    }
-}
-
-/// Free space between two intervals, zero when they touch.
-fn gap(a1: f32, a2: f32, b1: f32, b2: f32) -> f32 {
-    (b1 - a2).max(a1 - b2).max(0.0)
-}
-
-pub(super) fn width(e: &Edges) -> f32 {
-    (e[2] - e[0]).max(0.0)
-}
-
-pub(super) fn height(e: &Edges) -> f32 {
-    (e[3] - e[1]).max(0.0)
-}
-
-fn size(e: &Edges) -> f32 {
-    width(e) * height(e)
-}
-
-fn centre(e: &Edges) -> [f32; 2] {
-    [(e[0] + e[2]) / 2.0, (e[1] + e[3]) / 2.0]
-}
-
-fn distance(a: [f32; 2], b: [f32; 2]) -> f32 {
-    (a[0] - b[0]).hypot(a[1] - b[1])
-}
-
-/// Intersection over union.
-fn likeness(a: &Edges, b: &Edges) -> f32 {
-    let both = overlap(a, b);
-    both / (size(a) + size(b) - both).max(1.0)
-}
-
-fn overlap(a: &Edges, b: &Edges) -> f32 {
-    size(&[
-        a[0].max(b[0]),
-        a[1].max(b[1]),
-        a[2].min(b[2]),
-        a[3].min(b[3]),
-    ])
-}
-
-fn unite(a: &Edges, b: &Edges) -> Edges {
-    [
-        a[0].min(b[0]),
-        a[1].min(b[1]),
-        a[2].max(b[2]),
-        a[3].max(b[3]),
-    ]
-}
-
-/// 1 when centres agree, 0 when they are further apart than the larger side, or the sizes differ more than threefold.
-fn near(a: &Edges, b: &Edges) -> f32 {
-    let apart = distance(centre(a), centre(b));
-    let side = width(a)
-        .max(height(a))
-        .max(width(b))
-        .max(height(b))
-        .max(1.0);
-    let alike = size(a) < 3.0 * size(b) && size(b) < 3.0 * size(a);
-    if alike {
-        (1.0 - apart / side).max(0.0)
-    } else {
-        0.0
     }
 }

@@ -3,7 +3,7 @@
 //! After Prati, Mikic, Trivedi and Cucchiara, "Detecting moving shadows: algorithms and evaluation", 2003: a shadow
 //! scales the background's luma by a bounded factor and leaves its chroma.
 
-use super::background::{BACK, FORE};
+use super::cells::{BACK, FORE};
 
 /// Lowest share of light left that still is taken for shadow. Direct sun is some three to five times the sky's light,
 /// which video gamma turns into about half; a lower share would take dark cars for shadow.

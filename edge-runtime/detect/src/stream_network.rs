@@ -11,14 +11,15 @@ use watchkeeper_models::manifest::Input;
 use watchkeeper_vision::frame::Picture;
 
 use super::decode::DecodeError;
+use super::fair_mutex::FairMutex;
 use super::letterbox::Letterbox;
 use super::network::{Feed, Network, Tensor, input_shape};
 use super::preprocess::Preprocessor;
-use super::shared::Turnstile;
-use super::{DetectError, DetectTimes};
+use crate::detection::DetectTimes;
+use crate::error::DetectError;
 
 /// A network that streams take turns at.
-pub type SharedNetwork = Arc<Turnstile<Box<dyn Network>>>;
+pub type SharedNetwork = Arc<FairMutex<Box<dyn Network>>>;
 
 /// What reads outputs while they are lent.
 pub(super) type Read<'a> = &'a mut dyn FnMut(&[Tensor<'_>]) -> Result<(), DecodeError>;
@@ -33,7 +34,7 @@ pub(super) fn infer(
     read: Read<'_>,
 ) -> Result<[Duration; 2], String> {
     let (mut took, mut done) = (Duration::ZERO, Ok(()));
-    let mut turn = network.enter();
+    let mut turn = network.lock();
     let start = Instant::now();
     turn.infer(inputs, &mut |outputs| {
         took = start.elapsed();
@@ -45,7 +46,7 @@ pub(super) fn infer(
 }
 
 /// One stream's way to a network that looks at pictures.
-pub(super) struct Look {
+pub(super) struct StreamNetwork {
     model: String,
     backend: String,
     preprocessor: Preprocessor,
@@ -53,16 +54,16 @@ pub(super) struct Look {
     network: SharedNetwork,
 }
 
-impl std::fmt::Debug for Look {
+impl std::fmt::Debug for StreamNetwork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Look({} on {})", self.model, self.backend)
+        write!(f, "StreamNetwork({} on {})", self.model, self.backend)
     }
 }
 
-impl Look {
+impl StreamNetwork {
     /// A way to the network of `model`, which wants this input.
     pub(super) fn new(model: &str, input: Input, network: SharedNetwork) -> Self {
-        let backend = network.enter().backend().to_owned();
+        let backend = network.lock().backend().to_owned();
         Self {
             model: model.to_owned(),
             backend,

@@ -1,6 +1,6 @@
 //! One thing that many streams use in turn.
 //!
-//! A [`Turnstile`] is a lock that is served strictly in the order of arrival. A plain mutex lets the thread that has just
+//! A [`FairMutex`] is a lock that is served strictly in the order of arrival. A plain mutex lets the thread that has just
 //! left in again before the one that waits, so that one busy camera could starve the others.
 //! Invariant: tickets are served in the order they were drawn, each once, and a turn ends when its guard goes, by panic too.
 
@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// A lock served in the order of arrival.
 #[derive(Debug, Default)]
-pub struct Turnstile<T> {
+pub struct FairMutex<T> {
     queue: Mutex<Queue>,
     moved: Condvar,
     /// Only ever locked by the thread whose turn it is.
@@ -25,16 +25,16 @@ struct Queue {
 
 /// A turn at the value; it ends when this goes.
 #[derive(Debug)]
-pub struct Turn<'a, T> {
+pub struct FairMutexGuard<'a, T> {
     // Fields go in this order: the value is free before the next one is called.
     value: MutexGuard<'a, T>,
     _call: CallNext<'a, T>,
 }
 
 #[derive(Debug)]
-struct CallNext<'a, T>(&'a Turnstile<T>);
+struct CallNext<'a, T>(&'a FairMutex<T>);
 
-impl<T> Turnstile<T> {
+impl<T> FairMutex<T> {
     /// Puts a value behind a turnstile.
     pub fn new(value: T) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl<T> Turnstile<T> {
     }
 
     /// Waits for its turn.
-    pub fn enter(&self) -> Turn<'_, T> {
+    pub fn lock(&self) -> FairMutexGuard<'_, T> {
         let mut queue = self.queue.lock();
         let ticket = queue.next_ticket;
         queue.next_ticket += 1;
@@ -54,14 +54,14 @@ impl<T> Turnstile<T> {
         }
         drop(queue);
         let call = CallNext(self);
-        Turn {
+        FairMutexGuard {
             value: self.value.lock(),
             _call: call,
         }
     }
 
     /// How many are inside or waiting.
-    pub fn crowd(&self) -> u64 {
+    pub fn queue_len(&self) -> u64 {
         let queue = self.queue.lock();
         queue.next_ticket - queue.serving
     }
@@ -74,7 +74,7 @@ impl<T> Drop for CallNext<'_, T> {
     }
 }
 
-impl<T> Deref for Turn<'_, T> {
+impl<T> Deref for FairMutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -82,7 +82,7 @@ impl<T> Deref for Turn<'_, T> {
     }
 }
 
-impl<T> DerefMut for Turn<'_, T> {
+impl<T> DerefMut for FairMutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         &mut self.value
     }
@@ -103,13 +103,13 @@ mod tests {
 
     #[test]
     fn turns_come_in_the_order_of_arrival() {
-        let order = Arc::new(Turnstile::new(Vec::new()));
-        let first = order.enter();
+        let order = Arc::new(FairMutex::new(Vec::new()));
+        let first = order.lock();
         let threads: Vec<_> = (0..6)
             .map(|i| {
                 let mine = order.clone();
-                let thread = thread::spawn(move || mine.enter().push(i));
-                wait_until(|| order.crowd() == i + 2);
+                let thread = thread::spawn(move || mine.lock().push(i));
+                wait_until(|| order.queue_len() == i + 2);
                 thread
             })
             .collect();
@@ -117,33 +117,33 @@ mod tests {
         for thread in threads {
             thread.join().expect("no panic");
         }
-        assert_eq!(*order.enter(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(*order.lock(), [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]
     fn one_that_comes_back_at_once_waits_behind_the_others() {
-        let seen = Arc::new(Turnstile::new(Vec::new()));
-        let mut greedy = seen.enter();
+        let seen = Arc::new(FairMutex::new(Vec::new()));
+        let mut greedy = seen.lock();
         greedy.push("greedy");
         let patient = seen.clone();
-        let thread = thread::spawn(move || patient.enter().push("patient"));
-        wait_until(|| seen.crowd() == 2);
+        let thread = thread::spawn(move || patient.lock().push("patient"));
+        wait_until(|| seen.queue_len() == 2);
         drop(greedy);
-        seen.enter().push("greedy");
+        seen.lock().push("greedy");
         thread.join().expect("no panic");
-        assert_eq!(*seen.enter(), ["greedy", "patient", "greedy"]);
+        assert_eq!(*seen.lock(), ["greedy", "patient", "greedy"]);
     }
 
     #[test]
     fn panic_during_a_turn_does_not_stop_the_queue() {
-        let shared = Arc::new(Turnstile::new(0));
+        let shared = Arc::new(FairMutex::new(0));
         let other = shared.clone();
         let broken = thread::spawn(move || {
-            let _turn = other.enter();
+            let _turn = other.lock();
             panic!("as intended by this test");
         });
         assert!(broken.join().is_err());
-        *shared.enter() += 1;
-        assert_eq!(*shared.enter(), 1);
+        *shared.lock() += 1;
+        assert_eq!(*shared.lock(), 1);
     }
 }

@@ -1,0 +1,112 @@
+//! The decoder of each family, chosen by the manifest.
+
+use watchkeeper_models::manifest::{ClassScores, DecodeKind, Manifest};
+
+use super::error::DecodeError;
+use super::request::Request;
+use super::{
+    anomaly, classes, ctc, depth, detr, embedding, gaze, nanodet, prompted, segments, shapes,
+    yolov8, yolox,
+};
+use crate::detection::RawDetection;
+use crate::network::Tensor;
+
+/// Decodes by the manifest's family, for as many classes; boxes are put into `out`, which is emptied first. There are none in what networks say
+/// that find no objects; of those it is only looked at whether it has the right form.
+///
+/// # Errors
+/// [`DecodeError`]: the tensors are not of that family.
+pub fn decode(
+    manifest: &Manifest,
+    classes: usize,
+    outputs: &[Tensor<'_>],
+    confidence: f32,
+    out: &mut Vec<RawDetection>,
+) -> Result<(), DecodeError> {
+    out.clear();
+    let request = Request {
+        classes,
+        ..Request::of(manifest, outputs, confidence)
+    };
+    let kind = &manifest.decode.kind;
+    match kind {
+        DecodeKind::Yolox { strides } => yolox::decode(&request, strides, out),
+        DecodeKind::Yolov8 {
+            has_objectness,
+            sigmoid,
+        } => {
+            let column = yolov8::Column {
+                has_objectness: *has_objectness,
+                sigmoid: *sigmoid,
+                more: 0,
+            };
+            yolov8::decode(&request, kind.name(), kind.tensors(), column, out)
+        }
+        DecodeKind::Yolov8Seg { .. } | DecodeKind::Yolov8Pose { .. } => {
+            let column = yolov8::Column {
+                more: shapes::numbers_behind(kind),
+                ..yolov8::Column::default()
+            };
+            yolov8::decode(&request, kind.name(), kind.tensors(), column, out)
+        }
+        DecodeKind::Classes {
+            scores,
+            has_features,
+        } => {
+            let [first, second] = request.halves(kind)?;
+            classes::decode(&first, *scores, &mut Vec::new())?;
+            if *has_features {
+                embedding::decode(&second, &mut Vec::new()).map_err(|e| e.of(kind.name()))?;
+            }
+            Ok(())
+        }
+        DecodeKind::Nanodet {
+            strides,
+            reg_max,
+            cell,
+            sigmoid,
+        } => nanodet::decode(&request, strides, *reg_max, *cell, *sigmoid, out),
+        DecodeKind::Detr { scores } => detr::decode(&request, *scores, out),
+        DecodeKind::Embedding => embedding::decode(&request, &mut Vec::new()),
+        DecodeKind::Ctc { characters, .. } => ctc::steps(&request, characters.len()).map(|_| ()),
+        DecodeKind::Segments { .. } => segments::Grid::of(&request).map(|_| ()),
+        DecodeKind::Depth => depth::grid(&request).map(|_| ()),
+        DecodeKind::Gaze { bins, .. } => gaze::bins(&request, *bins).map(|_| ()),
+        DecodeKind::Features { tensors } => prompted::features(outputs, *tensors),
+        DecodeKind::Anomaly { .. } => anomaly::check(&request),
+        DecodeKind::Actions { scores, .. } => {
+            classes::decode(&request, *scores, &mut Vec::new()).map_err(|e| e.of(kind.name()))
+        }
+    }
+}
+
+/// The scores of a classifier, one a class, into `out`, which is emptied first.
+///
+/// # Errors
+/// [`DecodeError`]: the tensor is not what a classifier gives.
+pub fn scores(
+    manifest: &Manifest,
+    scores: ClassScores,
+    outputs: &[Tensor<'_>],
+    out: &mut Vec<f32>,
+) -> Result<(), DecodeError> {
+    let request = Request::of(manifest, outputs, 0.0);
+    let [first, _] = request.halves(&manifest.decode.kind)?;
+    classes::decode(&first, scores, out)
+}
+
+/// The numbers of a classifier before they become scores, or those behind them, into `out`, which is emptied first.
+///
+/// # Errors
+/// [`DecodeError`]: the tensor is no row of numbers, or is not there.
+pub fn features(
+    manifest: &Manifest,
+    logits: bool,
+    outputs: &[Tensor<'_>],
+    out: &mut Vec<f32>,
+) -> Result<(), DecodeError> {
+    let request = Request::of(manifest, outputs, 0.0);
+    let [first, second] = request.halves(&manifest.decode.kind)?;
+    let numbers = embedding::decode(if logits { &first } else { &second }, out);
+    numbers.map_err(|e| e.of(manifest.decode.kind.name()))
+}
