@@ -1,7 +1,7 @@
-//! The model of actions: what happens in a run of frames.
+//! Action recognition: what happens in a sequence of frames.
 //!
-//! Invariant: a run is always of as many frames as the network takes, each put into the tensor for itself; one that is in it
-//! several times is scaled once.
+//! - A sequence has exactly as many frames as the network takes.
+//! - A frame that occurs several times in a sequence is scaled once.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,13 +21,12 @@ use crate::detector::RunWanted;
 use crate::detector::{Detector, DetectorInfo};
 use crate::error::DetectError;
 
-/// How runs of frames go into a network.
+/// Layout of a sequence of frames in the input tensor.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     frames: usize,
     order: FrameOrder,
     layout: Layout,
-    /// Width and height of a frame.
     size: [usize; 2],
 }
 
@@ -50,7 +49,7 @@ impl Run {
         }
     }
 
-    /// Puts the tensor of one frame where it belongs among the others.
+    /// Copies the tensor of frame `index` to its place in the sequence's tensor.
     fn put(&self, tensor: &mut [f32], index: usize, frame: &[f32]) {
         let plane = self.size[0] * self.size[1];
         let (length, step) = match self.order {
@@ -66,7 +65,7 @@ impl Run {
     }
 }
 
-/// How runs go into the network of a manifest, and what makes scores of its numbers. None where it is for something else.
+/// The sequence, score function and parameters of an action model; `None` for other tasks.
 fn described(manifest: &Manifest) -> Option<(Run, ClassScores, RunWanted)> {
     let DecodeKind::Actions {
         scores,
@@ -88,7 +87,7 @@ fn described(manifest: &Manifest) -> Option<(Run, ClassScores, RunWanted)> {
     Some((run, scores, wanted))
 }
 
-/// What the file of a network that looks at runs of frames has to be.
+/// The signature of an action network.
 pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
     let mut signature = Signature::of(manifest);
     if let Some((run, ..)) = described(manifest) {
@@ -97,7 +96,7 @@ pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
     signature
 }
 
-/// Runs such a network once.
+/// Runs an action network once.
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
@@ -116,7 +115,7 @@ pub(super) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<
     decoded.map_err(WarmUpError::Outputs)
 }
 
-/// Says what happens in a run of frames.
+/// An action model.
 pub struct ActionModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
@@ -132,7 +131,7 @@ impl std::fmt::Debug for ActionModel {
 }
 
 impl ActionModel {
-    /// A model for one stream over a network that others may use too.
+    /// Creates a model for one stream.
     pub(super) fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
         let backend = network.lock().backend();
         Self {
@@ -212,7 +211,7 @@ mod tests {
     use super::*;
     use crate::testing::input;
 
-    /// The tensor of two frames of 2x1 pixels, whose numbers tell frame, channel and column.
+    /// The tensor of two frames of 2x1 pixels, whose values encode frame, channel and pixel.
     fn tensor(order: FrameOrder) -> Vec<f32> {
         let run = Run::of(&input(2, 1, Fit::Stretch), 2, order);
         let mut tensor = vec![f32::NAN; run.shape().iter().product()];

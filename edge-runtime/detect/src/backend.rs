@@ -1,8 +1,11 @@
-//! Which back end runs a network.
+//! Choice of the back end that runs a network.
 //!
-//! `auto` takes ONNX Runtime where its library is found and runs the file, because it is about twice as fast, and the pure
-//! Rust one otherwise. Invariants: a back end that was asked for by name is never silently replaced; a network that is handed
-//! out has run once; a library that panics over a file refuses that file, and nothing else happens.
+//! `auto` prefers ONNX Runtime where its library is found and runs the file, because it is about
+//! twice as fast as the pure Rust back end.
+//!
+//! - A back end that the user named is never silently replaced.
+//! - A network that this module returns has run once.
+//! - A library that panics over a file fails this file only.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -16,20 +19,19 @@ use super::ort_library::OrtPlaces;
 use super::rten::{self, RtenNetwork};
 use super::warm_up::{WarmUpError, warm_up};
 
-/// A choice of back end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum BackendChoice {
-    /// The fastest one that this machine has.
+    /// The fastest one available on this machine.
     #[default]
     Auto,
-    /// The pure Rust one.
+    /// The pure Rust back end.
     Rten,
     /// ONNX Runtime.
     Ort,
 }
 
 impl BackendChoice {
-    /// The words for it.
+    /// Values of the configuration key.
     pub const NAMES: [&str; 3] = ["auto", "rten", "ort"];
 }
 
@@ -46,22 +48,23 @@ impl FromStr for BackendChoice {
     }
 }
 
-/// No such back end.
+/// The configured back end does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no back end `{0}`, allowed: auto, rten, ort")]
 pub struct UnknownBackend(String);
 
-/// Threads for one network where nobody says: all cores, but no more than this. Measured with YOLOX-nano, a second thread
-/// takes a third off the time of a frame; more pay on large networks only, and capture and decoding need cores too.
-const MOST_THREADS: usize = 2;
+/// Bound of the default number of threads. With YOLOX-nano a second thread saves a third of a
+/// frame's time. More threads pay off on large networks only, and capture and decoding need cores
+/// too.
+const MAX_DEFAULT_THREADS: usize = 2;
 
-/// The number of threads for a network where nobody says.
+/// Default number of threads of one network.
 #[must_use]
 pub fn default_threads() -> usize {
-    available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS))
+    available_parallelism().map_or(1, |n| n.get().min(MAX_DEFAULT_THREADS))
 }
 
-/// Loads a network that looks at pictures and runs it once on a grey one, as [`load_as`].
+/// Loads a network that takes one picture and runs it once on a grey one, like [`load_as`].
 ///
 /// # Errors
 /// [`LoadError`], one sentence.
@@ -72,16 +75,16 @@ pub fn load(
     threads: usize,
     places: &OrtPlaces,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let trial = |network: &mut dyn Network| warm_up(network, manifest);
+    let warm_up_run = |network: &mut dyn Network| warm_up(network, manifest);
     let signature = Signature::of(manifest);
-    load_as(choice, path, &signature, &trial, threads, places)
+    load_as(choice, path, &signature, &warm_up_run, threads, places)
 }
 
-/// Runs a network for the first time, and says what is wrong with what it answers.
-pub type Trial<'a> = &'a dyn Fn(&mut dyn Network) -> Result<(), WarmUpError>;
+/// Runs a network for the first time and checks its outputs.
+pub type WarmUp<'a> = &'a dyn Fn(&mut dyn Network) -> Result<(), WarmUpError>;
 
-/// Loads a network and tries it. With [`BackendChoice::Auto`] one that can be loaded but not run counts as one that can't be
-/// loaded.
+/// Loads a network and runs it once. [`BackendChoice::Auto`] treats a network that loads but does
+/// not run as one that does not load.
 ///
 /// # Errors
 /// [`LoadError`], one sentence.
@@ -89,28 +92,29 @@ pub fn load_as(
     choice: BackendChoice,
     path: &Path,
     signature: &Signature<'_>,
-    trial: Trial<'_>,
+    warm_up_run: WarmUp<'_>,
     threads: usize,
     places: &OrtPlaces,
 ) -> Result<Box<dyn Network>, LoadError> {
     let rten = || -> Loaded { Ok(Box::new(RtenNetwork::load(path, signature, threads)?)) };
-    let rten = || proven(rten::NAME, path, signature.manifest, trial, &rten);
+    let rten = || load_and_warm_up(rten::NAME, path, signature.manifest, warm_up_run, &rten);
     let ort = || {
-        proven("ort", path, signature.manifest, trial, &|| {
+        load_and_warm_up("ort", path, signature.manifest, warm_up_run, &|| {
             ort(path, signature, threads, places)
         })
     };
     match choice {
         BackendChoice::Rten => rten(),
         BackendChoice::Ort => ort(),
-        BackendChoice::Auto => otherwise(ort(), rten),
+        BackendChoice::Auto => or_fall_back(ort(), rten),
     }
 }
 
 type Loaded = Result<Box<dyn Network>, LoadError>;
 
-/// The second one where the first can't load or run the file. One that says that file and manifest disagree has the last word.
-fn otherwise(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
+/// Falls back to the second back end when the first can't load or run the file. A mismatch between
+/// file and manifest is final.
+fn or_fall_back(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
     match first {
         Err(
             reason @ (LoadError::Unavailable { .. }
@@ -125,17 +129,17 @@ fn otherwise(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
     }
 }
 
-/// Loads a network and tries it.
-fn proven(
+/// Loads a network and runs it once, with panics caught.
+fn load_and_warm_up(
     backend: &'static str,
     path: &Path,
     manifest: &str,
-    trial: Trial<'_>,
+    warm_up_run: WarmUp<'_>,
     load: &dyn Fn() -> Loaded,
 ) -> Loaded {
     let attempt = || {
         let mut network = load()?;
-        trial(network.as_mut()).map_err(|error| {
+        warm_up_run(network.as_mut()).map_err(|error| {
             let path = path.to_owned();
             match error {
                 WarmUpError::Run(message) => LoadError::Run {
@@ -152,7 +156,8 @@ fn proven(
         })?;
         Ok(network)
     };
-    // Files come from anywhere, and at a start every pipeline loads its own: one of them must not end the others.
+    // Files come from anywhere, and at start each pipeline loads its own: one file must not stop
+    // the others.
     catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
         let said = panic
             .downcast_ref::<&str>()
@@ -194,7 +199,7 @@ mod tests {
     use crate::network::{Feed, Tensor};
     use crate::testing::manifest;
 
-    /// What its network does when it runs.
+    /// Behaviour of the fake network.
     #[derive(Clone, Copy)]
     enum Does {
         Work,
@@ -236,13 +241,19 @@ mod tests {
 
     fn loaded(load: &dyn Fn() -> Loaded) -> Loaded {
         let manifest = manifest();
-        let trial = |network: &mut dyn Network| warm_up(network, &manifest);
-        proven("fake", Path::new("m.onnx"), &manifest.name, &trial, load)
+        let warm_up_run = |network: &mut dyn Network| warm_up(network, &manifest);
+        load_and_warm_up(
+            "fake",
+            Path::new("m.onnx"),
+            &manifest.name,
+            &warm_up_run,
+            load,
+        )
     }
 
     fn falls_back(does: Does) -> bool {
         let mut asked = false;
-        let end = otherwise(tried(does), || {
+        let end = or_fall_back(tried(does), || {
             asked = true;
             tried(Does::Work)
         });
@@ -255,7 +266,7 @@ mod tests {
         assert!(falls_back(Does::Refuse));
         assert!(falls_back(Does::Panic));
         assert!(!falls_back(Does::Work));
-        // The other one would find the same.
+        // The second back end would find the same mismatch.
         assert!(!falls_back(Does::Nonsense));
     }
 

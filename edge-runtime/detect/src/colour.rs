@@ -5,7 +5,7 @@
 
 use watchkeeper_vision::frame::{ColorMatrix, Colorimetry};
 
-/// One way of turning samples into colours.
+/// The conversion of one matrix and range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct YuvToRgb {
     luma_gain: f32,

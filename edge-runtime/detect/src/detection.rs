@@ -1,38 +1,39 @@
-//! Detections, what a caller asks for, and the time that it took.
+//! Detections, the parameters of a detection, and its times.
 
 use std::time::Duration;
 
 use watchkeeper_vision::geometry::BBox;
 
-/// One box as a detector gives it.
+/// One detection as a network or the motion detector reports it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RawDetection {
-    /// Where, in pixels of the picture.
+    /// Bounding box in pixels of the picture.
     pub bbox: BBox,
     /// Score, `0.0..=1.0`.
     pub score: f32,
     /// Index into [`DetectorInfo::labels`], or into [`DetectParams::described`].
     pub class_id: usize,
-    /// Where a network says more of it in its answer; 0 for those that say no more than boxes.
+    /// Column of the output tensor that holds this detection's mask coefficients or keypoints; 0
+    /// for models without them.
     pub column: usize,
 }
 
-/// What the caller wants.
+/// Parameters of one detection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectParams {
-    /// Lowest score to report; absent: the model's own.
+    /// Lowest score to report; `None` uses the model's own.
     pub confidence: Option<f32>,
-    /// Overlap above which the weaker of two boxes goes; absent: the model's own.
+    /// Overlap above which the weaker of two boxes is suppressed; `None` uses the model's own.
     pub iou_threshold: Option<f32>,
-    /// Whether boxes of different classes suppress each other; absent: the model's own.
+    /// Whether boxes of different classes suppress each other; `None` uses the model's own.
     pub class_agnostic_nms: Option<bool>,
-    /// At most this many boxes.
     pub max_detections: usize,
-    /// Whether masks or points are wanted too, of a model that has them ([`Detector::shapes`]).
+    /// Whether to compute masks or keypoints too ([`Detector::shapes`](crate::Detector::shapes)).
     pub shapes: bool,
-    /// Whether boxes that lie beside the picture are kept, of which clipping leaves no area.
+    /// Whether to keep boxes that have no area after clipping to the picture.
     pub flat: bool,
-    /// What is to be found, in words, of a model that has to be told; empty for one that knows its classes.
+    /// Descriptions of the objects to find, for open-vocabulary models; empty for models with fixed
+    /// classes.
     pub described: Vec<String>,
 }
 
@@ -50,12 +51,12 @@ impl Default for DetectParams {
     }
 }
 
-/// Time spent in one detection, by part.
+/// Time spent in one detection, by stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DetectTimes {
-    /// Scaling, colour, layout.
+    /// Scaling, colour conversion and layout.
     pub preprocess: Duration,
-    /// The network itself.
+    /// Inference alone.
     pub infer: Duration,
     /// Decoding and suppression.
     pub postprocess: Duration,

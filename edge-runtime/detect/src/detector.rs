@@ -1,4 +1,4 @@
-//! The trait that every model implements.
+//! The trait that every model implements, and the results that only one kind of model returns.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,28 +17,27 @@ use crate::decode::shapes::Shape;
 use crate::detection::{DetectParams, DetectTimes, RawDetection};
 use crate::error::DetectError;
 
-/// What a detector is.
+/// Identity and properties of a detector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectorInfo {
-    /// Name of the model.
     pub model: String,
     /// Back end that runs it, such as `rten`.
     pub backend: String,
-    /// What it does.
     pub task: Task,
-    /// Class names by class id.
+    /// Class names, by class id.
     pub labels: Arc<[Arc<str>]>,
-    /// Whether class names are kinds of things (a network) or not (the motion detector, whose one class is `motion`).
+    /// Whether class names are kinds of objects; false for the motion detector, whose one class is
+    /// `motion`.
     pub knows_classes: bool,
-    /// Whether it compares a picture with those before (the motion detector): one value serves one step that sees the same
-    /// place in every frame.
+    /// Whether it compares a picture with earlier ones, as the motion detector does. Such a value
+    /// serves one step that sees the same view in every frame.
     pub follows_one_picture: bool,
-    /// Tells numbers that it makes of pictures from those of others: a digest of its name and of the picture that it wants.
+    /// Digest of the model's name and preprocessing: embeddings with equal digests are comparable.
     pub space: Option<Sha256Sum>,
 }
 
 impl DetectorInfo {
-    /// That of a model over a network.
+    /// Describes a model over a network.
     pub(crate) fn of(manifest: &Manifest, backend: &str) -> Self {
         Self {
             model: manifest.name.clone(),
@@ -52,7 +51,7 @@ impl DetectorInfo {
     }
 }
 
-/// A digest of what makes numbers of pictures comparable: the name of the model, and all that is done to a picture before it sees it.
+/// Digest of all that makes embeddings comparable: the model's name and its preprocessing.
 fn space(manifest: &Manifest) -> Sha256Sum {
     let input = &manifest.input;
     let described = format!(
@@ -70,50 +69,51 @@ fn space(manifest: &Manifest) -> Sha256Sum {
     Sha256Sum::of(described.as_bytes())
 }
 
-/// What a model wants to see of a video.
+/// The sequence of frames that an action model takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunWanted {
-    /// Frames of a run; at least 2.
+    /// Frames of a sequence; at least 2.
     pub frames: usize,
-    /// How many of them make a second; over 0.
+    /// Frames per second within a sequence; over 0.
     pub fps: f32,
-    /// Longest side of a frame in pixels that makes a difference to it.
+    /// Longest useful side of a frame in pixels.
     pub longest: u32,
-    /// Lowest score worth reporting where the caller does not say.
+    /// Lowest score to report when the caller sets none.
     pub confidence: f32,
-    /// Whether several things may happen at once.
+    /// Whether several actions may happen at once.
     pub several: bool,
 }
 
-/// A line of text, and what it says.
+/// A recognised line of text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadLine {
-    /// What it says; never nothing, and without blanks at its ends.
+    /// Never empty; without white space at its ends.
     pub text: String,
-    /// The upright box around it, in pixels of the picture.
+    /// Upright bounding box, in pixels of the picture.
     pub bbox: BBox,
     /// Mean score of its characters, `0.0..=1.0`.
     pub confidence: f32,
 }
 
-/// A face and where it looks.
+/// A face and the direction in which it looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FaceGaze {
-    /// The face, in pixels of the picture.
+    /// Bounding box of the face, in pixels of the picture.
     pub face: BBox,
     /// Score of the face, `0.0..=1.0`.
     pub score: f32,
-    /// Degrees to the side and upwards.
+    /// Degrees to the side and upwards, 0 straight ahead.
     pub angles: [f32; 2],
 }
 
-/// Answers questions about pictures, each model its own. One value serves one stream, in order: a detector may keep a memory of
-/// earlier frames. Streams that use the same network share its session behind this seam.
+/// A model: each method is one task, and a model rejects the tasks that it is not made for.
+///
+/// One value serves one stream, in order, because a detector may keep state of earlier frames.
+/// Streams with the same network share its session below this trait.
 pub trait Detector: Send {
-    /// What this is.
     fn info(&self) -> &DetectorInfo;
 
-    /// That it is asked for something that it does not do.
+    /// The error of a method that this model does not support.
     fn unsupported(&self) -> DetectError {
         DetectError::Task {
             model: self.info().model.clone(),
@@ -121,10 +121,10 @@ pub trait Detector: Send {
         }
     }
 
-    /// Examines one frame and puts what it found into `out`, which is emptied first.
+    /// Detects objects in a frame. Clears `out` first.
     ///
     /// # Errors
-    /// [`DetectError`]; the detector can be used again afterwards, as for every question.
+    /// [`DetectError`]; the detector stays usable, as after an error of every other method.
     fn detect(
         &mut self,
         frame: &Frame,
@@ -136,13 +136,13 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// What the objects of the last picture are besides their boxes, in the same order; nothing unless [`DetectParams::shapes`] asked for it and
-    /// the model has it.
+    /// Masks or keypoints of the last frame's detections, in the same order. Empty unless
+    /// [`DetectParams::shapes`] was set and the model has them.
     fn shapes(&self) -> &[Shape] {
         &[]
     }
 
-    /// Asks a classifier what the whole frame shows and puts the score of each class, `0.0..=1.0`, into `out`, which is emptied first.
+    /// Classifies the whole frame: one score `0.0..=1.0` per class. Clears `out` first.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -152,7 +152,7 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// Puts the numbers that stand for a frame into `out`, which is emptied first.
+    /// Computes the embedding of a frame. Clears `out` first.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -162,7 +162,8 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// Puts what the last layer of a model takes into `out`, which is emptied first, or with `logits` what it makes of that.
+    /// Returns the input of a classifier's last layer, or its logits with `logits`. Clears `out`
+    /// first.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -177,7 +178,7 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// Puts how unusual a frame is into `out`.
+    /// Computes how unusual a frame is.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -187,7 +188,7 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// The numbers that stand for a text.
+    /// Computes the embedding of a text.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -196,8 +197,8 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// Puts what the pixels of a frame belong to into `out`, which is emptied first; those whose score is below `confidence` (absent: the model's
-    /// own) belong to nothing.
+    /// Segments a frame by class. Clears `out` first. Pixels with a score below `confidence`
+    /// (`None`: the model's own) belong to no segment.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -212,8 +213,8 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// Puts which pixels belong to what each of these boxes shows, in pixels of the frame, into `out`, which is emptied first; without boxes, to what
-    /// the frame shows. With `several` a box may mean a part of what it shows.
+    /// Segments the object in each box, in pixels of the frame; without boxes, the main object of
+    /// the frame. Clears `out` first. With `several` a box may mean a part of the object.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -229,12 +230,13 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// What it wants to see of a video, where it looks at runs of frames.
+    /// The sequence of frames that an action model takes; `None` for other models.
     fn wants_run(&self) -> Option<RunWanted> {
         None
     }
 
-    /// Puts the score of each class that happens in a run of as many frames as [`Self::wants_run`] says, `0.0..=1.0`, into `out`, which is emptied first.
+    /// Recognises actions in the sequence of frames that [`Self::wants_run`] describes: one score
+    /// `0.0..=1.0` per class. Clears `out` first.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -248,7 +250,7 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// Puts how far away everything in a frame is into `out`.
+    /// Estimates the depth of each point of a frame.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -258,7 +260,7 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// Puts the lines that are written in a frame into `out`, which is emptied first. `rgb` is the same picture in colours.
+    /// Reads the lines of text in a frame. Clears `out` first. `rgb` is the frame's picture in RGB.
     ///
     /// # Errors
     /// [`DetectError`].
@@ -273,8 +275,8 @@ pub trait Detector: Send {
         Err(self.unsupported())
     }
 
-    /// Puts where the faces in a frame look into `out`, which is emptied first; without `finds_faces` the frame is one. `rgb` is the same picture in
-    /// colours.
+    /// Estimates where the faces in a frame look. Clears `out` first. Without `finds_faces` the
+    /// whole frame is one face. `rgb` is the frame's picture in RGB.
     ///
     /// # Errors
     /// [`DetectError`].

@@ -1,29 +1,25 @@
-//! Why a detection failed.
+//! The error of all detectors.
 
 use watchkeeper_models::manifest::Task;
 
 /// Why a detection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
-    /// The back end refused or broke.
+    /// The back end failed, or its outputs do not match the manifest.
     #[error("{model} on {backend}: {message}")]
     Backend {
-        /// Which model.
         model: String,
-        /// Which back end.
         backend: String,
-        /// What it said.
         message: String,
     },
-    /// It is asked for something that it does not do.
+    /// The model does not support this task.
     #[error("{model} is a model for {}, and nothing else", .task.name())]
     Task {
-        /// Which model.
         model: String,
-        /// What it does.
+        /// The task that it supports.
         task: Task,
     },
-    /// The picture can't be used, such as one of zero width.
+    /// The picture is unusable, for example of zero width.
     #[error("a picture of {width}x{height} can't be examined")]
     Picture {
         /// Width in pixels.

@@ -1,19 +1,21 @@
-//! One thing that many streams use in turn.
+//! A mutex that is granted in the order of arrival.
 //!
-//! A [`FairMutex`] is a lock that is served strictly in the order of arrival. A plain mutex lets the thread that has just
-//! left in again before the one that waits, so that one busy camera could starve the others.
-//! Invariant: tickets are served in the order they were drawn, each once, and a turn ends when its guard goes, by panic too.
+//! A plain mutex lets the thread that has just unlocked it lock it again before a waiting one, so
+//! that one busy camera could starve the others.
+//!
+//! - Tickets are served in the order in which they were drawn, each once.
+//! - Dropping the guard serves the next ticket, also during a panic.
 
 use std::ops::{Deref, DerefMut};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// A lock served in the order of arrival.
+/// A ticket lock.
 #[derive(Debug, Default)]
 pub struct FairMutex<T> {
     queue: Mutex<Queue>,
     moved: Condvar,
-    /// Only ever locked by the thread whose turn it is.
+    /// Locked only by the thread whose ticket is served.
     value: Mutex<T>,
 }
 
@@ -23,10 +25,10 @@ struct Queue {
     serving: u64,
 }
 
-/// A turn at the value; it ends when this goes.
+/// Access to the value; dropping it serves the next ticket.
 #[derive(Debug)]
 pub struct FairMutexGuard<'a, T> {
-    // Fields go in this order: the value is free before the next one is called.
+    // Fields drop in this order: the value is unlocked before the next ticket is served.
     value: MutexGuard<'a, T>,
     _call: CallNext<'a, T>,
 }
@@ -35,7 +37,6 @@ pub struct FairMutexGuard<'a, T> {
 struct CallNext<'a, T>(&'a FairMutex<T>);
 
 impl<T> FairMutex<T> {
-    /// Puts a value behind a turnstile.
     pub fn new(value: T) -> Self {
         Self {
             queue: Mutex::default(),
@@ -44,7 +45,7 @@ impl<T> FairMutex<T> {
         }
     }
 
-    /// Waits for its turn.
+    /// Blocks until all earlier callers have dropped their guards.
     pub fn lock(&self) -> FairMutexGuard<'_, T> {
         let mut queue = self.queue.lock();
         let ticket = queue.next_ticket;
@@ -60,7 +61,7 @@ impl<T> FairMutex<T> {
         }
     }
 
-    /// How many are inside or waiting.
+    /// Number of guards and waiting threads.
     pub fn queue_len(&self) -> u64 {
         let queue = self.queue.lock();
         queue.next_ticket - queue.serving

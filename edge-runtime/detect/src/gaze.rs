@@ -1,6 +1,7 @@
-//! The model of gaze: where a face looks, and which faces there are where another model finds them.
+//! Gaze estimation; another model may find the faces.
 //!
-//! Invariant: a face that is looked at lies in the picture and has an area; its box is that of the model that found it.
+//! - The network sees only faces that lie in the picture and have an area.
+//! - A face's bounding box is that of the model that found it.
 
 use std::sync::Arc;
 
@@ -16,22 +17,22 @@ use crate::detection::{DetectParams, DetectTimes, RawDetection};
 use crate::detector::{Detector, DetectorInfo, FaceGaze};
 use crate::error::DetectError;
 
-/// Most faces of a picture that are looked at; each costs a run of the network.
-const MOST_FACES: usize = 64;
+/// Bound of the faces in one frame; each costs one inference.
+const MAX_FACES: usize = 64;
 
-/// Says where faces look.
+/// A gaze model.
 #[derive(Debug)]
 pub struct GazeModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     look: StreamNetwork,
-    /// What finds faces.
+    /// The face detector.
     faces: Option<Box<dyn Detector>>,
     found: Vec<RawDetection>,
 }
 
 impl GazeModel {
-    /// A model for one stream over a network that others may use too.
+    /// Creates a model for one stream.
     pub(super) fn new(
         manifest: Arc<Manifest>,
         network: SharedNetwork,
@@ -71,7 +72,7 @@ impl GazeModel {
     }
 }
 
-/// The part of a picture in a box, to whole pixels; none without one.
+/// Crops a bounding box to whole pixels; `None` when it lies outside the picture.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -128,7 +129,7 @@ impl Detector for GazeModel {
             ));
         };
         let params = DetectParams {
-            max_detections: MOST_FACES,
+            max_detections: MAX_FACES,
             ..DetectParams::default()
         };
         times += faces.detect(frame, &params, &mut self.found)?;

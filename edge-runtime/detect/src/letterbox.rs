@@ -1,20 +1,19 @@
-//! Where a picture lies in a network's input, and the way back for boxes.
+//! The place of a picture in a network's input, and the mapping of boxes back.
 //!
-//! Invariant: mapping a point there and back is the identity up to rounding of floats; the true scaled size is used on
-//! each axis, so that rounding it to whole pixels moves no box – but for a package of another engine, whose boxes are those of that engine, which
-//! maps by one scale and by margins in whole pixels: the two differ by less than a pixel.
+//! - Mapping a point there and back is the identity up to rounding.
+//! - Each axis uses its true scale, so that rounding to whole pixels moves no box. Roboflow's
+//!   packages are an exception: they map by one scale and whole margins, which differs by less than
+//!   a pixel.
 
 use watchkeeper_models::manifest::{Fit, Input, Placement};
 use watchkeeper_vision::geometry::{BBox, Point};
 
-/// The place of a picture in the input, in input pixels, and which part of the picture it is.
+/// The place of a picture in the input, in pixels of the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Letterbox {
-    /// Width of the picture in pixels.
     pub source_width: u32,
-    /// Height of the picture in pixels.
     pub source_height: u32,
-    /// The part of the picture that is seen, all of it unless it is cut.
+    /// The visible part of the picture: all of it unless it is cropped.
     pub part: Part,
     /// Left edge of the scaled picture.
     pub left: u32,
@@ -24,17 +23,16 @@ pub struct Letterbox {
     pub width: u32,
     /// Height of the scaled picture, at least 1.
     pub height: u32,
-    /// Pixels of the input for one of the picture, where points are mapped by it and by the margins alone, in single precision, and not by the
-    /// true size of the scaled picture.
+    /// Input pixels per pixel of the picture, for packages that map points by this scale and whole
+    /// margins in single precision.
     pub scale: Option<f64>,
 }
 
-/// A part of a picture, in its pixels. Its left upper corner has even coordinates, so that planes of half the size are cut alike.
+/// A part of a picture, in its pixels. Its corner has even coordinates, so that half-size planes
+/// can be cropped alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Left edge.
     pub left: u32,
-    /// Upper edge.
     pub top: u32,
     /// Width, at least 1.
     pub width: u32,
@@ -43,7 +41,7 @@ pub struct Part {
 }
 
 impl Letterbox {
-    /// Fits a picture of this size into an input; none for an empty picture.
+    /// Fits a picture into an input; `None` for an empty picture.
     ///
     /// Scaled sides are rounded down, as YOLOX's `preproc` does (`yolox/data/data_augment.py`).
     #[must_use]
@@ -66,7 +64,7 @@ impl Letterbox {
             height: input.height,
             scale: None,
         };
-        // Whole numbers keep it exact.
+        // Integers keep the ratio exact.
         let (sw, sh) = (u64::from(source_width), u64::from(source_height));
         let (iw, ih) = (u64::from(input.width), u64::from(input.height));
         let is_wide = iw * sh <= ih * sw;
@@ -113,7 +111,7 @@ impl Letterbox {
         })
     }
 
-    /// As the other engine places it: its sides and margins are what is left of floats when their fractions are cut off.
+    /// Places the picture like Roboflow's engine, which truncates sides and margins.
     fn by_scale(self, input: [u32; 2]) -> Self {
         let [width, height] = input.map(f64::from);
         let (sw, sh) = (f64::from(self.source_width), f64::from(self.source_height));
@@ -137,7 +135,7 @@ impl Letterbox {
         }
     }
 
-    /// A place in input pixels as one in pixels of the picture.
+    /// Maps a point from the input to the picture.
     #[must_use]
     pub fn point_to_source(&self, p: Point) -> Point {
         if let Some(scale) = self.scale {
@@ -159,7 +157,7 @@ impl Letterbox {
         )
     }
 
-    /// A place in pixels of the picture as one in input pixels.
+    /// Maps a point from the picture to the input.
     #[must_use]
     pub fn point_to_input(&self, p: Point) -> Point {
         if let Some(scale) = self.scale {
@@ -174,14 +172,14 @@ impl Letterbox {
         )
     }
 
-    /// A box in input pixels as one in pixels of the picture, not clipped.
+    /// Maps a box from the input to the picture, without clipping.
     #[must_use]
     pub fn to_source(&self, b: &BBox) -> BBox {
         let [min, max] = corners(b).map(|p| self.point_to_source(p));
         BBox::new(min.x, min.y, max.x, max.y)
     }
 
-    /// A box in pixels of the picture as one in input pixels.
+    /// Maps a box from the picture to the input.
     #[must_use]
     pub fn to_input(&self, b: &BBox) -> BBox {
         let [min, max] = corners(b).map(|p| self.point_to_input(p));
@@ -193,7 +191,7 @@ fn corners(b: &BBox) -> [Point; 2] {
     [Point::new(b.x1, b.y1), Point::new(b.x2, b.y2)]
 }
 
-/// A scaled side: at least 1, at most the input's.
+/// Clamps a scaled side to `1..=max`.
 fn side(scaled: u64, most: u32) -> u32 {
     u32::try_from(scaled).unwrap_or(most).clamp(1, most)
 }
@@ -234,7 +232,7 @@ mod tests {
         assert_eq!((lb.left, lb.top, lb.width, lb.height), (0, 0, 416, 234));
     }
 
-    /// What the peer's own detector answered for a cut of 250×190 in an input of 640×640.
+    /// Measured at Roboflow's own detector: a crop of 250×190 in an input of 640×640.
     #[test]
     fn a_package_of_another_engine_maps_by_whole_margins() {
         let fit = Fit::Letterbox {
@@ -266,7 +264,7 @@ mod tests {
             let b = BBox::new(corners[0] * w, corners[1] * h, corners[2] * w, corners[3] * h);
             let back = lb.to_source(&lb.to_input(&b));
             for (a, b) in [(b.x1, back.x1), (b.y1, back.y1), (b.x2, back.x2), (b.y2, back.y2)] {
-                // In single precision a pixel of a large input is known to a few thousandths.
+                // Single precision resolves a pixel of a large input to a few thousandths.
                 let near = if lb.scale.is_some() { 1e-3 * (w + h) / f64::from(iw.min(ih)) } else { 1e-6 * (w + h) };
                 prop_assert!((a - b).abs() < near, "{a} came back as {b}");
             }
@@ -287,7 +285,7 @@ mod tests {
             if fit == Fit::Crop {
                 prop_assert!(width == sw || height == sh, "one side is seen whole");
                 prop_assert!(sw - width - left <= left + 3 && sh - height - top <= top + 3, "from the middle");
-                // A side that is rounded down is short by less than a pixel.
+                // Rounding a side down shortens it by less than a pixel.
                 let ratio = f64::from(iw) / f64::from(ih);
                 let (w, h) = (f64::from(width), f64::from(height));
                 prop_assert!((w - h * ratio).abs() < 1.0 || (h - w / ratio).abs() < 1.0 || width == 1 || height == 1);
@@ -298,7 +296,7 @@ mod tests {
                 // The shorter side is the exact one rounded down, or 1.
                 let exact = f64::from(sh) * f64::from(lb.width) / f64::from(sw);
                 let other = f64::from(sw) * f64::from(lb.height) / f64::from(sh);
-                // A float that should be whole may be cut to the pixel below.
+                // Truncating a float may lose one pixel more.
                 let most = if lb.scale.is_some() { 2.0 } else { 1.0 };
                 prop_assert!(
                     (exact - f64::from(lb.height)).abs() < most || (other - f64::from(lb.width)).abs() < most

@@ -1,15 +1,17 @@
-//! Pictures to detections.
+//! Detection in pictures: neural networks and the built-in motion detector.
 //!
-//! Owns the [`Detector`] seam: every back end (pure Rust network, ONNX Runtime, the motion detector, later TensorRT)
-//! answers the same question. Invariant: boxes are in pixels of the picture that was handed in, clipped to it, sorted by
-//! falling score; no tensor type leaves this folder.
+//! - [`pool`] opens models. Each implements [`Detector`]: [`neural`] (objects, classes),
+//!   [`whole_image`] (embeddings, segments, depth, anomalies), [`read`] (text), [`gaze`],
+//!   [`prompted`] (masks of prompts), [`actions`], [`motion`].
+//! - A network runs behind [`network`] ([`rten`] or `ort`, chosen by [`backend`]). Streams share it
+//!   through a [`fair_mutex`].
+//! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
+//!   tensors into bounding boxes.
 //!
-//! Map: [`pool`] opens detectors; [`neural`] is the one over a network that finds objects or classifies, [`whole`] says other
-//! things of whole pictures, [`read`] reads them, [`gaze`] tells where faces look, [`prompted`] which pixels belong to what is pointed at,
-//! [`actions`] what happens in a run of frames; `look` is one stream's way to a network and
-//! `text` the way from words to numbers, with [`preprocess`] (planes to tensor, [`letterbox`]
-//! geometry), [`network`] (the back-end seam: [`rten`] and `ort`, chosen by [`backend`]), [`decode`] (tensors to boxes),
-//! [`nms`], and [`shared`] (streams take turns at one session); [`motion`] is the one that needs no weights.
+//! Invariants:
+//! - Bounding boxes are in pixels of the picture that the caller passed, clipped to it, sorted by
+//!   falling score.
+//! - No tensor type leaves this crate.
 
 pub mod actions;
 pub mod backend;
@@ -38,7 +40,7 @@ mod stream_network;
 pub(crate) mod testing;
 mod text;
 mod warm_up;
-pub mod whole;
+pub mod whole_image;
 
 pub use backend::BackendChoice;
 pub use decode::anomaly::Anomaly;

@@ -1,10 +1,12 @@
-//! The seam between a detector and whatever runs its network.
+//! The interface between detectors and the back ends that run networks.
 //!
-//! A back end loads a file and turns input tensors into output tensors; it knows neither pictures nor boxes nor words. `rten` and
-//! `ort` live behind it. TensorRT will: a shared library with a narrow C interface, built on the device against its own
-//! headers and opened with dlopen, is one more [`Network`], chosen in [`super::backend`].
-//! Invariant: tensors are row-major and contiguous, of 32-bit floats but for the numbers of words that go in, and are lent, never handed out: a back end may keep them
-//! in memory of its own.
+//! - A back end loads a file and turns input tensors into output tensors. It knows no pictures,
+//!   bounding boxes or texts.
+//! - Tensors are row-major and contiguous. They hold `f32`, or `i32` tokens as inputs.
+//! - Tensors are lent for one call: a back end may keep them in memory of its own.
+//!
+//! TensorRT will be one more [`Network`]: a library with a narrow C interface, built on the device
+//! against its own headers and opened with dlopen.
 
 use std::path::{Path, PathBuf};
 
@@ -14,41 +16,37 @@ use watchkeeper_models::manifest::{Input, Layout};
 /// An output of a network, lent for reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Tensor<'a> {
-    /// Its name in the file.
+    /// Name in the file.
     pub name: &'a str,
-    /// Sizes of its axes.
     pub shape: &'a [usize],
-    /// Its numbers, the last axis fastest.
+    /// Values, the last axis fastest.
     pub data: &'a [f32],
 }
 
-/// Numbers for an input of a network, lent for one run.
+/// Values of an input, lent for one run.
 #[derive(Debug, Clone, Copy)]
 pub enum Numbers<'a> {
-    /// Of a picture, or of what other networks said.
+    /// A picture, or the output of another network.
     Floats(&'a [f32]),
-    /// Of words.
+    /// Tokens of a text.
     Whole(&'a [i32]),
 }
 
-/// What goes into one input of a network, lent for one run.
+/// One input of a network, lent for one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Feed<'a> {
-    /// Sizes of its axes.
     pub shape: &'a [usize],
-    /// Its numbers, the last axis fastest.
+    /// Values, the last axis fastest.
     pub numbers: Numbers<'a>,
 }
 
 impl<'a> Feed<'a> {
-    /// Numbers of a picture.
     #[must_use]
     pub const fn floats(shape: &'a [usize], data: &'a [f32]) -> Self {
         let numbers = Numbers::Floats(data);
         Self { shape, numbers }
     }
 
-    /// Numbers of words.
     #[must_use]
     pub const fn whole(shape: &'a [usize], data: &'a [i32]) -> Self {
         let numbers = Numbers::Whole(data);
@@ -56,16 +54,15 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// A loaded network.
 pub trait Network: Send {
     /// Name of the back end, such as `rten`.
     fn backend(&self) -> &'static str;
 
-    /// Runs the network on its inputs, in the order of its [`Signature`], and lends the outputs to `read`, in the order of the
-    /// manifest.
+    /// Runs the network on inputs in the order of its [`Signature`] and lends its outputs to
+    /// `read`, in the order of the manifest.
     ///
     /// # Errors
-    /// What the back end said; the network can be used again.
+    /// The back end's message; the network stays usable.
     fn infer(
         &mut self,
         inputs: &[Feed<'_>],
@@ -73,17 +70,17 @@ pub trait Network: Send {
     ) -> Result<(), String>;
 }
 
-/// An input that a file has to have.
+/// An input that a file must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Its name; absent: the first one in the file that fits.
+    /// Its name; `None` matches the first input that fits.
     pub name: Option<String>,
-    /// Sizes of its axes; absent ones differ from run to run.
+    /// Lengths of its axes; `None` for those that vary.
     pub axes: Vec<Option<usize>>,
 }
 
 impl Wanted {
-    /// An input of any name.
+    /// An input with any name.
     #[must_use]
     pub fn axes(axes: impl IntoIterator<Item = Option<usize>>) -> Self {
         Self {
@@ -93,19 +90,18 @@ impl Wanted {
     }
 }
 
-/// What a file has to be, besides a network.
+/// The inputs and outputs that a file must have.
 #[derive(Debug, Clone)]
 pub struct Signature<'a> {
-    /// Name of its manifest, for messages.
+    /// Name of the manifest, for messages.
     pub manifest: &'a str,
-    /// What goes in.
     pub inputs: Vec<Wanted>,
-    /// Names of the outputs to read; empty: all of them, in the file's order.
+    /// Names of the outputs to read; empty for all, in the file's order.
     pub outputs: &'a [String],
 }
 
 impl<'a> Signature<'a> {
-    /// That of a network which looks at one picture.
+    /// The signature of a network that takes one picture.
     #[must_use]
     pub fn of(manifest: &'a Manifest) -> Self {
         Self {
@@ -116,45 +112,36 @@ impl<'a> Signature<'a> {
     }
 }
 
-/// Why a network can't be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The back end is not on this machine.
+    /// The back end is not installed.
     #[error("back end {backend} is not available: {message}")]
     Unavailable {
-        /// The back end.
         backend: &'static str,
-        /// What is missing.
         message: String,
     },
     /// The back end can't read the file.
     #[error("{path} can't be loaded by {backend}: {message}")]
     File {
-        /// The file.
         path: PathBuf,
-        /// The back end.
         backend: &'static str,
-        /// What it said, on one line.
+        /// The back end's message, on one line.
         message: String,
     },
-    /// The back end reads the file and can't run it.
+    /// The back end reads the file but can't run it.
     #[error("{path} can't be run by {backend}: {message}")]
     Run {
-        /// The file.
         path: PathBuf,
-        /// The back end.
         backend: &'static str,
-        /// What it said, on one line.
+        /// The back end's message, on one line.
         message: String,
     },
-    /// File and manifest disagree.
+    /// The file does not match the manifest.
     #[error("{path} does not fit manifest `{manifest}`: {message}")]
     Mismatch {
-        /// The file.
         path: PathBuf,
-        /// Name in the manifest.
         manifest: String,
-        /// Where they differ.
+        /// The difference.
         message: String,
     },
 }
@@ -173,7 +160,7 @@ impl LoadError {
     }
 }
 
-/// A message of a library on one line.
+/// Joins the lines of a library's message.
 pub(crate) fn one_line(message: &str) -> String {
     let words: Vec<_> = message.split_whitespace().collect();
     words.join(" ")
@@ -189,14 +176,15 @@ pub fn input_shape(input: &Input) -> [usize; 4] {
     }
 }
 
-/// An input in a file: its name, and the sizes of its axes where the file says them. An axis without one is of any size.
+/// An input of a file, with the lengths of its axes where the file has them. An axis without one
+/// may be of any length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) name: String,
     pub(crate) axes: Option<Vec<Option<usize>>>,
 }
 
-/// Which input of a file each wanted one is.
+/// Finds the file's input for each wanted one.
 ///
 /// # Errors
 /// One clause with both sides.
@@ -266,10 +254,10 @@ fn differs(file: &Found, wanted: &Wanted) -> String {
     )
 }
 
-/// The outputs to read: those the manifest names, or all in the file's order.
+/// The outputs to read: those of the manifest, or all in the file's order.
 ///
 /// # Errors
-/// One clause with the missing name and those there are.
+/// One clause with the missing name and the existing ones.
 pub(crate) fn pick_outputs(wanted: &[String], file: &[String]) -> Result<Vec<String>, String> {
     if wanted.is_empty() {
         return Ok(file.to_vec());

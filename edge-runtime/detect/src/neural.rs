@@ -1,8 +1,9 @@
-//! The detector over a network: scale, infer, decode, suppress, map back. One that finds what a step describes in words is
-//! told the words as numbers, beside the picture.
+//! The detector over a network: scale, infer, decode, suppress, map back.
 //!
-//! One value a stream; the network itself may be shared ([`look`](super::stream_network)). Invariant: suppression and mapping of several
-//! streams run side by side.
+//! - An open-vocabulary network takes the descriptions' embeddings besides the picture.
+//! - One value serves one stream; the network may be shared
+//!   ([`stream_network`](super::stream_network)). Suppression and mapping of several streams run in
+//!   parallel.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,14 +22,14 @@ use crate::detection::{DetectParams, DetectTimes, RawDetection};
 use crate::detector::{Detector, DetectorInfo};
 use crate::error::DetectError;
 
-/// Detects with a network, or classifies.
+/// An object detector or classifier over a network.
 pub struct NeuralDetector {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     look: StreamNetwork,
-    /// What makes numbers of words; only where a step describes what is to be found.
+    /// Text encoder of an open-vocabulary model.
     words: Option<TextEncoder>,
-    /// What was read of the objects of a picture besides their boxes, and what was made of it.
+    /// Mask coefficients or keypoints as read from the outputs, and the shapes made of them.
     read: Shapes,
     shapes: Vec<Shape>,
 }
@@ -40,7 +41,7 @@ impl std::fmt::Debug for NeuralDetector {
 }
 
 impl NeuralDetector {
-    /// A detector for one stream over a network that others may use too.
+    /// Creates a detector for one stream.
     #[must_use]
     pub fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
         let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
@@ -54,7 +55,7 @@ impl NeuralDetector {
         }
     }
 
-    /// The same for what a step describes in words.
+    /// Adds the text encoder of an open-vocabulary model.
     #[must_use]
     pub(super) fn with_words(mut self, words: TextEncoder) -> Self {
         self.words = Some(words);
@@ -95,7 +96,7 @@ impl Detector for NeuralDetector {
         let own = self.manifest.nms;
         let labels = &self.info.labels;
         let weed = |out: &mut Vec<RawDetection>| {
-            // An empty name marks an id that is not in use.
+            // An empty name marks an unused class id.
             out.retain(|d| labels.get(d.class_id).is_none_or(|label| !label.is_empty()));
             suppress(
                 out,
@@ -109,7 +110,8 @@ impl Detector for NeuralDetector {
         let (place, mut times) = self.look.at(&frame.picture, besides, &mut |outputs| {
             decode::decode(&self.manifest, classes, outputs, confidence, out)?;
             if params.shapes {
-                // Within the turn: what is said of those that go need not be kept.
+                // Suppress while the outputs are lent, so that only the coefficients of remaining
+                // boxes are copied.
                 weed(out);
                 self.read.read(&self.manifest, outputs, out)?;
             }
@@ -132,7 +134,7 @@ impl Detector for NeuralDetector {
             };
             let shapes = out.iter().enumerate().map_while(shape);
             self.shapes.extend(shapes);
-            // Those of boxes that go.
+            // Drop the shapes of the boxes that are dropped below.
             let mut areas = out.iter().map(|d| d.bbox.area());
             self.shapes
                 .retain(|_| areas.next() > Some(0.0) || params.flat);
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn boxes_come_back_in_source_pixels_and_clipped() {
-        // 128x64 in a 64x64 input: half size, at the top. One thing reaches past the right edge.
+        // 128x64 in a 64x64 input: half size, at the top. One box exceeds the right edge.
         let network = scripted(&[([60.0, 10.0, 20.0, 10.0], 0.9, 0)]);
         let mut detector = NeuralDetector::new(manifest(), network);
         let found = detect(&mut detector, &rgb_frame(128, 64, [9, 9, 9]));

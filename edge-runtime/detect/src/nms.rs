@@ -1,18 +1,20 @@
-//! Suppression of boxes that say the same thing.
+//! Non-maximum suppression.
 //!
-//! Invariant: the answer is sorted by falling score, its boxes come unchanged from the input, no two of them that may
-//! suppress each other overlap more than the threshold, and every box left out overlaps a stronger one that stayed (or
-//! came after the limit). Equal scores are ordered by class and place, so that the answer never depends on the input's order.
+//! - The result is sorted by falling score and holds unchanged boxes of the input.
+//! - No two remaining boxes that may suppress each other overlap more than the threshold.
+//! - Each dropped box overlaps a stronger remaining one, or came after the limit.
+//! - Equal scores are ordered by class and place, so that the order of the input does not matter.
 
 use std::cmp::Ordering;
 
 use crate::detection::RawDetection;
 
-/// Candidates that are looked at, the strongest first: bounds the cost at a threshold of zero.
+/// Bound of the candidates, the strongest first; limits the cost at a threshold of 0.
 pub const MAX_CANDIDATES: usize = 5000;
 
-/// Sorts `boxes` by falling score and keeps the strongest `limit` that do not overlap a stronger one by more than `iou`.
-/// Without a threshold all overlap is accepted. With `class_agnostic`, boxes of different classes suppress each other too.
+/// Sorts `boxes` by falling score and drops those that overlap a stronger one by more than `iou`;
+/// keeps at most `limit`. Without a threshold all overlap is accepted. With `class_agnostic`, boxes
+/// of different classes suppress each other too.
 pub fn suppress(
     boxes: &mut Vec<RawDetection>,
     iou: Option<f32>,

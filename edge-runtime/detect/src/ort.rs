@@ -1,9 +1,8 @@
-//! ONNX Runtime, opened with dlopen: about twice as fast as the pure Rust back end where its library is installed.
+//! The ONNX Runtime back end, about twice as fast as the pure Rust one.
 //!
-//! The library is looked for in the file that the configuration names, else in that of `ORT_DYLIB_PATH`, else in the
-//! system's folders, `/opt/onnxruntime/lib` and `lib/` of the state folder. Nothing is downloaded.
-//! Invariants: no type of the `ort` crate leaves this file; the library is opened at most once a process and never closed,
-//! since it keeps threads of its own.
+//! - The library is opened with dlopen ([`ort_library`](super::ort_library) finds it), at most once
+//!   per process. It is never closed, because it keeps threads of its own.
+//! - No type of the `ort` crate leaves this file.
 
 use std::path::Path;
 
@@ -21,10 +20,8 @@ use super::network::{
 };
 use super::ort_library::{OrtPlaces, find_library, system_folders};
 
-/// Name of this back end.
 pub const NAME: &str = "ort";
 
-/// A network that ONNX Runtime runs.
 #[derive(Debug)]
 pub struct OrtNetwork {
     session: Session,
@@ -32,19 +29,19 @@ pub struct OrtNetwork {
     names: Vec<String>,
 }
 
-/// An input of the session.
 #[derive(Debug)]
 struct Input {
     name: String,
-    /// Whether its whole numbers have 64 bits, and not 32.
+    /// Whether its integers have 64 bits instead of 32.
     is_wide: bool,
 }
 
 impl OrtNetwork {
-    /// Loads a file and compares it with what it has to be.
+    /// Loads a file and checks it against `signature`.
     ///
     /// # Errors
-    /// [`LoadError`]: no library, or the file is not a network, or not that of the manifest.
+    /// [`LoadError`]: the library is missing, the file is no network, or does not match the
+    /// manifest.
     pub fn load(
         path: &Path,
         signature: &Signature<'_>,
@@ -60,7 +57,7 @@ impl OrtNetwork {
             backend: NAME,
             message,
         })?;
-        // Read into memory: a file that is replaced while it runs must not change under the network.
+        // Loaded into memory, because the file may be replaced while the network runs.
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
         let session = session(&environment, &data, threads)
             .map_err(|message| LoadError::file(path, NAME, &message))?;
@@ -107,7 +104,7 @@ fn session(environment: &Environment, data: &[u8], threads: usize) -> Result<Ses
     }
     Session::builder(environment)
         .map_err(said)?
-        // Errors come back as values; its own lines on stderr would be a second voice.
+        // Errors are returned as values; the library must not print them too.
         .with_log_level(LogLevel::Fatal)
         .map_err(said)?
         .with_optimization_level(GraphOptimizationLevel::All)
@@ -116,7 +113,8 @@ fn session(environment: &Environment, data: &[u8], threads: usize) -> Result<Ses
         .map_err(said)?
         .with_inter_threads(1)
         .map_err(said)?
-        // Idle workers sleep. Spinning ones win little on one stream and burn the core that decodes the next frame.
+        // Idle workers sleep. Spinning ones gain little on one stream and occupy the core that
+        // decodes the next frame.
         .with_intra_op_spinning(false)
         .map_err(said)?
         .commit_from_memory(data)
@@ -174,7 +172,8 @@ impl Network for OrtNetwork {
     }
 }
 
-/// The process's one ONNX Runtime. A failed search is repeated by the next network: the library may have been installed.
+/// The process's one ONNX Runtime. The next network repeats a failed search, because the library
+/// may have been installed meanwhile.
 fn environment(places: &OrtPlaces) -> Result<Environment, String> {
     static LOADED: Mutex<Option<Environment>> = Mutex::new(None);
     let mut loaded = LOADED.lock();

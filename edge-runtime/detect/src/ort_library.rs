@@ -1,4 +1,7 @@
-//! Where the library of ONNX Runtime is found.
+//! Search for the library of ONNX Runtime; nothing is downloaded.
+//!
+//! Order: the configured file, `ORT_DYLIB_PATH`, the system's folders, `/opt/onnxruntime/lib`, and
+//! `lib/` in the state folder.
 
 #[cfg(feature = "ort")]
 use std::ffi::OsString;
@@ -9,12 +12,12 @@ use std::path::PathBuf;
 #[cfg(feature = "ort")]
 const LIBRARY: &str = "libonnxruntime.so";
 
-/// Where ONNX Runtime's library is looked for besides the usual places.
+/// Configured locations of ONNX Runtime's library, besides the system's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct OrtPlaces {
-    /// The file that the configuration names.
+    /// The configured file.
     pub library: Option<PathBuf>,
-    /// The state folder: `lib/` in it is searched.
+    /// State folder, whose `lib/` is searched.
     pub state_dir: Option<PathBuf>,
 }
 
@@ -32,7 +35,8 @@ pub(crate) fn system_folders() -> Vec<PathBuf> {
     .to_vec()
 }
 
-/// The library to open: the configured one or that of the environment decide alone, otherwise the first folder that has one.
+/// Finds the library to open. A configured file, or that of the environment, is final; otherwise
+/// the first folder that has one wins.
 #[cfg(feature = "ort")]
 pub(crate) fn find_library(
     places: &OrtPlaces,
@@ -58,7 +62,7 @@ pub(crate) fn find_library(
         })
 }
 
-/// The library in a folder: the plain name, or else the highest version.
+/// The library in a folder: the plain name, else the highest version.
 #[cfg(feature = "ort")]
 fn in_folder(dir: &Path) -> Option<PathBuf> {
     let plain = dir.join(LIBRARY);

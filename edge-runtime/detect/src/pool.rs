@@ -1,9 +1,11 @@
-//! Models for pipelines, with networks shared among them.
+//! Models for pipelines, with shared networks.
 //!
-//! Two pipelines that ask for the same file, back end and number of threads get two detectors over one session. Invariant:
-//! a network is loaded once and stays loaded exactly as long as a detector uses it; of two requests for the same one at the same time the
-//! second waits for the first one's loading. Networks are loaded one after the other, because loading takes more memory than running; whoever asks for
-//! one that is there waits for none.
+//! - Pipelines that open the same file with the same back end and number of threads share one
+//!   session.
+//! - A network is loaded once and unloaded with the last detector that uses it. A second request
+//!   waits for the first one's loading.
+//! - Networks are loaded one after another, because loading needs more memory than running. A
+//!   request for a loaded network does not wait.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -15,7 +17,7 @@ use watchkeeper_models::manifest::Task;
 use watchkeeper_models::{MOTION, Manifest, Resolved, Zoo, ZooError};
 
 use super::actions::{self, ActionModel};
-use super::backend::{self, BackendChoice, Trial};
+use super::backend::{self, BackendChoice, WarmUp};
 use super::fair_mutex::FairMutex;
 use super::gaze::GazeModel;
 use super::motion::{MotionDetector, MotionSettings};
@@ -25,76 +27,75 @@ use super::ort_library::OrtPlaces;
 use super::prompted::{self, PromptedSegmenter};
 use super::read::{self, TextReader};
 use super::stream_network::SharedNetwork;
-use super::text::{self, TextEncoder, Words, WordsError};
+use super::text::{self, TextEncoder, TextTokenizer, TokenizerError};
 use super::warm_up::{warm_up, warm_up_with};
-use super::whole::WholePictures;
+use super::whole_image::WholeImageModel;
 use crate::detector::Detector;
 use crate::error::DetectError;
 
-/// What a pipeline asks for.
+/// What a pipeline opens.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OpenRequest {
     /// `motion`, a name in the zoo, or a path to a model file.
     pub model: String,
-    /// Which back end.
     pub backend: BackendChoice,
-    /// Threads of the network; absent: [`backend::default_threads`].
+    /// Threads of the network; `None` uses [`backend::default_threads`].
     pub threads: Option<NonZeroUsize>,
-    /// Folders of model files and of the user's manifests, the first wins.
+    /// Folders of model files and of the user's manifests; the first match wins.
     pub models_dirs: Vec<PathBuf>,
-    /// Where to look for ONNX Runtime besides the usual places.
+    /// Where to search ONNX Runtime, besides the system's folders.
     pub ort: OrtPlaces,
-    /// Times of the motion detector; networks have none.
+    /// Settings of the motion detector; networks have none.
     pub motion: MotionSettings,
 }
 
-/// Why there is no detector. One sentence each.
+/// Why a model can't be opened. One sentence each.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// No such model, or its file is not here.
+    /// The model is unknown, or its file is missing.
     #[error(transparent)]
     Model(#[from] ZooError),
-    /// The file can't be run.
+    /// The back end can't load or run the file.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// What makes tokens of words can't be had.
+    /// The tokenizer's vocabulary is missing or invalid.
     #[error(transparent)]
-    Words(#[from] WordsError),
-    /// A network that another one depends on does not answer.
+    TextTokenizer(#[from] TokenizerError),
+    /// A network that the model depends on failed.
     #[error(transparent)]
     Asked(#[from] DetectError),
-    /// The model that a manifest names for finding faces finds none.
+    /// The manifest's face model does not find faces.
     #[error(
         "manifest `{manifest}` names `{model}` for finding faces, and it is a model for {}; name one for object-detection", .task.name()
     )]
     Faces {
-        /// The manifest.
         manifest: String,
-        /// The model it names.
+        /// The model that the manifest names.
         model: String,
-        /// What that does.
+        /// The task of that model.
         task: Task,
     },
 }
 
-/// The networks in use.
+/// The loaded networks.
 #[derive(Debug, Clone, Default)]
 pub struct DetectorPool {
     places: Arc<Mutex<BTreeMap<Key, Place>>>,
     loading: Arc<Mutex<()>>,
 }
 
-/// Where a network is once it is loaded; locked while it is being loaded.
+/// A loaded network; the mutex is held during loading.
 type Place = Arc<Mutex<Weak<FairMutex<Box<dyn Network>>>>>;
 
-/// File, manifest, back end and threads.
+/// File, manifest, back end and number of threads.
 type Key = (PathBuf, String, BackendChoice, usize);
 
 impl DetectorPool {
-    /// A model for one stream.
+    /// Opens a model for one stream.
     ///
     /// # Errors
-    /// [`OpenError`]: the model is unknown, absent, damaged, not what its manifest says, or the back end is not here.
+    /// [`OpenError`]: the model is unknown, missing, damaged, does not match its manifest, or its
+    /// back end is missing.
     pub fn open(&self, request: &OpenRequest) -> Result<Box<dyn Detector>, OpenError> {
         if request.model == MOTION {
             return Ok(Box::new(MotionDetector::new(request.motion)));
@@ -117,7 +118,7 @@ impl DetectorPool {
             | Task::Classification => Box::new(NeuralDetector::new(manifest, opening.pictures()?)),
             Task::ZeroShotDetection => {
                 let mut words = opening.words()?;
-                // How many numbers a text has is known by asking.
+                // The length of an embedding is not in the manifest.
                 let numbers = words.as_mut().map(|words| words.numbers("a thing"));
                 let numbers = numbers.transpose()?.map_or(0, |numbers| numbers.len());
                 let network = opening.described(numbers)?;
@@ -133,7 +134,7 @@ impl DetectorPool {
             | Task::DepthEstimation
             | Task::AnomalyDetection => {
                 let words = opening.words()?;
-                Box::new(WholePictures::new(manifest, opening.pictures()?, words))
+                Box::new(WholeImageModel::new(manifest, opening.pictures()?, words))
             }
             Task::TextReading => Box::new(opening.reader()?),
             Task::GazeEstimation => {
@@ -145,13 +146,13 @@ impl DetectorPool {
         })
     }
 
-    /// A network, loaded where nobody has it yet.
+    /// Returns a loaded network, or loads it.
     fn network(
         &self,
         request: &OpenRequest,
         path: PathBuf,
         signature: &Signature<'_>,
-        trial: Trial<'_>,
+        warm_up_run: WarmUp<'_>,
     ) -> Result<SharedNetwork, LoadError> {
         let threads = request
             .threads
@@ -171,7 +172,7 @@ impl DetectorPool {
         }
         let _loading = self.loading.lock();
         let (choice, ort) = (request.backend, &request.ort);
-        let network = backend::load_as(choice, &key.0, signature, trial, threads, ort)?;
+        let network = backend::load_as(choice, &key.0, signature, warm_up_run, threads, ort)?;
         tracing::info!(
             model = signature.manifest,
             backend = network.backend(),
@@ -184,14 +185,15 @@ impl DetectorPool {
         Ok(network)
     }
 
-    /// The place of one network. Places that nobody looks at and whose network is gone are given up.
+    /// The slot of one network. Drops the slots of unloaded networks that no request is waiting
+    /// for.
     fn place(&self, key: &Key) -> Place {
         let mut places = self.places.lock();
         places.retain(|_, place| Arc::strong_count(place) > 1 || is_loaded(place));
         Arc::clone(places.entry(key.clone()).or_default())
     }
 
-    /// How many networks are loaded.
+    /// Number of loaded networks.
     #[must_use]
     pub fn loaded(&self) -> usize {
         let places = self.places.lock();
@@ -199,7 +201,7 @@ impl DetectorPool {
     }
 }
 
-/// A model that is being opened, network by network.
+/// A model during its opening, network by network.
 struct Opening<'a> {
     pool: &'a DetectorPool,
     request: &'a OpenRequest,
@@ -215,27 +217,32 @@ impl Opening<'_> {
         &self,
         path: PathBuf,
         signature: &Signature<'_>,
-        trial: Trial<'_>,
+        warm_up_run: WarmUp<'_>,
     ) -> Result<SharedNetwork, LoadError> {
-        self.pool.network(self.request, path, signature, trial)
+        self.pool
+            .network(self.request, path, signature, warm_up_run)
     }
 
-    /// The network that looks at pictures.
+    /// Loads the network that takes one picture.
     fn pictures(&self) -> Result<SharedNetwork, LoadError> {
         let manifest = self.manifest();
-        let trial = |network: &mut dyn Network| warm_up(network, manifest);
-        self.load(self.resolved.path.clone(), &Signature::of(manifest), &trial)
+        let warm_up_run = |network: &mut dyn Network| warm_up(network, manifest);
+        self.load(
+            self.resolved.path.clone(),
+            &Signature::of(manifest),
+            &warm_up_run,
+        )
     }
 
-    /// The network that looks at runs of frames.
+    /// Loads the network that takes a sequence of frames.
     fn runs(&self) -> Result<SharedNetwork, LoadError> {
         let manifest = self.manifest();
-        let trial = |network: &mut dyn Network| actions::warm_up(network, manifest);
+        let warm_up_run = |network: &mut dyn Network| actions::warm_up(network, manifest);
         let path = self.resolved.path.clone();
-        self.load(path, &actions::signature(manifest), &trial)
+        self.load(path, &actions::signature(manifest), &warm_up_run)
     }
 
-    /// The network that looks for what is described, each in as many numbers.
+    /// Loads the network that takes embeddings of `numbers` values as descriptions.
     fn described(&self, numbers: usize) -> Result<SharedNetwork, LoadError> {
         let manifest = self.manifest();
         let mut signature = Signature::of(manifest);
@@ -243,42 +250,42 @@ impl Opening<'_> {
             Wanted::axes(input_shape(&manifest.input).map(Some)),
             Wanted::axes([Some(1), None, Some(numbers)]),
         ];
-        let trial = |network: &mut dyn Network| {
+        let warm_up_run = |network: &mut dyn Network| {
             let (shape, words) = ([1, 2, numbers], vec![0.5; 2 * numbers]);
             warm_up_with(network, manifest, 2, &[Feed::floats(&shape, &words)])
         };
-        self.load(self.resolved.path.clone(), &signature, &trial)
+        self.load(self.resolved.path.clone(), &signature, &warm_up_run)
     }
 
-    /// What makes numbers of texts, where the model has it.
-    fn words(&self) -> Result<Option<TextEncoder>, WordsError> {
+    /// Loads the text encoder, where the model has one.
+    fn words(&self) -> Result<Option<TextEncoder>, TokenizerError> {
         let manifest = self.manifest();
         let Some(described) = &manifest.text else {
             return Ok(None);
         };
-        let words = Words::read(self.resolved, described)?;
-        let trial = |network: &mut dyn Network| text::warm_up(network, &words);
+        let words = TextTokenizer::read(self.resolved, described)?;
+        let warm_up_run = |network: &mut dyn Network| text::warm_up(network, &words);
         let network = self.load(
             self.resolved.part(&described.part),
             &text::signature(&manifest.name, described),
-            &trial,
+            &warm_up_run,
         )?;
         Ok(Some(TextEncoder::new(&manifest.name, words, network)))
     }
 
-    /// What reads, with what finds lines where the model has it.
+    /// Loads the text recogniser, with the line finder where the model has one.
     fn reader(&self) -> Result<TextReader, LoadError> {
         let manifest = self.manifest();
-        let trial = |network: &mut dyn Network| read::warm_up(network, manifest);
+        let warm_up_run = |network: &mut dyn Network| read::warm_up(network, manifest);
         let path = self.resolved.path.clone();
-        let network = self.load(path, &read::signature(manifest), &trial)?;
+        let network = self.load(path, &read::signature(manifest), &warm_up_run)?;
         let lines = match &manifest.lines {
             None => None,
             Some(lines) => {
-                let trial = |network: &mut dyn Network| read::warm_up_lines(network, lines);
+                let warm_up_run = |network: &mut dyn Network| read::warm_up_lines(network, lines);
                 let path = self.resolved.part(&lines.part);
                 let signature = read::lines_signature(manifest, lines);
-                Some((lines.clone(), self.load(path, &signature, &trial)?))
+                Some((lines.clone(), self.load(path, &signature, &warm_up_run)?))
             }
         };
         Ok(TextReader::new(
@@ -288,7 +295,7 @@ impl Opening<'_> {
         ))
     }
 
-    /// What makes masks of what is pointed at.
+    /// Loads the networks of promptable segmentation.
     fn prompted(&self) -> Result<PromptedSegmenter, OpenError> {
         let manifest = self.manifest();
         let pictures = self.pictures()?;
@@ -301,12 +308,12 @@ impl Opening<'_> {
             .into());
         };
         let features = prompted::sample(manifest, &pictures)?;
-        let trial =
+        let warm_up_run =
             |network: &mut dyn Network| prompted::warm_up(network, manifest, masks, &features);
         let network = self.load(
             self.resolved.part(&masks.part),
             &prompted::signature(manifest, masks, &features),
-            &trial,
+            &warm_up_run,
         )?;
         Ok(PromptedSegmenter::new(
             Arc::clone(&self.resolved.manifest),
@@ -316,7 +323,7 @@ impl Opening<'_> {
         ))
     }
 
-    /// The model that finds faces, where the manifest names one.
+    /// Opens the model that finds faces, where the manifest names one.
     fn faces(&self) -> Result<Option<Box<dyn Detector>>, OpenError> {
         let manifest = self.manifest();
         let Some(model) = &manifest.faces else {
@@ -326,7 +333,8 @@ impl Opening<'_> {
         let resolved = zoo.resolve(model)?;
         match resolved.manifest.task {
             Task::ObjectDetection | Task::KeypointDetection | Task::InstanceSegmentation => {}
-            // Only what has no model beside itself: manifests that name each other would be opened for ever.
+            // Models with a model of their own are refused: manifests that name each other would
+            // recurse without end.
             task => {
                 return Err(OpenError::Faces {
                     manifest: manifest.name.clone(),
@@ -345,7 +353,7 @@ impl Opening<'_> {
     }
 }
 
-/// Not while it is being loaded: nobody waits for that here.
+/// False while it is being loaded, without waiting for it.
 fn is_loaded(place: &Place) -> bool {
     place
         .try_lock()

@@ -1,10 +1,10 @@
-//! A frame's own planes to the input tensor, in one step.
+//! From a frame's planes to the input tensor, in one step.
 //!
-//! Each plane is scaled first, at its own resolution, and only the few pixels that the network sees are turned into colours
-//! and normalised, straight into the tensor. Turning a whole full-HD frame into RGB first costs 2.3 ms more a frame than
-//! scaling and converting together (one core of a small x86 server).
-//! Invariant: tensor and scaled planes are allocated once for a picture size; the part outside the picture always holds
-//! the manifest's padding.
+//! - Each plane is scaled at its own resolution; only the scaled pixels are converted and
+//!   normalised, directly into the tensor. Converting a full-HD frame to RGB first costs 2.3 ms
+//!   more per frame (one core of a small x86 server).
+//! - The tensor and scaled planes are allocated once per picture size.
+//! - The tensor outside the picture always holds the manifest's padding.
 
 use fast_image_resize::images::{TypedCroppedImage, TypedImage, TypedImageRef};
 use fast_image_resize::pixels::{U8, U8x2, U8x3};
@@ -17,16 +17,15 @@ use super::letterbox::{Letterbox, Part};
 use super::network::input_shape;
 use crate::error::DetectError;
 
-/// Makes input tensors of pictures.
 pub struct Preprocessor {
     input: Input,
     resizer: Resizer,
     options: ResizeOptions,
     /// Scaled planes: Y, U and V; or Y and UV; or RGB.
     scaled: [Vec<u8>; 3],
-    /// A source plane without its padding, for the rare strides that can't be read in place.
+    /// A source plane without padding, for strides that the resizer can't read in place.
     packed: Vec<u8>,
-    /// One row by channel, for tensors whose channels are interleaved.
+    /// One row by channel, for tensors with interleaved channels.
     row: Vec<f32>,
     tensor: Vec<f32>,
     placed: Option<Letterbox>,
@@ -42,7 +41,6 @@ impl std::fmt::Debug for Preprocessor {
 }
 
 impl Preprocessor {
-    /// For networks with this input.
     #[must_use]
     pub fn new(input: Input) -> Self {
         let numbers = input_shape(&input).iter().product();
@@ -60,16 +58,16 @@ impl Preprocessor {
         }
     }
 
-    /// The tensor of the last picture.
     #[must_use]
     pub fn tensor(&self) -> &[f32] {
         &self.tensor
     }
 
-    /// Fills the tensor from a picture and answers where the picture lies in it.
+    /// Fills the tensor from a picture and returns the picture's place in it.
     ///
     /// # Errors
-    /// [`DetectError::Picture`]: the picture is empty, or its planes are smaller than its size says.
+    /// [`DetectError::Picture`]: the picture is empty, or a plane is smaller than its size
+    /// requires.
     pub fn run(&mut self, picture: &Picture) -> Result<Letterbox, DetectError> {
         let unusable = || DetectError::Picture {
             width: picture.width,
@@ -127,7 +125,8 @@ impl Preprocessor {
         }
     }
 
-    /// Scales the part of a plane of `width × height` pixels that is seen into `scaled[index]`; none when the plane is too small.
+    /// Scales the visible part of a plane of `width × height` pixels into `scaled[index]`; `None`
+    /// when the plane is too small.
     fn plane<P: PixelTrait>(
         &mut self,
         index: usize,
@@ -141,7 +140,8 @@ impl Preprocessor {
         if plane.stride < columns || plane.data.len() < last + columns {
             return None;
         }
-        // In place, as a wider picture that is cropped, when the stride is whole pixels and the last row has its padding.
+        // Read in place, as a crop of a wider picture, when the stride is a multiple of the pixel
+        // and the last row is padded.
         let in_place =
             plane.stride.is_multiple_of(P::size()) && plane.data.len() >= rows * plane.stride;
         let (data, stride_pixels) = if in_place {
@@ -209,7 +209,7 @@ impl Normalise {
         std::array::from_fn(|c| channels[c] * self.gain[c] + self.offset[c])
     }
 
-    /// With red first.
+    /// Reorders the channels so that red is first.
     fn by_colour(mut self, order: ColourOrder) -> Self {
         if order == ColourOrder::Bgr {
             self.gain.reverse();
@@ -219,7 +219,8 @@ impl Normalise {
     }
 }
 
-/// One row of the picture in the tensor, by colour. Loops run over slices of one length, so that they become SIMD.
+/// One row of the picture in the tensor, by colour. Loops run over slices of one length, so that
+/// they vectorise.
 struct Row<'a> {
     norm: Normalise,
     red: &'a mut [f32],

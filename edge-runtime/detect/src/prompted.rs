@@ -1,8 +1,8 @@
-//! The model that says which pixels belong to what is pointed at: one network looks at the picture, and another one makes a
-//! mask of what it saw for each box.
+//! Promptable segmentation: one network encodes the picture, a second one decodes a mask for each
+//! prompt.
 //!
-//! Invariants: the first network runs once a picture, however many boxes there are; boxes come in and masks go out in pixels
-//! of the picture that was handed in.
+//! - The encoder runs once per picture, for any number of boxes.
+//! - Boxes and masks are in pixels of the picture that the caller passed.
 
 use std::sync::Arc;
 
@@ -21,21 +21,21 @@ use crate::detection::DetectTimes;
 use crate::detector::{Detector, DetectorInfo};
 use crate::error::DetectError;
 
-/// Labels of points: of none, and of the corners of a box.
+/// Point labels of Segment Anything: none, and the two corners of a box.
 const NO_POINT: f32 = -1.0;
 const UPPER_LEFT: f32 = 2.0;
 const LOWER_RIGHT: f32 = 3.0;
-/// Pixels of the input for one place of a mask that is put in.
-const PIXELS_A_PLACE: usize = 4;
+/// Pixels of the input per pixel of a mask prompt.
+const PIXELS_PER_CELL: usize = 4;
 
-/// A tensor that one network answers and the other one takes.
+/// An output of the encoder, which is an input of the decoder.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Feature {
     shape: Vec<usize>,
     data: Vec<f32>,
 }
 
-/// Keeps what a network answers, in the memory of what was kept before.
+/// Copies the encoder's outputs into `features`, reusing their memory.
 fn keep(outputs: &[Tensor<'_>], features: &mut Vec<Feature>) {
     features.resize_with(outputs.len(), Feature::default);
     for (feature, output) in features.iter_mut().zip(outputs) {
@@ -46,10 +46,10 @@ fn keep(outputs: &[Tensor<'_>], features: &mut Vec<Feature>) {
     }
 }
 
-/// What the network that looks at pictures answers about a grey one: the other one takes tensors of these shapes.
+/// Encodes a grey picture; the result has the shapes that the decoder takes.
 ///
 /// # Errors
-/// [`DetectError`]: the back end broke, or the outputs are not what the manifest says.
+/// [`DetectError`]: the back end failed, or the outputs do not match the manifest.
 pub(super) fn sample(
     manifest: &Manifest,
     network: &SharedNetwork,
@@ -71,7 +71,7 @@ pub(super) fn sample(
     Ok(features)
 }
 
-/// What the file of the network that makes masks has to be.
+/// The signature of the mask decoder.
 pub(super) fn signature<'a>(
     manifest: &'a Manifest,
     masks: &'a MaskNetwork,
@@ -105,31 +105,31 @@ pub(super) fn signature<'a>(
     }
 }
 
-/// Shape of a mask that is put in; none ever is.
+/// Shape of a mask prompt; its values are always zero.
 fn mask_shape(manifest: &Manifest) -> [usize; 4] {
-    let places = |side: u32| (side as usize / PIXELS_A_PLACE).max(1);
+    let places = |side: u32| (side as usize / PIXELS_PER_CELL).max(1);
     let input = &manifest.input;
     [1, 1, places(input.height), places(input.width)]
 }
 
-/// Runs a network on what it is fed, and has its outputs read.
+/// Callback that runs a network on its inputs and reads the outputs.
 type Run<'a> = &'a mut dyn FnMut(&[Feed<'_>], &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String>;
 
-/// What is asked of the network that makes masks, about one box or about none.
-struct Question<'a> {
+/// One prompt of the mask decoder: a box, or none.
+struct MaskPrompt<'a> {
     manifest: &'a Manifest,
     masks: &'a MaskNetwork,
     features: &'a [Feature],
-    /// Where the picture lies in the input of the first network.
+    /// The picture's place in the encoder's input.
     place: &'a Letterbox,
-    /// The box, in pixels of the picture.
+    /// In pixels of the picture.
     bbox: Option<BBox>,
-    /// Whether the box may mean a part of what it shows.
+    /// Whether the box may mean a part of the object.
     several: bool,
 }
 
-impl Question<'_> {
-    /// Puts it to a network, which is `run`.
+impl MaskPrompt<'_> {
+    /// Decodes the mask, where `run` is the network.
     fn ask(&self, run: Run<'_>) -> Result<Result<PromptedMask, DecodeError>, String> {
         let (points, labels) = match &self.bbox {
             None => (vec![0.0, 0.0], vec![NO_POINT]),
@@ -169,7 +169,7 @@ impl Question<'_> {
     }
 }
 
-/// Runs the network that makes masks once.
+/// Runs the mask decoder once without and once with a box.
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
@@ -185,7 +185,7 @@ pub(super) fn warm_up(
     };
     let (right, bottom) = (f64::from(width), f64::from(height));
     for bbox in [None, Some(BBox::new(0.0, 0.0, right / 2.0, bottom / 2.0))] {
-        let question = Question {
+        let question = MaskPrompt {
             manifest,
             masks,
             features,
@@ -200,7 +200,7 @@ pub(super) fn warm_up(
     Ok(())
 }
 
-/// Says which pixels belong to what is pointed at.
+/// A promptable segmentation model.
 #[derive(Debug)]
 pub struct PromptedSegmenter {
     info: DetectorInfo,
@@ -212,7 +212,7 @@ pub struct PromptedSegmenter {
 }
 
 impl PromptedSegmenter {
-    /// A model for one stream over networks that others may use too: the one that looks at pictures, and the one that makes masks.
+    /// Creates a model for one stream; `pictures` is the encoder and `network` the mask decoder.
     pub(super) fn new(
         manifest: Arc<Manifest>,
         pictures: SharedNetwork,
@@ -257,7 +257,7 @@ impl Detector for PromptedSegmenter {
             each.collect()
         };
         for bbox in prompts {
-            let question = Question {
+            let question = MaskPrompt {
                 manifest: &self.manifest,
                 masks: &self.masks,
                 features: &self.features,

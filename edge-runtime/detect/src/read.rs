@@ -1,8 +1,8 @@
-//! The reader: finds lines of text in a picture, cuts each out upright, and reads it. Without a network that finds lines the
-//! picture is one.
+//! Text recognition: finds lines of text, rectifies each and reads it.
 //!
-//! Invariant: lines come in the order in which one reads them, at most [`MOST_LINES`] of a picture; a line is looked at in the
-//! shape that it has, as far as its network takes it.
+//! - Without a line finder the whole picture is one line.
+//! - Lines are in reading order, at most [`MAX_LINES`] per picture.
+//! - The network sees a line in its own aspect ratio, up to the widest input.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,27 +26,27 @@ use crate::detector::ReadLine;
 use crate::detector::{Detector, DetectorInfo};
 use crate::error::DetectError;
 
-/// Most lines of a picture that are read, those that are surest to be text; each costs a run of the network.
-pub const MOST_LINES: usize = 256;
-/// Inputs of different widths for one network; with each the back end plans anew, and a few pixels make no difference.
+/// Bound of the lines read in one picture, the most probable first; each costs one inference.
+pub const MAX_LINES: usize = 256;
+/// Widths are rounded up to this many pixels, because the back end plans each new width anew.
 const STEP: u32 = 32;
 
-/// Reads pictures.
+/// A text recognition model.
 #[derive(Debug)]
 pub struct TextReader {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     network: SharedNetwork,
-    /// Ways to the network by the width of its input.
+    /// The network for each input width.
     widths: BTreeMap<u32, StreamNetwork>,
     finder: Option<Finder>,
 }
 
 #[derive(Debug)]
 struct Finder {
-    /// As the manifest has it.
+    /// The manifest's description.
     base: LineNetwork,
-    /// The same with the input for the pictures that come at present.
+    /// The description with the input size of the present pictures.
     network: LineNetwork,
     look: StreamNetwork,
     shared: SharedNetwork,
@@ -64,7 +64,8 @@ impl Finder {
         }
     }
 
-    /// Gets ready for pictures of this size. Only one size is kept ready: a camera's pictures have one, and an input takes 25 MB for full HD.
+    /// Prepares the network for pictures of this size. Only one size is prepared: a camera has one,
+    /// and the input of full HD takes 25 MB.
     fn expect(&mut self, model: &str, picture: &Picture) {
         let input = seen_as(&self.base, picture.width, picture.height);
         if input != self.network.input {
@@ -74,7 +75,7 @@ impl Finder {
     }
 }
 
-/// The input in which a network that finds lines sees a picture of this size.
+/// The input size in which the line finder sees a picture.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -89,7 +90,8 @@ fn seen_as(lines: &LineNetwork, width: u32, height: u32) -> Input {
     let (width, height) = (f64::from(width), f64::from(height));
     let scale = (least / width.min(height)).max(1.0);
     let scale = scale.min(f64::from(widest) / width.max(height));
-    // Such networks halve their input five times; what a side gains or loses by that is too little to squeeze letters.
+    // Line finders halve their input five times. Rounding to a multiple of 32 distorts letters too
+    // little to matter.
     let side = |pixels: f64| {
         let steps = (pixels * scale / f64::from(STEP)).round() as u32;
         steps.clamp(1, (widest / STEP).max(1)) * STEP
@@ -102,7 +104,7 @@ fn seen_as(lines: &LineNetwork, width: u32, height: u32) -> Input {
     }
 }
 
-/// What the file of a network that reads has to be.
+/// The signature of a text recognition network.
 pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
     let mut signature = Signature::of(manifest);
     if widest(manifest).is_some() {
@@ -117,7 +119,7 @@ pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
     signature
 }
 
-/// What the file of a network that finds lines has to be.
+/// The signature of a line finder.
 pub(super) fn lines_signature<'a>(manifest: &'a Manifest, lines: &'a LineNetwork) -> Signature<'a> {
     let mut axes = input_shape(&lines.input).map(Some);
     if lines.widest.is_some() {
@@ -134,7 +136,8 @@ pub(super) fn lines_signature<'a>(manifest: &'a Manifest, lines: &'a LineNetwork
     }
 }
 
-/// Runs a network that reads once, and at another width too where it takes others.
+/// Runs a recognition network once per width: the manifest's, and the next one where the width may
+/// vary.
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
@@ -157,7 +160,7 @@ pub(super) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<
     Ok(())
 }
 
-/// Runs a network that finds lines once, and on a picture of another size too where it takes others.
+/// Runs a line finder once per size: the manifest's, and another one where the size may vary.
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
@@ -190,7 +193,7 @@ fn widest(manifest: &Manifest) -> Option<u32> {
     }
 }
 
-/// The input for a line that wants `wanted` pixels of width, of which it gets `width`: one that wants more is squeezed.
+/// The input of `width` pixels for a line that needs `wanted`; a longer line is squeezed.
 fn wide(input: &Input, width: u32, wanted: u32) -> Input {
     Input {
         width,
@@ -204,7 +207,7 @@ fn wide(input: &Input, width: u32, wanted: u32) -> Input {
 }
 
 impl TextReader {
-    /// A reader for one stream over networks that others may use too; `lines` is the one that finds lines.
+    /// Creates a model for one stream; `lines` is the line finder.
     pub(super) fn new(
         manifest: Arc<Manifest>,
         network: SharedNetwork,
@@ -221,7 +224,7 @@ impl TextReader {
         }
     }
 
-    /// Finds the lines of a picture: their corners in its pixels, in the order in which one reads them.
+    /// Finds the corners of each line in pixels of the picture, in reading order.
     fn find(
         &mut self,
         picture: &Picture,
@@ -244,11 +247,10 @@ impl TextReader {
         })?;
         *times += took;
         found.sort_by(|a, b| b.score.total_cmp(&a.score));
-        found.truncate(MOST_LINES);
+        found.truncate(MAX_LINES);
         Ok(in_order(found.iter().map(|line| to_picture(line, &place))))
     }
 
-    /// Reads one line.
     fn line(&mut self, line: RgbPixels, times: &mut DetectTimes) -> Result<Reading, DetectError> {
         let input = &self.manifest.input;
         let ratio = f64::from(line.width) / f64::from(line.height.max(1));
@@ -261,7 +263,7 @@ impl TextReader {
         let most = widest(&self.manifest).unwrap_or(input.width);
         let width = wanted.div_ceil(STEP).saturating_mul(STEP);
         let width = width.clamp(input.width, most);
-        // One that is too wide by a little is squeezed into an input of its own, so that both ways are kept apart.
+        // A line that is slightly too wide is squeezed, which needs an input of its own.
         let key = if wanted > width { 0 } else { width };
         let (name, network) = (&self.manifest.name, &self.network);
         let look = self.widths.entry(key).or_insert_with(|| {
@@ -288,12 +290,12 @@ impl TextReader {
     }
 }
 
-/// The corners of a line in pixels of the picture.
 fn to_picture(line: &Line, place: &Letterbox) -> [Point; 4] {
     line.corners.map(|corner| place.point_to_source(corner))
 }
 
-/// Lines from the top and, of those side by side, from the left. Side by side is what shares at least half of the lower one's height.
+/// Sorts lines from top to bottom, and from left to right within a row. Lines of one row share at
+/// least half of the lower one's height.
 fn in_order(lines: impl Iterator<Item = [Point; 4]>) -> Vec<[Point; 4]> {
     let mut lines: Vec<(BBox, [Point; 4])> = lines
         .filter_map(|corners| Some((span(&corners)?, corners)))
@@ -318,7 +320,7 @@ fn in_order(lines: impl Iterator<Item = [Point; 4]>) -> Vec<[Point; 4]> {
     rows.into_iter().flatten().map(|(_, line)| line).collect()
 }
 
-/// The part of a picture between four corners, upright. None where it has no area.
+/// Rectifies the quadrilateral between four corners; `None` if it has no area.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -333,7 +335,7 @@ fn cut(rgb: &RgbPixels, corners: &[Point; 4]) -> Option<RgbPixels> {
         side(apart(a, b), apart(d, c)),
         side(apart(a, d), apart(b, c)),
     );
-    // Corners are edges of pixels, and a picture is warped by their middles.
+    // Corners are edges of pixels, but warping maps their centres.
     let middle = |p: Point| Point::new(p.x - 0.5, p.y - 0.5);
     let to = [
         Point::new(0.0, 0.0),
@@ -369,7 +371,7 @@ impl Detector for TextReader {
                 continue;
             };
             let reading = self.line(line, &mut times)?;
-            // What is around a line is read as blanks now and then.
+            // The network often reads the margin of a line as spaces.
             let text = reading.text.trim();
             if reading.confidence >= self.manifest.confidence && !text.is_empty() {
                 out.push(ReadLine {
@@ -426,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_out_upright_however_it_lies() {
-        // Left half red, right half green; a line that is read from the right to the left.
+        // Left half red, right half green; the line reads from right to left.
         let rgb = RgbPixels {
             width: 8,
             height: 4,

@@ -1,6 +1,6 @@
 //! The pure Rust back end: no library to install, loads in milliseconds.
 //!
-//! Invariant: no type of the `rten` crates leaves this file.
+//! No type of the `rten` crates leaves this file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,8 @@ use super::network::{
     pick_outputs,
 };
 
-/// Name of this back end.
 pub const NAME: &str = "rten";
 
-/// A network that `rten` runs.
 pub struct RtenNetwork {
     model: Model,
     inputs: Vec<NodeId>,
@@ -36,7 +34,7 @@ impl std::fmt::Debug for RtenNetwork {
 }
 
 impl RtenNetwork {
-    /// Loads a file and compares it with what it has to be.
+    /// Loads a file and checks it against `signature`.
     ///
     /// # Errors
     /// [`LoadError`].
@@ -46,7 +44,7 @@ impl RtenNetwork {
             manifest: signature.manifest.to_owned(),
             message,
         };
-        // Read into memory: a file that is replaced while it runs must not change under the network.
+        // Loaded into memory, because the file may be replaced while the network runs.
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
         let model = Model::load(data).map_err(|e| LoadError::file(path, NAME, &e))?;
         let name_of = |id: &NodeId| {
@@ -88,7 +86,7 @@ impl RtenNetwork {
     }
 }
 
-/// What goes in, as the library takes it.
+/// Converts an input to the library's type.
 fn value<'a>(feed: &Feed<'a>) -> Result<ValueOrView<'a>, String> {
     let said = |e: &dyn std::fmt::Display| one_line(&e.to_string());
     Ok(match feed.numbers {

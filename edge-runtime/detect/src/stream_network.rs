@@ -1,8 +1,8 @@
-//! A network that looks at pictures: scale, take a turn, infer, read.
+//! One stream's access to a shared network that takes pictures: scale, lock, infer, read.
 //!
-//! One value a stream; the network itself may be shared. Invariant: a stream holds its turn at the network only while it
-//! infers and reads the outputs in place; scaling of several streams runs side by side. Times measure work: waiting for a
-//! turn is in none of them.
+//! - A stream holds the lock only while it infers and reads the outputs in place. Scaling of
+//!   several streams runs in parallel.
+//! - Times measure work: waiting for the lock is in none of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,16 +18,16 @@ use super::preprocess::Preprocessor;
 use crate::detection::DetectTimes;
 use crate::error::DetectError;
 
-/// A network that streams take turns at.
+/// A network that several streams use.
 pub type SharedNetwork = Arc<FairMutex<Box<dyn Network>>>;
 
-/// What reads outputs while they are lent.
+/// Callback that reads outputs while the back end lends them.
 pub(super) type Read<'a> = &'a mut dyn FnMut(&[Tensor<'_>]) -> Result<(), DecodeError>;
 
-/// Runs a network and has its outputs read in place. Answers how long it took, and how long the reading.
+/// Runs a network and lets `read` decode its outputs in place. Returns the times of both.
 ///
 /// # Errors
-/// What the back end said, or what is wrong with the outputs.
+/// The message of the back end, or of the decoder.
 pub(super) fn infer(
     network: &SharedNetwork,
     inputs: &[Feed<'_>],
@@ -45,7 +45,7 @@ pub(super) fn infer(
     Ok([took, start.elapsed().saturating_sub(took)])
 }
 
-/// One stream's way to a network that looks at pictures.
+/// One stream's preprocessor and its shared network.
 pub(super) struct StreamNetwork {
     model: String,
     backend: String,
@@ -61,7 +61,7 @@ impl std::fmt::Debug for StreamNetwork {
 }
 
 impl StreamNetwork {
-    /// A way to the network of `model`, which wants this input.
+    /// Opens the network of `model`, whose manifest describes `input`.
     pub(super) fn new(model: &str, input: Input, network: SharedNetwork) -> Self {
         let backend = network.lock().backend().to_owned();
         Self {
@@ -73,15 +73,15 @@ impl StreamNetwork {
         }
     }
 
-    /// The back end that runs the network.
     pub(super) fn backend(&self) -> &str {
         &self.backend
     }
 
-    /// Looks at a picture. What the network takes besides comes behind it.
+    /// Runs the network on a picture; `besides` are its further inputs.
     ///
     /// # Errors
-    /// [`DetectError`]: the picture can't be used, the back end broke, or the outputs are not what the manifest says.
+    /// [`DetectError`]: the picture is unusable, the back end failed, or the outputs do not match
+    /// the manifest.
     pub(super) fn at(
         &mut self,
         picture: &Picture,
@@ -103,7 +103,7 @@ impl StreamNetwork {
         Ok((place, times))
     }
 
-    /// The error that the back end, or what it answered, is.
+    /// Wraps a message of the back end or of a decoder.
     pub(super) fn failed(&self, message: impl ToString) -> DetectError {
         DetectError::Backend {
             model: self.model.clone(),

@@ -1,4 +1,4 @@
-//! What the tests of this folder share: frames, a manifest, a scripted network, and the way to real test data.
+//! Helpers for this crate's tests: frames, a manifest, a scripted network, test data.
 #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) fn input(width: u32, height: u32, fit: Fit) -> Input {
     }
 }
 
-/// A YOLOv8-like network of 64x64 pixels with two classes.
+/// Manifest of a YOLOv8 network of 64x64 pixels with two classes.
 pub(crate) fn manifest() -> Arc<Manifest> {
     let text = r#"
         name = "scripted"
@@ -69,7 +69,7 @@ impl Network for Scripted {
     }
 }
 
-/// A network that always sees these: centre and size in input pixels, score, class.
+/// A network that always returns these boxes: centre and size in input pixels, score, class.
 pub(crate) fn scripted(things: &[([f32; 4], f32, usize)]) -> Arc<FairMutex<Box<dyn Network>>> {
     let mut rows = Vec::new();
     for (b, score, class) in things {
@@ -101,7 +101,7 @@ pub(crate) fn detect(detector: &mut dyn Detector, frame: &Frame) -> Vec<RawDetec
     out
 }
 
-/// A file of the test data, or none with a line that says so: it is not part of the repository.
+/// A file of the test data, which is not in the repository; `None` prints a line.
 pub(crate) fn test_data(file: &str) -> Option<PathBuf> {
     let root = std::env::var_os("WATCHKEEPER_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),

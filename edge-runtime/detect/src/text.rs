@@ -1,8 +1,10 @@
-//! Texts to the numbers that stand for them: tokens of a vocabulary, a network, and a memory of what it said.
+//! Embeddings of texts: tokenizer, network and cache.
 //!
-//! Steps ask for the same few texts in every frame, and the network of a text is as dear as that of a picture: each is asked
-//! once. Invariants: the memory is bounded, and what was asked for first goes first; whatever a text is, its tokens are as
-//! many as the network takes, and a longer text is cut.
+//! Steps use the same few texts in every frame, and encoding one costs as much as a picture.
+//!
+//! - Each text is encoded once while it is cached. The cache is bounded; the oldest entry is
+//!   evicted first.
+//! - A text always yields as many tokens as the network takes: it is padded or cut.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufReader, Read as _};
@@ -19,51 +21,51 @@ use super::stream_network::{SharedNetwork, infer};
 use super::warm_up::WarmUpError;
 use crate::error::DetectError;
 
-/// Texts that are remembered; with a thousand numbers each they take 4 MB.
-const MOST_TEXTS: usize = 1024;
-/// Longest text in bytes that is looked at. What a network takes is cut after a few hundred tokens anyway.
-const MOST_BYTES: usize = 4096;
-/// Largest vocabulary in bytes, unpacked: CLIP's has 3.2 MB.
-const MOST_VOCABULARY: u64 = 16 << 20;
+/// Cached texts; 4 MB with a thousand values each.
+const MAX_CACHED_TEXTS: usize = 1024;
+/// Longest prefix of a text that is tokenized, in bytes. Networks take a few hundred tokens.
+const MAX_TEXT_BYTES: usize = 4096;
+/// Largest unpacked vocabulary in bytes; CLIP's has 3.2 MB.
+const MAX_VOCABULARY_BYTES: u64 = 16 << 20;
 
-/// Makes tokens of texts.
+/// The tokenizer of a model.
 #[derive(Clone)]
-pub(super) struct Words {
+pub(super) struct TextTokenizer {
     tokenizer: Arc<Tokenizer>,
     context: usize,
     fill: Fill,
     is_masked: bool,
 }
 
-impl std::fmt::Debug for Words {
+impl std::fmt::Debug for TextTokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Words(of {} tokens)", self.context)
+        write!(f, "TextTokenizer(of {} tokens)", self.context)
     }
 }
 
-/// The tokens of one text, and which of them are not filled up.
+/// Token ids of one text, and a mask that is 0 for padding.
 #[derive(Debug, Clone, PartialEq)]
 struct Tokens {
     ids: Vec<i32>,
     mask: Vec<i32>,
 }
 
-impl Words {
-    /// Reads the vocabulary of a model, packed or not.
+impl TextTokenizer {
+    /// Reads the vocabulary of a model, gzipped or not.
     ///
     /// # Errors
-    /// One sentence that names the file: it is not the one that the manifest means, or no vocabulary.
-    pub(super) fn read(resolved: &Resolved, text: &TextNetwork) -> Result<Self, WordsError> {
+    /// One sentence that names the file: it is not the manifest's, or no vocabulary.
+    pub(super) fn read(resolved: &Resolved, text: &TextNetwork) -> Result<Self, TokenizerError> {
         let part = &text.vocabulary;
-        let bytes = resolved.read_part(part, MOST_VOCABULARY)?;
+        let bytes = resolved.read_part(part, MAX_VOCABULARY_BYTES)?;
         let packed = bytes.starts_with(&[0x1f, 0x8b]);
-        let unreadable = |message: &dyn std::fmt::Display| WordsError::Vocabulary {
+        let unreadable = |message: &dyn std::fmt::Display| TokenizerError::Vocabulary {
             file: part.file.clone(),
             message: message.to_string(),
         };
         let bytes = if packed {
             let mut whole = Vec::new();
-            let unpacked = GzDecoder::new(bytes.as_slice()).take(MOST_VOCABULARY);
+            let unpacked = GzDecoder::new(bytes.as_slice()).take(MAX_VOCABULARY_BYTES);
             BufReader::new(unpacked)
                 .read_to_end(&mut whole)
                 .map_err(|e| unreadable(&e))?;
@@ -89,9 +91,9 @@ impl Words {
         })
     }
 
-    /// The tokens of a text between the marks of beginning and end, cut and filled up.
+    /// Tokenizes a text between the begin and end tokens, cut and padded to the network's length.
     fn of(&self, text: &str) -> Tokens {
-        let mut end = text.len().min(MOST_BYTES);
+        let mut end = text.len().min(MAX_TEXT_BYTES);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
@@ -112,7 +114,7 @@ impl Words {
         Tokens { ids, mask }
     }
 
-    /// Asks a network for a text and has its answer read.
+    /// Tokenizes a text and runs a network on it.
     fn ask(
         &self,
         text: &str,
@@ -128,26 +130,21 @@ impl Words {
     }
 }
 
-/// Why there is nothing that makes numbers of texts.
+/// Why a text encoder can't be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum WordsError {
-    /// Its file is not here, or another one.
+pub enum TokenizerError {
+    /// The vocabulary is missing, or not the manifest's.
     #[error(transparent)]
     Part(#[from] ZooError),
-    /// Its file is no vocabulary.
+    /// The file is no vocabulary.
     #[error("{file} is no vocabulary: {message}")]
-    Vocabulary {
-        /// Which file.
-        file: String,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// Its network can't be run.
+    Vocabulary { file: String, message: String },
+    /// The text network can't be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
 }
 
-/// What the file of a network for texts has to be.
+/// The signature of a text network.
 pub(super) fn signature<'a>(manifest: &'a str, text: &'a TextNetwork) -> Signature<'a> {
     let axes = vec![Some(1), Some(text.context as usize)];
     let wanted = |name: Option<String>| Wanted {
@@ -165,11 +162,11 @@ pub(super) fn signature<'a>(manifest: &'a str, text: &'a TextNetwork) -> Signatu
     }
 }
 
-/// Runs a network for texts once.
+/// Runs a text network once.
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
-pub(super) fn warm_up(network: &mut dyn Network, words: &Words) -> Result<(), WarmUpError> {
+pub(super) fn warm_up(network: &mut dyn Network, words: &TextTokenizer) -> Result<(), WarmUpError> {
     let mut decoded: Result<(), DecodeError> = Ok(());
     words
         .ask("a photo", &mut |feeds| {
@@ -181,14 +178,14 @@ pub(super) fn warm_up(network: &mut dyn Network, words: &Words) -> Result<(), Wa
     decoded.map_err(WarmUpError::Outputs)
 }
 
-/// One pipeline's way to the numbers of texts.
+/// One pipeline's text encoder and its cache.
 pub(super) struct TextEncoder {
     model: String,
     backend: String,
-    words: Words,
+    words: TextTokenizer,
     network: SharedNetwork,
     known: BTreeMap<String, Arc<[f32]>>,
-    /// The texts that are known, the oldest first.
+    /// Cached texts, the oldest first.
     order: VecDeque<String>,
 }
 
@@ -199,8 +196,7 @@ impl std::fmt::Debug for TextEncoder {
 }
 
 impl TextEncoder {
-    /// A way to a network that others may use too.
-    pub(super) fn new(model: &str, words: Words, network: SharedNetwork) -> Self {
+    pub(super) fn new(model: &str, words: TextTokenizer, network: SharedNetwork) -> Self {
         let backend = network.lock().backend().to_owned();
         Self {
             model: model.to_owned(),
@@ -212,10 +208,10 @@ impl TextEncoder {
         }
     }
 
-    /// The numbers that stand for a text.
+    /// The embedding of a text.
     ///
     /// # Errors
-    /// [`DetectError`]: the network broke, or gave numbers that are none.
+    /// [`DetectError`]: the network failed, or returned a value that is not finite.
     pub(super) fn numbers(&mut self, text: &str) -> Result<Arc<[f32]>, DetectError> {
         if let Some(known) = self.known.get(text) {
             return Ok(Arc::clone(known));
@@ -234,7 +230,7 @@ impl TextEncoder {
             message,
         })?;
         let made: Arc<[f32]> = out.into();
-        if self.order.len() >= MOST_TEXTS
+        if self.order.len() >= MAX_CACHED_TEXTS
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);
@@ -244,10 +240,11 @@ impl TextEncoder {
         Ok(made)
     }
 
-    /// Those of several texts one after the other, each of length 1 as networks that look for words want them.
+    /// Embeddings of several texts, concatenated, each normalised to length 1 as open-vocabulary
+    /// networks take them.
     ///
     /// # Errors
-    /// As [`Self::numbers`], and where two texts have unlike many numbers.
+    /// As [`Self::numbers`], or the embeddings differ in length.
     pub(super) fn rows(&mut self, texts: &[String]) -> Result<Vec<f32>, DetectError> {
         let mut rows: Vec<f32> = Vec::new();
         let mut length = None;
@@ -278,11 +275,11 @@ mod tests {
     use crate::fair_mutex::FairMutex;
     use crate::network::{Numbers, Tensor};
 
-    /// Merges that make `dog` one token, and nothing else.
+    /// Merges that make only `dog` one token.
     const MERGES: &str = "#version\nd o\ndo g</w>\n";
 
-    fn words(context: usize, fill: Fill) -> Words {
-        Words {
+    fn words(context: usize, fill: Fill) -> TextTokenizer {
+        TextTokenizer {
             tokenizer: Arc::new(Tokenizer::with_vocabulary(MERGES.as_bytes(), 516).unwrap()),
             context,
             fill,
@@ -309,11 +306,11 @@ mod tests {
 
     #[test]
     fn a_text_without_end_is_cut_between_its_characters() {
-        let endless = "ä".repeat(MOST_BYTES);
+        let endless = "ä".repeat(MAX_TEXT_BYTES);
         assert_eq!(words(9, Fill::Zero).of(&endless).ids.len(), 9);
     }
 
-    /// A network that answers how many tokens there are, and counts how often it is asked.
+    /// A network that returns the number of tokens and counts its runs.
     struct Counting(Arc<AtomicUsize>);
 
     impl Network for Counting {
@@ -355,10 +352,10 @@ mod tests {
             assert_eq!(*encoder.numbers("dog").unwrap(), [3.0, 4.0]);
         }
         assert_eq!(asked.load(Ordering::Relaxed), 1);
-        for n in 0..MOST_TEXTS {
+        for n in 0..MAX_CACHED_TEXTS {
             encoder.numbers(&format!("number {n}")).unwrap();
         }
-        assert_eq!(encoder.known.len(), MOST_TEXTS);
+        assert_eq!(encoder.known.len(), MAX_CACHED_TEXTS);
         let before = asked.load(Ordering::Relaxed);
         encoder.numbers("dog").unwrap();
         assert_eq!(asked.load(Ordering::Relaxed), before + 1, "the oldest went");

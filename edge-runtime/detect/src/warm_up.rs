@@ -1,4 +1,5 @@
-//! The first run of a network, on a grey picture.
+//! The first run of a network, on a grey picture. It finds a file that does not match its manifest
+//! when the file is opened, and leaves the network warm for the first frame.
 
 use watchkeeper_models::Manifest;
 
@@ -6,17 +7,16 @@ use crate::decode::shapes::Shapes;
 use crate::decode::{self, DecodeError};
 use crate::network::{Feed, Network, input_shape};
 
-/// Why a network is not what it should be.
+/// Why the first run of a network failed.
 #[derive(Debug)]
 pub enum WarmUpError {
-    /// It can't be run; what the back end said.
+    /// The back end can't run it; its message.
     Run(String),
-    /// It runs, and its outputs are not what the manifest says.
+    /// It runs, but its outputs do not match the manifest.
     Outputs(DecodeError),
 }
 
-/// Runs the network once on a grey picture: a file whose outputs are not what its manifest says is found out when it is
-/// opened, and the first real frame finds everything warm.
+/// Runs a network once and decodes its outputs.
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
@@ -24,7 +24,7 @@ pub(crate) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<
     warm_up_with(network, manifest, manifest.classes(), &[])
 }
 
-/// The same with what the network takes besides a picture, for as many classes.
+/// Like [`warm_up`], with further inputs and for `classes` classes.
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.

@@ -1,4 +1,4 @@
-//! How unusual a picture is, and each place of it.
+//! Anomaly score of a picture, and its anomaly map.
 
 use super::depth::{self, DepthMap};
 use super::error::DecodeError;
@@ -7,32 +7,32 @@ use crate::letterbox::Letterbox;
 
 const FAMILY: &str = "anomaly";
 
-/// How unusual a picture is, in the measure of its model.
+/// Anomaly score and map, in units of the model.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Anomaly {
-    /// The higher, the more unusual; finite.
+    /// Finite; higher is more unusual.
     pub score: f32,
-    /// From which score on a picture is unusual.
+    /// Score from which a picture is anomalous.
     pub threshold: f32,
-    /// By how much a score over the threshold is rather sure; over 0.
+    /// Margin over the threshold at which an anomaly is fairly certain; over 0.
     pub deviation: f32,
-    /// The same of each place, over the whole picture; finite.
+    /// Anomaly scores over the whole picture; finite.
     pub map: DepthMap,
 }
 
-/// Whether the tensors have the form of this family, whatever their numbers are.
+/// Checks the shapes of the tensors, not their values.
 ///
 /// # Errors
-/// [`DecodeError`]: not two tensors, or ones of another shape.
+/// [`DecodeError`]: not two tensors, or one of another shape.
 pub fn check(request: &Request<'_>) -> Result<(), DecodeError> {
     parts(request).map(|_| ())
 }
 
-/// The score, and what is told of the map.
+/// The score, and the request for the map.
 fn parts<'a>(request: &Request<'a>) -> Result<(f32, Request<'a>), DecodeError> {
     let [score, map] = request.tensors::<2>(FAMILY)?;
     let &[number] = score.data else {
-        return Err(request.misshapen(FAMILY, score, "1".to_owned()));
+        return Err(request.shape_error(FAMILY, score, "1".to_owned()));
     };
     let of_map = Request {
         outputs: std::slice::from_ref(map),
@@ -42,10 +42,10 @@ fn parts<'a>(request: &Request<'a>) -> Result<(f32, Request<'a>), DecodeError> {
     Ok((number, of_map))
 }
 
-/// The score, and the numbers of the part of the input in which the picture lies.
+/// Decodes the score, and the part of the map that shows the picture.
 ///
 /// # Errors
-/// As [`check`], and where there is a number that is none: nothing can be judged by it.
+/// As [`check`], or a value is not finite.
 pub fn decode(request: &Request<'_>, place: &Letterbox) -> Result<(f32, DepthMap), DecodeError> {
     let (score, of_map) = parts(request)?;
     let map = depth::decode(&of_map, place)?;
@@ -71,7 +71,7 @@ mod tests {
     use crate::decode::testing::{request, tensor};
     use crate::testing::input;
 
-    /// What is said of a picture that fills the upper half of an input of 8x8.
+    /// Decodes a picture that fills the upper half of an input of 8x8.
     fn decoded(score: (&[usize], &[f32]), map: &[f32]) -> Result<(f32, DepthMap), DecodeError> {
         let outputs = [tensor(score.0, score.1), tensor(&[1, 1, 2, 2], map)];
         let fit = Fit::Letterbox {

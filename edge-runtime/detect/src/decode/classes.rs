@@ -1,4 +1,4 @@
-//! Classifiers: one number a class for the whole picture.
+//! Classifiers: one value per class for the whole picture.
 
 use watchkeeper_models::manifest::ClassScores;
 
@@ -7,10 +7,11 @@ use super::request::{Request, sigmoid};
 
 const FAMILY: &str = "classes";
 
-/// Puts the score of each class into `out`, `0.0..=1.0`; 0 where the network gave no number.
+/// Decodes the score of each class, `0.0..=1.0`, and 0 for NaN. Clears `out` first.
 ///
 /// # Errors
-/// [`DecodeError`]: not one tensor, or one of another shape than `1 × classes` (further axes of one are accepted).
+/// [`DecodeError`]: not one tensor, or another shape than `1 × classes` (further axes of length 1
+/// are accepted).
 pub fn decode(
     request: &Request<'_>,
     scores: ClassScores,
@@ -25,7 +26,7 @@ pub fn decode(
         (Some(_), Some(_)) => false,
     };
     if !fits || tensor.data.len() != request.classes {
-        return Err(request.misshapen(FAMILY, tensor, format!("1x{}", request.classes)));
+        return Err(request.shape_error(FAMILY, tensor, format!("1x{}", request.classes)));
     }
     match scores {
         ClassScores::Plain => out.extend_from_slice(tensor.data),

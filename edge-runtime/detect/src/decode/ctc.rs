@@ -1,5 +1,5 @@
-//! What a line of text says: at each step along it the likeliest character, the same one after another once, none left out
-//! (best path decoding, Graves et al., "Connectionist temporal classification", ICML 2006, 3.2).
+//! Text of a line by best path decoding: the most probable character at each step, without repeats
+//! and blanks (Graves et al., "Connectionist temporal classification", ICML 2006, 3.2).
 
 use std::sync::Arc;
 
@@ -10,17 +10,16 @@ use super::request::{Request, best, sigmoid};
 
 const FAMILY: &str = "ctc";
 
-/// What a line says.
+/// Text of a line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reading {
-    /// The characters.
     pub text: String,
-    /// The mean of their scores, `0.0..=1.0`; 0 where there are none.
+    /// Mean score of the characters, `0.0..=1.0`; 0 for an empty text.
     pub confidence: f32,
 }
 
-/// The scores of each step, if the tensor has one for each character and for none: `1 × steps × classes`, or `steps × 1 × classes` as some networks
-/// have it.
+/// The scores of each step: `1 × steps × classes`, or `steps × 1 × classes`, where the classes are
+/// the characters and the blank.
 ///
 /// # Errors
 /// [`DecodeError`]: not one tensor, or one of another shape.
@@ -36,12 +35,12 @@ pub fn steps<'a>(
     };
     if steps.checked_mul(classes) != Some(tensor.data.len()) {
         let expected = format!("1xNx{classes}, for {characters} characters and none");
-        return Err(request.misshapen(FAMILY, tensor, expected));
+        return Err(request.shape_error(FAMILY, tensor, expected));
     }
     Ok(tensor.data.chunks_exact(classes))
 }
 
-/// Reads a line.
+/// Decodes a line.
 ///
 /// # Errors
 /// As [`steps`].
@@ -58,7 +57,7 @@ pub fn decode(
     let mut reading = Reading::default();
     let (mut before, mut sum, mut count) = (none, 0.0, 0.0);
     for step in steps(request, characters.len())? {
-        // A step that is no numbers shows nothing.
+        // A step of NaN counts as blank.
         let (class, high) = best(step).unwrap_or((none, 0.0));
         if class != none && class != before {
             let character = match blank {
@@ -125,7 +124,7 @@ mod tests {
 
     #[test]
     fn nothing_may_be_the_last_class() {
-        // There the first class is the first character.
+        // With the blank last, class 0 is the first character.
         let said = read(&[NONE, A, B], Blank::Last, ClassScores::Plain);
         assert_eq!(said.text, "ab");
     }

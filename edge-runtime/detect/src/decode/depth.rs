@@ -1,4 +1,4 @@
-//! How far away each place of the input is, in no known unit.
+//! Depth maps, in no known unit.
 
 use super::error::DecodeError;
 use super::request::Request;
@@ -6,16 +6,17 @@ use crate::letterbox::Letterbox;
 
 const FAMILY: &str = "depth";
 
-/// Rows of numbers over a whole picture.
+/// A map over the whole picture.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DepthMap {
-    /// Number of rows and of columns.
+    /// Rows and columns.
     pub size: [usize; 2],
-    /// The numbers, row by row, as the network gave them.
+    /// Values in rows, as the network returned them.
     pub data: Vec<f32>,
 }
 
-/// Rows, columns and numbers of the tensor: `1 × rows × columns`, or with a further axis of one.
+/// Rows, columns and values of the tensor: `1 × rows × columns`, or with a further axis of length
+/// 1.
 ///
 /// # Errors
 /// [`DecodeError`]: not one tensor, or one of another shape.
@@ -28,12 +29,12 @@ pub fn grid<'a>(request: &Request<'a>) -> Result<(usize, usize, &'a [f32]), Deco
         _ => (0, 0),
     };
     if rows == 0 || columns == 0 || rows.checked_mul(columns) != Some(tensor.data.len()) {
-        return Err(request.misshapen(FAMILY, tensor, "1xHxW".to_owned()));
+        return Err(request.shape_error(FAMILY, tensor, "1xHxW".to_owned()));
     }
     Ok((rows, columns, tensor.data))
 }
 
-/// The numbers of the part of the input in which the picture lies.
+/// Decodes the part of the map that shows the picture.
 ///
 /// # Errors
 /// As [`grid`].

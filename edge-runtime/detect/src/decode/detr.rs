@@ -1,7 +1,9 @@
-//! DETR and its descendants: a set of queries, each a box in `0..=1` of the input and logits of its classes.
+//! DETR and its descendants: queries, each a box in `0..=1` of the input and class logits.
 //!
-//! Two ways to scores: a sigmoid a class (RF-DETR, Deformable DETR: a query may answer several classes, the best pairs
-//! count), or a softmax whose last column means "nothing" (DETR, arXiv 2005.12872). No suppression is needed.
+//! - Sigmoid scores (RF-DETR, Deformable DETR): a query may have several classes.
+//! - Softmax scores (DETR, arXiv 2005.12872): the last column means "no object".
+//!
+//! No suppression is needed.
 
 use watchkeeper_models::manifest::DetrScores;
 
@@ -11,10 +13,10 @@ use crate::detection::RawDetection;
 
 const FAMILY: &str = "detr";
 
-/// Decodes one picture; boxes are added to `out`. Outputs are the boxes, then the logits.
+/// Decodes one picture; appends boxes to `out`. The outputs are the boxes, then the logits.
 ///
 /// # Errors
-/// [`DecodeError`]: not two tensors, or some of another shape.
+/// [`DecodeError`]: not two tensors, or one of another shape.
 pub fn decode(
     request: &Request<'_>,
     scores: DetrScores,
@@ -23,7 +25,7 @@ pub fn decode(
     let [boxes, logits] = request.tensors::<2>(FAMILY)?;
     let queries = match *boxes.shape {
         [1, queries, 4] => queries,
-        _ => return Err(request.misshapen(FAMILY, boxes, "1xNx4".to_owned())),
+        _ => return Err(request.shape_error(FAMILY, boxes, "1xNx4".to_owned())),
     };
     let extra = match scores {
         DetrScores::Sigmoid => 0,

@@ -1,17 +1,17 @@
-//! Numbers that stand for a picture or for a text: one row of any length.
+//! Embedding of a picture or text: one row of any length.
 
 use super::error::DecodeError;
 use super::request::Request;
 
 const FAMILY: &str = "embedding";
-/// More numbers than any published network gives; what is longer is some inner layer.
-const MOST: usize = 1 << 14;
+/// Longer than any published embedding; a longer row is an inner layer.
+const MAX_LENGTH: usize = 1 << 14;
 
-/// Puts the numbers into `out`, which is emptied first.
+/// Decodes the embedding. Clears `out` first.
 ///
 /// # Errors
-/// [`DecodeError`]: not one tensor, one of another shape than `1 × numbers` (further axes of one are accepted), or numbers that are none: with them
-/// nothing can be compared.
+/// [`DecodeError`]: not one tensor, another shape than `1 × length` (further axes of length 1 are
+/// accepted), or a value that is not finite and so can't be compared.
 pub fn decode(request: &Request<'_>, out: &mut Vec<f32>) -> Result<(), DecodeError> {
     out.clear();
     let [tensor] = request.tensors::<1>(FAMILY)?;
@@ -21,8 +21,8 @@ pub fn decode(request: &Request<'_>, out: &mut Vec<f32>) -> Result<(), DecodeErr
         (None, _) => 1,
         (Some(_), Some(_)) => 0,
     };
-    if !(1..=MOST).contains(&length) || tensor.data.len() != length {
-        return Err(request.misshapen(FAMILY, tensor, "1xN".to_owned()));
+    if !(1..=MAX_LENGTH).contains(&length) || tensor.data.len() != length {
+        return Err(request.shape_error(FAMILY, tensor, "1xN".to_owned()));
     }
     if !tensor.data.iter().all(|x| x.is_finite()) {
         return Err(DecodeError::NoNumber {
@@ -54,7 +54,7 @@ mod tests {
             Ok(vec![0.5, -2.0, 0.0])
         );
         assert_eq!(decoded(&[1, 1, 2, 1], &[1.0, 2.0]), Ok(vec![1.0, 2.0]));
-        // All tokens of a text, where one number for each was meant.
+        // All tokens of a text instead of one embedding.
         let layer = decoded(&[1, 2, 2], &[0.0; 4]).expect_err("refused");
         assert!(layer.to_string().contains("is 1x2x2") && layer.to_string().contains("needs 1xN"));
         let none = decoded(&[1, 2], &[0.0, f32::NAN]).expect_err("refused");

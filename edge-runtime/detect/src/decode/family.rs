@@ -11,8 +11,8 @@ use super::{
 use crate::detection::RawDetection;
 use crate::network::Tensor;
 
-/// Decodes by the manifest's family, for as many classes; boxes are put into `out`, which is emptied first. There are none in what networks say
-/// that find no objects; of those it is only looked at whether it has the right form.
+/// Decodes the boxes of `classes` classes by the manifest's family. Clears `out` first. For
+/// families without boxes it only checks the shapes of the tensors.
 ///
 /// # Errors
 /// [`DecodeError`]: the tensors are not of that family.
@@ -80,10 +80,10 @@ pub fn decode(
     }
 }
 
-/// The scores of a classifier, one a class, into `out`, which is emptied first.
+/// Decodes a classifier's scores, one per class. Clears `out` first.
 ///
 /// # Errors
-/// [`DecodeError`]: the tensor is not what a classifier gives.
+/// [`DecodeError`]: the tensor is not that of a classifier.
 pub fn scores(
     manifest: &Manifest,
     scores: ClassScores,
@@ -95,10 +95,10 @@ pub fn scores(
     classes::decode(&first, scores, out)
 }
 
-/// The numbers of a classifier before they become scores, or those behind them, into `out`, which is emptied first.
+/// Decodes a classifier's logits, or with `logits` unset its features. Clears `out` first.
 ///
 /// # Errors
-/// [`DecodeError`]: the tensor is no row of numbers, or is not there.
+/// [`DecodeError`]: the tensor is missing, or not one row.
 pub fn features(
     manifest: &Manifest,
     logits: bool,

@@ -1,15 +1,15 @@
-//! Where a face looks: how likely each of a row of angles is, and their mean weighed with that (Abdelrahman et al.,
-//! "L2CS-Net: Fine-Grained Gaze Estimation in Unconstrained Environments", 2022).
+//! Gaze angles: the mean of a distribution over bins (Abdelrahman et al., "L2CS-Net: Fine-Grained
+//! Gaze Estimation in Unconstrained Environments", 2022).
 
 use super::error::DecodeError;
 use super::request::Request;
 
 const FAMILY: &str = "gaze";
 
-/// The numbers of both angles, to the side and upwards.
+/// The logits of both angles, to the side and upwards.
 ///
 /// # Errors
-/// [`DecodeError`]: not two tensors, or some of another shape than `1 × bins`.
+/// [`DecodeError`]: not two tensors, or one of another shape than `1 × bins`.
 pub fn bins<'a>(request: &Request<'a>, bins: u32) -> Result<[&'a [f32]; 2], DecodeError> {
     let bins = bins as usize;
     let tensors = request.tensors::<2>(FAMILY)?;
@@ -18,15 +18,15 @@ pub fn bins<'a>(request: &Request<'a>, bins: u32) -> Result<[&'a [f32]; 2], Deco
         .iter()
         .find(|t| !fits(t.shape) || t.data.len() != bins)
     {
-        Some(other) => Err(request.misshapen(FAMILY, other, format!("1x{bins}"))),
+        Some(other) => Err(request.shape_error(FAMILY, other, format!("1x{bins}"))),
         None => Ok([tensors[0].data, tensors[1].data]),
     }
 }
 
-/// Both angles in degrees: to the side and upwards, 0 straight ahead.
+/// Decodes both angles in degrees: to the side and upwards, 0 straight ahead.
 ///
 /// # Errors
-/// As [`bins`], and numbers that are none.
+/// As [`bins`], or a value is not finite.
 pub fn decode(
     request: &Request<'_>,
     number: u32,
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn an_angle_is_the_mean_of_all_by_how_likely_they_are() {
-        // The angles are -20, -10, 0 and 10 degrees.
+        // The bins are -20, -10, 0 and 10 degrees.
         let sure = looks(&[0.0, 0.0, 90.0, 0.0], &[90.0, 0.0, 0.0, 0.0]).expect("fits");
         assert!(
             sure[0].abs() < 1e-3 && (sure[1] + 20.0).abs() < 1e-3,

@@ -1,12 +1,12 @@
-//! Where the pixels of a picture lie between the places of a network that has numbers for a coarse grid over its input.
+//! Bilinear sampling of a network's coarse grid at the pixels of a picture.
 //!
-//! Invariant: places are those of the grid, whatever the sizes; what lies beyond its outermost places takes their numbers.
+//! Samples beyond the outermost cells take the values of those cells.
 
 use watchkeeper_vision::geometry::Point;
 
 use crate::letterbox::Letterbox;
 
-/// Two neighbouring places, and the share of the second.
+/// Two neighbouring cells on one axis, and the weight of the second.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Between {
     pub(super) low: usize,
@@ -14,7 +14,7 @@ pub(super) struct Between {
     pub(super) share: f32,
 }
 
-/// For each column and each row of a picture the places around the middles of its pixels.
+/// The cells around the centre of each column and each row of pixels.
 #[derive(Debug)]
 pub(super) struct Lattice {
     pub(super) across: Vec<Between>,
@@ -22,7 +22,8 @@ pub(super) struct Lattice {
 }
 
 impl Lattice {
-    /// Of a grid of `columns` and `rows`, at least one each, over an input of this `width` and `height`, in which the picture lies at `place`.
+    /// Computes the cells of a grid of `columns` and `rows`, at least one each, that covers an
+    /// input of `width` and `height`, for the picture at `place`.
     pub(super) fn over(
         place: &Letterbox,
         [width, height]: [u32; 2],
@@ -43,7 +44,7 @@ impl Lattice {
     }
 }
 
-/// The places around a point of the input.
+/// The cells around a point of the input.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,6 +1,6 @@
-//! Where lines of text are, from how likely each place of the input is text: connected places, the smallest turned rectangle
-//! around each, grown by what the network leaves off (Liao et al., "Real-time Scene Text Detection with Differentiable
-//! Binarization", AAAI 2020, 3.5).
+//! Lines of text from a probability map: connected cells, the smallest rotated rectangle around
+//! each, expanded by what the network cuts off (Liao et al., "Real-time Scene Text Detection with
+//! Differentiable Binarization", AAAI 2020, 3.5).
 
 use watchkeeper_models::manifest::LineNetwork;
 use watchkeeper_vision::geometry::{BBox, Point};
@@ -12,24 +12,25 @@ use super::request::Request;
 use crate::network::Tensor;
 
 const FAMILY: &str = "lines";
-/// Most connected places that are looked at: what has more is noise, not a page.
-const MOST: usize = 1000;
-/// Shortest side of what is marked, in places; what is thinner has no letters.
-const LEAST: f64 = 3.0;
+/// Bound of the connected components; more are noise.
+const MAX_COMPONENTS: usize = 1000;
+/// Shortest side of a component, in cells; thinner ones hold no letters.
+const MIN_SIDE: f64 = 3.0;
 
 /// A line of text, in pixels of the input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// Its corners: left upper, right upper, right lower, left lower, as one reads it.
+    /// Corners in reading order: upper left, upper right, lower right, lower left.
     pub corners: [Point; 4],
-    /// Mean likelihood of what is marked, `0.0..=1.0`.
+    /// Mean probability of the component, `0.0..=1.0`.
     pub score: f32,
 }
 
-/// Puts the lines into `out`, which is emptied first, those found first from the top first.
+/// Decodes the lines, the topmost component first. Clears `out` first.
 ///
 /// # Errors
-/// [`DecodeError`]: not one tensor, or one of another shape than `1 × 1 × rows × columns` (or `1 × rows × columns`).
+/// [`DecodeError`]: not one tensor, or another shape than `1 × 1 × rows × columns` or `1 × rows ×
+/// columns`.
 pub fn decode(
     network: &LineNetwork,
     outputs: &[Tensor<'_>],
@@ -49,7 +50,7 @@ pub fn decode(
         _ => (0, 0),
     };
     if rows == 0 || columns == 0 || rows.checked_mul(columns) != Some(tensor.data.len()) {
-        return Err(request.misshapen(FAMILY, tensor, "1x1xHxW".to_owned()));
+        return Err(request.shape_error(FAMILY, tensor, "1x1xHxW".to_owned()));
     }
     let at = |x: usize, y: usize| tensor.data.get(y * columns + x).copied().unwrap_or(0.0);
     let side = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -61,13 +62,14 @@ pub fn decode(
         f64::from(network.input.width) / columns as f64,
         f64::from(network.input.height) / rows as f64,
     ];
-    for outline in marked.parts().into_iter().take(MOST) {
+    for outline in marked.parts().into_iter().take(MAX_COMPONENTS) {
         let Some(rect) = min_area_rect(&outline) else {
             continue;
         };
-        // A place is as wide as it is, so the middles of those on both edges are one less apart than the edges.
+        // The outline runs through the centres of border cells, so the rectangle is one cell too
+        // small.
         let rect = grown(rect, 1.0);
-        if rect.width.min(rect.height) < LEAST {
+        if rect.width.min(rect.height) < MIN_SIDE {
             continue;
         }
         let score = mean_within(&outline, at);
@@ -87,7 +89,7 @@ pub fn decode(
     Ok(())
 }
 
-/// The same rectangle with longer sides.
+/// Lengthens both sides of a rectangle.
 fn grown(rect: TurnedRect, by: f64) -> TurnedRect {
     TurnedRect {
         width: rect.width + by,
@@ -96,7 +98,7 @@ fn grown(rect: TurnedRect, by: f64) -> TurnedRect {
     }
 }
 
-/// Mean of what is inside an outline and on it; what is no number counts as none.
+/// Mean of the values inside an outline and on it; NaN counts as 0.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -132,7 +134,7 @@ fn mean_within(outline: &[Point], at: impl Fn(usize, usize) -> f32) -> f32 {
     }
 }
 
-/// The upright box around points.
+/// The upright bounding box of points.
 pub(crate) fn span(points: &[Point]) -> Option<BBox> {
     let mut points = points.iter();
     let first = points.next()?;
@@ -142,10 +144,11 @@ pub(crate) fn span(points: &[Point]) -> Option<BBox> {
     }))
 }
 
-/// How much taller than wide a line is that runs downwards, and not a narrow word.
-const UPRIGHT: f64 = 1.5;
+/// Height over width from which a line counts as vertical; narrow words stay horizontal.
+const VERTICAL_RATIO: f64 = 1.5;
 
-/// The corners of a rectangle in the order in which a line in it is read: from the left, and from the top where it is turned by a quarter.
+/// Sorts the corners of a rectangle in reading order: from the left, or from the top where the line
+/// is vertical.
 fn reading(corners: [Point; 4]) -> [Point; 4] {
     let first_by = |value: fn(&Point) -> f64| {
         let mut best = corners[0];
@@ -164,8 +167,8 @@ fn reading(corners: [Point; 4]) -> [Point; 4] {
     ];
     let [a, b, c, d] = ordered;
     let apart = |p: Point, q: Point| (p.x - q.x).hypot(p.y - q.y);
-    if apart(a, d) >= UPRIGHT * apart(a, b) {
-        // As PaddleOCR does: the picture of the line is turned to the left.
+    if apart(a, d) >= VERTICAL_RATIO * apart(a, b) {
+        // As PaddleOCR does: the picture of the line is rotated to the left.
         [b, c, d, a]
     } else {
         ordered
@@ -214,7 +217,7 @@ mod tests {
         let lines = found(&[1, 1, 16, 32], &two).expect("fits");
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!((lines[0].score - 0.9).abs() < 1e-6);
-        // 10 x 4 places grow by 40 * 1.5 / 28 on every side, around 9 x 6.
+        // 10 x 4 cells expand by 40 * 1.5 / 28 on every side, around 9 x 6.
         let by = 40.0 * 1.5 / 28.0;
         let wanted = [
             (4.0 - by, 4.0 - by),
@@ -242,7 +245,7 @@ mod tests {
     fn a_coarse_map_covers_the_whole_input() {
         let lines = found(&[1, 1, 4, 8], &[1.0; 32]).expect("fits");
         let [a, _, c, _] = lines[0].corners;
-        // It may reach beyond; where the picture ends is known by whoever cuts it out.
+        // It may exceed the input; the caller clips to the picture.
         assert!(
             a.x <= 0.0 && a.y <= 0.0 && c.x >= 32.0 && c.y >= 16.0,
             "{lines:?}"

@@ -1,10 +1,14 @@
-//! Tensors to boxes, one file a family of networks; to what objects are besides ([`shapes`]); to the scores of whole pictures ([`classes`]), the
-//! numbers that stand for them ([`embedding`]), how unusual they are ([`anomaly`]), the classes of their pixels ([`segments`]) and their depth ([`depth`]); to lines of text ([`lines`])
-//! and what they say ([`ctc`]); to where a face looks ([`gaze`]); to the pixels of what is pointed at ([`prompted`]).
+//! Decoders of output tensors, one file per family of networks.
 //!
-//! Pure functions. They answer boxes in input pixels, neither suppressed nor clipped; the crate does that for all
-//! families alike. Invariant: whatever the numbers are, no decoder panics, and no box with a number that is not finite
-//! comes out; a tensor of an unexpected shape is an error that names both shapes.
+//! - [`decode`] chooses by the manifest; [`Request`] is what a decoder takes.
+//! - Boxes: [`detr`], [`nanodet`], [`yolov8`], [`yolox`], and their masks and keypoints in
+//!   [`shapes`]. Whole pictures: [`anomaly`], [`classes`], [`depth`], [`embedding`], [`segments`].
+//!   Text: [`lines`], [`ctc`]. Others: [`gaze`], [`prompted`].
+//!
+//! Invariants:
+//! - Boxes are in pixels of the input, neither suppressed nor clipped.
+//! - No value makes a decoder panic, and no box has a coordinate that is not finite.
+//! - A tensor of an unexpected shape is an error that names both shapes.
 
 pub mod anomaly;
 pub mod classes;

@@ -1,7 +1,9 @@
-//! NanoDet: for each level a tensor of class scores and one of box sides, each side a distribution over `reg_max + 1` bins
-//! whose mean, times the stride, is its distance from the cell's point.
+//! NanoDet: for each level a tensor of class scores and one of box sides. Each side is a
+//! distribution over `reg_max + 1` bins; its mean, times the stride, is the distance from the
+//! cell's point.
 //!
-//! From `GFLHead` in RangiLyu/nanodet (Generalised Focal Loss, arXiv 2006.04388); sides are left, top, right, bottom.
+//! From `GFLHead` in RangiLyu/nanodet (Generalised Focal Loss, arXiv 2006.04388); sides are left,
+//! top, right, bottom.
 
 use watchkeeper_models::manifest::CellPoint;
 
@@ -11,10 +13,11 @@ use crate::detection::RawDetection;
 
 const FAMILY: &str = "nanodet";
 
-/// Decodes one picture; boxes are added to `out`. Outputs are the class tensors of all strides, then the box tensors.
+/// Decodes one picture; appends boxes to `out`. The outputs are the class tensors of all strides,
+/// then the box tensors.
 ///
 /// # Errors
-/// [`DecodeError`]: not two tensors a stride, or some of another shape.
+/// [`DecodeError`]: not two tensors per stride, or one of another shape.
 pub fn decode(
     request: &Request<'_>,
     strides: &[u32],
@@ -69,7 +72,7 @@ pub fn decode(
     Ok(())
 }
 
-/// Mean of a distribution over whole numbers from 0, given by its logits.
+/// Mean of a distribution over the bins from 0, given by its logits.
 fn mean_bin(logits: &[f32]) -> f32 {
     let high = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let (mut sum, mut weighted) = (0.0, 0.0);
@@ -90,7 +93,8 @@ mod tests {
 
     #[test]
     fn certain_bins_give_their_distance_in_strides() {
-        // One level of 2x2 cells of 32 pixels, one class, bins 0..=7; the lower right cell sees something.
+        // One level of 2x2 cells of 32 pixels, one class, bins 0..=7; the lower right cell has a
+        // box.
         let scores = [0.0, 0.0, 0.0, 0.9];
         let mut sides = vec![0.0; 4 * 32];
         for (side, bin) in [(0, 1), (1, 0), (2, 1), (3, 1)] {

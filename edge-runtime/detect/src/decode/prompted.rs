@@ -1,6 +1,6 @@
-//! The pixels of what is pointed at: of several masks that a network proposes, the one that it holds for the best.
+//! Masks of promptable segmentation: the best of the masks that a network proposes.
 //!
-//! A pixel belongs to a mask where its number is not below zero, between the places of the network as pictures are scaled.
+//! A pixel belongs to a mask where its bilinearly sampled value is not negative.
 
 use watchkeeper_models::manifest::Cover;
 use watchkeeper_vision::mask::Bitmap;
@@ -13,22 +13,22 @@ use crate::network::Tensor;
 
 const FAMILY: &str = "masks";
 const FEATURES: &str = "features";
-/// Masks of a network that answers the one for an unambiguous prompt beside those for an ambiguous one: it is the first.
-const ALL_MASKS: usize = 4;
+/// Networks with four masks return the one of an unambiguous prompt first, then those of an
+/// ambiguous one.
+const AMBIGUOUS_MASKS: usize = 4;
 
-/// What belongs to one thing that was pointed at.
+/// The mask of one prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptedMask {
-    /// Its pixels.
     pub mask: Bitmap,
-    /// How well the network believes that they fit, about `0.0..=1.0`.
+    /// The network's estimate of the mask's quality, about `0.0..=1.0`.
     pub confidence: f32,
 }
 
-/// Whether these are so many tensors with numbers in them.
+/// Checks the number of the encoder's outputs, and that none is empty.
 ///
 /// # Errors
-/// [`DecodeError`]: they are not.
+/// [`DecodeError`]: the number differs, or one is empty.
 pub fn features(outputs: &[Tensor<'_>], expected: usize) -> Result<(), DecodeError> {
     if outputs.len() != expected {
         return Err(DecodeError::Count {
@@ -49,12 +49,13 @@ pub fn features(outputs: &[Tensor<'_>], expected: usize) -> Result<(), DecodeErr
     }
 }
 
-/// The best of the masks of one thing: `1 × masks × rows × columns`, and `1 × masks` numbers that say how good each is. What comes behind is not
-/// looked at. Of four, the first is for a thing that is meant without doubt, and the others for one that may be a part or the whole: `several`
-/// says which are chosen from. Of another number all are.
+/// Decodes the best mask of one prompt. The tensors are `1 × masks × rows × columns`, then `1 ×
+/// masks` scores; further ones are ignored. Of four masks, the first is for an unambiguous prompt
+/// and the others for an ambiguous one: `several` selects. Of another number all compete.
 ///
 /// # Errors
-/// [`DecodeError`]: not two tensors, ones of another shape, masks that do not cover what they should, or nothing that says which is the best.
+/// [`DecodeError`]: fewer than two tensors, one of another shape, masks of the wrong size, or only
+/// NaN scores.
 pub fn decode(
     request: &Request<'_>,
     cover: Cover,
@@ -84,14 +85,14 @@ pub fn decode(
             Cover::Input => "1xNxHxW".to_owned(),
             Cover::Picture => format!("1xNx{}x{}", size[1], size[0]),
         };
-        return Err(request.misshapen(FAMILY, masks, expected));
+        return Err(request.shape_error(FAMILY, masks, expected));
     };
     if !matches!(*scores.shape, [1, n] | [n] if n == number) || scores.data.len() != number {
-        return Err(request.misshapen(FAMILY, scores, format!("1x{number}")));
+        return Err(request.shape_error(FAMILY, scores, format!("1x{number}")));
     }
     let chosen = match number {
-        ALL_MASKS if several => 1..number,
-        ALL_MASKS => 0..1,
+        AMBIGUOUS_MASKS if several => 1..number,
+        AMBIGUOUS_MASKS => 0..1,
         _ => 0..number,
     };
     let first = chosen.start;
@@ -112,7 +113,7 @@ pub fn decode(
     Ok(PromptedMask { mask, confidence })
 }
 
-/// The pixels of the picture whose number, between those of a grid over the whole input, is not below zero.
+/// Samples a mask over the whole input at the pixels of the picture.
 fn over_input(
     request: &Request<'_>,
     grid: &[f32],
@@ -143,7 +144,7 @@ mod tests {
     use crate::decode::testing::{request, tensor};
     use crate::testing::input;
 
-    /// What is said of a picture of 8x4 that fills an input of 8x8.
+    /// Decodes a picture of 8x4 that fills an input of 8x8.
     fn decoded(
         masks: (&[usize], &[f32]),
         scores: &[f32],
@@ -156,7 +157,7 @@ mod tests {
         decode(&request(&outputs, 8, 0, 0.0), cover, &place, several)
     }
 
-    /// As many masks of 2x2 places, of which the left half of one and nothing of the others belongs to it.
+    /// `number` masks of 2x2 cells: `one` covers the left half, the others nothing.
     fn left_of(number: usize, one: usize) -> Vec<f32> {
         let of = |mask| {
             if mask == one {

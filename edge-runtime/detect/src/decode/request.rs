@@ -1,4 +1,4 @@
-//! What every decoder takes, and the arithmetic that families share.
+//! The input of all decoders, and the arithmetic that families share.
 
 use watchkeeper_models::manifest::{DecodeKind, Manifest};
 use watchkeeper_vision::geometry::BBox;
@@ -7,23 +7,22 @@ use super::error::DecodeError;
 use crate::detection::RawDetection;
 use crate::network::Tensor;
 
-/// What a decoder is told.
+/// Input of a decoder.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// Width of the input in pixels.
     pub width: u32,
     /// Height of the input in pixels.
     pub height: u32,
-    /// Number of classes.
     pub classes: usize,
-    /// Lowest score to answer.
+    /// Lowest score to return.
     pub confidence: f32,
     /// The outputs, in the order of the manifest.
     pub outputs: &'a [Tensor<'a>],
 }
 
 impl<'a> Request<'a> {
-    /// What a decoder of this model is told.
+    /// The request of a manifest's decoder.
     #[must_use]
     pub fn of(manifest: &Manifest, outputs: &'a [Tensor<'a>], confidence: f32) -> Self {
         Self {
@@ -46,7 +45,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The first output for itself, and those behind it, if there are as many as the family has.
+    /// The first output, and the others, if the family's number of outputs is right.
     pub(super) fn halves(&self, kind: &DecodeKind) -> Result<[Self; 2], DecodeError> {
         let (found, expected) = (self.outputs.len(), kind.tensors());
         let family = kind.name();
@@ -73,7 +72,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    pub(super) fn misshapen(
+    pub(super) fn shape_error(
         &self,
         family: &'static str,
         tensor: &Tensor<'_>,
@@ -88,7 +87,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The rows of a tensor of shape `1 × rows × columns` (a missing batch axis is accepted), which must be this.
+    /// The rows of a tensor of shape `1 × rows × columns` (a missing batch axis is accepted).
     pub(super) fn rows(
         &self,
         family: &'static str,
@@ -98,7 +97,7 @@ impl<'a> Request<'a> {
     ) -> Result<std::slice::ChunksExact<'a, f32>, DecodeError> {
         let fits = matches!(tensor.shape, [1, r, c] | [r, c] if (*r, *c) == (rows, columns));
         if !fits || columns == 0 || rows.checked_mul(columns) != Some(tensor.data.len()) {
-            return Err(self.misshapen(family, tensor, format!("1x{rows}x{columns}")));
+            return Err(self.shape_error(family, tensor, format!("1x{rows}x{columns}")));
         }
         Ok(tensor.data.chunks_exact(columns))
     }
@@ -108,7 +107,7 @@ impl<'a> Request<'a> {
         score >= self.confidence
     }
 
-    /// Adds a box if its numbers are sound.
+    /// Appends a box unless a value is invalid.
     pub(super) fn push(
         &self,
         out: &mut Vec<RawDetection>,
@@ -119,7 +118,7 @@ impl<'a> Request<'a> {
         self.push_column(out, corners, score, class_id, 0);
     }
 
-    /// The same for a box of which more stands in its column.
+    /// Appends a box with the column of its further values, unless a value is invalid.
     pub(super) fn push_column(
         &self,
         out: &mut Vec<RawDetection>,
@@ -129,7 +128,7 @@ impl<'a> Request<'a> {
         column: usize,
     ) {
         let [x1, y1, x2, y2] = corners.map(f64::from);
-        // A caller may ask for scores over -1, and a network of raw numbers have them.
+        // A caller may ask for scores over -1, and raw outputs may hold negative ones.
         let sound = score >= 0.0 && [x1, y1, x2, y2].iter().all(|v| v.is_finite());
         if sound && x2 > x1 && y2 > y1 && self.passes(score) && class_id < self.classes {
             out.push(RawDetection {
@@ -142,12 +141,12 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Number of whole cells of `stride` pixels on a side; YOLOX and NanoDet round up as their convolutions pad.
+/// Number of cells of `stride` pixels on a side, rounded up as YOLOX and NanoDet pad.
 pub(super) fn cells(side: u32, stride: u32) -> usize {
     side.div_ceil(stride.max(1)) as usize
 }
 
-/// The highest of some scores with its index; the first of equals. None for no scores or when all are NaN.
+/// The highest score and its index; the first of equals. `None` without scores or when all are NaN.
 pub(super) fn best(scores: &[f32]) -> Option<(usize, f32)> {
     let mut best = None;
     for (i, &score) in scores.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! What each pixel of a picture belongs to: the best class at each place of the input, and between places as pictures are
-//! scaled.
+//! Semantic segmentation: the class of each pixel, bilinearly sampled from the network's grid.
 //!
-//! Scores are made at the places of the network, not at the pixels of the picture: of those there are more by far. Where all
-//! four places around a pixel agree, so does the pixel; only at borders the scores of all classes are weighed.
+//! Scores are computed per cell, because a picture has far more pixels. Where all four cells around
+//! a pixel agree, the pixel takes their class; only at borders the scores of all classes are
+//! interpolated.
 
 use std::collections::BTreeMap;
 
@@ -15,21 +15,19 @@ use super::request::{Request, best, sigmoid};
 use crate::letterbox::Letterbox;
 
 const FAMILY: &str = "segments";
-/// Most cells of all masks of one picture: a byte each.
-const MOST_CELLS: usize = 1 << 28;
+/// Bound of the cells of all masks of one picture, one byte each.
+const MAX_CELLS: usize = 1 << 28;
 
 /// The pixels of one class.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Segment {
-    /// Which class.
     pub class_id: usize,
-    /// Its pixels.
     pub mask: Bitmap,
     /// Mean score of its pixels, `0.0..=1.0`.
     pub confidence: f32,
 }
 
-/// The tensor of a network: `1 × classes × rows × columns`.
+/// The network's tensor: `1 × classes × rows × columns`.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid<'a> {
     classes: usize,
@@ -39,7 +37,7 @@ pub struct Grid<'a> {
 }
 
 impl<'a> Grid<'a> {
-    /// The tensor of a request.
+    /// Reads the tensor of a request.
     ///
     /// # Errors
     /// [`DecodeError`]: not one tensor, or one of another shape.
@@ -64,12 +62,12 @@ impl<'a> Grid<'a> {
             }
             _ => {
                 let expected = format!("1x{}xHxW", request.classes);
-                Err(request.misshapen(FAMILY, tensor, expected))
+                Err(request.shape_error(FAMILY, tensor, expected))
             }
         }
     }
 
-    /// The scores of all classes at one place after the other, `0.0..=1.0`.
+    /// The scores of all classes, cell by cell, `0.0..=1.0`.
     fn scores(&self, scores: ClassScores) -> Vec<f32> {
         let places = self.rows * self.columns;
         let mut out = Vec::with_capacity(self.data.len());
@@ -99,16 +97,16 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// How a picture is told apart.
+/// Parameters of a segmentation.
 #[derive(Clone, Copy)]
 pub struct SegmentParams<'a> {
-    /// What makes scores of the network's numbers.
+    /// Function that turns logits into scores.
     pub scores: ClassScores,
-    /// Lowest score of a pixel that belongs to something.
+    /// Lowest score of a pixel that belongs to a segment.
     pub confidence: f32,
-    /// Whether a class is something; the background and classes that are not in use are not.
+    /// Whether a class may form a segment; the background and unused classes may not.
     pub is_something: &'a dyn Fn(usize) -> bool,
-    /// Where the picture lies in the input.
+    /// The picture's place in the input.
     pub place: &'a Letterbox,
 }
 
@@ -122,8 +120,8 @@ impl std::fmt::Debug for SegmentParams<'_> {
     }
 }
 
-/// Puts the classes that a picture shows into `out`, which is emptied first, the lowest class id first. Of more than there is room for, those with
-/// the most pixels.
+/// Decodes the segments, by rising class id. Clears `out` first. When they exceed the bound of
+/// cells, those with the most pixels remain.
 ///
 /// # Errors
 /// As [`Grid::of`].
@@ -148,7 +146,7 @@ pub fn decode(
         .map(|(class, (count, sum))| (class, count, sum))
         .collect();
     largest.sort_by_key(|(_, count, _)| std::cmp::Reverse(*count));
-    largest.truncate((MOST_CELLS / pixels.len().max(1)).max(1));
+    largest.truncate((MAX_CELLS / pixels.len().max(1)).max(1));
     largest.sort_by_key(|(class, ..)| *class);
     let width = params.place.source_width as usize;
     let size = [params.place.source_width, params.place.source_height];
@@ -172,7 +170,7 @@ pub fn decode(
     Ok(())
 }
 
-/// The way from pixels of the picture to places of the network.
+/// Sampling of the grid at the pixels of the picture.
 struct Map<'a> {
     grid: &'a Grid<'a>,
     scores: &'a [f32],
@@ -201,7 +199,7 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// What each pixel belongs to, and how surely; row by row.
+    /// Class and score of each pixel, row by row; `None` for none.
     fn pixels(&self) -> impl Iterator<Item = Option<(usize, f32)>> + '_ {
         let Lattice { across, down } = &self.lattice;
         let along = move |y| across.iter().map(move |x| self.pixel(x, y));
@@ -248,7 +246,7 @@ mod tests {
     use crate::decode::testing::{request, tensor};
     use crate::testing::input;
 
-    /// What a picture of 8x4 shows that fills the upper half of an input of 8x8.
+    /// Decodes a picture of 8x4 that fills the upper half of an input of 8x8.
     fn decoded(
         classes: usize,
         shape: &[usize],
@@ -272,7 +270,7 @@ mod tests {
         decode(&request(&outputs, 8, classes, 0.0), &params, &mut out).map(|()| out)
     }
 
-    /// Numbers of three classes at 4x4 places: what is left is nothing, then the second class, then the third.
+    /// Logits of three classes at 4x4 cells: background on the left, then class 1, then class 2.
     fn thirds() -> Vec<f32> {
         let at = |class: usize, x: usize| match (class, x) {
             (0, 0) | (1, 1 | 2) | (2, 3) => 4.0,
@@ -301,7 +299,7 @@ mod tests {
     #[test]
     fn a_pixel_that_is_not_sure_enough_belongs_to_nothing() {
         let found = decoded(3, &[1, 3, 4, 4], &thirds(), ClassScores::Softmax, 0.95).expect("fits");
-        // Only where all four places around agree.
+        // Only where all four surrounding cells agree.
         let pixels: usize = found.iter().map(|s| s.mask.count()).sum();
         assert_eq!(pixels, 2 * 4 + 4, "{found:?}");
     }

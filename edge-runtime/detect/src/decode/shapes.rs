@@ -1,8 +1,9 @@
-//! What networks say of objects besides their boxes: which pixels belong to them, or where their points are.
+//! Masks and keypoints of detections.
 //!
-//! Owns what is copied from a network's outputs for the boxes that stayed ([`Shapes::read`], while the outputs are lent) and what is made of it
-//! afterwards ([`Shapes::shape`]). Invariant: whatever the numbers are, nothing panics; no point that is not finite comes out; a mask lies within
-//! its box.
+//! - [`Shapes::read`] copies the values of the remaining boxes while the outputs are lent;
+//!   [`Shapes::shape`] computes the shape later.
+//! - No value panics, and no point has a coordinate that is not finite.
+//! - A mask lies within its box.
 
 use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::DecodeKind;
@@ -17,32 +18,33 @@ use crate::detection::RawDetection;
 use crate::letterbox::Letterbox;
 use crate::network::Tensor;
 
-/// Most pixels a side at which a mask is made. Prototypes are far coarser; this bounds the cost of a box over a whole large picture.
+/// Bound of a mask's sides in pixels. Prototypes are far coarser; this limits the cost of a box
+/// over a whole large picture.
 const MAX_SIDE: u32 = 512;
 
-/// What an object is besides its box, in pixels of the picture.
+/// Mask or keypoints of a detection, in pixels of the picture.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// The outline of its pixels, the one with the most corners where it lies in parts. Empty where no pixel belongs to it.
+    /// Outline of the mask's part with the most corners; empty for an empty mask.
     Outline(Vec<Point>),
-    /// Its named points.
     Keypoints(Vec<Keypoint>),
 }
 
-/// What was read for the boxes of one picture. Used again, it asks for no memory.
+/// Values read for the boxes of one picture; reuses its memory.
 #[derive(Debug, Default)]
 pub struct Shapes {
-    /// Numbers of the boxes, one box after the other.
+    /// Values of the boxes, one box after another.
     numbers: Vec<f32>,
     per_box: usize,
-    /// One prototype after the other, row by row.
+    /// Prototypes, one after another, row by row.
     prototypes: Vec<f32>,
     /// Rows and columns of a prototype.
     grid: [usize; 2],
 }
 
 impl Shapes {
-    /// Reads what `outputs` say of `boxes`, which [`super::decode`] made of them. Nothing for families that say no more than boxes.
+    /// Copies the values of `boxes`, which [`super::decode`] returned. Copies nothing for families
+    /// without masks and keypoints.
     ///
     /// # Errors
     /// [`DecodeError`]: the tensors are not of that family.
@@ -87,14 +89,14 @@ impl Shapes {
         tensor: &Tensor<'_>,
         number: usize,
     ) -> Result<(), DecodeError> {
-        let misshapen = || request.misshapen(family, tensor, format!("1x{number}xHxW"));
+        let shape_error = || request.shape_error(family, tensor, format!("1x{number}xHxW"));
         let grid = match *tensor.shape {
             [1, n, rows, columns] if n == number && rows > 0 && columns > 0 => [rows, columns],
-            _ => return Err(misshapen()),
+            _ => return Err(shape_error()),
         };
         let cells = grid[0].checked_mul(grid[1]);
         if cells.and_then(|cells| cells.checked_mul(number)) != Some(tensor.data.len()) {
-            return Err(misshapen());
+            return Err(shape_error());
         }
         self.grid = grid;
         self.prototypes.clear();
@@ -102,8 +104,8 @@ impl Shapes {
         Ok(())
     }
 
-    /// What the box at `index` of those that were read is besides. `bbox` is where it lies in the picture, in whose pixels the answer is, and `place` is
-    /// where the picture lies in the input. `None`: the network says no more than boxes.
+    /// The shape of the box at `index` of those that were read; `None` for families without shapes.
+    /// `bbox` is its box in the picture, and `place` the picture's place in the input.
     #[must_use]
     pub fn shape(
         &self,
@@ -142,8 +144,8 @@ impl Shapes {
         }
     }
 
-    /// The outline of a mask: prototypes weighed and added up, between 0 and 1 by a sigmoid, scaled to the picture between their cells, cut to the
-    /// box, and inside from a half on. Bolya et al., "YOLACT", ICCV 2019, 3.2.
+    /// The outline of a mask: the sigmoid of the weighted sum of prototypes, sampled bilinearly,
+    /// cropped to the box and cut at one half. Bolya et al., "YOLACT", ICCV 2019, 3.2.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -166,9 +168,9 @@ impl Shapes {
         }
         let [rows, columns] = self.grid;
         let cell = [input[0] / columns as f64, input[1] / rows as f64];
-        // Pixels of the picture between two that are asked about.
+        // Pixels of the picture between two samples.
         let step = width.max(height).div_ceil(MAX_SIDE);
-        // A pixel of the box as a place among the middles of the cells.
+        // Maps a sample of the box to coordinates between cell centres.
         let among = |x: usize, y: usize| {
             let middle = |start: f64, n: usize| start + n as f64 * f64::from(step) + 0.5;
             let p = place.point_to_input(Point::new(middle(left, x), middle(top, y)));
@@ -214,7 +216,7 @@ impl Shapes {
     }
 }
 
-/// Numbers that stand behind the classes of each box.
+/// Number of values behind the class scores of each box.
 pub(super) fn numbers_behind(kind: &DecodeKind) -> usize {
     match kind {
         DecodeKind::Yolov8Seg { coefficients } => *coefficients as usize,
@@ -252,7 +254,7 @@ mod tests {
         )
     }
 
-    /// Shapes of all boxes of one answer, for a picture of 128x64 in the input of 64x64.
+    /// Shapes of all boxes, for a picture of 128x64 in the input of 64x64.
     fn shapes(manifest: &Manifest, outputs: &[Tensor<'_>]) -> Vec<(BBox, Shape)> {
         let place = Letterbox::fit(128, 64, &manifest.input).expect("not empty");
         let (mut boxes, mut shapes) = (Vec::new(), Shapes::default());
@@ -273,7 +275,8 @@ mod tests {
     #[test]
     fn a_mask_is_the_weighed_sum_of_prototypes_within_its_box_in_pixels_of_the_picture() {
         let manifest = seg();
-        // The first prototype is inside in the left half of the input, the second in the upper half; 16x16 cells of 4 pixels.
+        // Prototype 0 covers the left half of the input, prototype 1 the upper half; 16x16 cells of
+        // 4 pixels.
         let mut prototypes = vec![-4.0; 2 * 256];
         for cell in 0..256 {
             if cell % 16 < 8 {
@@ -283,7 +286,7 @@ mod tests {
                 prototypes[256 + cell] = 4.0;
             }
         }
-        // Two boxes of x 8..56, y 8..24 of the input: one takes the first prototype, one what is not in it.
+        // Two boxes of x 8..56, y 8..24 of the input: one takes prototype 0, one its complement.
         let columns = [
             [32.0, 16.0, 48.0, 16.0, 0.9, 0.0, 1.0, 0.0],
             [32.0, 16.0, 48.0, 16.0, 0.0, 0.8, -1.0, 0.0],
@@ -339,7 +342,7 @@ mod tests {
         let Shape::Keypoints(points) = &found[0].1 else {
             panic!("{found:?}");
         };
-        // What is no place is left out; the others keep their numbers.
+        // A keypoint with NaN is dropped; the others keep their class ids.
         assert_eq!(points.len(), 1);
         assert_eq!((&*points[0].class, points[0].class_id), ("nose", 0));
         assert_eq!(

@@ -28,7 +28,7 @@ pub(crate) fn tensor<'a>(shape: &'a [usize], data: &'a [f32]) -> Tensor<'a> {
     }
 }
 
-/// Whether two boxes are the same up to rounding.
+/// Whether two boxes are equal up to rounding.
 pub(crate) fn near(a: &BBox, b: [f64; 4], tolerance: f64) -> bool {
     [a.x1 - b[0], a.y1 - b[1], a.x2 - b[2], a.y2 - b[3]]
         .iter()

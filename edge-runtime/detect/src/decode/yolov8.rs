@@ -1,31 +1,32 @@
-//! The YOLOv8 layout: one column a box, `cx cy w h [objectness] class…` in input pixels, without anchors to add.
+//! The YOLOv8 layout: one column per box, `cx cy w h [objectness] class…` in input pixels, without
+//! anchors.
 //!
-//! Exports write `1 × (4 + classes) × boxes`; `1 × boxes × (4 + classes)` is read too, told apart by the number of
-//! classes. From the ONNX example in ultralytics/ultralytics `examples/YOLOv8-ONNXRuntime` (layout only).
+//! Exports have `1 × (4 + classes) × boxes`, or transposed; the number of classes decides. From the
+//! ONNX example in ultralytics/ultralytics `examples/YOLOv8-ONNXRuntime` (layout only).
 
 use super::error::DecodeError;
 use super::request::{Request, around, sigmoid};
 use crate::detection::RawDetection;
 use crate::network::Tensor;
 
-/// What stands in a column besides the box and the scores of the classes.
+/// Contents of a column besides the box and the class scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Column {
     /// Whether objectness follows the box.
     pub has_objectness: bool,
     /// Whether scores still need a sigmoid.
     pub sigmoid: bool,
-    /// Numbers behind the classes, which say more about the object.
+    /// Number of values behind the classes: mask coefficients or keypoints.
     pub more: usize,
 }
 
-/// The columns of a tensor, whichever way it lies.
+/// The columns of a tensor in either layout.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns<'a> {
     data: &'a [f32],
-    /// How many there are.
+    /// Number of columns.
     pub(super) number: usize,
-    /// Distance in the data from one field to the next and from one column to the next.
+    /// Stride from one field to the next, and from one column to the next.
     steps: [usize; 2],
     /// Fields before the classes.
     head: usize,
@@ -33,7 +34,7 @@ pub(super) struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Those of `tensor`.
+    /// Reads the columns of `tensor`.
     ///
     /// # Errors
     /// [`DecodeError`]: another shape.
@@ -51,7 +52,11 @@ impl<'a> Columns<'a> {
             _ => (0, [0, 0]),
         };
         if steps[0] == 0 || number.checked_mul(fields) != Some(tensor.data.len()) {
-            return Err(request.misshapen(family, tensor, format!("1x{fields}xN or 1xNx{fields}")));
+            return Err(request.shape_error(
+                family,
+                tensor,
+                format!("1x{fields}xN or 1xNx{fields}"),
+            ));
         }
         Ok(Self {
             data: tensor.data,
@@ -67,17 +72,18 @@ impl<'a> Columns<'a> {
         self.data.get(place).copied().unwrap_or(f32::NAN)
     }
 
-    /// The numbers behind the classes of one column.
+    /// The values behind the classes of one column.
     pub(super) fn more(&self, column: usize, number: usize) -> impl Iterator<Item = f32> + '_ {
         let first = self.head + self.classes;
         (first..first + number).map(move |field| self.field(column, field))
     }
 }
 
-/// Decodes one picture; boxes are added to `out`, each with the number of its column. The first of `tensors` has them.
+/// Decodes one picture from the first of `tensors` outputs; appends boxes with their columns to
+/// `out`.
 ///
 /// # Errors
-/// [`DecodeError`]: not as many tensors, or one of another shape.
+/// [`DecodeError`]: another number of tensors, or another shape.
 pub fn decode(
     request: &Request<'_>,
     family: &'static str,

@@ -1,7 +1,7 @@
-//! YOLOX: one row a grid cell, `cx cy w h objectness class…`, levels one after the other, each row by row.
+//! YOLOX: one row per grid cell, `cx cy w h objectness class…`, level after level, each row by row.
 //!
-//! `x = (cx + column) * stride`, `w = exp(w) * stride`; objectness and class scores are `0..=1` already. From
-//! `demo_postprocess` in Megvii-BaseDetection/YOLOX `yolox/utils/demo_utils.py`.
+//! `x = (cx + column) * stride`, `w = exp(w) * stride`; objectness and class scores are already
+//! `0..=1`. From `demo_postprocess` in Megvii-BaseDetection/YOLOX `yolox/utils/demo_utils.py`.
 
 use super::error::DecodeError;
 use super::request::{Request, around, best, cells};
@@ -10,7 +10,7 @@ use crate::detection::RawDetection;
 const FAMILY: &str = "yolox";
 const BOX: usize = 5;
 
-/// Decodes one picture; boxes are added to `out`.
+/// Decodes one picture; appends boxes to `out`.
 ///
 /// # Errors
 /// [`DecodeError`]: not one tensor, or one of another shape.
@@ -33,7 +33,7 @@ pub fn decode(
         for gy in 0..height {
             for (gx, row) in (0..width).zip(&mut rows) {
                 let objectness = row[4];
-                // A class score is at most 1, so most cells are done after one number.
+                // A class score is at most 1, so objectness alone rejects most cells.
                 if !request.passes(objectness) {
                     continue;
                 }
@@ -66,7 +66,7 @@ mod tests {
     const CLASSES: usize = 3;
     const COLUMNS: usize = BOX + CLASSES;
 
-    /// A network that saw exactly one thing.
+    /// The output of a network that sees one object.
     fn answer(row: usize, values: [f32; COLUMNS]) -> Vec<f32> {
         let mut data = vec![0.0; ROWS * COLUMNS];
         data[row * COLUMNS..][..COLUMNS].copy_from_slice(&values);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     proptest! {
-        /// Encoding a box into any cell and decoding it gives the box back.
+        /// Decoding reverses encoding for any cell.
         #[test]
         fn box_put_into_a_cell_comes_out(
             row in 0..ROWS,

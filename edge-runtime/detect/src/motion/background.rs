@@ -1,45 +1,47 @@
-//! What each cell looks like when nothing is there.
+//! Background model: the appearance of each cell without objects.
 //!
-//! Owns three layers a cell, in the manner of a codebook with a time of last use (Kim, Chalidabhongse, Harwood and
-//! Davis, "Real-time foreground-background segmentation using codebook model", 2005): the background, a candidate that
-//! is being seen instead of it, and the background that was there before the present one. The candidate takes over once
-//! it has been seen as long as the background was, or for the time of absorption; a stopped car becomes background so,
-//! and when it leaves, the former background is recognised at once and leaves no ghost. Thresholds follow each cell's
-//! own noise, and rise where foreground keeps turning out to be nothing, as leaves do (feedback after Hofmann, Tiefenbacher
-//! and Rigoll, "The pixel-based adaptive segmenter", 2012).
-//!
-//! Invariant: layers are kept in the light of the first picture; the present light is applied to them on comparison and
-//! taken off again on learning.
+//! - Each cell has three layers, as a codebook with times of last use (Kim, Chalidabhongse, Harwood
+//!   and Davis, "Real-time foreground-background segmentation using codebook model", 2005):
+//!   background, candidate and former background.
+//! - The candidate becomes background once it was seen as long as the background, or for the time
+//!   of absorption. When a parked car leaves, the former background is recognised at once, so that
+//!   no ghost stays.
+//! - Thresholds follow each cell's noise. They rise where foreground keeps turning out to be
+//!   nothing, such as leaves (Hofmann, Tiefenbacher and Rigoll, "The pixel-based adaptive
+//!   segmenter", 2012).
+//! - Layers are stored in the illumination of the first picture; the present one is applied on
+//!   comparison and removed on learning.
 
 use super::cells::{BACK, FORE, GHOST, MOVED, NOTHING, OBJECT, SHADOW};
 use super::light::{Light, Planes};
 use super::shadow;
 
-/// Smallest step in luma (of 255) that can be a thing: below lies what coding does to flat surfaces.
+/// Smallest luma step (of 255) of an object; coding changes flat surfaces by less.
 const LUMA_STEP: f32 = 9.0;
-/// Smallest step in chroma, sum of both differences.
+/// Smallest chroma step of an object, summed over both differences.
 const CHROMA_STEP: f32 = 9.0;
-/// Mean absolute deviations of noise that a step must exceed besides.
+/// Mean absolute deviations of noise that a step must exceed in addition.
 const NOISE_FACTOR: f32 = 3.0;
-/// Share of a change of light that a cell may not follow: highlights clip, and cameras bend their tone curve.
+/// Share of an illumination change that a cell may not follow, because highlights clip and cameras
+/// bend their tone curve.
 const LIGHT_ERROR: f32 = 0.4;
-/// Noise assumed before any is measured.
+/// Initial noise of a cell.
 const NOISE_START: f32 = 1.5;
-/// Most that feedback raises a threshold, as a factor on it.
-const LIFT_MAX: f32 = 3.0;
-/// Seconds over which the background follows slow change.
-const FOLLOW: f32 = 8.0;
-/// Shortest time that a candidate must be seen, in seconds: longer than a fast car covers a cell.
-const SHORTEST: f32 = 0.6;
-/// Marks a layer that was never filled.
-const NEVER: f32 = f32::MIN;
+/// Bound of the factor by which feedback raises a threshold.
+const MAX_LIFT: f32 = 3.0;
+/// Time constant in seconds with which the background follows slow change.
+const FOLLOW_S: f32 = 8.0;
+/// Shortest lifetime of a candidate in seconds: longer than a fast car covers a cell.
+const MIN_CANDIDATE_S: f32 = 0.6;
+/// Value of an empty layer.
+const EMPTY: f32 = f32::MIN;
 
-/// Times of absorption, in seconds.
+/// Times of absorption in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Absorb {
-    /// Cells of a thing that moved here and stopped.
+    /// Cells of an object that moved and stopped here.
     pub(super) object: f32,
-    /// Cells that differ but never moved as a thing.
+    /// Cells that differ but never belonged to a moving object.
     pub(super) other: f32,
 }
 
@@ -54,7 +56,7 @@ impl Layer {
     fn resize(&mut self, cells: usize) {
         for plane in [&mut self.y, &mut self.u, &mut self.v] {
             plane.clear();
-            plane.resize(cells, NEVER);
+            plane.resize(cells, EMPTY);
         }
     }
 
@@ -77,24 +79,23 @@ impl Layer {
     }
 }
 
-/// The model of all cells.
 #[derive(Debug, Default)]
 pub(super) struct Background {
     back: Layer,
     candidate: Layer,
     former: Layer,
-    /// Mean absolute deviation of luma while background.
+    /// Mean absolute deviation of luma while the cell is background.
     noise: Vec<f32>,
-    /// Factor on the thresholds from feedback, `1.0..=LIFT_MAX`.
+    /// Factor of feedback on the thresholds, `1.0..=MAX_LIFT`.
     lift: Vec<f32>,
     /// Seconds for which the background was seen, up to the time of absorption.
     seen: Vec<f32>,
-    /// Seconds for which the candidate has been seen without a break.
+    /// Seconds for which the candidate has been seen without interruption.
     age: Vec<f32>,
 }
 
 impl Background {
-    /// Forgets everything and takes `now` as background.
+    /// Drops all layers and takes `now` as background.
     pub(super) fn reset(&mut self, now: Planes<'_>) {
         let cells = now.y.len();
         for layer in [&mut self.back, &mut self.candidate, &mut self.former] {
@@ -114,8 +115,8 @@ impl Background {
         }
     }
 
-    /// Takes `now` as background after an upheaval; the old background is kept as the former one, so that a flash that
-    /// ends finds it again.
+    /// Takes `now` as background after a scene change. The old background becomes the former one,
+    /// so that it is recognised after a flash.
     pub(super) fn relearn(&mut self, now: Planes<'_>) {
         std::mem::swap(&mut self.back, &mut self.former);
         self.back.y.copy_from_slice(now.y);
@@ -125,12 +126,11 @@ impl Background {
         self.age.fill(0.0);
     }
 
-    /// The background's planes.
     pub(super) fn planes(&self) -> Planes<'_> {
         self.back.planes()
     }
 
-    /// Says of each cell what it is, and by how many times its threshold it differs.
+    /// Labels each cell and computes its contrast in multiples of its threshold.
     pub(super) fn classify(
         &mut self,
         now: Planes<'_>,
@@ -156,32 +156,32 @@ impl Background {
             if labels[i] == BACK {
                 continue;
             }
-            if self.former.y[i] != NEVER
-                && self.alike(i, self.former.at(i), relight(now, i, light), 1.0)
+            if self.former.y[i] != EMPTY
+                && self.is_alike(i, self.former.at(i), relight(now, i, light), 1.0)
             {
-                // What was here before is here again: the thing that covered it has left.
+                // The former background is back: the object that covered it has left.
                 let old = self.former.at(i);
-                self.former.put(i, [NEVER; 3]);
+                self.former.put(i, [EMPTY; 3]);
                 self.back.put(i, old);
-                self.seen[i] = SHORTEST;
+                self.seen[i] = MIN_CANDIDATE_S;
                 self.age[i] = 0.0;
                 labels[i] = BACK;
             } else if labels[i] == SHADOW
-                && !shadow::plausible(y[i] / (self.back.y[i] * light.gain))
+                && !shadow::is_plausible(y[i] / (self.back.y[i] * light.gain))
             {
                 labels[i] = FORE;
             }
         }
     }
 
-    fn alike(&self, i: usize, a: [f32; 3], b: [f32; 3], factor: f32) -> bool {
+    fn is_alike(&self, i: usize, a: [f32; 3], b: [f32; 3], factor: f32) -> bool {
         let slack = NOISE_FACTOR * self.noise[i];
         (a[0] - b[0]).abs() < (LUMA_STEP + slack) * factor
             && (a[1] - b[1]).abs() + (a[2] - b[2]).abs() < (CHROMA_STEP + slack) * factor
     }
 
-    /// Learns from one picture. `held` says of each cell whether it belongs to a thing; `raw` is
-    /// what [`Self::classify`] said; `dt` is in seconds.
+    /// Learns from one picture. `held` has each cell's object label, `raw` the result of
+    /// [`Self::classify`]; `dt` is in seconds.
     pub(super) fn learn(
         &mut self,
         now: Planes<'_>,
@@ -192,7 +192,7 @@ impl Background {
         absorb: Absorb,
     ) {
         let n = raw.len();
-        let follow = dt / FOLLOW;
+        let follow = dt / FOLLOW_S;
         for i in 0..n {
             if raw[i] == BACK && held[i] == NOTHING {
                 let seen = self.seen[i];
@@ -212,17 +212,17 @@ impl Background {
                 } else {
                     held[i]
                 };
-                self.doubt(i, relight(now, i, light), held, dt, absorb);
+                self.learn_candidate(i, relight(now, i, light), held, dt, absorb);
             }
         }
     }
 
-    fn doubt(&mut self, i: usize, now: [f32; 3], held: u8, dt: f32, absorb: Absorb) {
+    fn learn_candidate(&mut self, i: usize, now: [f32; 3], held: u8, dt: f32, absorb: Absorb) {
         if held == NOTHING {
-            self.lift[i] = (self.lift[i] + dt).min(LIFT_MAX);
+            self.lift[i] = (self.lift[i] + dt).min(MAX_LIFT);
         }
         let known = self.candidate.at(i);
-        if self.age[i] <= 0.0 || !self.alike(i, known, now, 1.0) {
+        if self.age[i] <= 0.0 || !self.is_alike(i, known, now, 1.0) {
             self.candidate.put(i, now);
             self.age[i] = dt;
             return;
@@ -240,15 +240,15 @@ impl Background {
         let limit = match held {
             OBJECT => absorb.object,
             MOVED => absorb.other,
-            GHOST => SHORTEST,
-            _ => absorb.other.min(2.0 * self.seen[i]).max(SHORTEST),
+            GHOST => MIN_CANDIDATE_S,
+            _ => absorb.other.min(2.0 * self.seen[i]).max(MIN_CANDIDATE_S),
         };
         if self.age[i] >= limit {
-            // Only under a thing that stopped is the old background sure to come back.
+            // Only under an object that stopped is the old background certain to return.
             let former = if held == OBJECT {
                 self.back.at(i)
             } else {
-                [NEVER; 3]
+                [EMPTY; 3]
             };
             self.former.put(i, former);
             let new = self.candidate.at(i);
@@ -259,7 +259,7 @@ impl Background {
     }
 }
 
-/// A cell of the present picture in the light of the background.
+/// A cell of the present picture in the illumination of the background.
 fn relight(now: Planes<'_>, i: usize, light: Light) -> [f32; 3] {
     [
         now.y[i] / light.gain,

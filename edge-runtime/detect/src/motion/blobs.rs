@@ -1,74 +1,73 @@
 //! Connected components of a mask, 8-connected.
 //!
-//! Runs of each row are joined with those of the row above through a union-find forest with path halving (Tarjan and
-//! van Leeuwen, 1984). Invariant: runs and blobs are bounded; when a mask has more runs than fit, which only noise
-//! does, the rest of the picture is left out and counted.
+//! - Runs of a row are joined with those of the row above by a union-find forest with path halving
+//!   (Tarjan and van Leeuwen, 1984).
+//! - Runs and blobs are bounded. When a mask has more runs, which only noise does, the rest of the
+//!   picture is ignored and counted.
 
-/// Runs a picture may have: a mask with more is noise.
+/// Bound of a mask's runs; more are noise.
 const MAX_RUNS: usize = 1 << 14;
 
-/// How much stronger a ghost's outline is in the background than now.
+/// Ratio of a ghost's outline in the background to its outline now.
 const GHOST: f32 = 1.5;
-/// Cells on both sides of a border between which luma is compared: the mask is good to about this.
+/// Cells on both sides of a border whose luma is compared: the accuracy of the mask.
 const REACH: usize = 2;
 
-/// Cells from `x1` to before `x2` in row `y`.
+/// The cells `x1..x2` of row `y`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
     pub(super) y: u32,
     pub(super) x1: u32,
     pub(super) x2: u32,
-    /// Index of its blob once labelled.
+    /// Index of its blob after labelling.
     pub(super) blob: u32,
 }
 
-/// One component.
+/// A connected component.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Blob {
-    /// Left, upper, right, lower edge in cells; right and lower are past the last cell.
+    /// Left, upper, right and lower edge in cells; right and lower are exclusive.
     pub(super) edges: [f32; 4],
-    /// Cells.
+    /// Number of cells.
     pub(super) area: f32,
-    /// Sum of the weight over its cells.
+    /// Sum of the contrast of its cells.
     pub(super) weight: f32,
-    /// Sum of luma steps across its left and right borders, in the present picture.
+    /// Sum of luma steps across its left and right borders in the present picture.
     pub(super) edge_now: f32,
-    /// The same in the background.
+    /// Sum of luma steps across its left and right borders in the background.
     pub(super) edge_back: f32,
 }
 
 impl Blob {
-    /// Whether this looks like background that was uncovered: its outline is one in the background and none in the
-    /// present picture. (The idea of params a ghost by its outline is from Lu, Zhang, Lin and Guo, "Detecting ghost and
-    /// left objects in surveillance video", 2009.)
-    pub(super) fn ghostly(&self) -> bool {
+    /// Whether this is uncovered background: the background has its outline and the present picture
+    /// has not. After Lu, Zhang, Lin and Guo, "Detecting ghost and left objects in surveillance
+    /// video", 2009.
+    pub(super) fn is_ghost(&self) -> bool {
         self.edge_back > GHOST * self.edge_now
     }
 }
 
-/// The two pictures that a mask was made from, for weights and outlines.
+/// The pictures that a mask was made from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pictures<'a> {
-    /// Contrast of each cell.
     pub(super) contrast: &'a [f32],
-    /// Luma now.
+    /// Present luma.
     pub(super) now: &'a [f32],
-    /// Luma of the background.
     pub(super) back: &'a [f32],
 }
 
-/// Finds components; keeps its memory.
+/// Finds connected components; keeps its memory.
 #[derive(Debug, Default)]
 pub(super) struct Labeller {
     runs: Vec<Run>,
     parent: Vec<u32>,
     blobs: Vec<Blob>,
-    /// Pictures whose rest was left out for too many runs.
+    /// Pictures whose rest was ignored because of too many runs.
     pub(super) overfull: u64,
 }
 
 impl Labeller {
-    /// Labels `mask` with rows of `width` cells; contrast is summed over each blob.
+    /// Finds the components of `mask`, whose rows have `width` cells.
     pub(super) fn label(&mut self, mask: &[u8], pictures: Pictures<'_>, width: usize) {
         self.runs.clear();
         self.parent.clear();
@@ -102,7 +101,6 @@ impl Labeller {
         self.collect(pictures, width);
     }
 
-    /// The components of the last mask.
     pub(super) fn blobs(&self) -> &[Blob] {
         &self.blobs
     }
@@ -123,7 +121,7 @@ impl Labeller {
 
     fn join(&mut self, a: u32, b: u32) {
         let (a, b) = (self.root(a), self.root(b));
-        // The smaller index stays the root, so a root always comes first in reading order.
+        // The smaller index is the root, so a root comes first in reading order.
         let (low, high) = (a.min(b), a.max(b));
         self.parent[high as usize] = low;
     }
@@ -167,7 +165,7 @@ impl Labeller {
     }
 }
 
-/// Step of luma across the border before cell `x`; none at the border of the picture.
+/// Luma step across the border before cell `x`; 0 at the border of the picture.
 fn step_across(row: &[f32], x: usize) -> f32 {
     match (row.get(x + REACH - 1), x.checked_sub(REACH)) {
         (Some(right), Some(left)) => (right - row[left]).abs(),

@@ -1,17 +1,17 @@
-//! Labels of cells.
+//! Labels of cells: the first three by appearance, the others by object.
 
-/// A cell that looks like the background.
+/// Looks like the background.
 pub(super) const BACK: u8 = 0;
-/// A cell that looks like the background in shadow.
+/// Looks like the background in shadow.
 pub(super) const SHADOW: u8 = 1;
-/// A cell that looks like something else.
+/// Looks different from the background.
 pub(super) const FORE: u8 = 2;
 
-/// A cell that belongs to no thing known to have moved.
+/// Belongs to no object that moved.
 pub(super) const NOTHING: u8 = 0;
-/// A cell of a thing that has moved, but not yet away from where it was first seen.
+/// Belongs to an object that moved but still overlaps its first place.
 pub(super) const MOVED: u8 = 3;
-/// A cell of a thing that has left its first place.
+/// Belongs to an object that has left its first place.
 pub(super) const OBJECT: u8 = 1;
-/// A cell where background seems to have been uncovered.
+/// Seems to be uncovered background.
 pub(super) const GHOST: u8 = 2;

@@ -3,7 +3,7 @@
 /// A box in cells: left, upper, right, lower.
 pub(super) type Edges = [f32; 4];
 
-/// Free space between two intervals, zero when they touch.
+/// Distance between two intervals; 0 when they touch.
 pub(super) fn gap(a1: f32, a2: f32, b1: f32, b2: f32) -> f32 {
     (b1 - a2).max(a1 - b2).max(0.0)
 }
@@ -29,7 +29,7 @@ pub(super) fn distance(a: [f32; 2], b: [f32; 2]) -> f32 {
 }
 
 /// Intersection over union.
-pub(super) fn likeness(a: &Edges, b: &Edges) -> f32 {
+pub(super) fn iou(a: &Edges, b: &Edges) -> f32 {
     let both = overlap(a, b);
     both / (size(a) + size(b) - both).max(1.0)
 }
@@ -52,7 +52,8 @@ pub(super) fn unite(a: &Edges, b: &Edges) -> Edges {
     ]
 }
 
-/// 1 when centres agree, 0 when they are further apart than the larger side, or the sizes differ more than threefold.
+/// Similarity of centres: 1 when equal, 0 when further apart than the longest side or when the
+/// sizes differ threefold.
 pub(super) fn near(a: &Edges, b: &Edges) -> f32 {
     let apart = distance(centre(a), centre(b));
     let side = width(a)

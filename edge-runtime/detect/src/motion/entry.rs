@@ -1,34 +1,38 @@
-//! Coming into the picture: the box of a thing that the border still cuts.
+//! Boxes of objects that enter the picture and are still cut by its border.
 //!
-//! Such a box grows from a sliver to the whole thing and changes its shape on the way, fast. Trackers after SORT and
-//! `ByteTrack` model a box by centre, aspect and height, and their aspect follows in some ten frames: a box that changes
-//! shape faster than they follow is lost or comes out twice. Owns the remedy: a sliver is not reported, and after that
-//! the side that the border cuts, which nobody can see anyway, follows at a pace that trackers keep up with. Invariant: a
-//! reported box lies inside the measured one, and equals it once its shape has caught up.
+//! Such a box grows from a sliver and changes its aspect ratio fast. Trackers after SORT and
+//! `ByteTrack` follow an aspect ratio within some ten frames; a faster change loses the box or
+//! duplicates it.
+//!
+//! - A sliver is not reported. Later the cut side, which is invisible anyway, grows at a pace that
+//!   trackers follow.
+//! - A reported box lies inside the measured one, and equals it once its aspect ratio has caught
+//!   up.
 
 use super::edges::{Edges, height, width};
 
-/// Change a frame of the logarithm of width over height, above which a thing at the border is still a sliver.
+/// Change per frame of the log aspect ratio above which an object at the border is a sliver.
 const SLIVER: f32 = 0.18;
-/// Change a frame of the same that a tracker follows: with a gain of 0.1 it lags ten times as much, which leaves
-/// an overlap of six tenths; they drop a box at a half.
-const PACE: f32 = 0.05;
-/// Frames before a change of shape means anything.
-const FIRST: u32 = 3;
+/// Change per frame of the log aspect ratio that a tracker follows. With a gain of 0.1 it lags ten
+/// times as much, which leaves an overlap of 0.6; trackers drop a box at 0.5.
+const MAX_CHANGE: f32 = 0.05;
+/// Frames before a change of the aspect ratio is judged.
+const MIN_FRAMES: u32 = 3;
 
-/// How far a thing has come into the picture.
+/// How far an object has entered the picture.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Entry {
-    /// Hardly seen; with its last shape and the frames so far.
+    /// Hardly visible: its last log aspect ratio, and the frames so far.
     Sliver { slim: f32, frames: u32 },
-    /// Reported with shape `slim`; the sides `[left, upper, right, lower]` were cut.
+    /// Reported with log aspect ratio `slim`; `cut` are the sides `[left, upper, right, lower]` at
+    /// the border.
     Growing { slim: f32, cut: [bool; 4] },
-    /// All there, or it began inside the picture.
+    /// Entirely visible, or first seen inside the picture.
     Whole,
 }
 
 impl Entry {
-    /// The entry of a thing first seen in this box.
+    /// The state of an object first seen in this box.
     pub(super) fn new(edges: &Edges) -> Self {
         Self::Sliver {
             slim: slimness(edges),
@@ -36,14 +40,14 @@ impl Entry {
         }
     }
 
-    /// Takes the box of the next frame; `bounds` is the picture in cells.
+    /// Updates the state with the next frame's box; `bounds` is the picture in cells.
     pub(super) fn observe(&mut self, edges: &Edges, bounds: [f32; 2]) {
         let cut = cut(edges, bounds);
         let inside = cut == [false; 4];
         let now = slimness(edges);
         *self = match *self {
             Self::Sliver { slim, frames } => {
-                if frames + 1 < FIRST || (!inside && (now - slim).abs() > SLIVER) {
+                if frames + 1 < MIN_FRAMES || (!inside && (now - slim).abs() > SLIVER) {
                     Self::Sliver {
                         slim: now,
                         frames: frames + 1,
@@ -56,11 +60,11 @@ impl Entry {
             }
             Self::Growing { slim, cut: was } => {
                 let off = now - slim;
-                if inside && off.abs() <= PACE {
+                if inside && off.abs() <= MAX_CHANGE {
                     Self::Whole
                 } else {
                     Self::Growing {
-                        slim: slim + off.clamp(-PACE, PACE),
+                        slim: slim + off.clamp(-MAX_CHANGE, MAX_CHANGE),
                         cut: if inside { was } else { cut },
                     }
                 }
@@ -80,7 +84,7 @@ impl Entry {
         let aspect = slim.exp();
         let (w, h) = (width(&e), height(&e));
         if h * aspect > w {
-            // Taller than it may be yet: the cut side lags.
+            // Taller than the aspect ratio allows yet: the cut side lags.
             let h = w / aspect;
             match (upper, lower) {
                 (true, false) => e[1] = e[3] - h,
@@ -99,12 +103,12 @@ impl Entry {
     }
 }
 
-/// Which sides the border cuts.
+/// The sides that the border cuts.
 fn cut(e: &Edges, [w, h]: [f32; 2]) -> [bool; 4] {
     [e[0] < 1.0, e[1] < 1.0, e[2] > w - 1.0, e[3] > h - 1.0]
 }
 
-/// Logarithm of width over height.
+/// Logarithm of the aspect ratio.
 fn slimness(e: &Edges) -> f32 {
     (width(e).max(1.0) / height(e).max(1.0)).ln()
 }

@@ -1,22 +1,19 @@
-//! Light of the whole picture: what automatic exposure, white balance, clouds and lamps do to every cell at once.
+//! Global illumination: the effect of automatic exposure, white balance, clouds and lamps on all
+//! cells.
 //!
-//! Owns the estimate of one gain and two chroma shifts between the background and the present picture. Medians over
-//! cells that were background in the last frame are used, so things that move do not pull them (a median stands up to
-//! half of the samples being wrong; Huber, "Robust Statistics", 1981).
+//! The estimate is one gain and two chroma shifts between background and present picture. Medians
+//! over cells that were background in the last frame are robust against moving objects (up to half
+//! of the samples may be wrong; Huber, "Robust Statistics", 1981).
 
-/// How the present picture differs from the background as a whole.
+/// Global difference between the present picture and the background.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Light {
-    /// Factor on luma.
     pub(super) gain: f32,
-    /// Added to the blue difference.
     pub(super) du: f32,
-    /// Added to the red difference.
     pub(super) dv: f32,
 }
 
 impl Light {
-    /// No difference.
     pub(super) const SAME: Self = Self {
         gain: 1.0,
         du: 0.0,
@@ -24,14 +21,14 @@ impl Light {
     };
 }
 
-/// Samples taken at most: the median of 4096 is good to a sixtieth of the noise of one.
-const SAMPLES: usize = 4096;
-/// Luma below which a ratio says nothing.
-const DARK: f32 = 12.0;
-/// Fewer samples than this say nothing.
-const FEW: usize = 32;
+/// Bound of the samples: the median of 4096 has a sixtieth of the noise of one.
+const MAX_SAMPLES: usize = 4096;
+/// Luma below which a ratio is meaningless.
+const MIN_LUMA: f32 = 12.0;
+/// Fewest samples of an estimate.
+const MIN_SAMPLES: usize = 32;
 
-/// The estimator; holds only its scratch memory.
+/// Estimator of the illumination; holds only its scratch memory.
 #[derive(Debug, Default)]
 pub(super) struct Estimator {
     ratio: Vec<f32>,
@@ -39,7 +36,7 @@ pub(super) struct Estimator {
     dv: Vec<f32>,
 }
 
-/// Three planes of one picture: luma, blue difference, red difference.
+/// Planes of one picture: luma, blue difference, red difference.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Planes<'a> {
     pub(super) y: &'a [f32],
@@ -48,7 +45,8 @@ pub(super) struct Planes<'a> {
 }
 
 impl Estimator {
-    /// The light of `now` against `back`, over cells for which `usable` is true; [`Light::SAME`] when too few are.
+    /// Estimates the illumination of `now` against `back`, over cells for which `usable` is true;
+    /// [`Light::SAME`] when too few are.
     pub(super) fn estimate(
         &mut self,
         now: Planes<'_>,
@@ -58,16 +56,16 @@ impl Estimator {
         for scratch in [&mut self.ratio, &mut self.du, &mut self.dv] {
             scratch.clear();
         }
-        // A step that shares no factor with usual widths, so that samples spread over columns too.
-        let step = (now.y.len() / SAMPLES).max(1) | 1;
+        // An odd step shares no factor with usual widths, so that samples cover all columns.
+        let step = (now.y.len() / MAX_SAMPLES).max(1) | 1;
         for i in (0..now.y.len()).step_by(step) {
-            if usable(i) && back.y[i] > DARK {
+            if usable(i) && back.y[i] > MIN_LUMA {
                 self.ratio.push(now.y[i] / back.y[i]);
                 self.du.push(now.u[i] - back.u[i]);
                 self.dv.push(now.v[i] - back.v[i]);
             }
         }
-        if self.ratio.len() < FEW {
+        if self.ratio.len() < MIN_SAMPLES {
             return Light::SAME;
         }
         Light {

@@ -1,7 +1,8 @@
-//! Cleaning of the foreground mask: single cells go, small gaps close.
+//! Cleaning of the foreground mask: removes single cells and closes small gaps.
 //!
-//! A mask has one byte a cell, 0 or 1. Invariant: outside the picture counts as background for opening and as
-//! unchanged for closing, so that a thing cut by the border is not eaten from there.
+//! - A mask has one byte per cell, 0 or 1.
+//! - Cells outside the picture count as background for opening and as unchanged for closing, so
+//!   that objects at the border are not eroded there.
 
 /// Scratch memory for the filters.
 #[derive(Debug, Default)]
@@ -11,7 +12,7 @@ pub(super) struct Filters {
 }
 
 impl Filters {
-    /// Majority of 3×3: a cell stays foreground when at least `votes` of its nine are.
+    /// 3×3 majority: a cell stays foreground when at least `votes` of its nine are.
     pub(super) fn majority(&mut self, mask: &mut [u8], width: usize, votes: u8) {
         let cells = mask.len();
         self.a.resize(cells, 0);
@@ -23,7 +24,7 @@ impl Filters {
         }
     }
 
-    /// Closing with a square of side `2 * radius + 1`: grows, then shrinks.
+    /// Closing with a square of side `2 * radius + 1`: dilation, then erosion.
     pub(super) fn close(&mut self, mask: &mut [u8], width: usize, radius: usize) {
         let cells = mask.len();
         self.a.resize(cells, 0);
@@ -35,7 +36,7 @@ impl Filters {
                 *cell = u8::from(sum > 0);
             }
         }
-        // Shrinking is growing of the complement.
+        // Erosion is dilation of the complement.
         for _ in 0..radius {
             for cell in mask.iter_mut() {
                 *cell ^= 1;
@@ -49,7 +50,7 @@ impl Filters {
     }
 }
 
-/// Each cell with its left and right neighbour.
+/// Adds the left and right neighbours of each cell.
 fn row_sums(from: &[u8], to: &mut [u8], width: usize) {
     for (from, to) in from.chunks_exact(width).zip(to.chunks_exact_mut(width)) {
         to.copy_from_slice(from);
@@ -64,7 +65,7 @@ fn row_sums(from: &[u8], to: &mut [u8], width: usize) {
     }
 }
 
-/// Each cell with its upper and lower neighbour.
+/// Adds the upper and lower neighbours of each cell.
 fn column_sums(from: &[u8], to: &mut [u8], width: usize) {
     to.copy_from_slice(from);
     if from.len() > width {

@@ -1,17 +1,15 @@
-//! The built-in `motion` detector: what moves, without weights.
+//! The built-in `motion` detector: finds moving objects without weights.
 //!
-//! In the order of one frame's way:
-//! - [`reduce`]: native planes to some 360 cells on the longer side;
-//! - [`light`]: gain and white balance of the whole picture, taken off;
-//! - [`background`]: each cell is background, shadow or foreground;
-//! - [`shadow`]: which darkening is only shadow;
+//! Stages of one frame:
+//! - [`reduce`]: planes to some 360 cells on the longer side;
+//! - [`light`]: global gain and white balance;
+//! - [`background`] and [`shadow`]: each cell is background, shadow or foreground;
 //! - [`mask`] and [`blobs`]: cells to cleaned components;
-//! - [`objects`]: components over time to boxes that stay whole;
-//! - [`entry`]: what the border still cuts.
+//! - [`objects`] and [`entry`]: components over time to stable boxes.
 //!
-//! Invariant: one value serves one stream in order; all time comes from the frames (presentation time), so a recording
-//! gives the same boxes at any speed; memory is bounded by the picture's size and nothing is allocated per frame in the
-//! steady state.
+//! Invariants: one value serves one stream in order. All time is presentation time, so a recording
+//! yields the same boxes at any speed. Memory is bounded by the picture's size, and no frame
+//! allocates in the steady state.
 
 mod background;
 mod blobs;
@@ -48,22 +46,22 @@ use crate::error::DetectError;
 /// Name of the model and of its one class.
 pub const MODEL: &str = "motion";
 
-/// Share of the picture that must change at once to be an upheaval: a lamp, a moved camera.
-const UPHEAVAL: f32 = 0.5;
-/// Smallest thing, as a share of the picture.
-const SMALLEST: f32 = 1.0 / 4000.0;
-/// Cells in the smallest thing at least.
-const FEWEST_CELLS: f32 = 6.0;
-/// Seconds between frames when the source does not say, and the bounds put on what it says.
+/// Share of cells that must change at once in a scene change: a lamp, a moved camera.
+const SCENE_CHANGE_SHARE: f32 = 0.5;
+/// Smallest object, as a share of the picture.
+const MIN_OBJECT_SHARE: f32 = 1.0 / 4000.0;
+/// Fewest cells of the smallest object.
+const MIN_OBJECT_CELLS: f32 = 6.0;
+/// Seconds between frames: the default, and the bounds of what the source declares.
 const FRAME_TIME: (f32, f32, f32) = (0.04, 0.001, 1.0);
 
-/// Presentation time that runs so many times faster than the count of frames has leapt.
-const LEAP: f32 = 4.0;
+/// Presentation time has jumped when it runs this many times faster than the frame count.
+const CLOCK_JUMP_FACTOR: f32 = 4.0;
 
-/// The detector's times.
+/// Settings of the motion detector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MotionSettings {
-    /// For how long a thing that stopped is still reported, before it becomes background.
+    /// How long a stopped object is reported before it becomes background.
     pub absorb: Duration,
 }
 
@@ -75,7 +73,7 @@ impl Default for MotionSettings {
     }
 }
 
-/// Finds what moves. One value serves one stream.
+/// Detects moving objects in one stream.
 #[derive(Debug)]
 pub struct MotionDetector {
     info: DetectorInfo,
@@ -91,7 +89,7 @@ pub struct MotionDetector {
     filters: Filters,
     labeller: Labeller,
     objects: Objects,
-    /// Size of the last picture; absent before the first.
+    /// Size of the last picture; `None` before the first.
     last: Option<(u32, u32)>,
     /// Number and presentation time of the last frame.
     clock: Option<(u64, Duration)>,
@@ -106,7 +104,6 @@ impl Default for MotionDetector {
 }
 
 impl MotionDetector {
-    /// A detector that has seen nothing yet.
     #[must_use]
     pub fn new(settings: MotionSettings) -> Self {
         let object = settings.absorb.as_secs_f32();
@@ -141,9 +138,9 @@ impl MotionDetector {
         }
     }
 
-    /// Seconds since the last frame. Containers round presentation times and even repeat them, which would make every
-    /// speed wild, so the frame's number and the nominal rate say it where they can; presentation time where there is
-    /// no rate, or where it has leapt, as over a reconnect.
+    /// Seconds since the last frame. Containers round and even repeat presentation times, which
+    /// would make speeds erratic. So the frame number and the nominal rate decide; presentation
+    /// time counts without a rate, or after a jump, as over a reconnect.
     fn since_last(&self, frame: &Frame) -> f32 {
         let (usual, least, most) = FRAME_TIME;
         let rate = frame.fps.filter(|f| *f > 0.0);
@@ -153,7 +150,7 @@ impl MotionDetector {
         };
         let counted = nominal * frame.id.seq.saturating_sub(seq).clamp(1, 1000) as f32;
         let stamped = frame.pts.saturating_sub(pts).as_secs_f32();
-        let leapt = stamped > LEAP * counted;
+        let leapt = stamped > CLOCK_JUMP_FACTOR * counted;
         let dt = if leapt || (rate.is_none() && stamped > 0.0) {
             stamped
         } else {
@@ -162,7 +159,7 @@ impl MotionDetector {
         dt.clamp(least, most)
     }
 
-    /// One picture; `dt` in seconds since the one before.
+    /// Processes one picture, `dt` seconds after the one before.
     fn step(&mut self, picture: &Picture, dt: f32) {
         let now = Planes {
             y: &self.small.y,
@@ -196,7 +193,7 @@ impl MotionDetector {
         }
         let busy = share(&self.mask);
         let before = std::mem::replace(&mut self.busy, busy);
-        if busy > UPHEAVAL && before < UPHEAVAL / 2.0 {
+        if busy > SCENE_CHANGE_SHARE && before < SCENE_CHANGE_SHARE / 2.0 {
             self.background.relearn(now);
             self.labels.fill(BACK);
             self.objects.clear();
@@ -212,13 +209,13 @@ impl MotionDetector {
         };
         self.labeller.label(&self.mask, pictures, w);
         let bounds = [w as f32, self.small.height as f32];
-        let smallest = (cells as f32 * SMALLEST).max(FEWEST_CELLS);
+        let smallest = (cells as f32 * MIN_OBJECT_SHARE).max(MIN_OBJECT_CELLS);
         self.objects
             .update(self.labeller.blobs(), smallest, dt, bounds);
         self.held.fill(0);
         for run in self.labeller.runs() {
             let blob = run.blob as usize;
-            let held = if self.labeller.blobs()[blob].ghostly() {
+            let held = if self.labeller.blobs()[blob].is_ghost() {
                 GHOST
             } else {
                 match self.objects.owner(blob) {
@@ -246,8 +243,8 @@ impl MotionDetector {
                 continue;
             }
             let [x1, y1, x2, y2] = edges.map(|e| f64::from(e) * k);
-            // A side that the border cuts is not seen; the box ends one pixel before it, so that it lies strictly inside
-            // a line or zone that spans the picture.
+            // The side at the border is not seen. The box ends one pixel before it, so that it lies
+            // strictly inside a line or zone that spans the picture.
             let bbox = BBox::new(
                 x1.clamp(1.0, (w - 2.0).max(1.0)),
                 y1.clamp(1.0, (h - 2.0).max(1.0)),
@@ -305,7 +302,7 @@ impl Detector for MotionDetector {
     }
 }
 
-/// Share of ones.
+/// Share of ones in a mask.
 fn share(mask: &[u8]) -> f32 {
     let ones: usize = mask.iter().map(|&c| usize::from(c)).sum();
     ones as f32 / mask.len().max(1) as f32

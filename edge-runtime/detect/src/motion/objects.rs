@@ -1,73 +1,72 @@
-//! Blobs over time: which fragments are one thing, which blob is two, and which never was a thing.
+//! Objects over time: unites fragments of one object, splits a blob over several, and rejects what
+//! never moves.
 //!
-//! Owns a short memory of things (a box with a velocity), so that a box is one vehicle from entering to leaving:
-//! fragments inside a thing's predicted box are united, a blob over several known things is shared among them, and only
-//! what has moved as a whole is reported, which leaves, water, noise and uncovered background do not. It is no tracker: no
-//! identity leaves this module. Invariant: at most [`MAX_OBJECTS`] things; the least proven give way.
+//! - An object is a box with a velocity, so that a vehicle is one box from entering to leaving.
+//! - Fragments inside an object's predicted box are united; a blob over several objects is shared
+//!   among them.
+//! - Only what moved as a whole is reported, unlike leaves, water, noise and uncovered background.
+//! - It is no tracker: no identity leaves this module. At most [`MAX_OBJECTS`] objects are kept.
 
 use super::blobs::Blob;
-use super::edges::{
-    Edges, centre, distance, gap, height, likeness, near, overlap, size, unite, width,
-};
+use super::edges::{Edges, centre, distance, gap, height, iou, near, overlap, size, unite, width};
 use super::entry::Entry;
 
-/// Things remembered at most.
 const MAX_OBJECTS: usize = 128;
-/// Share of a blob's box inside a thing's predicted box that makes it a part of the thing.
-const PART: f32 = 0.5;
-/// How much larger than predicted a thing may become by a part, as a factor on each side.
-const GROWTH: f32 = 1.15;
-/// Gap between parts of a thing, as a share of its side.
-const GAP: f32 = 0.1;
-/// Seconds for which an unseen thing that was proven is remembered.
-const REMEMBER: f32 = 0.5;
-/// Likeness (intersection over union) with the box in which it was first seen, below which a thing has moved, or has come
-/// into the picture; and below which it has left its first place, as uncovered background never does.
-const MOVED: f32 = 0.6;
-const GONE: f32 = 0.2;
-/// Distance from the start, as a share of a thing's side and in cells, that is more than the mask's own unrest.
-const FAR: f32 = 0.2;
-const FAR_CELLS: f32 = 3.0;
-/// Distance from the start as a share of the way gone: what sways comes back.
-const STRAIGHT: f32 = 0.5;
-/// Frames a thing must be seen before it is reported.
-const PROOF: u32 = 3;
-/// Gain of the position and of the velocity against a new measurement: an alpha-beta filter (Kalata, 1984).
+/// Share of a blob inside an object's predicted box that makes it a part of the object.
+const MIN_PART_SHARE: f32 = 0.5;
+/// Bound of an object's growth by a part, as a factor on each predicted side.
+const MAX_GROWTH: f32 = 1.15;
+/// Gap between parts of an object, as a share of its side.
+const MAX_GAP: f32 = 0.1;
+/// Seconds for which an unseen moving object is kept.
+const KEEP_UNSEEN_S: f32 = 0.5;
+/// Overlap (intersection over union) with the first box below which an object has moved or entered,
+/// and below which it has left its first place, as uncovered background never does.
+const MAX_START_OVERLAP: f32 = 0.6;
+const MAX_HOME_OVERLAP: f32 = 0.2;
+/// Distance from the first place, as a share of an object's side and in cells, that exceeds the
+/// jitter of the mask.
+const MIN_TRAVEL: f32 = 0.2;
+const MIN_TRAVEL_CELLS: f32 = 3.0;
+/// Distance from the first place as a share of the path: a swaying object returns.
+const MIN_STRAIGHTNESS: f32 = 0.5;
+/// Frames in which an object must be seen before it is reported.
+const MIN_HITS: u32 = 3;
+/// Gains of an alpha-beta filter (Kalata, 1984) for position and velocity.
 const ALPHA: f32 = 0.7;
 const BETA: f32 = 0.3;
 
-/// One thing.
+/// A moving object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Object {
-    /// Filtered box.
     pub(super) edges: Edges,
-    /// Filtered box of the frame before.
+    /// Filtered box of the previous frame.
     last: Edges,
-    /// Cells a second, by edge.
+    /// Cells per second, by edge.
     velocity: Edges,
-    /// Box in which it was first seen.
+    /// Box in the first frame.
     birth: Edges,
-    /// Length of the way of its centre in cells.
+    /// Length of its centre's path in cells.
     path: f32,
     /// Frames in which it was seen.
     hits: u32,
-    /// Seconds since it was seen last.
+    /// Seconds since it was last seen.
     unseen: f32,
     /// Seconds since it was first seen.
     age: f32,
-    /// Whether it has moved as a whole.
+    /// Whether it moved as a whole.
     pub(super) proven: bool,
-    /// Whether it has left the place where it was first seen.
+    /// Whether it left its first place.
     pub(super) travelled: bool,
-    /// Mean contrast in thresholds.
+    /// Mean contrast in multiples of the threshold.
     contrast: f32,
     /// Whether its core looks like uncovered background.
     ghost: bool,
-    /// Union of what was measured in this frame.
+    /// Union of its blobs in this frame.
     measured: Option<Edges>,
     /// The blob that covers most of it in this frame.
     core: Option<usize>,
-    /// How far it has come into the picture.
+    /// How far it has entered the picture.
     entry: Entry,
 }
 
@@ -86,14 +85,14 @@ impl Object {
             proven: false,
             travelled: false,
             contrast: blob.weight / blob.area,
-            ghost: blob.ghostly(),
+            ghost: blob.is_ghost(),
             measured: None,
             core: None,
             entry: Entry::new(&e),
         }
     }
 
-    /// The box to report, if it is to be reported.
+    /// The box to report, if any.
     pub(super) fn visible(&self) -> Option<Edges> {
         if self.proven && !self.ghost && self.unseen == 0.0 {
             self.entry.visible(&self.edges)
@@ -102,7 +101,7 @@ impl Object {
         }
     }
 
-    /// How sure it is that this is a thing, `0.0..=1.0`: from contrast and from the frames that support it.
+    /// Confidence `0.0..=1.0` from contrast and the number of frames.
     pub(super) fn score(&self) -> f32 {
         let strong = 1.0 - (-self.contrast / 1.5).exp();
         let lasting = 1.0 - (-(self.hits as f32) / 3.0).exp();
@@ -151,43 +150,43 @@ impl Object {
         let c = centre(&self.edges);
         self.path += distance(c, centre(&old));
         let gone = distance(c, centre(&self.birth));
-        let far = FAR * size(&self.edges).sqrt().max(FAR_CELLS / FAR);
-        let straight = gone >= far && gone >= STRAIGHT * self.path;
-        let stayed = likeness(&self.birth, &self.edges);
-        self.proven |= !self.ghost && self.hits >= PROOF && straight && stayed < MOVED;
-        self.travelled |= self.proven && straight && stayed < GONE;
+        let far = MIN_TRAVEL * size(&self.edges).sqrt().max(MIN_TRAVEL_CELLS / MIN_TRAVEL);
+        let straight = gone >= far && gone >= MIN_STRAIGHTNESS * self.path;
+        let stayed = iou(&self.birth, &self.edges);
+        self.proven |=
+            !self.ghost && self.hits >= MIN_HITS && straight && stayed < MAX_START_OVERLAP;
+        self.travelled |= self.proven && straight && stayed < MAX_HOME_OVERLAP;
     }
 }
 
-/// All things of one stream.
+/// All objects of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     list: Vec<Object>,
-    /// For each blob the thing it belongs to.
+    /// The object of each blob.
     owner: Vec<Option<usize>>,
 }
 
 impl Objects {
-    /// Forgets all things.
     pub(super) fn clear(&mut self) {
         self.list.clear();
         self.owner.clear();
     }
 
-    /// The things now known.
     pub(super) fn list(&self) -> &[Object] {
         &self.list
     }
 
-    /// The thing that blob `index` of the last call belongs to.
+    /// The object of blob `index` of the last update.
     pub(super) fn owner(&self, index: usize) -> Option<&Object> {
         self.list.get((*self.owner.get(index)?)?)
     }
 
-    /// Takes the blobs of one frame, `dt` seconds after the last. `bounds` is the picture in cells.
+    /// Updates the objects with the blobs of a frame, `dt` seconds after the last. `bounds` is the
+    /// picture in cells.
     pub(super) fn update(&mut self, blobs: &[Blob], smallest: f32, dt: f32, bounds: [f32; 2]) {
         self.list
-            .retain(|o| o.unseen <= if o.proven { REMEMBER } else { 0.0 });
+            .retain(|o| o.unseen <= if o.proven { KEEP_UNSEEN_S } else { 0.0 });
         for o in &mut self.list {
             o.predict(dt, bounds);
         }
@@ -208,7 +207,7 @@ impl Objects {
         debug_assert!(known <= MAX_OBJECTS, "things are bounded");
     }
 
-    /// Gives each thing the blob that covers most of it; proven things choose first.
+    /// Assigns each object the blob that covers most of it; moving objects choose first.
     fn find_cores(&mut self, blobs: &[Blob], smallest: f32) {
         for proven in [true, false] {
             for n in 0..self.list.len() {
@@ -244,7 +243,7 @@ impl Objects {
                 1 => {
                     if let Some(o) = self.list.iter_mut().find(|o| o.core == Some(i)) {
                         o.measured = Some(blob.edges);
-                        o.ghost = blob.ghostly();
+                        o.ghost = blob.is_ghost();
                         o.contrast += 0.2 * (blob.weight / blob.area - o.contrast);
                     }
                 }
@@ -253,8 +252,8 @@ impl Objects {
         }
     }
 
-    /// Adds to each thing the other blobs that are parts of it: inside its predicted box, close to its core, and not
-    /// making it larger than it was.
+    /// Adds further blobs to each object: those inside its predicted box, close to its core, that
+    /// do not enlarge it.
     fn join_parts(&mut self, blobs: &[Blob]) {
         for (i, blob) in blobs.iter().enumerate() {
             let e = &blob.edges;
@@ -267,11 +266,11 @@ impl Objects {
                 let (w, h) = (width(&o.edges), height(&o.edges));
                 o.proven
                     && o.core != Some(i)
-                    && overlap(e, &o.edges) > PART * size(e)
-                    && width(&both) <= GROWTH * w + 2.0
-                    && height(&both) <= GROWTH * h + 2.0
-                    && gap(core[0], core[2], e[0], e[2]) <= (GAP * w).max(2.0)
-                    && gap(core[1], core[3], e[1], e[3]) <= (GAP * h).max(2.0)
+                    && overlap(e, &o.edges) > MIN_PART_SHARE * size(e)
+                    && width(&both) <= MAX_GROWTH * w + 2.0
+                    && height(&both) <= MAX_GROWTH * h + 2.0
+                    && gap(core[0], core[2], e[0], e[2]) <= (MAX_GAP * w).max(2.0)
+                    && gap(core[1], core[3], e[1], e[3]) <= (MAX_GAP * h).max(2.0)
             });
             if let Some(n) = whole {
                 if let Some(own) = self.list.iter_mut().find(|o| o.core == Some(i)) {
@@ -284,8 +283,8 @@ impl Objects {
         }
     }
 
-    /// One blob over several proven things: each keeps its size and place as predicted, and takes from the blob only
-    /// the edges that are its own.
+    /// Shares a blob among several moving objects: each keeps its predicted size and place, and
+    /// takes from the blob only the edges that are its own.
     fn share(&mut self, index: usize, blob: &Edges) {
         let mut extreme = [f32::MAX, f32::MAX, f32::MIN, f32::MIN];
         for o in self.list.iter().filter(|o| o.core == Some(index)) {

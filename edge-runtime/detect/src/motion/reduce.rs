@@ -1,23 +1,23 @@
-//! The small working picture: area averages of the native planes, some 360 cells on the longer side.
+//! The reduced picture: area averages of the planes, some 360 cells on the longer side.
 //!
-//! Owns the way from I420, NV12 and RGB with padded rows to three planes of `f32`: luma above black, and two chroma
-//! planes around zero. Averaging removes most sensor and coding noise before anything is decided. Invariant: every
-//! cell averages only samples inside the picture, so a last row or column of cells may stand for fewer pixels.
+//! - I420, NV12 and RGB with padded rows become three `f32` planes: luma above black, and two
+//!   chroma planes around zero.
+//! - Averaging removes most sensor and coding noise before any decision.
+//! - A cell averages only samples inside the picture, so the last row or column may stand for fewer
+//!   pixels.
 
 use watchkeeper_vision::frame::{ColorMatrix, Picture, PixelFormat};
 
-/// Cells that the longer side of the working picture has, about: enough for a person 30 pixels high in a 1080p
-/// picture to keep some 10 cells, few enough for a slow core.
+/// Approximate cells of the longer side: a person 30 pixels high in 1080p keeps some 10 cells, and
+/// a slow core keeps up.
 const LONG_SIDE: u32 = 360;
 
-/// The working picture.
+/// The reduced picture.
 #[derive(Debug, Default)]
 pub(super) struct Small {
-    /// Width in cells.
     pub(super) width: usize,
-    /// Height in cells.
     pub(super) height: usize,
-    /// Pixels a cell, both ways.
+    /// Pixels per cell, on both axes.
     pub(super) factor: usize,
     /// Luma above black, `0.0..=255.0`.
     pub(super) y: Vec<f32>,
@@ -25,7 +25,7 @@ pub(super) struct Small {
     pub(super) u: Vec<f32>,
     /// Red difference around zero.
     pub(super) v: Vec<f32>,
-    /// Sums of one row of cells; as wide as the picture's widest row in bytes.
+    /// Sums of one row of cells, as wide as the picture.
     sums: Vec<u32>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct ShortPlane {
     need: usize,
 }
 
-/// Samples of one channel inside a plane: `step` bytes from one to the next, the first at `offset`.
+/// Samples of one channel in a plane: the first at `offset`, then every `step` bytes.
 struct Channel<'a> {
     data: &'a [u8],
     stride: usize,
@@ -49,13 +49,13 @@ struct Channel<'a> {
 }
 
 impl Small {
-    /// Pixels a cell for a picture of this size.
+    /// Pixels per cell for a picture of this size.
     pub(super) fn factor_for(width: u32, height: u32) -> usize {
         let long = width.max(height);
         ((long + LONG_SIDE / 2) / LONG_SIDE).max(1) as usize
     }
 
-    /// Reads `picture` into the cells; allocates only when the size changes.
+    /// Averages `picture` into the cells; allocates only when the size changes.
     pub(super) fn fill(&mut self, picture: &Picture) -> Result<(), ShortPlane> {
         let (pw, ph) = (picture.width as usize, picture.height as usize);
         self.factor = Self::factor_for(picture.width, picture.height);
@@ -100,9 +100,10 @@ impl Small {
         Ok(())
     }
 
-    /// Averages commute with the matrix, so the conversion runs on cells, not on pixels.
+    /// Averages commute with the matrix, so only cells are converted.
     fn rgb_to_yuv(&mut self, matrix: ColorMatrix) {
-        // Luma weights and the chroma scales that follow from them: ITU-R BT.601 and BT.709, section on signal form.
+        // Luma weights and the chroma scales that follow from them: ITU-R BT.601 and BT.709,
+        // section on signal form.
         let (kr, kb) = match matrix {
             ColorMatrix::Bt601 => (0.299, 0.114),
             ColorMatrix::Bt709 => (0.2126, 0.0722),
@@ -145,8 +146,8 @@ fn channel(
     })
 }
 
-/// Averages `c` into cells of `factor / sub` samples both ways, less `zero`. A channel at half size under cells of one
-/// pixel is repeated.
+/// Averages `c` into cells of `factor / sub` samples on both axes, minus `zero`. A half-size
+/// channel under cells of one pixel is repeated.
 fn average(
     c: &Channel<'_>,
     out: &mut [f32],

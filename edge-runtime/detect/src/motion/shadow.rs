@@ -1,29 +1,30 @@
-//! Cast shadows: background with less light on it, of about the same colour.
+//! Cast shadows: background with less light and about the same colour.
 //!
-//! After Prati, Mikic, Trivedi and Cucchiara, "Detecting moving shadows: algorithms and evaluation", 2003: a shadow
-//! scales the background's luma by a bounded factor and leaves its chroma.
+//! A shadow scales the background's luma by a bounded factor and keeps its chroma (Prati, Mikic,
+//! Trivedi and Cucchiara, "Detecting moving shadows: algorithms and evaluation", 2003).
 
 use super::cells::{BACK, FORE};
 
-/// Lowest share of light left that still is taken for shadow. Direct sun is some three to five times the sky's light,
-/// which video gamma turns into about half; a lower share would take dark cars for shadow.
-const DEEPEST: f32 = 0.6;
+/// Lowest share of light of a shadow. Direct sun is three to five times the light of the sky, which
+/// video gamma turns into about half; a lower share would take dark cars for shadows.
+const MIN_LIGHT_SHARE: f32 = 0.6;
 
-/// Whether a cell whose chroma agrees with the background can be in shadow, by its share of the background's luma.
-pub(super) fn plausible(share: f32) -> bool {
-    share > DEEPEST
+/// Whether a cell with the background's chroma can be in shadow, by its share of the background's
+/// luma.
+pub(super) fn is_plausible(share: f32) -> bool {
+    share > MIN_LIGHT_SHARE
 }
 
-/// Finds shadow inside things; holds only its scratch memory.
+/// Finds shadow labels inside objects; holds only its scratch memory.
 #[derive(Debug, Default)]
 pub(super) struct Inside {
-    /// For each column the row of the last foreground since the last background.
+    /// For each column, the row of the last foreground since the last background.
     above: Vec<Option<usize>>,
 }
 
 impl Inside {
-    /// Makes foreground of shadow that lies between foreground on both sides, along a row or a column: a shadow is cast
-    /// beside a thing, so what looks like one inside is the thing's own dark paint or glass.
+    /// Relabels shadow between foreground on both sides of a row or column as foreground: a shadow
+    /// falls beside an object, so inside it is the object's dark paint or glass.
     pub(super) fn fill(&mut self, labels: &mut [u8], width: usize) {
         self.above.clear();
         self.above.resize(width, None);

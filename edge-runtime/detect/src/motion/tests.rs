@@ -1,4 +1,4 @@
-//! Behaviour of the detector on synthetic pictures, where the truth is known to the pixel.
+//! The detector on synthetic pictures, whose truth is known to the pixel.
 #![allow(
     clippy::unwrap_used,
     reason = "a test that can't set up its picture should fail"
@@ -38,7 +38,7 @@ impl Patch {
     }
 }
 
-/// A street of grey with a light texture, under a given light, with noise.
+/// A grey street with a light texture, under a given illumination, with noise.
 struct Scene {
     width: u32,
     height: u32,
@@ -85,7 +85,8 @@ impl Scene {
         c
     }
 
-    /// Draws the patches (those marked true only darken, by their luma as a factor) and examines the picture.
+    /// Draws the patches (those marked true multiply luma, like a shadow) and processes the
+    /// picture.
     fn show(&mut self, patches: &[(Patch, bool)]) -> Vec<BBox> {
         let (w, h) = (self.width as usize, self.height as usize);
         let (cw, ch) = (w.div_ceil(2), h.div_ceil(2));
@@ -98,7 +99,7 @@ impl Scene {
         .into_iter()
         .map(|(w, h, step)| {
             let stride = w * step + self.padding;
-            // Padding holds bytes that must not matter.
+            // The value of padding must not matter.
             (vec![255; stride * (h - 1) + w * step], stride)
         })
         .collect::<Vec<_>>();
@@ -237,7 +238,7 @@ fn lamp_switched_on_gives_no_boxes_and_things_are_found_soon_after() {
 fn camera_that_was_knocked_relearns_the_picture() {
     let mut s = Scene::new(320, 180);
     s.rest(20);
-    // Everything moves by 12 pixels and stays there.
+    // The whole picture moves by 12 pixels and stays.
     let mut shifted = Vec::new();
     for row in 0..8 {
         for col in 0..14 {
@@ -337,7 +338,7 @@ fn thing_with_a_gap_is_one_box() {
     s.rest(10);
     for i in 0..25 {
         let x = 30 + i * 6;
-        // A windscreen of the street's own grey parts the bonnet from the roof.
+        // A windscreen of the street's grey separates the bonnet from the roof.
         let found = s.show(&[
             solid(x, 60, 30, 40, 200.0),
             solid(x + 34, 60, 50, 40, 200.0),

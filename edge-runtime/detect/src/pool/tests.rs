@@ -1,4 +1,4 @@
-//! Opening real and broken models; golden detections of real photographs.
+//! Opening valid and broken models; golden detections of real photographs.
 #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,6 @@ fn refused(request: &OpenRequest) -> String {
     message
 }
 
-/// Names, scores and boxes of what was found.
 fn named(detector: &dyn Detector, found: &[RawDetection]) -> Vec<(String, f32, [f64; 4])> {
     let labels = &detector.info().labels;
     found
@@ -40,7 +39,7 @@ fn named(detector: &dyn Detector, found: &[RawDetection]) -> Vec<(String, f32, [
         .collect()
 }
 
-/// Expected names and scores, from the reference run with Python ONNX Runtime (dependency facts, section 7).
+/// Expected names and scores are those of Python's ONNX Runtime.
 fn golden(backend: BackendChoice, image: &str, expected: &[(&str, f32)]) {
     let (Some(model), Some(image)) = (
         test_data("models/yolox_nano.onnx"),
@@ -80,7 +79,7 @@ fn living_room_is_found_as_by_the_reference() {
     golden(BackendChoice::Rten, "000000000139.jpg", &expected);
 }
 
-/// Points to ONNX Runtime's library; without it the tests that need it say so and pass.
+/// Whether ONNX Runtime is configured; tests that need it are skipped otherwise.
 #[cfg(feature = "ort")]
 fn onnxruntime() -> bool {
     let there = std::env::var_os("ORT_DYLIB_PATH").is_some();
@@ -218,7 +217,7 @@ fn damaged_network_is_refused_or_runs_but_never_panics() {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut bytes = good.clone();
         for _ in 0..random.usize(1..20) {
-            // The first part holds the graph; far behind it are weights, where any byte is as good as another.
+            // The first part holds the graph; behind it are weights, where any byte is valid.
             let at = random.usize(..60_000);
             bytes[at] = random.u8(..);
         }

@@ -1,8 +1,7 @@
-//! Models that say something of whole pictures besides classes: numbers that stand for it, what each pixel belongs to, how far
-//! away everything is, how unusual it is.
+//! Models of whole pictures: embeddings, segmentation, depth and anomalies.
 //!
-//! Invariant: each answers its own question and refuses every other one by its name; what comes out is in pixels of the
-//! picture that was handed in.
+//! - A model performs its own task and refuses every other one by name.
+//! - Results are in pixels of the picture that the caller passed.
 
 use std::sync::Arc;
 
@@ -21,28 +20,29 @@ use crate::detection::DetectTimes;
 use crate::detector::{Detector, DetectorInfo};
 use crate::error::DetectError;
 
-/// The class of what belongs to nothing.
+/// Class of pixels that belong to no segment.
 const BACKGROUND: &str = "background";
 
-/// A model over a network that looks at whole pictures.
+/// A model of whole pictures.
 #[derive(Debug)]
-pub struct WholePictures {
+pub struct WholeImageModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
     look: StreamNetwork,
-    /// What makes numbers of texts, where the model compares pictures with them.
+    /// Text encoder, where the model compares pictures with texts.
     words: Option<TextEncoder>,
 }
 
-/// Where a picture lies in the input: known before the network has looked, so that its outputs are read while they are lent.
+/// The picture's place in the input. It is computed before the network runs, so that the outputs
+/// are read while they are lent.
 fn fitted(picture: &Picture, manifest: &Manifest) -> Result<Letterbox, DetectError> {
     let (width, height) = (picture.width, picture.height);
     let place = Letterbox::fit(width, height, &manifest.input);
     place.ok_or(DetectError::Picture { width, height })
 }
 
-impl WholePictures {
-    /// A model for one stream over a network that others may use too.
+impl WholeImageModel {
+    /// Creates a model for one stream.
     pub(super) fn new(
         manifest: Arc<Manifest>,
         network: SharedNetwork,
@@ -58,7 +58,7 @@ impl WholePictures {
     }
 }
 
-impl Detector for WholePictures {
+impl Detector for WholeImageModel {
     fn info(&self) -> &DetectorInfo {
         &self.info
     }
