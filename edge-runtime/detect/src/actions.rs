@@ -172,7 +172,7 @@ impl Detector for ActionModel {
         };
         if frames.len() != run.frames {
             return Err(self.failed(format!(
-                "it takes {} frames and was given {}",
+                "it takes {} frames, not {}",
                 run.frames,
                 frames.len()
             )));

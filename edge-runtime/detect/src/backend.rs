@@ -26,7 +26,6 @@ pub enum BackendChoice {
     Auto,
     /// The pure Rust back end.
     Rten,
-    /// ONNX Runtime.
     Ort,
 }
 
@@ -164,7 +163,7 @@ fn load_and_warm_up(
             .map(ToString::to_string)
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        let message = format!("the library broke over it: {said}");
+        let message = format!("the library panicked: {said}");
         Err(LoadError::file(path, backend, &message))
     })
 }
@@ -189,7 +188,7 @@ fn ort(
 ) -> Result<Box<dyn Network>, LoadError> {
     Err(LoadError::Unavailable {
         backend: "ort",
-        message: "this program was built without it".to_owned(),
+        message: "this program was built without ONNX Runtime".to_owned(),
     })
 }
 

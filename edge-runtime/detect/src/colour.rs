@@ -1,7 +1,7 @@
 //! Y, U, V to R, G, B.
 //!
-//! Coefficients follow from the matrix's weights of red and blue (ITU-R BT.601-7 section 2.5.1, BT.709-6 section 3) and the
-//! range of the samples (16–235 and 16–240, or 0–255).
+//! Coefficients follow from the matrix's weights of red and blue (ITU-R BT.601-7 section 2.5.1,
+//! BT.709-6 section 3) and the range of the samples (16–235 and 16–240, or 0–255).
 
 use watchkeeper_vision::frame::{ColorMatrix, Colorimetry};
 
@@ -66,7 +66,8 @@ mod tests {
 
     #[test]
     fn colour_bars_come_out_as_the_standards_say() {
-        // 100 % bars in 8 bits: BT.601 studio red is 81 90 240, BT.709 studio green is 173 42 26, JPEG blue is 29 255 107.
+        // 100 % bars in 8 bits: BT.601 studio red is 81 90 240, BT.709 studio green is 173 42 26,
+        // JPEG blue is 29 255 107.
         near(
             (ColorMatrix::Bt601, false),
             [81, 90, 240],

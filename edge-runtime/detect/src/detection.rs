@@ -9,7 +9,7 @@ use watchkeeper_vision::geometry::BBox;
 pub struct RawDetection {
     /// Bounding box in pixels of the picture.
     pub bbox: BBox,
-    /// Score, `0.0..=1.0`.
+    /// From 0.0 to 1.0.
     pub score: f32,
     /// Index into [`DetectorInfo::labels`], or into [`DetectParams::described`].
     pub class_id: usize,
@@ -56,7 +56,6 @@ impl Default for DetectParams {
 pub struct DetectTimes {
     /// Scaling, colour conversion and layout.
     pub preprocess: Duration,
-    /// Inference alone.
     pub infer: Duration,
     /// Decoding and suppression.
     pub postprocess: Duration,

@@ -13,14 +13,16 @@ pub enum DetectError {
         message: String,
     },
     /// The model does not support this task.
-    #[error("{model} is a model for {}, and nothing else", .task.name())]
+    #[error("model {model} supports only {}", .task.name())]
     Task {
         model: String,
         /// The task that it supports.
         task: Task,
     },
     /// The picture is unusable, for example of zero width.
-    #[error("a picture of {width}x{height} can't be examined")]
+    #[error(
+        "a picture of {width}x{height} can't be processed: it is empty or its planes are short"
+    )]
     Picture {
         /// Width in pixels.
         width: u32,

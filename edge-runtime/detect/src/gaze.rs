@@ -124,8 +124,8 @@ impl Detector for GazeModel {
         }
         let Some(faces) = &mut self.faces else {
             return Err(self.look.failed(
-                "it finds no faces itself: name a model that does as `faces` in its manifest, or give the step pictures of faces \
-                 and say do_run_face_detection false",
+                "it does not find faces: set `faces` in its manifest to a model that does, or pass \
+                 pictures of faces and set do_run_face_detection to false",
             ));
         };
         let params = DetectParams {

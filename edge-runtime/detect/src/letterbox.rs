@@ -40,6 +40,18 @@ pub struct Part {
     pub height: u32,
 }
 
+impl Part {
+    /// The part of this size in the middle of a picture.
+    const fn centred(picture: [u32; 2], [width, height]: [u32; 2]) -> Self {
+        Self {
+            left: (picture[0] - width) / 2 / 2 * 2,
+            top: (picture[1] - height) / 2 / 2 * 2,
+            width,
+            height,
+        }
+    }
+}
+
 impl Letterbox {
     /// Fits a picture into an input; `None` for an empty picture.
     ///
@@ -52,12 +64,7 @@ impl Letterbox {
         let full = Self {
             source_width,
             source_height,
-            part: Part {
-                left: 0,
-                top: 0,
-                width: source_width,
-                height: source_height,
-            },
+            part: Part::centred([source_width, source_height], [source_width, source_height]),
             left: 0,
             top: 0,
             width: input.width,
@@ -76,13 +83,7 @@ impl Letterbox {
                 } else {
                     (source_width, side(sw * ih / iw, source_height))
                 };
-                let middle = |whole: u32, part: u32| (whole - part) / 2 / 2 * 2;
-                let part = Part {
-                    left: middle(source_width, width),
-                    top: middle(source_height, height),
-                    width,
-                    height,
-                };
+                let part = Part::centred([source_width, source_height], [width, height]);
                 return Some(Self { part, ..full });
             }
             Fit::Letterbox { placement, .. } => placement,

@@ -141,7 +141,6 @@ pub enum LoadError {
     Mismatch {
         path: PathBuf,
         manifest: String,
-        /// The difference.
         message: String,
     },
 }
@@ -192,13 +191,10 @@ pub(crate) fn pick_inputs(wanted: &[Wanted], file: &[Found]) -> Result<Vec<usize
     if file.len() != wanted.len() {
         let names: Vec<_> = file.iter().map(|f| f.name.as_str()).collect();
         return Err(format!(
-            "it has {} inputs (`{}`), {} needed",
+            "it has {} inputs (`{}`), expected {}",
             file.len(),
             names.join("`, `"),
-            match wanted.len() {
-                1 => "one is".to_owned(),
-                n => format!("{n} are"),
-            }
+            wanted.len()
         ));
     }
     let mut picked = Vec::with_capacity(wanted.len());
@@ -305,7 +301,7 @@ mod tests {
         for (wanted, said) in [
             (
                 vec![picture.clone()],
-                "2 inputs (`texts`, `images`), one is needed",
+                "2 inputs (`texts`, `images`), expected 1",
             ),
             (
                 vec![named("words"), picture.clone()],

@@ -14,6 +14,7 @@ use watchkeeper_vision::frame::Frame;
 
 use super::decode;
 use super::decode::shapes::{Shape, Shapes};
+use super::letterbox::Letterbox;
 use super::network::Feed;
 use super::nms::suppress;
 use super::stream_network::{SharedNetwork, StreamNetwork};
@@ -60,6 +61,35 @@ impl NeuralDetector {
     pub(super) fn with_words(mut self, words: TextEncoder) -> Self {
         self.words = Some(words);
         self
+    }
+}
+
+impl NeuralDetector {
+    /// Maps boxes from the input to the picture, computes their shapes, and drops empty boxes.
+    fn map_to_source(
+        &mut self,
+        place: &Letterbox,
+        params: &DetectParams,
+        out: &mut Vec<RawDetection>,
+    ) {
+        let (width, height) = (
+            f64::from(place.source_width),
+            f64::from(place.source_height),
+        );
+        for d in out.iter_mut() {
+            d.bbox = place.to_source(&d.bbox).clip(width, height);
+        }
+        if params.shapes {
+            let shape =
+                |(i, d): (usize, &RawDetection)| self.read.shape(&self.manifest, i, &d.bbox, place);
+            let shapes = out.iter().enumerate().map_while(shape);
+            self.shapes.extend(shapes);
+            // Drop the shapes of the boxes that are dropped below.
+            let mut areas = out.iter().map(|d| d.bbox.area());
+            self.shapes
+                .retain(|_| areas.next() > Some(0.0) || params.flat);
+        }
+        out.retain(|d| d.bbox.area() > 0.0 || params.flat);
     }
 }
 
@@ -117,30 +147,12 @@ impl Detector for NeuralDetector {
             }
             Ok(())
         })?;
-        let behind = Instant::now();
+        let start = Instant::now();
         if !params.shapes {
             weed(out);
         }
-        let (width, height) = (
-            f64::from(place.source_width),
-            f64::from(place.source_height),
-        );
-        for d in out.iter_mut() {
-            d.bbox = place.to_source(&d.bbox).clip(width, height);
-        }
-        if params.shapes {
-            let shape = |(i, d): (usize, &RawDetection)| {
-                self.read.shape(&self.manifest, i, &d.bbox, &place)
-            };
-            let shapes = out.iter().enumerate().map_while(shape);
-            self.shapes.extend(shapes);
-            // Drop the shapes of the boxes that are dropped below.
-            let mut areas = out.iter().map(|d| d.bbox.area());
-            self.shapes
-                .retain(|_| areas.next() > Some(0.0) || params.flat);
-        }
-        out.retain(|d| d.bbox.area() > 0.0 || params.flat);
-        times.postprocess += behind.elapsed();
+        self.map_to_source(&place, params, out);
+        times.postprocess += start.elapsed();
         Ok(times)
     }
 
@@ -175,13 +187,14 @@ impl Detector for NeuralDetector {
         };
         if logits && scores == ClassScores::Plain {
             return Err(self.look.failed(
-                "its file puts out scores and no logits: export it without its softmax, and say scores = \"softmax\" in its manifest",
+                "its file outputs scores, not logits: export it without the softmax, \
+                 and set scores = \"softmax\" in its manifest",
             ));
         }
         if !logits && !has_features {
             return Err(self.look.failed(
-                "its file does not put out what its last layer takes: export it with that as a second output, and say has_features = true \
-                 in its manifest",
+                "its file does not output the features of its last layer: export them as a second \
+                 output, and set has_features = true in its manifest",
             ));
         }
         let (_, times) = self.look.at(&frame.picture, &[], &mut |outputs| {

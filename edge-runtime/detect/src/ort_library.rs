@@ -48,7 +48,7 @@ pub(crate) fn find_library(
         return match in_folder(&named) {
             Some(library) => Ok(library),
             None if named.is_file() => Ok(named),
-            None => Err(format!("there is no {}", named.display())),
+            None => Err(format!("{} does not exist", named.display())),
         };
     }
     let own = places.state_dir.as_ref().map(|dir| dir.join("lib"));

@@ -66,7 +66,9 @@ pub enum OpenError {
     Asked(#[from] DetectError),
     /// The manifest's face model does not find faces.
     #[error(
-        "manifest `{manifest}` names `{model}` for finding faces, and it is a model for {}; name one for object-detection", .task.name()
+        "manifest `{manifest}`: `faces` names `{model}`, a model for {}; \
+         name a model for object-detection",
+        .task.name()
     )]
     Faces {
         manifest: String,
@@ -102,7 +104,7 @@ impl DetectorPool {
         }
         let zoo = Zoo::with_dirs(request.models_dirs.iter().cloned());
         for problem in zoo.problems() {
-            tracing::warn!(%problem, "a model manifest is left out");
+            tracing::warn!(%problem, "model manifest ignored");
         }
         let resolved = zoo.resolve(&request.model)?;
         let opening = Opening {

@@ -276,7 +276,7 @@ impl TextReader {
             ..
         } = &self.manifest.decode.kind
         else {
-            return Err(look.failed("it does not read"));
+            return Err(look.failed("it does not recognise text"));
         };
         let picture = Picture::rgb(line.width, line.height, line.data);
         let mut reading = Reading::default();

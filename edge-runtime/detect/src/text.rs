@@ -78,7 +78,7 @@ impl TextTokenizer {
         let last = usize::from(tokenizer.end_of_text().to_u16()) + 1;
         if last != usize::from(text.tokens) {
             let message = format!(
-                "it makes {last} tokens, and `text.tokens` of the manifest is {}",
+                "it has {last} tokens, but `text.tokens` of the manifest is {}",
                 text.tokens
             );
             return Err(unreadable(&message));
@@ -254,7 +254,7 @@ impl TextEncoder {
                 return Err(DetectError::Backend {
                     model: self.model.clone(),
                     backend: self.backend.clone(),
-                    message: "it gives unlike many numbers for two texts".to_owned(),
+                    message: "its embeddings of two texts differ in length".to_owned(),
                 });
             }
             let square = row.iter().map(|x| f64::from(*x) * f64::from(*x));
@@ -289,7 +289,8 @@ mod tests {
 
     #[test]
     fn a_text_is_tokens_between_two_marks_cut_or_filled_up_to_what_the_network_takes() {
-        // Bytes in the middle of a word count from 0 for `!`, at its end 256 higher; then merges, beginning and end.
+        // Bytes in the middle of a word count from 0 for `!`, at its end 256 higher; then merges,
+        // beginning and end.
         let (begin, end, dog) = (514, 515, 513);
         let letter = |c: u8| i32::from(c - b'!');
         let short = words(6, Fill::Zero).of("Dog");

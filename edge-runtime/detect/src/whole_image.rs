@@ -82,7 +82,9 @@ impl Detector for WholeImageModel {
         out: &mut Vec<f32>,
     ) -> Result<DetectTimes, DetectError> {
         if logits {
-            return Err(self.look.failed("it has no logits, as it knows no classes"));
+            return Err(self
+                .look
+                .failed("it has no logits, because it has no classes"));
         }
         self.embed(frame, out)
     }

@@ -99,7 +99,7 @@ mod tests {
         assert!(
             said.expect_err("refused")
                 .to_string()
-                .contains("a number that is none")
+                .contains("NaN or infinity")
         );
         assert!(decoded((&[1], &[0.5]), &[0.0; 3]).is_err());
     }

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The number of tensors is wrong.
-    #[error("the network answers {found} tensors, the {family} layout has {expected}")]
+    #[error("the network has {found} outputs, the {family} layout needs {expected}")]
     Count {
         family: &'static str,
         found: usize,
@@ -26,7 +26,7 @@ pub enum DecodeError {
         classes: usize,
     },
     /// A tensor of the right shape holds NaN or infinity.
-    #[error("output `{name}` has a number that is none, which the {family} layout can't use")]
+    #[error("output `{name}` holds NaN or infinity, which the {family} layout can't use")]
     NoNumber { family: &'static str, name: String },
 }
 

@@ -52,14 +52,7 @@ pub fn decode(
         DecodeKind::Classes {
             scores,
             has_features,
-        } => {
-            let [first, second] = request.halves(kind)?;
-            classes::decode(&first, *scores, &mut Vec::new())?;
-            if *has_features {
-                embedding::decode(&second, &mut Vec::new()).map_err(|e| e.of(kind.name()))?;
-            }
-            Ok(())
-        }
+        } => check_classifier(&request, kind, *scores, *has_features),
         DecodeKind::Nanodet {
             strides,
             reg_max,
@@ -78,6 +71,21 @@ pub fn decode(
             classes::decode(&request, *scores, &mut Vec::new()).map_err(|e| e.of(kind.name()))
         }
     }
+}
+
+/// Checks the shapes of a classifier's scores and features.
+fn check_classifier(
+    request: &Request<'_>,
+    kind: &DecodeKind,
+    scores: ClassScores,
+    has_features: bool,
+) -> Result<(), DecodeError> {
+    let [first, second] = request.halves(kind)?;
+    classes::decode(&first, scores, &mut Vec::new())?;
+    if has_features {
+        embedding::decode(&second, &mut Vec::new()).map_err(|e| e.of(kind.name()))?;
+    }
+    Ok(())
 }
 
 /// Decodes a classifier's scores, one per class. Clears `out` first.

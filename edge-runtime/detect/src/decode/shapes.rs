@@ -184,17 +184,7 @@ impl Shapes {
         let from = among(0, 0).map(|v| v.floor() as usize);
         let to = among(size[0] as usize - 1, size[1] as usize - 1).map(|v| v.ceil() as usize);
         let patch_width = to[0] - from[0] + 1;
-        let cells = rows * columns;
-        let mut patch = vec![0.0f32; patch_width * (to[1] - from[1] + 1)];
-        for (weight, prototype) in weights.iter().zip(self.prototypes.chunks_exact(cells)) {
-            for (line, row) in patch.chunks_exact_mut(patch_width).zip(from[1]..) {
-                let start = row * columns + from[0];
-                for (sum, value) in line.iter_mut().zip(&prototype[start..start + patch_width]) {
-                    *sum += weight * value;
-                }
-            }
-        }
-        patch.iter_mut().for_each(|v| *v = sigmoid(*v));
+        let patch = self.activations(weights, from, [patch_width, to[1] - from[1] + 1]);
         let mask = Bitmap::from_fn(size, |x, y| {
             let at = among(x, y);
             let low = at.map(|v| v.floor() as usize);
@@ -213,6 +203,30 @@ impl Shapes {
             Point::new(left + p.x * step, top + p.y * step)
         };
         outline.into_iter().map(to_picture).collect()
+    }
+}
+
+impl Shapes {
+    /// Sigmoid of the weighted sum of prototypes, over the cells of `size` from `from`.
+    fn activations(
+        &self,
+        weights: &[f32],
+        from: [usize; 2],
+        [width, height]: [usize; 2],
+    ) -> Vec<f32> {
+        let [rows, columns] = self.grid;
+        let mut patch = vec![0.0f32; width * height];
+        let prototypes = self.prototypes.chunks_exact(rows * columns);
+        for (weight, prototype) in weights.iter().zip(prototypes) {
+            for (line, row) in patch.chunks_exact_mut(width).zip(from[1]..) {
+                let start = row * columns + from[0];
+                for (sum, value) in line.iter_mut().zip(&prototype[start..start + width]) {
+                    *sum += weight * value;
+                }
+            }
+        }
+        patch.iter_mut().for_each(|v| *v = sigmoid(*v));
+        patch
     }
 }
 

@@ -51,7 +51,6 @@ impl Blob {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pictures<'a> {
     pub(super) contrast: &'a [f32],
-    /// Present luma.
     pub(super) now: &'a [f32],
     pub(super) back: &'a [f32],
 }

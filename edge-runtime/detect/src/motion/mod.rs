@@ -171,14 +171,7 @@ impl MotionDetector {
         self.last = Some((picture.width, picture.height));
         if !same {
             self.background.reset(now);
-            self.objects.clear();
-            for plane in [&mut self.labels, &mut self.mask, &mut self.held] {
-                plane.clear();
-                plane.resize(cells, 0);
-            }
-            self.contrast.clear();
-            self.contrast.resize(cells, 0.0);
-            self.busy = 0.0;
+            self.reset_cells(cells);
             return;
         }
         let labels = &self.labels;
@@ -212,23 +205,21 @@ impl MotionDetector {
         let smallest = (cells as f32 * MIN_OBJECT_SHARE).max(MIN_OBJECT_CELLS);
         self.objects
             .update(self.labeller.blobs(), smallest, dt, bounds);
-        self.held.fill(0);
-        for run in self.labeller.runs() {
-            let blob = run.blob as usize;
-            let held = if self.labeller.blobs()[blob].is_ghost() {
-                GHOST
-            } else {
-                match self.objects.owner(blob) {
-                    Some(o) if o.travelled => OBJECT,
-                    Some(o) if o.proven => MOVED,
-                    _ => continue,
-                }
-            };
-            let row = run.y as usize * w;
-            self.held[row + run.x1 as usize..row + run.x2 as usize].fill(held);
-        }
+        hold_cells(&self.labeller, &self.objects, &mut self.held, w);
         self.background
             .learn(now, light, &self.labels, &self.held, dt, self.absorb);
+    }
+
+    /// Drops all objects and resizes the planes, for pictures of another size.
+    fn reset_cells(&mut self, cells: usize) {
+        self.objects.clear();
+        for plane in [&mut self.labels, &mut self.mask, &mut self.held] {
+            plane.clear();
+            plane.resize(cells, 0);
+        }
+        self.contrast.clear();
+        self.contrast.resize(cells, 0.0);
+        self.busy = 0.0;
     }
 
     fn report(&self, picture: &Picture, params: &DetectParams, out: &mut Vec<RawDetection>) {
@@ -299,6 +290,25 @@ impl Detector for MotionDetector {
             infer: found - reduced,
             postprocess: found.elapsed(),
         })
+    }
+}
+
+/// Labels each cell by the object that it belongs to; rows have `width` cells.
+fn hold_cells(labeller: &Labeller, objects: &Objects, held: &mut [u8], width: usize) {
+    held.fill(0);
+    for run in labeller.runs() {
+        let blob = run.blob as usize;
+        let label = if labeller.blobs()[blob].is_ghost() {
+            GHOST
+        } else {
+            match objects.owner(blob) {
+                Some(o) if o.travelled => OBJECT,
+                Some(o) if o.proven => MOVED,
+                _ => continue,
+            }
+        };
+        let row = run.y as usize * width;
+        held[row + run.x1 as usize..row + run.x2 as usize].fill(label);
     }
 }
 

@@ -87,7 +87,8 @@ fn planes_smaller_than_the_picture_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However rows are padded, and whether or not the last row has its padding, the tensor is the same.
+    /// However rows are padded, and whether or not the last row has its padding, the tensor is the
+    /// same.
     #[test]
     fn row_padding_never_reaches_the_tensor(
         (w, h) in (1usize..60, 1usize..60),
