@@ -24,42 +24,7 @@ fn main() -> anyhow::Result<()> {
     let mut traces = Traces::new(Anchor::BottomCenter, 40);
     let mut frame = Detections::default();
     for step in 0..40 {
-        let t = f64::from(step) / 40.0;
-        let object = |i: u8, class: &str, x: f64, y: f64, half: f64, tall: f64| Detection {
-            track: Some(TrackId(i64::from(i) + 1)),
-            time_in_zone: (i == 0).then_some(4.0 + t),
-            ..Detection::new(
-                BBox::new(
-                    at(x - half, 0.0).x,
-                    at(0.0, y - tall).y,
-                    at(x + half, 0.0).x,
-                    at(0.0, y + tall).y,
-                ),
-                0.62 + 0.08 * f64::from(i),
-                i64::from(i),
-                class,
-                DetectionId::Local {
-                    stream: 0,
-                    number: u64::from(i),
-                },
-            )
-        };
-        frame = Detections {
-            boxes: vec![
-                object(
-                    0,
-                    "person",
-                    0.15 + 0.12 * t,
-                    0.55 + 0.08 * (t * 5.0).sin(),
-                    0.03,
-                    0.12,
-                ),
-                object(1, "car", 0.85 - 0.25 * t, 0.75, 0.09, 0.09),
-                object(2, "bicycle", 0.45, 0.2 + 0.1 * t, 0.04, 0.07),
-                object(3, "truck", 0.93, 0.12, 0.09, 0.13),
-            ],
-            size: [w, h],
-        };
+        frame = frame_at(f64::from(step) / 40.0, w, h);
         traces.update(&frame);
     }
 
@@ -75,4 +40,38 @@ fn main() -> anyhow::Result<()> {
         .save(&out)
         .with_context(|| format!("writing {out}"))?;
     Ok(())
+}
+
+/// Four objects at time `t`, `0.0..1.0`, in a picture of this size.
+fn frame_at(t: f64, width: u32, height: u32) -> Detections {
+    let (w, h) = (f64::from(width), f64::from(height));
+    let object = |i: u8, class: &str, x: f64, y: f64, half: f64, tall: f64| Detection {
+        track: Some(TrackId(i64::from(i) + 1)),
+        time_in_zone: (i == 0).then_some(4.0 + t),
+        ..Detection::new(
+            BBox::new(
+                (x - half) * w,
+                (y - tall) * h,
+                (x + half) * w,
+                (y + tall) * h,
+            ),
+            0.62 + 0.08 * f64::from(i),
+            i64::from(i),
+            class,
+            DetectionId::Local {
+                stream: 0,
+                number: u64::from(i),
+            },
+        )
+    };
+    let person = (0.15 + 0.12 * t, 0.55 + 0.08 * (t * 5.0).sin());
+    Detections {
+        boxes: vec![
+            object(0, "person", person.0, person.1, 0.03, 0.12),
+            object(1, "car", 0.85 - 0.25 * t, 0.75, 0.09, 0.09),
+            object(2, "bicycle", 0.45, 0.2 + 0.1 * t, 0.04, 0.07),
+            object(3, "truck", 0.93, 0.12, 0.09, 0.13),
+        ],
+        size: [width, height],
+    }
 }

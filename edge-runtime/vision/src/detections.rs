@@ -1,7 +1,7 @@
-//! Detections: the boxes of one frame, as every model, tracker and block hands them on.
+//! Detections: the boxes of one frame, as models, trackers and blocks pass them on.
 //!
-//! Invariant: a [`Detections`] is immutable once it is shared; a block that changes boxes makes a new one. Boxes are in
-//! pixels of the picture they were found in, `size` says how large that was.
+//! - Shared [`Detections`] are immutable; a block that changes boxes makes new ones.
+//! - Boxes are in pixels of the picture in which they were found, whose size is `size`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,32 +12,28 @@ use watchkeeper_contract::id::TrackId;
 use crate::geometry::{Anchor, BBox, Point};
 use crate::mask::Mask;
 
-/// One box.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Detection {
-    /// Where, in pixels.
     pub bbox: BBox,
-    /// Score, `0.0..=1.0`.
+    /// From 0.0 to 1.0.
     pub confidence: f64,
     /// Index into the model's labels.
     pub class_id: i64,
-    /// Name of the class.
     pub class: Arc<str>,
-    /// Identity over time, once tracked.
+    /// Set by a tracker.
     pub track: Option<TrackId>,
-    /// Identity of this box, kept through filters and trackers: text as it came in, or a number we gave.
+    /// Kept by filters and trackers.
     pub id: DetectionId,
     /// Seconds in the zone of the last time-in-zone step.
     pub time_in_zone: Option<f64>,
-    /// The detector did not look at this frame, because nothing moved, and this is its box from the last frame that it
-    /// looked at. It says where something is believed to be; it is no sight of it and proves nothing.
+    /// Whether this box is of an earlier frame, because nothing moved and the detector did not look
+    /// at this one. A held box is an assumption and proves nothing.
     pub held: bool,
-    /// Everything that only some boxes have.
     pub extra: Option<Box<Extra>>,
 }
 
 impl Detection {
-    /// A box that a detector has just found, with nothing more known about it than that.
+    /// A new detection without further properties.
     #[must_use]
     pub fn new(
         bbox: BBox,
@@ -59,59 +55,57 @@ impl Detection {
         }
     }
 
-    /// Whether this box is only kept from an earlier frame, see [`Self::held`].
+    /// Whether this box is held, see [`Self::held`].
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.held
     }
 }
 
-/// Identity of one box.
+/// Identity of one detection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum DetectionId {
-    /// Given by us: `(stream, number)`, formatted as a UUID when serialised.
+    /// Our own id, serialised as a UUID.
     Local {
-        /// Tells runs and sources apart.
+        /// Distinguishes runs and sources.
         stream: u64,
-        /// Counts boxes in that stream.
+        /// Number of the box in its stream.
         number: u64,
     },
-    /// As it came in.
+    /// The id of an input.
     Given(Arc<str>),
 }
 
-/// Properties that only some boxes have. All absent by default.
+/// Rare properties of a detection.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Extra {
-    /// Id of the picture this box was found in, where that isn't `image`; empty for a box that was found in none.
+    /// Id of the picture in which the box was found, unless `image`; empty for none.
     pub parent_id: Option<Arc<str>>,
-    /// Id of the first picture of all, where that is neither `parent_id` nor that of `place`: for boxes that came in.
+    /// Id of the root picture of an input, unless it is `parent_id` or that of `place`.
     pub root_id: Option<Arc<str>>,
-    /// Where that picture lies, where it is a crop.
+    /// Place of that picture, if it is a crop.
     pub place: Option<Arc<Place>>,
-    /// Which pixels belong to the object, from an instance segmentation.
+    /// Pixels of the object, from instance segmentation.
     pub mask: Option<Arc<Mask>>,
-    /// Points of the object, from a keypoint model.
+    /// Keypoints of the object.
     pub keypoints: Option<Arc<[Keypoint]>>,
-    /// Anything else by its serialised name; ordered, so that output is deterministic.
+    /// Other properties by serialised name; ordered, so that output is deterministic.
     pub data: BTreeMap<Arc<str>, serde_json::Value>,
 }
 
-/// Where a crop lies in the picture it was cut from, and in the first picture of all.
+/// Place of a crop in its parent picture and in the root picture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// In the picture it was cut from.
     pub parent: Origin,
-    /// Id of the first picture.
+    /// Id of the root picture.
     pub root_id: Arc<str>,
-    /// In the first picture.
     pub root: Origin,
 }
 
-/// Where a picture lies in another one.
+/// Place of a picture in another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// Left upper corner, in pixels of the other picture.
+    /// Upper left corner, in pixels of the other picture.
     pub offset: [i64; 2],
     /// Width and height of the other picture in pixels.
     pub size: [u32; 2],
@@ -120,35 +114,32 @@ pub struct Origin {
 /// A named point of an object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Keypoint {
-    /// Where, in pixels.
     pub at: Point,
-    /// Score, `0.0..=1.0`.
+    /// From 0.0 to 1.0.
     pub confidence: f64,
-    /// Index into the model's names of points.
+    /// Index into the model's keypoint names.
     pub class_id: i64,
-    /// Name of the point.
     pub class: Arc<str>,
 }
 
 impl Detection {
-    /// What only some boxes have, made if need be.
+    /// The rare properties, created on demand.
     pub fn extra_mut(&mut self) -> &mut Extra {
         self.extra.get_or_insert_default()
     }
 
-    /// Which pixels belong to the object, where that is known.
     #[must_use]
     pub fn mask(&self) -> Option<&Arc<Mask>> {
         self.extra.as_deref()?.mask.as_ref()
     }
 
-    /// Something that a block attached, by its serialised name.
+    /// A property by its serialised name.
     #[must_use]
     pub fn data(&self, name: &str) -> Option<&serde_json::Value> {
         self.extra.as_deref()?.data.get(name)
     }
 
-    /// The anchor point, in a picture of this size; the centre of mass is that of the mask, where there is one.
+    /// The anchor point in a picture of this size; the centre of mass is that of the mask, if any.
     #[must_use]
     pub fn anchor(&self, anchor: Anchor, size: [u32; 2]) -> Point {
         let center = || self.mask().and_then(|mask| mask.bitmap(size).center());
@@ -158,7 +149,7 @@ impl Detection {
         }
     }
 
-    /// The same object moved by whole pixels into a picture of this size: box, mask, keypoints and attached polygon.
+    /// Translates box, mask, keypoints and attached polygon into a picture of this size.
     #[must_use]
     pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
@@ -190,7 +181,7 @@ impl Detection {
     }
 }
 
-/// Moves a point written as `[x, y]`.
+/// Translates a point written as `[x, y]`.
 fn shift(point: &mut serde_json::Value, by: [f64; 2]) {
     for (i, by) in by.into_iter().enumerate() {
         if let Some(n) = point.get_mut(i)
@@ -201,17 +192,17 @@ fn shift(point: &mut serde_json::Value, by: [f64; 2]) {
     }
 }
 
-/// The boxes of one frame.
+/// The detections of one frame.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Detections {
-    /// The boxes, in the order in which the model gave them.
+    /// In the model's order.
     pub boxes: Vec<Detection>,
-    /// Width and height in pixels of the picture they were found in.
+    /// Width and height in pixels of their picture.
     pub size: [u32; 2],
 }
 
 impl Detections {
-    /// No boxes, in a picture of this size.
+    /// No detections, in a picture of this size.
     #[must_use]
     pub fn none(size: [u32; 2]) -> Self {
         Self {
@@ -220,7 +211,7 @@ impl Detections {
         }
     }
 
-    /// Some of these boxes, by their places in the list; places that aren't there are left out.
+    /// Selects detections by index; ignores indices out of range.
     #[must_use]
     pub fn pick(&self, which: impl IntoIterator<Item = usize>) -> Self {
         let mut out = Self::default();
@@ -228,7 +219,7 @@ impl Detections {
         out
     }
 
-    /// Puts them into `out` in the place of what is there.
+    /// Like [`pick`](Self::pick), but replaces the contents of `out`.
     pub fn pick_into(&self, which: impl IntoIterator<Item = usize>, out: &mut Self) {
         let picked = which.into_iter().filter_map(|i| self.boxes.get(i).cloned());
         out.boxes.clear();
@@ -236,22 +227,22 @@ impl Detections {
         out.size = self.size_of_rest(&out.boxes);
     }
 
-    /// What is left of these boxes. Where it is nothing of something, the size of the picture is no longer known, as
-    /// Roboflow's engine keeps it with the boxes.
+    /// Keeps `boxes` of these. When none of some remain, the picture's size becomes unknown, as in
+    /// Roboflow's engine.
     #[must_use]
     pub fn left(&self, boxes: Vec<Detection>) -> Self {
         let size = self.size_of_rest(&boxes);
         Self { boxes, size }
     }
 
-    /// Size of the picture where this is what is left of these boxes, as in [`left`](Self::left).
+    /// The picture's size when `rest` remains of these, as in [`left`](Self::left).
     #[must_use]
     pub fn size_of_rest(&self, rest: &[Detection]) -> [u32; 2] {
         let is_lost = rest.is_empty() && !self.boxes.is_empty();
         if is_lost { [0, 0] } else { self.size }
     }
 
-    /// The same boxes in the coordinates of the first picture, for those that were found in a crop.
+    /// Converts boxes found in a crop to coordinates of the root picture.
     #[must_use]
     pub fn in_root(&self) -> Self {
         let mut size = self.size;
@@ -272,7 +263,7 @@ impl Detections {
         Self { boxes, size }
     }
 
-    /// Whether there are boxes and no detector looked at this frame for any of them.
+    /// Whether there are boxes and all are held.
     #[must_use]
     pub fn is_held(&self) -> bool {
         !self.boxes.is_empty() && self.boxes.iter().all(Detection::is_held)
@@ -281,14 +272,14 @@ impl Detections {
 
 #[doc(hidden)]
 pub mod testing {
-    //! Boxes for tests, of this crate and of those above it.
+    //! Detections for tests, also of other crates.
 
     use watchkeeper_contract::id::TrackId;
 
     use super::{Detection, DetectionId, Detections};
     use crate::geometry::BBox;
 
-    /// Tracked boxes of class `person` with a score of 0.8 in a picture of 640×480.
+    /// Tracked boxes of class `person` with score 0.8 in a picture of 640×480.
     #[must_use]
     pub fn tracked(boxes: &[(i64, BBox)]) -> Detections {
         let boxes = boxes

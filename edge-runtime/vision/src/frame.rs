@@ -1,7 +1,8 @@
-//! A frame: one picture with its identity and its three times.
+//! A frame: one picture with its identity and three times.
 //!
-//! Invariant: a picture's planes are read-only and stay valid as long as the [`Picture`] lives; nobody past capture
-//! knows who owns the memory. Rows may be padded: always go through the stride.
+//! - A picture's planes are read-only and live as long as the [`Picture`]; only capture knows who
+//!   owns the memory.
+//! - Rows may be padded: always use the stride.
 
 #[doc(hidden)]
 pub mod testing;
@@ -14,37 +15,32 @@ use image::RgbImage;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::time::Wall;
 
-/// Identity of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameId {
-    /// Which source.
     pub source: SourceId,
-    /// Counts the frames that the source decoded, from 1, over reconnects too. Dropped frames leave gaps.
+    /// Number of the decoded frame, from 1, over reconnects too. Dropped frames leave gaps.
     pub seq: u64,
 }
 
-/// One picture with its times.
 #[derive(Debug, Clone)]
 pub struct Frame {
-    /// Which frame.
     pub id: FrameId,
-    /// Presentation time since the first frame of this source; monotonic over reconnects.
+    /// Presentation time since the source's first frame; monotonic over reconnects.
     pub pts: Duration,
-    /// When it arrived, for logic.
+    /// Arrival on the monotonic clock, for logic.
     pub arrived: Instant,
-    /// When it arrived, for people.
+    /// Arrival on the wall clock, for display.
     pub wall: Wall,
-    /// Nominal frame rate of the source, where it is known.
+    /// Nominal frame rate, if known.
     pub fps: Option<f64>,
-    /// Whether the source is a recording (file, image folder, demo at its own pace) and not a live camera: time logic
-    /// then runs on `pts` and frame numbers.
+    /// Whether the source is a recording (file, image folder, demo at its own pace). Then time
+    /// logic uses `pts` and frame numbers.
     pub recorded: bool,
-    /// The pixels.
     pub picture: Picture,
 }
 
 impl Frame {
-    /// A frame that is one picture by itself: no time passes before it or after it.
+    /// A frame of a single picture, at time 0.
     #[must_use]
     pub fn still(id: FrameId, arrived: Instant, wall: Wall, picture: Picture) -> Self {
         Self {
@@ -59,27 +55,25 @@ impl Frame {
     }
 }
 
-/// Layout of a picture's planes, 8 bits a sample.
+/// Layout of the planes, 8 bits per sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PixelFormat {
-    /// Planes Y, U, V; U and V at half size (rounded up) both ways.
+    /// Planes Y, U, V; U and V at half size (rounded up) on both axes.
     I420,
-    /// Planes Y and interleaved UV; UV at half size (rounded up) both ways.
+    /// Planes Y and interleaved UV; UV at half size (rounded up) on both axes.
     Nv12,
     /// One plane, R G B interleaved.
     Rgb,
 }
 
-/// How Y, U and V mean colours.
+/// Interpretation of Y, U and V.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Colorimetry {
-    /// The matrix.
     pub matrix: ColorMatrix,
     /// True when samples use 0–255 (JPEG), false for 16–235 (video).
     pub full_range: bool,
 }
 
-/// YUV matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColorMatrix {
     /// ITU-R BT.601, standard definition and JPEG.
@@ -91,7 +85,7 @@ pub enum ColorMatrix {
 /// One plane of a picture.
 #[derive(Debug, Clone, Copy)]
 pub struct Plane<'a> {
-    /// Samples, `stride` bytes a row; the last row may be shorter than the stride.
+    /// Samples, `stride` bytes per row; the last row may be shorter.
     pub data: &'a [u8],
     /// Bytes from the start of one row to the start of the next.
     pub stride: usize,
@@ -106,20 +100,15 @@ pub trait Planes: Send + Sync {
 /// The pixels of a frame, shared and read-only.
 #[derive(Clone)]
 pub struct Picture {
-    /// Width in pixels.
     pub width: u32,
-    /// Height in pixels.
     pub height: u32,
-    /// Layout.
     pub format: PixelFormat,
-    /// Meaning of the samples.
     pub color: Colorimetry,
-    /// The memory.
     pub planes: Arc<dyn Planes>,
 }
 
 impl Picture {
-    /// A picture of R G B interleaved, 8 bits a sample in the full range, rows without padding, in memory of its own.
+    /// An RGB picture in its own memory, full range, without padding.
     #[must_use]
     pub fn rgb(width: u32, height: u32, data: Vec<u8>) -> Self {
         Self {
@@ -155,7 +144,7 @@ impl fmt::Debug for Picture {
     }
 }
 
-/// Planes in memory of our own: the demo scene, still images and tests.
+/// Planes in our own memory: the demo scene, still images and tests.
 #[derive(Debug, Clone, Default)]
 pub struct OwnedPlanes {
     /// Each plane with its stride in bytes.

@@ -1,33 +1,30 @@
-//! Points, boxes, segments and polygons in picture coordinates: x to the right, y down, in pixels unless a name says
+//! Points, boxes, segments and polygons: x to the right, y down, in pixels unless a name says
 //! otherwise.
 //!
-//! Invariant: no function here panics on any input, NaN and infinity included; comparisons with NaN are false, so such
-//! a box overlaps nothing and lies in no zone.
+//! No function panics on any input. Comparisons with NaN are false, so such a box overlaps nothing
+//! and lies in no zone.
 
 use serde::{Deserialize, Serialize};
 
 /// A point in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Point {
-    /// To the right.
     pub x: f64,
-    /// Down.
     pub y: f64,
 }
 
 impl Point {
-    /// A point from its coordinates.
     #[must_use]
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y }
     }
 
-    /// Whether it lies inside a simple polygon, and not on its border.
+    /// Whether it lies inside a simple polygon, borders excluded.
     #[must_use]
     pub fn is_inside(&self, polygon: &[Self]) -> bool {
         let mut inside = false;
         for (a, b) in polygon.iter().zip(polygon.iter().cycle().skip(1)) {
-            // Zero where the three lie on one line.
+            // Zero when the three points are collinear.
             let side = (b.x - a.x) * (self.y - a.y) - (b.y - a.y) * (self.x - a.x);
             let between = |p: f64, q: f64, n: f64| p.min(q) <= n && n <= p.max(q);
             if side == 0.0 && between(a.x, b.x, self.x) && between(a.y, b.y, self.y) {
@@ -45,17 +42,13 @@ impl Point {
 /// An axis-aligned box by its corners, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct BBox {
-    /// Left edge.
     pub x1: f64,
-    /// Upper edge.
     pub y1: f64,
-    /// Right edge.
     pub x2: f64,
-    /// Lower edge.
     pub y2: f64,
 }
 
-/// Which point of a box stands for the object.
+/// The point of a box that stands for the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 #[allow(missing_docs, reason = "the names say it")]
@@ -74,7 +67,6 @@ pub enum Anchor {
 }
 
 impl BBox {
-    /// A box from its corners.
     #[must_use]
     pub const fn new(x1: f64, y1: f64, x2: f64, y2: f64) -> Self {
         Self { x1, y1, x2, y2 }
@@ -98,7 +90,6 @@ impl BBox {
         self.width().max(0.0) * self.height().max(0.0)
     }
 
-    /// Centre.
     #[must_use]
     pub fn center(&self) -> Point {
         Point::new((self.x1 + self.x2) / 2.0, (self.y1 + self.y2) / 2.0)
@@ -135,7 +126,7 @@ impl BBox {
         }
     }
 
-    /// The smallest box around both. A coordinate that is NaN gives way to the other box's.
+    /// The smallest box around both. NaN coordinates yield to the other box.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self {
@@ -157,7 +148,7 @@ impl BBox {
         }
     }
 
-    /// As `[x_min, y_min, x_max, y_max]` in `0.0..=1.0` of a picture of this size, clipped to it.
+    /// As `[x_min, y_min, x_max, y_max]` in `0.0..=1.0` of a picture of this size, clipped.
     #[must_use]
     pub fn normalised(&self, width: f64, height: f64) -> [f64; 4] {
         let b = self.clip(width, height);
@@ -165,13 +156,13 @@ impl BBox {
     }
 }
 
-/// Area of a simple polygon in square pixels, whichever way round its corners go.
+/// Area of a simple polygon in square pixels, in either orientation.
 #[must_use]
 pub fn polygon_area(polygon: &[Point]) -> f64 {
     signed_area(polygon).abs()
 }
 
-/// Half the sum of the cross products of neighbouring corners: positive where they go clockwise in a picture.
+/// Half the sum of the cross products of neighbouring corners: positive for clockwise polygons.
 fn signed_area(polygon: &[Point]) -> f64 {
     let next = polygon.iter().cycle().skip(1);
     let twice: f64 = polygon
@@ -182,10 +173,10 @@ fn signed_area(polygon: &[Point]) -> f64 {
     twice / 2.0
 }
 
-/// Area in square pixels that two simple polygons have in common.
+/// Area in square pixels of the intersection of two simple polygons.
 ///
-/// Each polygon is the sum of the triangles that its first corner makes with each of its edges, with the sign of their way
-/// round; so the area in common is the sum, with both signs, of what each pair of triangles has in common.
+/// A polygon is the signed sum of the triangles of its first corner and each edge. So the area is
+/// the signed sum of the intersections of all pairs of triangles.
 #[must_use]
 pub fn intersection_area(a: &[Point], b: &[Point]) -> f64 {
     let triangles = |polygon: &[Point]| -> Vec<([Point; 3], f64)> {
@@ -214,7 +205,7 @@ pub fn intersection_area(a: &[Point], b: &[Point]) -> f64 {
     sum.abs()
 }
 
-/// Area that two triangles have in common, both clockwise in a picture. Sutherland and Hodgman, "Reentrant polygon
+/// Intersection area of two clockwise triangles. Sutherland and Hodgman, "Reentrant polygon
 /// clipping", 1974.
 fn common(one: &[Point; 3], other: &[Point; 3]) -> f64 {
     let mut left = one.to_vec();
@@ -266,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_point_on_the_border_is_not_inside() {
-        // A notch from above to the middle.
+        // A notch from above to the centre.
         let notched = points(&[
             (0.0, 0.0),
             (4.0, 0.0),
@@ -307,7 +298,7 @@ mod tests {
     fn what_polygons_have_in_common_is_counted_once_whatever_their_shape_and_way_round() {
         let square = points(&[(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 4.0)]);
         assert!((polygon_area(&square) - 16.0).abs() < 1e-9);
-        // A corner shape of three squares, counter-clockwise.
+        // An L of three squares, counter-clockwise.
         let corner = points(&[
             (2.0, 2.0),
             (2.0, 6.0),

@@ -1,40 +1,31 @@
-//! Pictures to RGB, and RGB to JPEG.
+//! Conversion of full-size pictures to RGB, and of RGB to JPEG, for snapshots and annotated videos.
 //!
-//! Owns the full-size colour conversion for snapshots and annotated videos (the way into a network converts while it
-//! scales, elsewhere). Invariants: matrix, range, strides and odd sizes are honoured; a picture whose planes are shorter
-//! than its size says is refused and never read past.
+//! - Matrix, range, strides and odd sizes are respected.
+//! - A picture with short planes is refused and never read out of bounds.
+//! - Network inputs are converted elsewhere, while scaling.
 
 use image::{ExtendedColorType, RgbImage};
 
 use crate::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane};
 
-/// Why a picture can't be turned into RGB or JPEG.
+/// Why a picture can't be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum JpegError {
-    /// A plane holds fewer samples than the size needs.
+    /// A plane is shorter than the picture's size requires.
     #[error("plane {plane} of a {width}x{height} picture is too short")]
     ShortPlane {
-        /// Index of the plane.
         plane: usize,
-        /// Width in pixels.
         width: u32,
-        /// Height in pixels.
         height: u32,
     },
-    /// The quality is not one.
+    /// The quality is not 1 to 100.
     #[error("jpeg quality {quality} does not fit; allowed is 1 to 100")]
-    Quality {
-        /// What was asked for.
-        quality: u8,
-    },
-    /// The encoder refused, such as a picture of zero width.
+    Quality { quality: u8 },
+    /// The encoder failed, for example for a picture of zero width.
     #[error("a {width}x{height} picture can't be written as jpeg")]
     Encode {
-        /// Width in pixels.
         width: u32,
-        /// Height in pixels.
         height: u32,
-        /// What the encoder said.
         #[source]
         source: image::ImageError,
     },
@@ -51,7 +42,7 @@ struct Factors {
 }
 
 impl Factors {
-    /// From the luma weights in ITU-R BT.601-7 and BT.709-6.
+    /// Computed from the luma weights in ITU-R BT.601-7 and BT.709-6.
     fn new(color: Colorimetry) -> Self {
         let (kr, kb) = match color.matrix {
             ColorMatrix::Bt601 => (0.299, 0.114),
@@ -86,7 +77,7 @@ impl Factors {
     }
 }
 
-/// The picture as RGB, without padding.
+/// Converts to RGB without padding.
 ///
 /// # Errors
 /// [`JpegError::ShortPlane`].
@@ -133,7 +124,7 @@ pub fn to_rgb(picture: &Picture) -> Result<RgbImage, JpegError> {
     Ok(rgb)
 }
 
-/// Plane `index` of a picture, which has so many rows of so many bytes.
+/// Plane `index` of a picture, with `rows` of `bytes`.
 pub(crate) fn plane(
     picture: &Picture,
     index: usize,
@@ -141,7 +132,7 @@ pub(crate) fn plane(
     rows: usize,
 ) -> Result<Plane<'_>, JpegError> {
     let plane = picture.planes.plane(index);
-    // The last row may be shorter than the stride, but not than the picture.
+    // The last row may lack its padding.
     let needed = rows.saturating_sub(1) * plane.stride + bytes;
     if rows == 0 || (plane.stride >= bytes && plane.data.len() >= needed) {
         Ok(plane)
@@ -167,7 +158,7 @@ fn convert(factors: &Factors, luma: &[u8], chroma: impl Iterator<Item = (u8, u8)
     }
 }
 
-/// Writes RGB as JPEG; `quality` is 1 to 100.
+/// Encodes RGB as JPEG with `quality` 1 to 100.
 ///
 /// # Errors
 /// [`JpegError::Quality`] and [`JpegError::Encode`].
@@ -242,7 +233,7 @@ mod tests {
 
     #[test]
     fn odd_sizes_and_padded_rows_are_read_right_in_both_layouts() {
-        // 3 × 3 with rows of 5; every second chroma sample belongs to the padding.
+        // 3 × 3 with rows of 5; every second chroma sample is padding.
         let luma = (0..3u8).flat_map(|y| [y * 30, y * 30 + 10, y * 30 + 20, 255, 255]);
         let luma: Vec<u8> = luma.collect();
         let full = color(ColorMatrix::Bt601, true);

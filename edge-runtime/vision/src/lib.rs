@@ -1,8 +1,9 @@
-//! Frames, and what is done with every box and every pixel: geometry, masks, tracking, counting, drawing and image processing.
+//! Frames, and the work on each box and pixel: geometry, masks, tracking, counting, drawing and
+//! image processing.
 //!
-//! A crate of its own so that a development build optimises these loops and nothing else of ours. Invariant: as in the
-//! engine, nothing here reads a clock, opens anything, spawns a thread or draws randomness. Coordinates are pixels from the
-//! top left corner unless an item says otherwise.
+//! - A crate of its own, so that development builds optimise only these loops.
+//! - Nothing here reads a clock, performs I/O, spawns a thread or draws random numbers.
+//! - Coordinates are pixels from the upper left corner, unless an item says otherwise.
 
 pub mod analytics;
 pub mod detections;

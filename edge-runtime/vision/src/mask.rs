@@ -1,7 +1,8 @@
-//! Masks: which pixels of a picture belong to an object.
+//! Masks: the pixels of an object.
 //!
-//! Owns the shapes in which masks come (an outline, a bit for each pixel, COCO run lengths) and the ways between them.
-//! Invariant: a [`Bitmap`] has exactly `width * height` cells; no function here panics on any input.
+//! - Owns the forms of a mask (outline, bitmap, COCO run lengths) and their conversions.
+//! - A [`Bitmap`] has exactly `width * height` cells.
+//! - No function panics on any input.
 
 use image::GrayImage;
 use imageproc::contours::{BorderType, Contour, find_contours};
@@ -10,19 +11,18 @@ use serde_json::{Value as Json, json};
 
 use crate::geometry::{BBox, Point};
 
-/// Most pixels of one mask: beyond any camera, small enough to hold.
+/// Bound of a mask's pixels: more than any camera has, and small enough for memory.
 const MAX_PIXELS: usize = 1 << 28;
 
-/// Which pixels belong to an object.
+/// The pixels of an object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Mask {
-    /// An outline in pixels of the picture; inside by the even-odd rule, the outline itself included.
+    /// Outline in pixels of the picture; inside by the even-odd rule, border included.
     Polygon(Vec<Point>),
-    /// A cell for each pixel.
     Bitmap(Bitmap),
 }
 
-/// A cell for each pixel of a picture. Serialised as its size and COCO run lengths.
+/// One cell per pixel of a picture. Serialised as its size and COCO run lengths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "([u32; 2], Vec<u32>)", into = "([u32; 2], Vec<u32>)")]
 pub struct Bitmap {
@@ -31,14 +31,12 @@ pub struct Bitmap {
     cells: Vec<bool>,
 }
 
-/// The outline of a part of a bitmap, or of a hole in it.
+/// Outline of a part of a bitmap, or of a hole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outline {
-    /// Its corners, in pixels.
     pub points: Vec<Point>,
-    /// Whether it goes around a hole.
     pub is_hole: bool,
-    /// Place in the list of the outline that it lies in.
+    /// Index of the enclosing outline.
     pub parent: Option<usize>,
 }
 
@@ -57,7 +55,7 @@ impl From<([u32; 2], Vec<u32>)> for Bitmap {
 }
 
 impl Mask {
-    /// A cell for each pixel of a picture of this size.
+    /// Rasterises the mask for a picture of this size.
     #[must_use]
     pub fn bitmap(&self, size: [u32; 2]) -> Bitmap {
         match self {
@@ -66,7 +64,7 @@ impl Mask {
         }
     }
 
-    /// The outline, of several parts the one found first from the top; `None` where there is nothing to outline.
+    /// The outline of the topmost part; `None` for an empty mask.
     #[must_use]
     pub fn polygon(&self) -> Option<Vec<Point>> {
         match self {
@@ -75,13 +73,13 @@ impl Mask {
         }
     }
 
-    /// How many pixels belong to it, in a picture of this size.
+    /// Number of its pixels in a picture of this size.
     #[must_use]
     pub fn area(&self, size: [u32; 2]) -> usize {
         self.bitmap(size).count()
     }
 
-    /// The same mask moved by whole pixels into a picture of another size; what falls outside is lost.
+    /// Translates the mask into a picture of another size; pixels outside are lost.
     #[must_use]
     pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
         match self {
@@ -98,7 +96,6 @@ impl Mask {
 }
 
 impl Bitmap {
-    /// A bitmap with nothing in it.
     #[must_use]
     pub fn empty(size: [u32; 2]) -> Self {
         let [width, height] = size.map(|n| n as usize);
@@ -113,7 +110,7 @@ impl Bitmap {
         }
     }
 
-    /// A bitmap with what `inside` says of each pixel, by column and row.
+    /// A bitmap from a function of column and row.
     #[must_use]
     pub fn from_fn(size: [u32; 2], inside: impl Fn(usize, usize) -> bool) -> Self {
         let mut bitmap = Self::empty(size);
@@ -130,7 +127,7 @@ impl Bitmap {
         [self.width, self.height]
     }
 
-    /// Whether a pixel belongs to it; outside the picture none does.
+    /// Whether a pixel is set; false outside the picture.
     #[must_use]
     pub fn at(&self, x: usize, y: usize) -> bool {
         self.place(x, y)
@@ -145,7 +142,6 @@ impl Bitmap {
         }
     }
 
-    /// Adds a pixel, or takes it away.
     pub fn set(&mut self, x: usize, y: usize, inside: bool) {
         if let Some(cell) = self.place(x, y).and_then(|i| self.cells.get_mut(i)) {
             *cell = inside;
@@ -156,13 +152,13 @@ impl Bitmap {
         (x < self.width && y < self.height).then(|| y * self.width + x)
     }
 
-    /// How many pixels belong to it.
+    /// Number of set pixels.
     #[must_use]
     pub fn count(&self) -> usize {
         self.cells.iter().filter(|c| **c).count()
     }
 
-    /// How many pixels it has in common with another one, and how many either has.
+    /// Sizes of the intersection and of the union.
     #[must_use]
     pub fn common(&self, other: &Self) -> (usize, usize) {
         let (mut both, mut either) = (0, 0);
@@ -174,7 +170,7 @@ impl Bitmap {
         (both, either)
     }
 
-    /// All pixels that either has, in a picture of its own size.
+    /// Union, in this bitmap's size.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut union = self.clone();
@@ -184,7 +180,6 @@ impl Bitmap {
         union
     }
 
-    /// All pixels that both have.
     #[must_use]
     pub fn within(&self, other: &Self) -> Self {
         let mut within = self.clone();
@@ -194,7 +189,7 @@ impl Bitmap {
         within
     }
 
-    /// The mean of the middles of its pixels, in whole pixels as the peer has it; `None` where it is empty.
+    /// Mean of its pixels in whole pixels, as in Roboflow's engine; `None` when empty.
     #[must_use]
     pub fn center(&self) -> Option<Point> {
         let (mut count, mut sum) = (0.0, [0.0, 0.0]);
@@ -207,7 +202,8 @@ impl Bitmap {
         (count > 0.0).then(|| Point::new((sum[0] / count).trunc(), (sum[1] / count).trunc()))
     }
 
-    /// The smallest box around it, from the left upper edge of its first pixel to that of its last, as the peer counts.
+    /// Bounding box from the upper left edge of the first pixel to that of the last, as in
+    /// Roboflow's engine.
     #[must_use]
     pub fn bbox(&self) -> Option<BBox> {
         let mut found: Option<[usize; 4]> = None;
@@ -223,7 +219,7 @@ impl Bitmap {
         })
     }
 
-    /// The pixels inside a polygon by the even-odd rule at their centres, and those on its corners and edges.
+    /// Fills a polygon: pixel centres by the even-odd rule, and the pixels of its border.
     #[must_use]
     pub fn fill(polygon: &[Point], size: [u32; 2]) -> Self {
         let mut bitmap = Self::empty(size);
@@ -257,7 +253,7 @@ impl Bitmap {
         bitmap
     }
 
-    /// Adds the pixels of one row between two columns, both included.
+    /// Sets the pixels of a row between two columns, both included.
     fn set_span(&mut self, from: f64, to: f64, row: usize) {
         #[expect(
             clippy::cast_possible_truncation,
@@ -271,8 +267,8 @@ impl Bitmap {
         }
     }
 
-    /// Adds the pixels on the line between two points. Bresenham, "Algorithm for computer control of a digital plotter", 1965;
-    /// from left to right, as OpenCV draws it, so that of two pixels that are equally near it takes the same one.
+    /// Sets the pixels of a line. Bresenham, "Algorithm for computer control of a digital plotter",
+    /// 1965; from left to right like OpenCV, so that ties go to the same pixel.
     fn set_edge(&mut self, a: Point, b: Point) {
         let limit = i64::try_from(self.width.saturating_add(self.height)).unwrap_or(i64::MAX);
         #[expect(
@@ -289,7 +285,7 @@ impl Bitmap {
             (to, from)
         };
         let (across, down, down_by) = (end_x - x, (end_y - y).abs(), (end_y - y).signum());
-        // A line far outside the picture is not walked: only its part within a picture's length of the origin matters.
+        // Only the part within a picture's length of the origin matters; a far line is not walked.
         if across.max(down) > limit.saturating_mul(4).max(4) {
             return;
         }
@@ -325,8 +321,8 @@ impl Bitmap {
         Self::from_fn(size, |x, y| self.at_signed(back(x, by[0]), back(y, by[1])))
     }
 
-    /// The outlines of all its parts and of the holes in them, from the top, without points in the middle of straight
-    /// lines. Suzuki and Abe, "Topological structural analysis of digitized binary images by border following", 1985.
+    /// Outlines of all parts and holes, from the top, without points on straight lines. Suzuki and
+    /// Abe, "Topological structural analysis of digitized binary images by border following", 1985.
     #[must_use]
     pub fn outlines(&self) -> Vec<Outline> {
         self.followed()
@@ -344,7 +340,7 @@ impl Bitmap {
             .collect()
     }
 
-    /// The borders of its parts, pixel by pixel, without those of holes.
+    /// Borders of its parts, pixel by pixel, without holes.
     #[must_use]
     pub fn borders(&self) -> Vec<Vec<Point>> {
         let parts = self.followed().into_iter();
@@ -356,8 +352,8 @@ impl Bitmap {
             .collect()
     }
 
-    /// Every border of it, as it was followed. A frame of nothing goes around the picture first: what follows borders sees none where a part
-    /// reaches the picture's own edge.
+    /// All followed borders. The picture is padded first, because border following misses parts at
+    /// the picture's edge.
     fn followed(&self) -> Vec<Contour<i64>> {
         let side = |n: usize| u32::try_from(n).unwrap_or(0);
         let (width, height) = (side(self.width), side(self.height));
@@ -381,22 +377,22 @@ impl Bitmap {
         contours
     }
 
-    /// The outlines of its parts alone, without those that lie in holes of others, from the top, each downwards from its
-    /// first pixel (counter-clockwise).
+    /// Outlines of its parts, without those inside holes, from the top, counter-clockwise from the
+    /// first pixel.
     #[must_use]
     pub fn parts(&self) -> Vec<Vec<Point>> {
         let outer = self.outlines().into_iter().filter(|o| o.parent.is_none());
         outer.map(|o| o.points).collect()
     }
 
-    /// Of all outlines the one with the most corners, where one has three or more.
+    /// The outline with the most corners, at least three.
     #[must_use]
     pub fn longest_outline(&self) -> Option<Vec<Point>> {
         let long = self.outlines().into_iter().map(|o| o.points);
         long.filter(|p| p.len() >= 3).max_by_key(Vec::len)
     }
 
-    /// Of the outlines around parts the one with the largest area.
+    /// The outline with the largest area, without holes.
     #[must_use]
     pub fn largest_outline(&self) -> Option<Vec<Point>> {
         let parts = self.outlines().into_iter().filter(|o| !o.is_hole);
@@ -406,11 +402,12 @@ impl Bitmap {
             .max_by(|a, b| area(a).total_cmp(&area(b)))
     }
 
-    /// The outline of the part that is found first from the top left, downwards from there (counter-clockwise), without
-    /// points in the middle of straight lines. Moore-neighbour tracing with Jacob's stopping rule (Gonzalez and Woods, 3rd edition, 11.1.1).
+    /// Outline of the first part from the upper left, counter-clockwise, without points on straight
+    /// lines. Moore-neighbour tracing with Jacob's stopping rule (Gonzalez and Woods, 3rd edition,
+    /// 11.1.1).
     #[must_use]
     pub fn outline(&self) -> Option<Vec<Point>> {
-        /// Neighbours clockwise, from the left one.
+        /// Neighbours clockwise from the left one.
         const AROUND: [(i64, i64); 8] = [
             (-1, 0),
             (-1, -1),
@@ -428,7 +425,7 @@ impl Bitmap {
         );
         let mut chain = vec![start];
         let mut at = start;
-        // The pixel to the left of the first one is known to be outside.
+        // The pixel left of the first one is outside.
         let mut from = 0;
         let mut first_move = None;
         for _ in 0..self.cells.len().saturating_mul(4) {
@@ -442,7 +439,8 @@ impl Bitmap {
             }
             first_move.get_or_insert(way);
             at = (at.0 + AROUND[way].0, at.1 + AROUND[way].1);
-            // Seen from the new pixel, the last empty neighbour: two steps back, or one more for a diagonal move.
+            // The last empty neighbour as seen from the new pixel: two steps back, or three for a
+            // diagonal move.
             from = (way + if way % 2 == 0 { 6 } else { 5 }) % 8;
             chain.push(at);
         }
@@ -455,7 +453,7 @@ impl Bitmap {
         Some(corners(&chain).into_iter().map(point).collect())
     }
 
-    /// COCO run lengths: column by column, alternately outside and inside, beginning outside.
+    /// COCO run lengths: column by column, alternately outside and inside, outside first.
     #[must_use]
     pub fn run_lengths(&self) -> Vec<u32> {
         let mut runs = Vec::new();
@@ -473,7 +471,7 @@ impl Bitmap {
         runs
     }
 
-    /// A bitmap from COCO run lengths; what goes beyond the picture is left out.
+    /// A bitmap from COCO run lengths; surplus is ignored.
     #[must_use]
     pub fn from_run_lengths(size: [u32; 2], runs: &[u32]) -> Self {
         let mut bitmap = Self::empty(size);
@@ -490,16 +488,16 @@ impl Bitmap {
         bitmap
     }
 
-    /// As COCO writes it: `{"size": [height, width], "counts": text}`.
+    /// COCO's JSON: `{"size": [height, width], "counts": text}`.
     #[must_use]
     pub fn to_rle_json(&self) -> Json {
         json!({"size": [self.height, self.width], "counts": compress(&self.run_lengths())})
     }
 
-    /// From what COCO writes, with counts as text or as a list.
+    /// Parses COCO's JSON, with counts as text or as a list.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// What is invalid.
     pub fn from_rle_json(json: &Json) -> Result<Self, String> {
         let wrong = || "a run-length mask is {\"size\": [height, width], \"counts\": …}".to_owned();
         let side = |i: usize| {
@@ -520,7 +518,7 @@ impl Bitmap {
     }
 }
 
-/// The points of a closed chain of neighbouring pixels at which it turns.
+/// The turning points of a closed chain of neighbouring pixels.
 fn corners(chain: &[(i64, i64)]) -> Vec<(i64, i64)> {
     let n = chain.len();
     if n < 3 {
@@ -536,7 +534,8 @@ fn corners(chain: &[(i64, i64)]) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// COCO's text for run lengths: differences to the run before the last, five bits a letter, lowest first (`maskApi.c`).
+/// COCO's text of run lengths: differences to the run before the last, five bits per letter, lowest
+/// first (`maskApi.c`).
 fn compress(runs: &[u32]) -> String {
     let mut text = String::new();
     for (i, run) in runs.iter().enumerate() {
@@ -557,7 +556,7 @@ fn compress(runs: &[u32]) -> String {
     text
 }
 
-/// The way back from [`compress`]; letters that are none end it.
+/// Inverse of [`compress`]; an invalid letter ends the text.
 fn expand(text: &str) -> Vec<u32> {
     let mut runs: Vec<u32> = Vec::new();
     let (mut x, mut shift) = (0_i64, 0_u32);

@@ -1,8 +1,6 @@
-//! What is computed on plain numbers.
-//!
-//! Invariant: pure; what is not a number stays so and makes nothing panic.
+//! Statistics of plain numbers. Pure; NaN propagates and never panics.
 
-/// The mean; NaN of none, which is neither near to nor above anything.
+/// The mean; NaN without numbers, which compares false with everything.
 #[must_use]
 pub fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
@@ -13,7 +11,7 @@ pub fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
     sum / count
 }
 
-/// The mean; 0 of none.
+/// The mean; 0 without numbers.
 #[must_use]
 pub fn average(numbers: impl Iterator<Item = f64>) -> f64 {
     let mut numbers = numbers.peekable();
@@ -23,15 +21,15 @@ pub fn average(numbers: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// The standard deviation from their [`average`]; 0 of none.
+/// The standard deviation; 0 without numbers.
 #[must_use]
 pub fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> f64 {
     let middle = average(numbers.clone());
     average(numbers.map(|n| (n - middle).powi(2))).sqrt()
 }
 
-/// The number below which a share of all numbers lies, between neighbours in proportion (as NumPy's percentiles are); 0 of
-/// none. `sorted` has to be sorted.
+/// The quantile `share` of `sorted` numbers, interpolated like NumPy's percentiles; 0 without
+/// numbers.
 #[must_use]
 pub fn quantile<T: Copy + Into<f64>>(sorted: &[T], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);

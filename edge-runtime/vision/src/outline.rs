@@ -1,25 +1,24 @@
-//! Outlines: hulls, the smallest turned rectangle around points, and polygons with fewer corners.
+//! Outlines: convex hulls, smallest rotated rectangles, and simplified polygons.
 //!
-//! Owns what is made of a list of points alone; [`crate::mask`] finds the points. Invariant: no function here panics on any
-//! input; points that are not finite are left out.
+//! - Owns what is computed from points alone; [`crate::mask`] finds the points.
+//! - No function panics on any input; points that are not finite are ignored.
 
 use crate::geometry::{BBox, Point};
 
-/// A rectangle turned by an angle.
+/// A rotated rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TurnedRect {
-    /// Its middle.
     pub center: Point,
-    /// Length of the side that goes the way of `angle`, in pixels.
+    /// Length of the side in the direction of `angle`, in pixels.
     pub width: f64,
     /// Length of the other side.
     pub height: f64,
-    /// Degrees clockwise in a picture from the x axis, above 0 to 90.
+    /// Degrees clockwise from the x axis, over 0 up to 90.
     pub angle: f64,
 }
 
 impl TurnedRect {
-    /// Its corners, clockwise; without a turn the left lower one would be first.
+    /// Its corners, clockwise; without rotation the lower left one is first.
     #[must_use]
     pub fn corners(&self) -> [Point; 4] {
         let (sin, cos) = self.angle.to_radians().sin_cos();
@@ -34,7 +33,7 @@ impl TurnedRect {
     }
 }
 
-/// The smallest upright box around points; empty for none.
+/// The smallest upright box around points; empty without points.
 #[must_use]
 pub fn around(points: &[Point]) -> BBox {
     let each = finite(points);
@@ -50,7 +49,7 @@ fn finite(points: &[Point]) -> impl Iterator<Item = Point> + '_ {
         .filter(|p| p.x.is_finite() && p.y.is_finite())
 }
 
-/// The convex hull: its corners clockwise in a picture from the leftmost, without any on straight lines. Andrew, "Another
+/// Convex hull, clockwise from the leftmost corner, without collinear points. Andrew, "Another
 /// efficient algorithm for convex hulls in two dimensions", 1979.
 #[must_use]
 pub fn hull(points: &[Point]) -> Vec<Point> {
@@ -81,8 +80,9 @@ pub fn hull(points: &[Point]) -> Vec<Point> {
     hull
 }
 
-/// The smallest rectangle around points, whichever way it is turned; `None` without points. One side of it lies on a side
-/// of the hull (Freeman and Shapira, "Determining the minimum-area encasing rectangle for an arbitrary closed curve", 1975).
+/// The smallest rectangle around points; `None` without points. One side lies on a side of the hull
+/// (Freeman and Shapira, "Determining the minimum-area encasing rectangle for an arbitrary closed
+/// curve", 1975).
 #[must_use]
 pub fn min_area_rect(points: &[Point]) -> Option<TurnedRect> {
     let hull = hull(points);
@@ -119,13 +119,12 @@ pub fn min_area_rect(points: &[Point]) -> Option<TurnedRect> {
         }
     });
     rects.reduce(|best, r| {
-        // Rounding must not decide between sides of one rectangle.
+        // Rounding must not choose between sides of one rectangle.
         let smaller = r.width * r.height < best.width * best.height * (1.0 - 1e-9);
         if smaller { r } else { best }
     })
 }
 
-/// Length around a polygon, in pixels.
 #[must_use]
 pub fn perimeter(polygon: &[Point]) -> f64 {
     let next = polygon.iter().cycle().skip(1);
@@ -136,9 +135,9 @@ pub fn perimeter(polygon: &[Point]) -> f64 {
         .sum()
 }
 
-/// A closed polygon with fewer corners, none of which were left out by more than `tolerance` pixels. Douglas and Peucker,
-/// "Algorithms for the reduction of the number of points required to represent a digitized line", 1973; it begins at two
-/// corners far from each other, found in three steps.
+/// Simplifies a closed polygon to within `tolerance` pixels. Douglas and Peucker, "Algorithms for
+/// the reduction of the number of points required to represent a digitized line", 1973; it starts
+/// at two distant corners, found in three steps.
 #[must_use]
 pub fn simplified(polygon: &[Point], tolerance: f64) -> Vec<Point> {
     let count = polygon.len();
@@ -160,7 +159,7 @@ pub fn simplified(polygon: &[Point], tolerance: f64) -> Vec<Point> {
         return polygon.get(start).copied().into_iter().collect();
     }
     let mut kept = Vec::new();
-    // Runs of corners, by where they begin and how many there are; the last one is looked at first.
+    // Runs of corners, as start and length; a stack.
     let mut runs = vec![(start + far, count - far), (start, far)];
     while let Some((from, length)) = runs.pop() {
         let (a, b) = (at(from), at(from + length));
@@ -183,7 +182,7 @@ pub fn simplified(polygon: &[Point], tolerance: f64) -> Vec<Point> {
     straightened(&kept, limit)
 }
 
-/// Leaves out corners that all but lie on the line between their neighbours.
+/// Drops corners that are nearly collinear with their neighbours.
 fn straightened(polygon: &[Point], limit: f64) -> Vec<Point> {
     let mut kept: Vec<Point> = polygon.to_vec();
     let mut i = 0;

@@ -5,9 +5,7 @@ use std::fmt;
 /// A packed RGB picture.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct RgbPixels {
-    /// Width in pixels.
     pub width: u32,
-    /// Height in pixels.
     pub height: u32,
     /// `width * height * 3` bytes: rows from the top, R G B in every pixel, no padding.
     pub data: Vec<u8>,

@@ -1,34 +1,36 @@
-//! The order in which CPython walks over a set of numbers.
+//! The iteration order of CPython's sets of integers.
 //!
-//! `supervision` finds the boxes and tracks without a partner by `set(range(n)) - taken`, and gives out ids in the order in which
-//! it then walks over the set; Roboflow's engine lists boxes in the order of a union of sets. A set is a table with open addressing, so
-//! the order follows from the numbers and from how the table grew; whoever wants the same ids has to follow it. Stated after
-//! `Objects/setobject.c` of CPython 3.11.
+//! `supervision` collects unpaired boxes and tracks with `set(range(n)) - taken` and assigns ids in
+//! the set's order; Roboflow's engine lists boxes in the order of a union. Equal ids need an equal
+//! order. A set is a hash table with open addressing, so the order follows from the numbers and the
+//! growth of the table (`Objects/setobject.c`, CPython 3.11).
 //!
-//! Invariant: what goes in comes out, each number once; the order depends on nothing but the numbers and in which portions they came.
+//! Each number that goes in comes out once. The order depends only on the numbers and the batches
+//! in which they came.
 
-/// A place of the table that holds nothing.
+/// Value of an empty slot.
 const EMPTY: usize = usize::MAX;
-/// Places of a new table; every size is a power of two.
-const SMALLEST: usize = 8;
-/// Places behind the first that are tried before the search jumps.
+/// Slots of a new table; sizes are powers of two.
+const MIN_SLOTS: usize = 8;
+/// Slots probed linearly before a jump.
 const LINEAR_PROBES: usize = 9;
-/// Bits of the number that each jump takes in.
+/// Bits of the hash that each jump adds.
 const PERTURB_SHIFT: u32 = 5;
-/// Numbers from which on a table grows by 2 and not by 4.
+/// Size from which a table grows by 2 instead of 4.
 const LARGE: usize = 50_000;
 
-/// Puts numbers into the order of a set, in memory that is kept from one time to the next.
+/// Sorts numbers in set order, reusing its memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SetOrder(Table);
 
 impl SetOrder {
-    /// Puts what is `left` of the numbers below `count`, ascending, into the order of `set(range(count)) - taken`.
+    /// Sorts `left`, the ascending rest of the numbers below `count`, like `set(range(count)) -
+    /// taken`.
     pub(crate) fn arrange(&mut self, count: usize, left: &mut [usize]) {
         let taken = count.saturating_sub(left.len());
-        // Where little is taken the set is copied and thinned out: its table is long enough for all, each at its own place.
-        // Where all that is left has a place of its own in the smallest table, it stands there in order.
-        if count >> 2 > taken || left.last().is_none_or(|&last| last < SMALLEST) {
+        // When little is taken, CPython copies and thins the set, whose table holds each number at
+        // its own slot. When all remaining numbers fit the smallest table, they are in order.
+        if count >> 2 > taken || left.last().is_none_or(|&last| last < MIN_SLOTS) {
             return;
         }
         self.0.clear();
@@ -39,17 +41,17 @@ impl SetOrder {
     }
 }
 
-/// A union of sets, each number in one of them.
+/// A union of disjoint sets.
 #[derive(Debug, Clone, Default)]
 pub struct Union(Table);
 
 impl Union {
-    /// Adds a set that was made of these numbers, one after the other; none of them is in it yet.
+    /// Adds a set built from these numbers in order; none of them is in the union yet.
     pub fn add(&mut self, numbers: impl IntoIterator<Item = usize>) {
         let mut other = Table::default();
         other.clear();
         numbers.into_iter().for_each(|number| other.insert(number));
-        // Python's union is a copy of the one set into which the other one is merged.
+        // Python copies one set and merges the other into it.
         let mut both = Table::default();
         both.clear();
         both.merge(&self.0);
@@ -57,26 +59,26 @@ impl Union {
         self.0 = both;
     }
 
-    /// The numbers, in the order in which CPython walks over them.
+    /// The numbers in CPython's order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         self.0.iter()
     }
 }
 
-/// The table of a set.
+/// The hash table of a set.
 #[derive(Debug, Clone, Default)]
 struct Table {
     places: Vec<usize>,
-    /// How many of these hold a number.
+    /// Number of used slots.
     used: usize,
-    /// The places before it grew, for their memory.
+    /// The slots before growing, kept for their memory.
     grown: Vec<usize>,
 }
 
 impl Table {
-    /// Empties it to the length of a new one.
+    /// Empties it to the initial size.
     fn clear(&mut self) {
-        clear(&mut self.places, SMALLEST);
+        clear(&mut self.places, MIN_SLOTS);
         self.used = 0;
     }
 
@@ -85,12 +87,12 @@ impl Table {
         numbers.filter(|number| *number != EMPTY)
     }
 
-    /// Whether it is too full with so many numbers.
+    /// Whether `used` slots exceed the load factor.
     fn is_full(&self, used: usize) -> bool {
         used * 5 >= (self.places.len() - 1) * 3
     }
 
-    /// Puts in a number that is not there yet.
+    /// Inserts a new number.
     fn insert(&mut self, number: usize) {
         insert(&mut self.places, number);
         self.used += 1;
@@ -100,7 +102,7 @@ impl Table {
         }
     }
 
-    /// Puts in the numbers of another one, of which none is there yet.
+    /// Inserts the new numbers of another table.
     fn merge(&mut self, other: &Self) {
         if other.used == 0 {
             return;
@@ -120,11 +122,11 @@ impl Table {
         }
     }
 
-    /// Moves everything into a table of more than `least` places.
+    /// Rehashes into a table of more than `least` slots.
     fn grow(&mut self, least: usize) {
         clear(
             &mut self.grown,
-            SMALLEST.max((least + 1).next_power_of_two()),
+            MIN_SLOTS.max((least + 1).next_power_of_two()),
         );
         for &number in self.places.iter().filter(|&&number| number != EMPTY) {
             insert(&mut self.grown, number);
@@ -138,13 +140,13 @@ fn clear(table: &mut Vec<usize>, places: usize) {
     table.resize(places, EMPTY);
 }
 
-/// Puts a number that is not there yet into a table with room: at the place that its low bits say, or the next free ones,
-/// or those after a jump. A number is its own hash.
+/// Inserts a new number into a table with room: at the slot of its low bits, the next free ones, or
+/// after a jump. A number is its own hash.
 fn insert(table: &mut [usize], number: usize) {
     let mask = table.len() - 1;
     let (mut at, mut perturb) = (number & mask, number);
     loop {
-        // Near the end of the table only the place itself is tried.
+        // Near the end of the table only the slot itself is probed.
         let probes = if at + LINEAR_PROBES <= mask {
             LINEAR_PROBES
         } else {
@@ -172,7 +174,7 @@ mod tests {
         left
     }
 
-    /// Each line is `n: ` and then what `list(set(range(n)) - taken)` gave in CPython 3.11 for some `taken`.
+    /// Each line is `n: ` and the result of `list(set(range(n)) - taken)` in CPython 3.11.
     #[test]
     fn the_order_is_that_of_cpython() {
         let golden = include_str!("golden/set_order.txt").lines();
@@ -190,7 +192,8 @@ mod tests {
         }
     }
 
-    /// Each line is sets of numbers with ` | ` between them, then `: ` and what `list(set().union(…).union(…))` gave in CPython 3.11.
+    /// Each line is sets separated by ` | `, then `: ` and the result of
+    /// `list(set().union(…).union(…))` in CPython 3.11.
     #[test]
     fn the_order_of_a_union_is_that_of_cpython() {
         let numbers = |text: &str| -> Vec<usize> {
@@ -216,7 +219,7 @@ mod tests {
 
     #[test]
     fn numbers_that_want_the_same_place_are_walked_over_by_where_they_found_one() {
-        // 8 has the place of 0, and 9 that of 1.
+        // 8 has the slot of 0, and 9 that of 1.
         assert_eq!(arranged(10, vec![3, 8, 9]), [8, 9, 3]);
     }
 

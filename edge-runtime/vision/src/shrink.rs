@@ -1,6 +1,7 @@
-//! Small pictures of large ones, for clips: each plane is averaged down at its own resolution, and only the few pixels that are left become RGB.
+//! Reduced pictures for clips: each plane is averaged at its own resolution, and only the result is
+//! converted to RGB.
 //!
-//! Invariant: every sample of the picture is read once at most, and none past what its planes hold.
+//! Each sample is read at most once, and never out of bounds.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use image::RgbImage;
 use crate::frame::{OwnedPlanes, Picture, PixelFormat, Plane};
 use crate::jpeg::{JpegError, plane, row, to_rgb};
 
-/// The picture as RGB, neither side longer than `longest` pixels; its shape stays, to a pixel.
+/// Converts to RGB with sides of at most `longest` pixels; keeps the aspect ratio to a pixel.
 ///
 /// # Errors
 /// [`JpegError::ShortPlane`].
@@ -49,9 +50,9 @@ pub fn within(picture: &Picture, longest: u32) -> Result<RgbImage, JpegError> {
     })
 }
 
-/// A plane of `from` (width, height) pixels of so many samples each, averaged to `to`, which is no larger either way.
+/// Averages a plane of `from` (width, height) pixels with `samples` each to the smaller size `to`.
 fn averaged(plane: Plane<'_>, samples: usize, from: [usize; 2], to: [usize; 2]) -> Vec<u8> {
-    /// The pixels that become pixel `n`: at least one.
+    /// The range averaged into pixel `n`; at least one.
     fn part(n: usize, from: usize, to: usize) -> std::ops::Range<usize> {
         let begin = n * from / to;
         begin..((n + 1) * from / to).max(begin + 1)

@@ -1,20 +1,21 @@
-//! How long something may be out of sight before it counts as gone.
+//! Grace period: how long a track may be out of sight before it counts as gone.
 //!
-//! A fixed time is right where frames come quickly: it bridges a missed box. Where a pipeline looks every five seconds the
-//! same time would part every look from the next, so there the grace is a few looks long.
+//! A fixed time bridges missed boxes at high frame rates. At low ones, such as a look every five
+//! seconds, the grace is a few intervals long.
 //!
-//! Invariant: never shorter than asked for; an outage does not stretch the grace by which it is judged itself.
+//! - Never shorter than configured.
+//! - An outage does not extend the grace that judges it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::track::Cadence;
 
-/// Seconds for which a track may be out of sight, or a condition not hold, before its visit or event ends, where frames
-/// come quickly.
+/// Seconds for which a track may be out of sight, or a condition false, before its visit or event
+/// ends, at high frame rates.
 pub const GRACE_S: f64 = 2.0;
-/// The grace in usual intervals between frames, where that is longer than the fixed time: two looks may miss a thing, the
-/// third may not. As long as [`ByteTrack`](crate::track::ByteTrack) finds a track again whose buffer is shorter than an
-/// interval; the half is for jitter.
+/// The grace in usual intervals, when longer than the fixed time: two frames may miss an object,
+/// not three. This matches [`ByteTrack`](crate::track::ByteTrack) with a buffer shorter than an
+/// interval; the half tolerates jitter.
 const INTERVALS: f64 = 3.5;
 
 /// The grace of a stream of frames.
@@ -25,7 +26,7 @@ pub struct Grace {
 }
 
 impl Grace {
-    /// A grace of at least this many seconds.
+    /// A grace of at least `least_s` seconds.
     #[must_use]
     pub fn new(least_s: f64) -> Self {
         Self {
@@ -34,12 +35,12 @@ impl Grace {
         }
     }
 
-    /// Takes the time of the next frame, in seconds of source time, and gives the grace in seconds for whatever was there
-    /// before it.
+    /// Records a frame's source time in seconds; returns the grace in seconds for tracks of earlier
+    /// frames.
     pub fn next(&mut self, time_s: f64) -> f64 {
         let before = self.cadence.usual_s();
         self.cadence.next(time_s);
-        // What is not known yet is told by the interval itself: the second look of a slow rhythm is no outage.
+        // The first interval counts as usual: the second frame of a slow stream is no outage.
         let usual_s = before.or_else(|| self.cadence.usual_s());
         usual_s.map_or(self.least_s, |usual| self.least_s.max(INTERVALS * usual))
     }

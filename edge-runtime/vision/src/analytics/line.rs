@@ -1,11 +1,11 @@
-//! Counting tracks that cross a line, with the semantics of Roboflow's `line_counter` (`supervision`'s `LineZone`).
+//! Counts tracks that cross a line, like Roboflow's `line_counter` (`supervision`'s `LineZone`).
 //!
-//! The line is a segment from `start` to `end`. Only boxes between the two perpendiculars through its ends are looked
-//! at. A box is on a side when all its anchors are; while it straddles the line nothing changes. Going to the left hand,
-//! looking from start to end in the picture, counts as *in*, the other way as *out*.
-//!
-//! Invariant: a track is counted only when it was clearly on one side and is now clearly on the other; boxes without a
-//! track, with a negative track id, or with a coordinate that is not finite never count.
+//! - The line is a segment from `start` to `end`. Only boxes between the perpendiculars through its
+//!   ends count.
+//! - A box is on a side when all its anchors are; while it straddles the line nothing changes.
+//! - Crossing to the left, looking from start to end, is *in*; the other way is *out*.
+//! - A track counts only when it was entirely on one side and is now on the other. Untracked boxes,
+//!   negative track ids and invalid coordinates never count.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
@@ -14,7 +14,7 @@ use crate::analytics::recent::Recent;
 use crate::detections::Detections;
 use crate::geometry::{Anchor, Point};
 
-/// Most tracks whose side is remembered.
+/// Bound of the remembered tracks.
 const MAX_TRACKS: usize = 4096;
 
 const CORNERS: [Anchor; 4] = [
@@ -30,16 +30,16 @@ enum Side {
     Right,
 }
 
-/// Which boxes of a frame crossed, as indices into its boxes.
+/// Indices of the boxes that crossed in a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Crossings {
-    /// Crossed to the left hand.
+    /// Crossed to the left.
     pub crossed_in: Vec<usize>,
-    /// Crossed to the right hand.
+    /// Crossed to the right.
     pub crossed_out: Vec<usize>,
 }
 
-/// A line that counts.
+/// A counting line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LineCounter {
     start: Point,
@@ -49,18 +49,18 @@ pub struct LineCounter {
     sides: Recent<Side>,
     count_in: u64,
     count_out: u64,
-    /// Of the latest frame; memory that is used again.
+    /// Of the latest frame; reuses its memory.
     #[serde(skip)]
     crossings: Crossings,
 }
 
 impl LineCounter {
-    /// Frames for which the side of a track that is out of sight is remembered: as Roboflow's block has it, which loses
-    /// an object that vanishes on one side and is found again on the other.
+    /// Frames for which the side of an unseen track is remembered. Roboflow's block uses 1, which
+    /// misses objects that vanish on one side and reappear on the other.
     pub const DEFAULT_MEMORY: u64 = 1;
 
-    /// A line from `start` to `end`, in pixels. All `anchors` have to cross; none means all four corners, so the whole
-    /// box has to. A line without length counts nothing.
+    /// A line in pixels. All `anchors` must cross; none means all four corners. A line of length 0
+    /// counts nothing.
     #[must_use]
     pub fn new(start: Point, end: Point, anchors: &[Anchor]) -> Self {
         let anchors = if anchors.is_empty() {
@@ -80,33 +80,33 @@ impl LineCounter {
         }
     }
 
-    /// Sets for how many frames the side of a track that is out of sight is remembered. As many frames as the tracker
-    /// keeps a lost track counts objects that are hidden while they cross, at the price of differing from Roboflow there.
+    /// Sets the frames for which the side of an unseen track is remembered. The tracker's buffer
+    /// counts objects that are hidden while they cross, but differs from Roboflow.
     #[must_use]
     pub fn with_memory(mut self, frames: u64) -> Self {
         self.memory = frames;
         self
     }
 
-    /// Crossings counted as in so far.
+    /// Number of crossings in.
     #[must_use]
     pub fn count_in(&self) -> u64 {
         self.count_in
     }
 
-    /// Crossings counted as out so far.
+    /// Number of crossings out.
     #[must_use]
     pub fn count_out(&self) -> u64 {
         self.count_out
     }
 
-    /// Which boxes of the latest frame crossed.
+    /// The crossings of the latest frame.
     #[must_use]
     pub fn crossings(&self) -> &Crossings {
         &self.crossings
     }
 
-    /// Takes the tracked boxes of the next frame.
+    /// Processes the tracked boxes of a frame.
     pub fn update(&mut self, detections: &Detections) -> &Crossings {
         self.sides.next_round(self.memory.saturating_add(1));
         self.crossings.crossed_in.clear();
@@ -115,7 +115,7 @@ impl LineCounter {
             let Some(track) = detection.track.filter(|t| t.0 >= 0) else {
                 continue;
             };
-            // A box that is there keeps its track's side in memory, wherever it is.
+            // A visible track keeps its remembered side, wherever it is.
             self.sides.touch(track);
             let points = self.anchors.iter().map(|&a| detection.bbox.anchor(a));
             let Some(side) = self.side_of(points) else {
@@ -138,20 +138,20 @@ impl LineCounter {
         &self.crossings
     }
 
-    /// Notes the side of a track; gives it back where it is another one than before.
+    /// Records the side of a track; returns it when it changed.
     fn remember(&mut self, track: TrackId, side: Side) -> Option<Side> {
         let before = std::mem::replace(self.sides.touch_or_insert(track, side), side);
         (before != side).then_some(side)
     }
 
-    /// The side on which all points lie, if they lie on one and between the perpendiculars.
+    /// The side of all points, when they agree and lie between the perpendiculars.
     fn side_of(&self, points: impl Iterator<Item = Point>) -> Option<Side> {
         let (dx, dy) = (self.end.x - self.start.x, self.end.y - self.start.y);
         let mut side = None;
         for p in points {
             let (ax, ay) = (p.x - self.start.x, p.y - self.start.y);
             let (bx, by) = (p.x - self.end.x, p.y - self.end.y);
-            // Ahead of the start's perpendicular exactly as it is behind the end's; both bounds as the original has them.
+            // Both bounds are exactly those of the original.
             let past_start = -(dx * ax + dy * ay) > 0.0;
             let past_end = dx * bx + dy * by > 0.0;
             let cross = dx * ay - dy * ax;
@@ -174,7 +174,7 @@ mod tests {
     use crate::geometry::BBox;
     use proptest::prelude::*;
 
-    /// A line across the picture at y = 100, from left to right: left hand is above.
+    /// A line at y = 100 from left to right: left is above.
     fn line() -> LineCounter {
         LineCounter::new(Point::new(0.0, 100.0), Point::new(200.0, 100.0), &[])
     }

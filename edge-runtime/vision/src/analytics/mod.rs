@@ -1,7 +1,7 @@
-//! What tracked boxes do in the picture: crossing a line, being in a zone, how long, how often.
+//! Analytics of tracked boxes: line crossings, zones, dwell times, visits.
 //!
-//! Invariant: each counter is a pure function of its configuration and the frames it was given, and remembers a bounded
-//! number of tracks.
+//! Each counter is a pure function of its configuration and frames, and remembers a bounded number
+//! of tracks.
 
 pub mod grace;
 pub mod line;

@@ -1,18 +1,17 @@
-//! A map from tracks to what is known about them, which forgets those not seen for longest.
+//! A bounded map by track that evicts the tracks unseen for longest.
 //!
-//! Invariant: never more than its capacity; a track that was touched in the latest round is forgotten only when that
-//! round alone has more tracks than the capacity.
+//! A track touched in the latest round is evicted only when that round alone exceeds the capacity.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
-/// Bounded memory about tracks. A *round* is one frame.
+/// Bounded state by track. A *round* is one frame.
 ///
-/// A sorted list: trackers number upwards, so a new track goes to its end, and what went makes room without giving
-/// memory back and asking for it again.
+/// A sorted vector: track ids grow, so new tracks append, and evicted ones leave their memory for
+/// reuse.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Recent<T> {
-    /// By track.
+    /// Sorted by track.
     entries: Vec<Entry<T>>,
     capacity: usize,
     round: u64,
@@ -26,31 +25,30 @@ struct Entry<T> {
 }
 
 impl<T> Recent<T> {
-    /// An empty memory for at most `capacity` tracks.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
-            // Asked for at once, so that it doesn't grow while pictures come; what is never used costs no memory. One that
-            // is restored has room for what it held and grows.
+            // Allocated at once, so that it does not grow while frames come; unused pages cost no
+            // memory. A restored map grows on demand.
             entries: Vec::with_capacity(capacity),
             capacity,
             round: 0,
         }
     }
 
-    /// The place of a track, or where it would stand.
+    /// Index of a track, or its insertion point.
     fn place(&self, track: TrackId) -> Result<usize, usize> {
         self.entries.binary_search_by_key(&track, |e| e.track)
     }
 
-    /// Begins the next round and forgets tracks that were not touched in the last `rounds` rounds.
+    /// Starts the next round and drops tracks not touched in the last `rounds` rounds.
     pub fn next_round(&mut self, rounds: u64) {
         self.round += 1;
         let now = self.round;
         self.entries.retain(|e| now - e.seen <= rounds);
     }
 
-    /// What is known about a track, marking it as seen.
+    /// The state of a track, which counts as seen.
     pub fn touch(&mut self, track: TrackId) -> Option<&mut T> {
         let place = self.place(track).ok()?;
         let entry = self.entries.get_mut(place)?;
@@ -58,14 +56,13 @@ impl<T> Recent<T> {
         Some(&mut entry.value)
     }
 
-    /// What is known about a track.
     #[must_use]
     pub fn get(&self, track: TrackId) -> Option<&T> {
         let place = self.place(track).ok()?;
         self.entries.get(place).map(|e| &e.value)
     }
 
-    /// What is known about a track, or `first` if nothing is, marking it as seen.
+    /// The state of a track, or `first`; it counts as seen.
     pub fn touch_or_insert(&mut self, track: TrackId, first: T) -> &mut T {
         let seen = self.round;
         let place = match self.place(track) {
@@ -87,31 +84,27 @@ impl<T> Recent<T> {
         &mut entry.value
     }
 
-    /// The place of the track that was not seen for longest. Asked for rarely, so a scan will do.
+    /// Index of the track unseen for longest. Rare, so it scans.
     fn oldest(&self) -> Option<usize> {
         let each = self.entries.iter().enumerate();
         each.min_by_key(|(_, e)| e.seen).map(|(place, _)| place)
     }
 
-    /// Forgets a track.
     pub fn remove(&mut self, track: TrackId) -> Option<T> {
         let place = self.place(track).ok()?;
         Some(self.entries.remove(place).value)
     }
 
-    /// How many tracks are known.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no track is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Everything known, by track.
     pub fn iter(&self) -> impl Iterator<Item = (TrackId, &T)> {
         self.entries.iter().map(|e| (e.track, &e.value))
     }

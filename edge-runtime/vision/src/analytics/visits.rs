@@ -1,13 +1,10 @@
-//! Visits of a zone: from "these tracks are in it now" to who came when and stayed how long.
+//! Visits of a zone: who came when and stayed how long.
 //!
-//! A visit begins when a track is first seen in the zone and ends when it has not been seen there for a [`Grace`]; a
-//! shorter absence (a missed box, a step over the border) does not break it. Its length is from the first to the last
-//! sight, the grace not included.
-//!
-//! A frame that no detector looked at keeps a visit open and adds nothing to it.
-//!
-//! Invariant: visits are numbered by when they began; at most [`MAX_LISTED`] are listed and [`MAX_OPEN`] open, the oldest
-//! make room.
+//! - A visit begins with a track's first sight in the zone and ends after a [`Grace`] without one.
+//!   Its duration ends with the last sight.
+//! - Frames that no detector looked at keep a visit open and add nothing.
+//! - Visits are numbered in order of their start. At most [`MAX_LISTED`] are listed and
+//!   [`MAX_OPEN`] open; the oldest are dropped.
 
 use std::collections::VecDeque;
 
@@ -17,9 +14,9 @@ use watchkeeper_contract::pipeline::{Visit, ZoneVisits};
 
 use super::grace::{GRACE_S, Grace};
 
-/// Most visits that are listed.
+/// Bound of the listed visits.
 pub const MAX_LISTED: usize = 1000;
-/// Most tracks that can be in the zone at once.
+/// Bound of the open visits.
 pub const MAX_OPEN: usize = 1000;
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -27,7 +24,7 @@ struct Open {
     track: TrackId,
     enter_s: f64,
     last_s: f64,
-    /// When it was last seen, or held to be there.
+    /// Time of the last sight or hold.
     kept_s: f64,
 }
 
@@ -46,7 +43,7 @@ impl Open {
 pub struct Visits {
     grace: Grace,
     count: u64,
-    /// In the order in which they began.
+    /// In order of their start.
     open: VecDeque<Open>,
     closed: VecDeque<Visit>,
 }
@@ -58,7 +55,8 @@ impl Default for Visits {
 }
 
 impl Visits {
-    /// No visits yet; a visit is over after `grace_s` seconds of absence, or a few frames where those are rarer.
+    /// Creates an empty list; a visit ends after `grace_s` seconds of absence, or a few frames when
+    /// those are rarer.
     #[must_use]
     pub fn new(grace_s: f64) -> Self {
         Self {
@@ -69,8 +67,8 @@ impl Visits {
         }
     }
 
-    /// Takes one frame at `time_s` seconds of source time: the tracks that were `seen` in the zone, and those `held` to be
-    /// there because nothing moved, though nobody looked. A time that is not finite is ignored.
+    /// Processes a frame at `time_s` seconds of source time: the tracks `seen` in the zone, and
+    /// those `held` there because nothing moved. Ignores a time that is not finite.
     pub fn observe(
         &mut self,
         seen: impl IntoIterator<Item = TrackId>,
@@ -108,12 +106,12 @@ impl Visits {
         }
     }
 
-    /// Closes every visit: the source ended.
+    /// Ends every visit at the end of the source.
     pub fn finish(&mut self) {
         self.close(|_| true);
     }
 
-    /// The visits so far, open ones included, by when they began.
+    /// All visits, open ones included, in order of their start.
     #[must_use]
     pub fn summary(&self) -> ZoneVisits {
         let mut visits: Vec<Visit> = self.closed.iter().copied().collect();
@@ -192,7 +190,7 @@ mod tests {
         for look in 0..20 {
             v.observe([TrackId(3)], [], f64::from(look) * 5.0);
         }
-        // Two looks miss it, the third finds it again; after three more the visit is over.
+        // Two frames miss it and the third finds it again; after three more the visit ends.
         v.observe([], [], 100.0);
         v.observe([], [], 105.0);
         v.observe([TrackId(3)], [], 110.0);

@@ -1,13 +1,13 @@
-//! Zones: whether a box is in a polygon and for how long its track has been, with the semantics of Roboflow's
+//! Zones: whether a box is in a polygon, and how long its track has been, like Roboflow's
 //! `time_in_zone`.
 //!
-//! A zone there is a raster: the polygon's corners are cut to whole pixels and filled by OpenCV's `fillPoly`, which also
-//! draws its edges; a box is in the zone when its anchor, rounded to the nearest pixel (half to even), is set. The same
-//! question is answered here without the raster: inside by the even-odd rule, or within half a pixel of an edge along
-//! the edge's minor axis, which are the pixels of a Bresenham line. Over random polygons that differs from OpenCV 5 in
-//! 0.2 % of the pixels, all of them on slanted edges.
+//! There a zone is a raster: corners are truncated to whole pixels and filled by OpenCV's
+//! `fillPoly`, edges included; a box is in the zone when its anchor, rounded half to even, is set.
+//! Here the test needs no raster: inside by the even-odd rule, or within half a pixel of an edge
+//! along its minor axis (the pixels of a Bresenham line). Over random polygons this differs from
+//! OpenCV 5 in 0.2 % of the pixels, all on slanted edges.
 //!
-//! Invariant: a point that is not finite is in no zone; a box without a track is never timed.
+//! A point that is not finite is in no zone; untracked boxes are never timed.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +15,10 @@ use crate::analytics::recent::Recent;
 use crate::detections::{Detection, Detections};
 use crate::geometry::{Anchor, BBox, Point};
 
-/// Most tracks whose entry is remembered; when there are more, the one unseen for longest goes.
+/// Bound of the remembered tracks; the one unseen for longest is dropped.
 const MAX_TRACKS: usize = 4096;
 
-/// A polygon and the point of a box that has to be in it.
+/// A polygon, and the anchor of a box that must be in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PolygonZone {
     corners: Vec<[f64; 2]>,
@@ -26,7 +26,7 @@ pub struct PolygonZone {
 }
 
 impl PolygonZone {
-    /// A zone with these corners, in pixels; fewer than three enclose nothing.
+    /// A zone with corners in pixels; fewer than three enclose nothing.
     #[must_use]
     pub fn new(corners: &[Point], anchor: Anchor) -> Self {
         let corners = if corners.len() < 3 || corners.iter().any(|p| !finite(*p)) {
@@ -37,13 +37,13 @@ impl PolygonZone {
         Self { corners, anchor }
     }
 
-    /// Whether the anchor of this box is in the zone.
+    /// Whether a box's anchor is in the zone.
     #[must_use]
     pub fn contains(&self, bbox: &BBox) -> bool {
         self.contains_point(bbox.anchor(self.anchor))
     }
 
-    /// Whether this point, rounded to the nearest pixel, is in the zone.
+    /// Whether a point, rounded to the nearest pixel, is in the zone.
     #[must_use]
     pub fn contains_point(&self, point: Point) -> bool {
         let (x, y) = (point.x.round_ties_even(), point.y.round_ties_even());
@@ -73,7 +73,7 @@ fn finite(p: Point) -> bool {
     p.x.is_finite() && p.y.is_finite()
 }
 
-/// Whether the pixel belongs to the edge as it is drawn.
+/// Whether a pixel belongs to the drawn edge.
 fn on_edge([ax, ay]: [f64; 2], [bx, by]: [f64; 2], x: f64, y: f64) -> bool {
     let (dx, dy) = (bx - ax, by - ay);
     let within = |v: f64, a: f64, b: f64| v >= a.min(b) && v <= a.max(b);
@@ -86,7 +86,7 @@ fn on_edge([ax, ay]: [f64; 2], [bx, by]: [f64; 2], x: f64, y: f64) -> bool {
     }
 }
 
-/// Times tracks while they are in any of some polygons.
+/// Times tracks in the union of polygons.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TimeInZone {
     zones: Vec<PolygonZone>,
@@ -95,7 +95,7 @@ pub struct TimeInZone {
     entered: Recent<Inside>,
 }
 
-/// Since when a track is in the zone and when it was last seen there, in seconds of source time.
+/// Entry and last sight of a track in the zone, in seconds of source time.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Inside {
     since_s: f64,
@@ -103,11 +103,11 @@ struct Inside {
 }
 
 impl TimeInZone {
-    /// A timer for the union of these polygons, in pixels.
+    /// A timer for the union of polygons in pixels.
     ///
-    /// `remove_out_of_zone` leaves boxes outside out of the result, else they stay with a time of 0.
-    /// `reset_out_of_zone` starts from 0 when a track comes back. As in Roboflow's block, the time is kept over an
-    /// absence only where boxes outside are removed *and* not reset.
+    /// `remove_out_of_zone` drops boxes outside; otherwise they have a time of 0.
+    /// `reset_out_of_zone` restarts at 0 when a track returns. As in Roboflow's block, the time
+    /// survives an absence only when boxes outside are removed *and* not reset.
     #[must_use]
     pub fn new(
         polygons: &[Vec<Point>],
@@ -126,16 +126,16 @@ impl TimeInZone {
         }
     }
 
-    /// [`update_into`](Self::update_into) with a new list.
+    /// Like [`update_into`](Self::update_into), with a new list.
     pub fn update(&mut self, detections: &Detections, time_s: f64) -> Detections {
         let mut out = Detections::default();
         self.update_into(detections, time_s, &mut out);
         out
     }
 
-    /// Takes the tracked boxes of a frame shown at `time_s` seconds of source time; puts those boxes into `out` with
-    /// their `time_in_zone` in seconds. Boxes without a track are left out; the time of those that are only held stands
-    /// still until somebody looks again.
+    /// Processes the tracked boxes of a frame at `time_s` seconds of source time; replaces the
+    /// contents of `out` by the boxes with `time_in_zone` in seconds. Untracked boxes are dropped.
+    /// The time of held boxes stands still.
     pub fn update_into(&mut self, detections: &Detections, time_s: f64, out: &mut Detections) {
         self.entered.next_round(u64::MAX);
         out.boxes.clear();
@@ -150,7 +150,7 @@ impl TimeInZone {
                 };
                 let inside = self.entered.touch_or_insert(track, now);
                 if time_s < inside.seen_s {
-                    // A clock that was set back: the stay is as long as it was, and goes on from there.
+                    // The clock was set back: the stay keeps its length and continues.
                     inside.since_s -= inside.seen_s - time_s;
                     inside.seen_s = time_s;
                 }

@@ -1,6 +1,7 @@
-//! What boxes, labels, zones, lines and traces look like.
+//! Appearance of boxes, labels, zones, lines and traces.
 //!
-//! Invariant: a size that nobody chose fits the picture; nothing is drawn but through [`Canvas`].
+//! - A default size fits the picture.
+//! - All drawing goes through [`Canvas`].
 
 use std::fmt::Write as _;
 
@@ -13,21 +14,20 @@ use crate::geometry::{BBox, Point};
 
 /// Thickness of an outline on a picture of 720 rows, in pixels.
 const STROKE: f64 = 3.0;
-/// How opaque the inside of a zone is.
+/// Opacity of the inside of a zone.
 const ZONE_ALPHA: f64 = 0.16;
 
-/// What a label says and what decides the colour.
+/// Contents of labels and choice of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// What decides the colour of a box.
     pub color_by: ColorBy,
-    /// Label with the name of the class.
+    /// Whether a label has the class name.
     pub class: bool,
-    /// Label with the number of the track.
+    /// Whether a label has the track number.
     pub track: bool,
-    /// Label with the score in percent.
+    /// Whether a label has the score in percent.
     pub score: bool,
-    /// Label with the seconds in the zone, where known.
+    /// Whether a label has the seconds in the zone, if known.
     pub time: bool,
 }
 
@@ -74,7 +74,7 @@ pub fn label_text(detection: &Detection, look: &Look) -> String {
     text
 }
 
-/// Draws the outlines of boxes; `thickness` in pixels, absent: fitting the picture.
+/// Draws the outlines of boxes, `thickness` pixels wide; by default fitting the picture.
 pub fn boxes(
     canvas: &mut Canvas<'_>,
     detections: &Detections,
@@ -87,7 +87,7 @@ pub fn boxes(
     }
 }
 
-/// Draws the labels of boxes: above each box, or inside it where there is no room.
+/// Draws labels above boxes, or inside where there is no space.
 pub fn labels(canvas: &mut Canvas<'_>, detections: &Detections, look: &Look) {
     for (i, d) in detections.boxes.iter().enumerate() {
         label(
@@ -99,7 +99,7 @@ pub fn labels(canvas: &mut Canvas<'_>, detections: &Detections, look: &Look) {
     }
 }
 
-/// Draws one label of any text at a box.
+/// Draws a label at a box.
 pub fn label(canvas: &mut Canvas<'_>, b: &BBox, text: &str, color: Color) {
     if text.is_empty() || ![b.x1, b.y1, b.x2, b.y2].iter().all(|v| v.is_finite()) {
         return;
@@ -109,20 +109,18 @@ pub fn label(canvas: &mut Canvas<'_>, b: &BBox, text: &str, color: Color) {
     canvas.plate(Point::new(b.x1 - edge, b.y1 - edge), text, color, face);
 }
 
-/// How a text box looks.
+/// Style of a text box.
 #[derive(Debug, Clone, Copy)]
 pub struct TextBox {
-    /// Colour of the letters.
     pub color: Color,
-    /// Colour behind them.
     pub background: Color,
-    /// How opaque that is.
+    /// Opacity of the background.
     pub opacity: f64,
-    /// Size of the letters, 1 for those on a picture of 720 rows.
+    /// Text size; 1 fits a picture of 720 rows.
     pub scale: f64,
-    /// Pixels between letters and edge.
+    /// Pixels between text and edge.
     pub padding: f64,
-    /// Radius of the corners in pixels.
+    /// Corner radius in pixels.
     pub radius: f64,
 }
 
@@ -139,7 +137,8 @@ impl TextBox {
         ]
     }
 
-    /// Draws a box with its left upper corner at `at`; a line begins at the share `align` of what it leaves free.
+    /// Draws the box with its upper left corner at `at`; `align` is the share of free space before
+    /// a line.
     pub fn draw(&self, canvas: &mut Canvas<'_>, at: Point, lines: &[&str], align: f64) {
         let [width, height] = self.measure(lines);
         let b = BBox::new(at.x, at.y, at.x + width, at.y + height);
@@ -163,7 +162,7 @@ pub fn detections(canvas: &mut Canvas<'_>, detections: &Detections, look: &Look)
     labels(canvas, detections, look);
 }
 
-/// Draws a zone: translucent, outlined, with its name and what it holds (such as `dock: 3`) in its upper left corner.
+/// Draws a zone with its name and count (such as `dock: 3`) in its upper left corner.
 pub fn zone(canvas: &mut Canvas<'_>, corners: &[Point], name: &str, color: Color) {
     let thickness = stroke(canvas);
     canvas.fill_polygon(corners, color, ZONE_ALPHA);
@@ -184,7 +183,7 @@ pub fn zone(canvas: &mut Canvas<'_>, corners: &[Point], name: &str, color: Color
     }
 }
 
-/// Draws a line counter: the line, which way is in, and the counts beside its middle.
+/// Draws a line counter: the line, the direction of "in", and the counts at its centre.
 pub fn line_counter(
     canvas: &mut Canvas<'_>,
     start: Point,
@@ -204,7 +203,7 @@ pub fn line_counter(
         canvas.disc(p, t * 2.0, Color::INK);
         canvas.disc(p, t * 1.4, Color::WHITE);
     }
-    // In is to the left hand, looking from start to end; y points down.
+    // In is to the left, looking from start to end; y points down.
     let (nx, ny) = (dy / length, -dx / length);
     let middle = Point::new(f64::midpoint(start.x, end.x), f64::midpoint(start.y, end.y));
     let along = |by: f64, up: f64| {
@@ -235,7 +234,7 @@ pub fn line_counter(
     debug_assert!(written.is_ok(), "writing to a string can't fail");
     let face = Type::for_scale(canvas.scale());
     let (w, h) = face.measure(&text);
-    // The plate stands on the other side of the line than the arrow, clear of it whatever its slope.
+    // The counts are opposite to the arrow, clear of the line at any slope.
     let away = nx.abs() * w / 2.0 + ny.abs() * h / 2.0 + t * 4.0;
     let c = along(0.0, -away);
     canvas.plate(
@@ -246,7 +245,7 @@ pub fn line_counter(
     );
 }
 
-/// Draws where tracks have been; a trace fades towards its past.
+/// Draws traces, which fade towards their past.
 pub fn traces(canvas: &mut Canvas<'_>, traces: &Traces, by: ColorBy) {
     let thickness = stroke(canvas);
     for (track, trace) in traces.iter() {

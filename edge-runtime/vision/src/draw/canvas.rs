@@ -1,9 +1,9 @@
-//! Shapes to pixels: packed RGB, anti-aliased where an edge is slanted, translucent where asked.
+//! Rasterisation into packed RGB, anti-aliased and translucent.
 //!
-//! Shapes are drawn by coverage: how much of a pixel lies within the shape is how much of the colour it takes. Straight
-//! lines are capsules (all points within half a thickness of the segment), so ends and joints are round.
-//!
-//! Invariant: see the module above; work is bounded by the size of the picture, not by the size of the shape.
+//! - Coverage drawing: a pixel takes as much of the colour as the shape covers. Lines are capsules,
+//!   so ends and joints are round.
+//! - Work is bounded by the size of the picture, not of the shape.
+//! - Invariants of [`draw`](super).
 
 use image::RgbImage;
 
@@ -11,7 +11,6 @@ use super::palette::Color;
 use crate::geometry::{BBox, Point};
 use crate::mask::Bitmap;
 
-/// A picture to draw on.
 #[derive(Debug)]
 pub struct Canvas<'a> {
     pixels: &'a mut [u8],
@@ -20,7 +19,7 @@ pub struct Canvas<'a> {
 }
 
 impl<'a> Canvas<'a> {
-    /// A picture of packed RGB rows, `width * 3` bytes each. Rows that `pixels` has no room for do not exist.
+    /// A canvas over packed RGB rows of `width * 3` bytes. Rows missing in `pixels` do not exist.
     #[must_use]
     pub fn new(pixels: &'a mut [u8], width: u32, height: u32) -> Self {
         let width = width as usize;
@@ -36,25 +35,23 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Width in pixels.
     #[must_use]
     pub fn width(&self) -> f64 {
         self.width as f64
     }
 
-    /// Height in pixels.
     #[must_use]
     pub fn height(&self) -> f64 {
         self.height as f64
     }
 
-    /// How much larger than on a picture of 720 rows strokes and letters should be, `0.6..=4.0`.
+    /// Scale of strokes and text relative to a picture of 720 rows, `0.6..=4.0`.
     #[must_use]
     pub fn scale(&self) -> f64 {
         (self.width.min(self.height) as f64 / 720.0).clamp(0.6, 4.0)
     }
 
-    /// Mixes a colour into columns `x0..x1` (clipped) of a row that exists.
+    /// Blends columns `x0..x1` (clipped) of an existing row.
     fn span(&mut self, y: usize, x0: usize, x1: usize, color: Color, alpha: f64) {
         let (x0, x1) = (x0.min(self.width), x1.min(self.width));
         if x0 >= x1 || y >= self.height {
@@ -71,7 +68,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Mixes a colour into one pixel; nothing where there is none.
+    /// Blends one pixel; ignores pixels outside.
     pub fn blend(&mut self, x: i64, y: i64, color: Color, alpha: f64) {
         if let (Ok(x), Ok(y)) = (usize::try_from(x), usize::try_from(y))
             && x < self.width
@@ -80,12 +77,12 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Fills a box, its edges rounded to whole pixels; `alpha` 1 is opaque.
+    /// Fills a box, rounded to whole pixels; `alpha` 1 is opaque.
     pub fn fill_box(&mut self, b: &BBox, color: Color, alpha: f64) {
         if !finite(&[b.x1, b.y1, b.x2, b.y2]) {
             return;
         }
-        // A cast saturates, so that what is left of the picture becomes 0.
+        // A cast saturates, so coordinates left of the picture become 0.
         let (x1, x2) = (b.x1.round() as usize, b.x2.round() as usize);
         let (y1, y2) = (b.y1.round() as usize, b.y2.round() as usize);
         for y in y1..y2.min(self.height) {
@@ -109,7 +106,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Fills a box with round corners of this radius.
+    /// Fills a box with round corners.
     pub fn fill_rounded(&mut self, b: &BBox, radius: f64, color: Color, alpha: f64) {
         if !finite(&[b.x1, b.y1, b.x2, b.y2, radius]) {
             return;
@@ -117,14 +114,14 @@ impl<'a> Canvas<'a> {
         let r = radius.min(b.width() / 2.0).min(b.height() / 2.0).max(0.0);
         for y in self.rows(b.y1, b.y2) {
             let cy = y as f64 + 0.5;
-            // How far the row is into a corner decides how far the ends move in.
+            // The row's depth in a corner determines the inset of its ends.
             let into = (b.y1 + r - cy).max(cy - (b.y2 - r)).clamp(0.0, r);
             let inset = r - (r * r - into * into).max(0.0).sqrt();
             self.soft_span(y, b.x1 + inset, b.x2 - inset, color, alpha);
         }
     }
 
-    /// Fills columns from `x0` to `x1` of a row; the pixels at the ends take as much of the colour as they are covered.
+    /// Fills columns `x0` to `x1` of a row; end pixels by coverage.
     fn soft_span(&mut self, y: usize, x0: f64, x1: f64, color: Color, alpha: f64) {
         let (x0, x1) = (x0.max(0.0), x1.min(self.width()));
         if x0.is_nan() || x1.is_nan() || x0 >= x1 {
@@ -144,14 +141,14 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// The rows of the picture that a range of `y` touches.
+    /// The rows touched by a range of `y`.
     fn rows(&self, y0: f64, y1: f64) -> std::ops::Range<usize> {
         let from = y0.max(0.0).floor() as usize;
         let to = (y1.ceil().max(0.0) as usize).min(self.height);
         from.min(to)..to
     }
 
-    /// Draws a straight line with round ends.
+    /// Draws a line with round ends.
     pub fn segment(&mut self, a: Point, b: Point, color: Color, thickness: f64, alpha: f64) {
         if !finite(&[a.x, a.y, b.x, b.y, thickness]) {
             return;
@@ -168,7 +165,7 @@ impl<'a> Canvas<'a> {
         let (left, right) = (a.x.min(b.x) - reach, a.x.max(b.x) + reach);
         for y in self.rows(a.y.min(b.y) - reach, a.y.max(b.y) + reach) {
             let py = y as f64 + 0.5 - a.y;
-            // The stretch of this row that lies within reach of the line, from |uy·px − ux·py| ≤ reach.
+            // The part of this row within reach of the line, from |uy·px − ux·py| ≤ reach.
             let (mut x0, mut x1) = (left, right);
             if uy.abs() > 1e-9 {
                 let (mid, spread) = (a.x + ux * py / uy, (reach / uy).abs());
@@ -189,14 +186,12 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Draws a chain of straight lines.
     pub fn polyline(&mut self, points: &[Point], color: Color, thickness: f64) {
         for pair in points.windows(2) {
             self.segment(pair[0], pair[1], color, thickness, 1.0);
         }
     }
 
-    /// Draws the outline of a polygon.
     pub fn outline_polygon(&mut self, corners: &[Point], color: Color, thickness: f64) {
         self.polyline(corners, color, thickness);
         if let (Some(&first), Some(&last)) = (corners.first(), corners.last()) {
@@ -228,7 +223,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Fills the pixels of a bitmap whose size is that of the picture; what lies outside is left out.
+    /// Fills the pixels of a bitmap of the picture's size.
     pub fn fill_bitmap(&mut self, bitmap: &Bitmap, color: Color, alpha: f64) {
         let [columns, rows] = bitmap.size();
         for y in 0..rows.min(self.height) {
@@ -240,7 +235,7 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Draws part of an ellipse from one angle to another, in degrees clockwise from the right.
+    /// Draws an arc of an ellipse, in degrees clockwise from the right.
     pub fn arc(
         &mut self,
         center: Point,
@@ -263,18 +258,18 @@ impl<'a> Canvas<'a> {
         self.polyline(&points, color, thickness);
     }
 
-    /// The part of the picture that a box covers, as columns and rows; `None` where it covers nothing.
+    /// Columns and rows that a box covers; `None` for none.
     fn part(&self, b: &BBox) -> Option<[usize; 4]> {
         if !finite(&[b.x1, b.y1, b.x2, b.y2]) {
             return None;
         }
-        // A cast saturates, so that what is left of the picture becomes 0.
+        // A cast saturates, so coordinates left of the picture become 0.
         let (x1, x2) = (b.x1 as usize, (b.x2.max(0.0) as usize).min(self.width));
         let (y1, y2) = (b.y1 as usize, (b.y2.max(0.0) as usize).min(self.height));
         (x1 < x2 && y1 < y2).then_some([x1, y1, x2, y2])
     }
 
-    /// A copy of the part of the picture that a box covers; `None` where it covers nothing.
+    /// Copies the part of the picture that a box covers; `None` for none.
     #[must_use]
     pub fn cut(&self, b: &BBox) -> Option<RgbImage> {
         let [x1, y1, x2, y2] = self.part(b)?;
@@ -284,7 +279,7 @@ impl<'a> Canvas<'a> {
         RgbImage::from_raw((x2 - x1) as u32, (y2 - y1) as u32, data.collect())
     }
 
-    /// Puts a picture with its left upper corner here; what lies outside is left out.
+    /// Draws a picture with its upper left corner at `x`, `y`; clips it.
     pub fn paste(&mut self, picture: &RgbImage, x: i64, y: i64) {
         for (dx, dy, pixel) in picture.enumerate_pixels() {
             let [r, g, b] = pixel.0;
@@ -297,14 +292,13 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    /// Changes the part of the picture that a box covers.
+    /// Replaces the part of the picture that a box covers.
     pub fn change(&mut self, b: &BBox, change: impl FnOnce(&RgbImage) -> RgbImage) {
         if let (Some([x, y, ..]), Some(part)) = (self.part(b), self.cut(b)) {
             self.paste(&change(&part), x as i64, y as i64);
         }
     }
 
-    /// Fills a circle.
     pub fn disc(&mut self, center: Point, radius: f64, color: Color) {
         self.segment(center, center, color, radius * 2.0, 1.0);
     }

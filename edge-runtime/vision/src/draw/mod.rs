@@ -1,10 +1,9 @@
 //! Drawing on a picture: boxes, labels, zones, lines, traces.
 //!
-//! [`Canvas`] owns how a shape becomes pixels, [`annotate`] what our things look like, [`palette`] which colour stands
-//! for what, [`trace`] where tracks have been.
-//!
-//! Invariant: drawing never panics and never writes outside the picture, whatever the coordinates; a shape with a
-//! coordinate that is not finite is not drawn.
+//! - [`Canvas`] rasterises shapes, [`annotate`] defines their appearance, [`palette`] their
+//!   colours, [`trace`] the past of tracks.
+//! - Drawing never panics and never writes outside the picture.
+//! - A shape with a coordinate that is not finite is not drawn.
 
 pub mod annotate;
 pub mod canvas;

@@ -1,36 +1,29 @@
-//! Colours that people with any colour vision can tell apart.
+//! Colours that people with any colour vision can distinguish.
 //!
-//! The eight of Okabe & Ito ("Color Universal Design", 2008) less black, brightest contrasts first; neighbours in the
-//! list differ in lightness as well as in hue.
-//!
-//! Invariant: one number always has the same colour.
+//! The palette of Okabe & Ito ("Color Universal Design", 2008) without black, highest contrast
+//! first; neighbours differ in lightness and hue. A number always has the same colour.
 
 use crate::detections::Detection;
 
-/// A colour, 8 bits a channel.
+/// An RGB colour, 8 bits per channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Color {
-    /// Red.
     pub r: u8,
-    /// Green.
     pub g: u8,
-    /// Blue.
     pub b: u8,
 }
 
 impl Color {
-    /// White.
     pub const WHITE: Self = Self::new(255, 255, 255);
-    /// A black that is kind to the eye on a picture.
+    /// A soft black.
     pub const INK: Self = Self::new(17, 20, 24);
 
-    /// A colour from its channels.
     #[must_use]
     pub const fn new(r: u8, g: u8, b: u8) -> Self {
         Self { r, g, b }
     }
 
-    /// Black or white, whichever reads better on this colour (relative luminance of ITU-R BT.709).
+    /// Black or white, whichever has more contrast (relative luminance of ITU-R BT.709).
     #[must_use]
     pub fn ink(self) -> Self {
         let luminance =
@@ -43,7 +36,7 @@ impl Color {
     }
 }
 
-/// The colours, in the order in which they are given out.
+/// The palette, in order of use.
 pub const COLORS: [Color; 7] = [
     Color::new(86, 180, 233),
     Color::new(230, 159, 0),
@@ -54,25 +47,25 @@ pub const COLORS: [Color; 7] = [
     Color::new(0, 114, 178),
 ];
 
-/// What decides the colour of a box.
+/// Property that selects the colour of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ColorBy {
-    /// Its class: the same class has the same colour everywhere.
+    /// Class: equal classes have equal colours.
     #[default]
     Class,
-    /// Its track: an object keeps its colour. A box without a track gets the colour of its class.
+    /// Track: an object keeps its colour. Untracked boxes use their class.
     Track,
-    /// Its place in the list.
+    /// Index in the frame.
     Index,
 }
 
-/// The colour with this number; numbers beyond the palette start over.
+/// The colour of a number, modulo the palette.
 #[must_use]
 pub fn color(number: i64) -> Color {
     COLORS[number.rem_euclid(COLORS.len() as i64) as usize]
 }
 
-/// The colour of a box that is the `index`-th of its frame.
+/// The colour of the detection at `index`.
 #[must_use]
 pub fn color_of(detection: &Detection, index: usize, by: ColorBy) -> Color {
     let number = match by {

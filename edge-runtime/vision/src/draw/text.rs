@@ -1,6 +1,6 @@
-//! Letters: the bitmap fonts of `embedded-graphics`, enlarged by whole factors on large pictures.
+//! Text in the bitmap fonts of `embedded-graphics`, enlarged by integer factors on large pictures.
 //!
-//! Invariant: at most [`MAX_CHARS`] characters of a text are drawn, however long it is.
+//! At most [`MAX_CHARS`] characters of a text are drawn.
 
 use std::convert::Infallible;
 
@@ -19,10 +19,9 @@ use super::canvas::Canvas;
 use super::palette::Color;
 use crate::geometry::{BBox, Point};
 
-/// Longest text that is drawn, in characters.
 const MAX_CHARS: usize = 120;
 
-/// A font and by how much it is enlarged.
+/// A font and its enlargement.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Type {
     font: &'static MonoFont<'static>,
@@ -30,7 +29,7 @@ pub(super) struct Type {
 }
 
 impl Type {
-    /// The type for a picture, by [`Canvas::scale`].
+    /// The font for a picture, by [`Canvas::scale`].
     pub(super) fn for_scale(scale: f64) -> Self {
         let (font, zoom) = match scale {
             s if s < 0.65 => (&FONT_6X12, 1),
@@ -56,9 +55,9 @@ impl Type {
 }
 
 impl Canvas<'_> {
-    /// Writes one line of text with its upper left corner at `at`.
+    /// Draws one line of text with its upper left corner at `at`.
     pub(super) fn text(&mut self, at: Point, text: &str, color: Color, face: Type) {
-        // Beyond this the pixel sums below could overflow, and nothing would be seen anyway.
+        // Sums of larger coordinates could overflow, and would be invisible.
         if !(at.x.abs() < 1e6 && at.y.abs() < 1e6) {
             return;
         }
@@ -81,7 +80,7 @@ impl Canvas<'_> {
         }
     }
 
-    /// Writes text on a rounded plate whose lower left corner is at `at`, moved so that all of it is in the picture.
+    /// Draws text on a rounded plate whose lower left corner is at `at`, moved into the picture.
     pub(super) fn plate(&mut self, at: Point, text: &str, color: Color, face: Type) {
         let (w, h) = face.measure(text);
         let pad = (h / 3.0).round().max(2.0);
@@ -98,7 +97,7 @@ impl Canvas<'_> {
     }
 }
 
-/// The canvas as `embedded-graphics` sees it: one bit a pixel, enlarged and moved.
+/// Adapter to `embedded-graphics`: one bit per pixel, enlarged and translated.
 struct Letters<'c, 'a> {
     canvas: &'c mut Canvas<'a>,
     x: i64,

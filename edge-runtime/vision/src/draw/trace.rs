@@ -1,7 +1,7 @@
-//! Where tracks have been lately, for drawing their traces.
+//! Recent positions of tracks, for drawing.
 //!
-//! Invariant: at most [`MAX_TRACKS`] tracks with `length` points each; a track unseen for [`FORGET_AFTER`] frames is
-//! forgotten.
+//! - At most [`MAX_TRACKS`] tracks with `length` points each.
+//! - A track unseen for [`FORGET_AFTER`] frames is dropped.
 
 use std::collections::VecDeque;
 
@@ -12,14 +12,13 @@ use crate::analytics::recent::Recent;
 use crate::detections::Detections;
 use crate::geometry::{Anchor, Point};
 
-/// Most tracks with a trace.
+/// Bound of the tracks.
 pub const MAX_TRACKS: usize = 256;
-/// Frames after which the trace of a track that is out of sight goes.
+/// Frames after which an unseen track is dropped.
 pub const FORGET_AFTER: u64 = 30;
-/// Longest trace, in points.
+/// Bound of a trace's points.
 const MAX_LENGTH: usize = 1000;
 
-/// One track's trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trace {
     /// Class of the latest box, for its colour.
@@ -28,7 +27,7 @@ pub struct Trace {
     pub points: VecDeque<Point>,
 }
 
-/// The latest points of each track.
+/// The traces of all tracks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Traces {
     anchor: Anchor,
@@ -37,7 +36,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// No traces yet; each keeps the latest `length` positions of this anchor.
+    /// Creates an empty set; each trace keeps the latest `length` positions of the anchor.
     #[must_use]
     pub fn new(anchor: Anchor, length: usize) -> Self {
         Self {
@@ -47,7 +46,7 @@ impl Traces {
         }
     }
 
-    /// Takes the tracked boxes of the next frame.
+    /// Adds the tracked boxes of the next frame.
     pub fn update(&mut self, detections: &Detections) {
         self.tracks.next_round(FORGET_AFTER);
         for d in &detections.boxes {
@@ -69,7 +68,6 @@ impl Traces {
         }
     }
 
-    /// The traces, by track.
     pub fn iter(&self) -> impl Iterator<Item = (TrackId, &Trace)> {
         self.tracks.iter()
     }

@@ -1,4 +1,4 @@
-//! Frames for tests, of this crate and of those above it.
+//! Frames for tests, also of other crates.
 #![allow(
     missing_docs,
     clippy::missing_panics_doc,

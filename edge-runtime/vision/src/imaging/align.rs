@@ -1,22 +1,21 @@
-//! How two pictures of the same thing lie on each other, by points that were found in both.
+//! Alignment of two pictures of one scene from matched points, by RANSAC.
 //!
-//! Fischler and Bolles, "Random sample consensus", 1981. Invariant: the same points always give the same answer: chance has a
-//! fixed seed.
+//! Fischler and Bolles, "Random sample consensus", 1981. Equal points give equal results, because
+//! the random seed is fixed.
 
 use crate::geometry::Point;
 use crate::imaging::warp::Perspective;
 
-/// Most attempts with four points each.
+/// Bound of the samples, of four pairs each.
 const MAX_TRIES: usize = 2000;
-/// How sure it should be that one attempt had four good points.
+/// Probability that at least one sample has only inliers.
 const CONFIDENCE: f64 = 0.995;
-/// Where chance begins.
 const SEED: u64 = 1981;
-/// How often the way is made better by all points that agree with it.
+/// Number of refinements with all inliers.
 const REFINEMENTS: usize = 3;
 
-/// The way from the first points to the second that most pairs agree with to within so many pixels; `None` where fewer than
-/// four do.
+/// The homography from the first points to the second with the most inliers, which lie within
+/// `within` pixels; `None` with fewer than four inliers.
 #[must_use]
 pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
     if pairs.len() < 4 {
@@ -58,7 +57,7 @@ pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
     Some(way)
 }
 
-/// After how many attempts four good points were chosen once, where so many of all are good.
+/// Number of samples needed for [`CONFIDENCE`], with `good` inliers of `all` pairs.
 fn tries_for(good: usize, all: usize) -> usize {
     #[expect(clippy::cast_precision_loss, reason = "numbers of points")]
     let share = good as f64 / all as f64;
@@ -77,7 +76,7 @@ fn tries_for(good: usize, all: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Forty points that have moved, and so many that went elsewhere.
+    /// Forty points that moved, and `wrong` outliers.
     fn pairs(wrong: u32) -> Vec<(Point, Point)> {
         let right = (0..40_u32).map(|i| {
             let p = Point::new(f64::from(i * 37 % 200), f64::from(i * 53 % 150));

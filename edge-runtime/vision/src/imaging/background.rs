@@ -1,31 +1,30 @@
-//! What is always there, learned pixel by pixel, so that what moves stands out.
+//! Background subtraction by a mixture of Gaussians per pixel.
 //!
-//! A mixture of Gaussians for each pixel, of as many as it needs: Zivkovic and van der Heijden, "Efficient adaptive density
-//! estimation per image pixel for the task of background subtraction", 2006, with the constants of OpenCV's MOG2. A shadow is
-//! the background with less light (Prati et al., "Detecting moving shadows", 2003).
-//!
-//! Invariant: at most [`MODES`] Gaussians for a pixel, however often it changes.
+//! - Zivkovic and van der Heijden, "Efficient adaptive density estimation per image pixel for the
+//!   task of background subtraction", 2006, with the constants of OpenCV's MOG2.
+//! - A shadow is the background with less light (Prati et al., "Detecting moving shadows", 2003).
+//! - A pixel has at most [`MODES`] Gaussians.
 
 use crate::rgb::RgbPixels;
 
 use super::Plane;
 
-/// Most Gaussians of one pixel.
+/// Bound of a pixel's Gaussians.
 const MODES: usize = 5;
-/// Share of the time that the background has to be seen for.
+/// Share of time for which the background must be visible.
 const BACKGROUND: f32 = 0.9;
-/// Squared distance in standard deviations beyond which a colour begins a Gaussian of its own.
+/// Squared distance in standard deviations beyond which a colour begins a new Gaussian.
 const NEW_MODE: f32 = 9.0;
 const VARIANCE_FIRST: f32 = 15.0;
 const VARIANCE_LEAST: f32 = 4.0;
 const VARIANCE_MOST: f32 = 75.0;
-/// How much evidence a Gaussian needs to stay.
+/// Evidence that a Gaussian needs to remain.
 const COMPLEXITY: f32 = 0.05;
-/// Share of its light that a shadow leaves at least.
+/// Smallest share of light in a shadow.
 const SHADOW_LIGHT: f32 = 0.5;
-/// How a shadow is marked.
+/// Value of shadow.
 pub const SHADOW: u8 = 127;
-/// How what is no background is marked.
+/// Value of foreground.
 pub const FOREGROUND: u8 = 255;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,7 +40,7 @@ struct Pixel {
     count: usize,
 }
 
-/// The background of one camera.
+/// The background model of one camera.
 #[derive(Debug, Clone)]
 pub struct Background {
     pixels: Vec<Pixel>,
@@ -50,7 +49,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Nothing is known of it.
+    /// An empty model for pictures of this size.
     #[must_use]
     pub fn new(size: [u32; 2]) -> Self {
         Self {
@@ -60,14 +59,15 @@ impl Background {
         }
     }
 
-    /// Size of the pictures it is of.
+    /// Size of its pictures.
     #[must_use]
     pub const fn size(&self) -> [u32; 2] {
         self.size
     }
 
-    /// Looks at a picture and learns from it: 0 for background, [`SHADOW`] and [`FOREGROUND`]. `history` is how many frames
-    /// it remembers, `threshold` the squared distance in standard deviations at which a colour still is background.
+    /// Classifies a picture and learns from it: 0 for background, [`SHADOW`] or [`FOREGROUND`].
+    /// `history` is the memory in frames, `threshold` the squared distance in standard deviations
+    /// of background.
     pub fn look(&mut self, picture: &RgbPixels, history: u32, threshold: f32) -> Plane {
         self.frames = self.frames.saturating_add(1);
         #[expect(clippy::cast_precision_loss, reason = "a count of frames")]
@@ -111,7 +111,7 @@ impl Pixel {
                     }
                     let variance = here.variance + step * (distance - here.variance);
                     here.variance = variance.clamp(VARIANCE_LEAST, VARIANCE_MOST);
-                    // The heaviest come first.
+                    // Sorted by falling weight.
                     while place > 0 && weight >= self.modes[place - 1].weight {
                         self.modes.swap(place, place - 1);
                         place -= 1;
@@ -143,7 +143,7 @@ impl Pixel {
         }
     }
 
-    /// Begins a Gaussian at a colour, in place of the lightest where there are too many.
+    /// Begins a Gaussian at a colour; replaces the lightest when full.
     fn begin(&mut self, color: [f32; 3], rate: f32) {
         if self.count < MODES {
             self.count += 1;
@@ -166,7 +166,7 @@ impl Pixel {
         }
     }
 
-    /// Whether a colour is that of the background with less light.
+    /// Whether a colour is the background with less light.
     fn is_shadow(&self, color: &[f32; 3], threshold: f32) -> bool {
         let mut total = 0.0;
         for mode in &self.modes[..self.count] {

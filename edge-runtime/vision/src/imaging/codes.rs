@@ -1,6 +1,6 @@
-//! Codes made for machines: QR codes and bar codes.
+//! QR codes and bar codes.
 //!
-//! Invariant: no picture makes a function here panic; a reader that does is one that found nothing.
+//! No picture makes a function panic: a panic of the reader counts as no code.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,19 +18,18 @@ use rxing::{
 use crate::geometry::{BBox, Point};
 use crate::outline;
 
-/// Share of the pixels of a row that may differ from those of the row in which a bar code was read.
+/// Share of a row's pixels that may differ from the row in which a bar code was read.
 const UNLIKE: f64 = 0.1;
 
-/// A code that was read.
+/// A decoded code.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Code {
-    /// What it says.
     pub text: String,
-    /// Where it is, upright however the code stands.
+    /// Upright bounding box.
     pub bbox: BBox,
 }
 
-/// The QR codes of a picture.
+/// Reads the QR codes of a picture.
 #[must_use]
 pub fn qr_codes(grey: &GrayImage) -> Vec<Code> {
     let hints = DecodeHints {
@@ -41,7 +40,7 @@ pub fn qr_codes(grey: &GrayImage) -> Vec<Code> {
     read(grey, &mut QrReader, &hints)
 }
 
-/// The codes of a picture, of every kind.
+/// Reads the codes of all kinds.
 #[must_use]
 pub fn codes(grey: &GrayImage) -> Vec<Code> {
     let hints = DecodeHints {
@@ -67,7 +66,7 @@ fn read(
     }));
     match found {
         Ok(Ok(found)) => found.iter().filter_map(|one| code(one, grey)).collect(),
-        // Nothing is found, or the reader has lost its way in the picture.
+        // No code, or the reader panicked.
         Ok(Err(_)) | Err(_) => Vec::new(),
     }
 }
@@ -79,7 +78,7 @@ fn code(found: &RXingResult, grey: &GrayImage) -> Option<Code> {
         return None;
     }
     let mut bbox = outline::around(&corners);
-    // Bars are read along one line, which says nothing of how high they are.
+    // Bar codes are read along one line, which does not show their height.
     if corners.len() <= 2 {
         let [top, bottom] = rows_alike(grey, [bbox.x1, bbox.x2], bbox.center().y);
         (bbox.y1, bbox.y2) = (top.min(bbox.y1), bottom.max(bbox.y2));
@@ -90,7 +89,7 @@ fn code(found: &RXingResult, grey: &GrayImage) -> Option<Code> {
     })
 }
 
-/// From which row to which a bar code reaches that was read in one row: as long as the bars stay the same.
+/// The first and last row in which a bar code has the bars of row `y`.
 fn rows_alike(grey: &GrayImage, [x1, x2]: [f64; 2], y: f64) -> [f64; 2] {
     let (width, height) = grey.dimensions();
     if width == 0 || height == 0 {
@@ -106,7 +105,7 @@ fn rows_alike(grey: &GrayImage, [x1, x2]: [f64; 2], y: f64) -> [f64; 2] {
         x2.clamp(0.0, f64::from(width - 1)) as u32,
         y.clamp(0.0, f64::from(height - 1)) as u32,
     ];
-    // Dark and light are told apart by what lies between the darkest and the lightest pixel of the row.
+    // The threshold lies midway between the darkest and the lightest pixel of the row.
     let bars = |y: u32| {
         let line = || (from..=to).map(|x| grey.get_pixel(x, y).0[0]);
         let (dark, light) = (line().min().unwrap_or(0), line().max().unwrap_or(0));
@@ -125,7 +124,7 @@ fn rows_alike(grey: &GrayImage, [x1, x2]: [f64; 2], y: f64) -> [f64; 2] {
     [f64::from(top), f64::from(bottom)]
 }
 
-/// How much of a QR code may be lost before it can't be read.
+/// Error correction level of a QR code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spare {
     /// About 7 %.
@@ -138,10 +137,10 @@ pub enum Spare {
     High,
 }
 
-/// The QR code of a text, row by row, true where it is dark, without a border. It is always a square.
+/// Encodes a QR code: square, row by row, true for dark, without a border.
 ///
 /// # Errors
-/// A sentence, where the text is empty or too long for a code.
+/// A sentence, when the text is empty or too long.
 pub fn qr_code(text: &str, spare: Spare) -> Result<Vec<Vec<bool>>, String> {
     let level = match spare {
         Spare::Low => "L",
@@ -169,7 +168,7 @@ mod tests {
 
     use super::{Spare, codes, qr_code, qr_codes};
 
-    /// Rows of dark and light as a picture: `[across, down]` pixels for each, in the midst of light.
+    /// Draws a code with `[across, down]` pixels per module and a light border.
     fn picture(rows: &[Vec<bool>], [across, down]: [u32; 2], border: u32) -> GrayImage {
         let count = |n: usize| u32::try_from(n).unwrap_or(0);
         let width = count(rows.first().map_or(0, Vec::len)) * across + 2 * border;

@@ -1,10 +1,10 @@
-//! Contrast: stretching, equalising, and equalising piece by piece.
+//! Contrast: stretching, equalisation and adaptive equalisation.
 //!
-//! Invariant: as many numbers come out as went in.
+//! The number of values does not change.
 
 use super::Plane;
 
-/// The byte that is no larger; the nearest end of the range outside of it.
+/// Truncates to a byte and clamps to its range.
 pub fn truncated(value: f64) -> u8 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -15,7 +15,7 @@ pub fn truncated(value: f64) -> u8 {
     byte
 }
 
-/// Spreads the numbers between two over the whole range.
+/// Stretches the range `low..=high` over all bytes.
 #[must_use]
 pub fn stretched(data: &[u8], low: f64, high: f64) -> Vec<u8> {
     if high <= low {
@@ -25,14 +25,14 @@ pub fn stretched(data: &[u8], low: f64, high: f64) -> Vec<u8> {
     data.iter().map(spread).collect()
 }
 
-/// Gives every number about the share of those at or below it, so that all are as frequent. The shares are those of 256 steps between the
-/// least number and the largest, and what lies between the middles of two steps has something of both.
+/// Histogram equalisation. The cumulative shares are those of 256 bins between the smallest and the
+/// largest value, interpolated between bin centres.
 #[must_use]
 pub fn equalised(data: &[u8]) -> Vec<u8> {
     let (Some(least), Some(largest)) = (data.iter().min(), data.iter().max()) else {
         return Vec::new();
     };
-    // A range of one number reaches half its unit to both sides.
+    // A range of one value extends by half a unit on both sides.
     let (low, range) = match f64::from(largest - least) / 255.0 {
         0.0 => (f64::from(*least) / 255.0 - 0.5, 1.0),
         range => (f64::from(*least) / 255.0, range),
@@ -49,7 +49,7 @@ pub fn equalised(data: &[u8]) -> Vec<u8> {
         so_far / all
     });
     let lightness = |v: u8| {
-        // Counted from the middle of the first step.
+        // Counted from the centre of the first bin.
         let at = (place(v) - 0.5).clamp(0.0, 255.0);
         let step = truncated(at);
         let share = |step: u8| shares[usize::from(step)];
@@ -61,8 +61,9 @@ pub fn equalised(data: &[u8]) -> Vec<u8> {
     data.iter().map(|v| table[usize::from(*v)]).collect()
 }
 
-/// Equalises piece by piece, with what is too frequent cut off, and mixes neighbouring pieces (CLAHE). Zuiderveld, "Contrast
-/// limited adaptive histogram equalization", 1994. `limit` is how much of a piece one number may be.
+/// Contrast limited adaptive histogram equalisation (CLAHE): equalises `pieces` × `pieces` tiles
+/// and interpolates between them. Zuiderveld, "Contrast limited adaptive histogram equalization",
+/// 1994. `limit` is the largest share of one value in a tile.
 #[must_use]
 pub fn adaptive(plane: &Plane, pieces: usize, limit: f64) -> Plane {
     let (width, height) = (plane.width, plane.height);
@@ -108,7 +109,7 @@ pub fn adaptive(plane: &Plane, pieces: usize, limit: f64) -> Plane {
     })
 }
 
-/// What each number becomes in one piece.
+/// The lookup table of one tile.
 fn table(
     plane: &Plane,
     x0: usize,

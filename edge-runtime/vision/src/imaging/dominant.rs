@@ -1,12 +1,12 @@
-//! The colour that a picture has most of.
+//! The dominant colour of a picture.
 //!
-//! Invariant: the same picture always has the same colour; it takes at most as many rounds as asked for.
+//! Equal pictures give equal colours; the number of rounds is bounded.
 
 use crate::rgb::RgbPixels;
 
-/// The middle of the largest of some groups of colours (k-means: Lloyd, "Least squares quantization in PCM", 1982). The groups
-/// begin at colours picked by a generator of numbers with a fixed seed, so that a picture always has the same colour.
-/// Every `step`-th pixel each way is looked at. `None` for a picture with fewer pixels than groups.
+/// The centre of the largest colour cluster (k-means: Lloyd, "Least squares quantization in PCM",
+/// 1982). The initial centres come from a generator with a fixed seed. Every `step`-th pixel on
+/// each axis is sampled. `None` with fewer pixels than clusters.
 #[must_use]
 pub fn color(pixels: &RgbPixels, step: usize, groups: usize, rounds: usize) -> Option<[u8; 3]> {
     let width = pixels.width as usize;
@@ -38,7 +38,7 @@ pub fn color(pixels: &RgbPixels, step: usize, groups: usize, rounds: usize) -> O
         let mut moved = false;
         for ((middle, sum), count) in middles.iter_mut().zip(&sums).zip(&counts) {
             let new = if *count == 0 {
-                // An empty group looks for colours elsewhere.
+                // An empty cluster takes another colour.
                 colors
                     .get(random.usize(..colors.len()))
                     .copied()

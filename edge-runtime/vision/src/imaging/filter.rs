@@ -1,23 +1,19 @@
-//! Blurs.
-//!
-//! Invariant: a picture keeps its size.
+//! Blurs; a picture keeps its size.
 
 use imageproc::filter::median_filter;
 
 use super::{Plane, each_channel, picture, pixels};
 use crate::rgb::RgbPixels;
 
-/// Largest kernel, in pixels.
 pub const MAX_KERNEL: usize = 255;
 
-/// The mean of the pixels around each.
 #[must_use]
 pub fn mean(image: &RgbPixels, kernel: usize) -> RgbPixels {
     let weights = vec![1.0 / number(kernel); kernel];
     each_channel(image, |plane| separable(plane, &weights))
 }
 
-/// A Gaussian of so many pixels, which have to be odd.
+/// Gaussian blur; `kernel` is odd.
 #[must_use]
 pub fn gaussian(image: &RgbPixels, kernel: usize) -> RgbPixels {
     let weights = gaussian_weights(kernel);
@@ -29,7 +25,8 @@ fn number(n: usize) -> f64 {
     n as f64
 }
 
-/// The weights of a Gaussian of this size, as OpenCV has them where no sigma is given: binomial for the small ones.
+/// The weights of a Gaussian of this size, as OpenCV has them without a sigma: binomial for small
+/// ones.
 #[must_use]
 pub fn gaussian_weights(kernel: usize) -> Vec<f64> {
     match kernel {
@@ -52,7 +49,7 @@ pub fn gaussian_weights(kernel: usize) -> Vec<f64> {
     raw.iter().map(|w| w / sum).collect()
 }
 
-/// Weighs the pixels around each, along rows and then along columns. The middle of an even kernel is right of its middle.
+/// Separable convolution: rows, then columns. The centre of an even kernel is right of its middle.
 #[must_use]
 pub fn separable(plane: &Plane, weights: &[f64]) -> Plane {
     let middle = i64::try_from(weights.len() / 2).unwrap_or(0);
@@ -75,7 +72,7 @@ pub fn separable(plane: &Plane, weights: &[f64]) -> Plane {
     })
 }
 
-/// How fast every pixel gets lighter to the right and downwards, eight times over, by Sobel's operator.
+/// Sobel gradients to the right and downwards, at eight times their value.
 #[must_use]
 pub fn gradients(plane: &Plane) -> Vec<[f64; 2]> {
     let signed = |n: usize| i64::try_from(n).unwrap_or(0);
@@ -93,7 +90,7 @@ pub fn gradients(plane: &Plane) -> Vec<[f64; 2]> {
     all
 }
 
-/// The nearest byte; of two the even one.
+/// Rounds to the nearest byte, half to even.
 pub(super) fn byte(value: f64) -> u8 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -104,7 +101,7 @@ pub(super) fn byte(value: f64) -> u8 {
     byte
 }
 
-/// The median of the pixels around each, in a square of so many pixels, which have to be odd.
+/// Median blur over a square; `kernel` is odd.
 #[must_use]
 pub fn median(image: &RgbPixels, kernel: usize) -> RgbPixels {
     if image.width == 0 || image.height == 0 {
@@ -114,8 +111,9 @@ pub fn median(image: &RgbPixels, kernel: usize) -> RgbPixels {
     pixels(median_filter(&picture(image), radius, radius))
 }
 
-/// The mean of the pixels around each that have a colour like it. Tomasi and Manduchi, "Bilateral filtering for gray and color
-/// images", 1998. `kernel` is the diameter; `sigma` says how unlike a colour, and how far a pixel may be.
+/// Bilateral filter: the mean of the pixels of similar colour. Tomasi and Manduchi, "Bilateral
+/// filtering for gray and color images", 1998. `kernel` is the diameter; `sigma` weights colour and
+/// distance.
 #[must_use]
 pub fn bilateral(image: &RgbPixels, kernel: usize, sigma: f64) -> RgbPixels {
     let radius = i64::try_from(kernel / 2).unwrap_or(0).max(1);

@@ -1,12 +1,10 @@
-//! How sharp a picture is.
-//!
-//! Invariant: one number for each pixel, none of them negative.
+//! Sharpness of a picture: one number per pixel, never negative.
 
 use super::{Plane, filter};
 use crate::numbers::average;
 
-/// Sharpness of every pixel and of the whole: the square of how much lighter the picture gets within two pixels to the right
-/// or down. Brenner et al., "An automated microscope for cytologic research", 1976.
+/// Brenner's sharpness of each pixel and of the whole: the squared difference over two pixels to
+/// the right or down. Brenner et al., "An automated microscope for cytologic research", 1976.
 #[must_use]
 pub fn brenner(plane: &Plane) -> (Vec<f64>, f64) {
     let (width, height) = (plane.width, plane.height);
@@ -31,8 +29,8 @@ pub fn brenner(plane: &Plane) -> (Vec<f64>, f64) {
     (measure, mean)
 }
 
-/// Sharpness of every pixel: the square of the gradient by Sobel's operator. Tenenbaum, "Accommodation in computer vision",
-/// 1970.
+/// Tenengrad: the squared Sobel gradient of each pixel. Tenenbaum, "Accommodation in computer
+/// vision", 1970.
 #[must_use]
 pub fn tenengrad(plane: &Plane) -> Vec<f64> {
     let gradients = filter::gradients(plane).into_iter();

@@ -1,8 +1,8 @@
-//! Pictures as numbers: filters, thresholds, shapes and backgrounds.
+//! Image processing for blocks: filters, thresholds, morphology, features, backgrounds.
 //!
-//! Owns what blocks compute on pixels, apart from drawing. Where OpenCV fixes how a result is rounded or what lies beyond the
-//! edge of a picture, it is followed, so that thresholds which people tuned there mean the same here. Invariant: pure
-//! functions of pixels; no picture, however small, makes anything here panic.
+//! - Rounding and borders follow OpenCV, so that thresholds tuned there mean the same here.
+//! - Functions are pure, and no picture, however small, makes one panic.
+//! - Drawing is in [`draw`](crate::draw).
 
 pub mod align;
 pub mod background;
@@ -21,13 +21,13 @@ use image::{GrayImage, RgbImage};
 
 use crate::rgb::RgbPixels;
 
-/// Pixels as a picture of the `image` crate; empty where their count doesn't fit their size.
+/// Converts to the `image` crate; empty when the data does not fit the size.
 #[must_use]
 pub fn picture(pixels: &RgbPixels) -> RgbImage {
     RgbImage::from_raw(pixels.width, pixels.height, pixels.data.clone()).unwrap_or_default()
 }
 
-/// A picture as pixels.
+/// Converts from the `image` crate.
 #[must_use]
 pub fn pixels(picture: RgbImage) -> RgbPixels {
     RgbPixels {
@@ -37,14 +37,14 @@ pub fn pixels(picture: RgbImage) -> RgbPixels {
     }
 }
 
-/// Lightness by ITU-R BT.601, in fixed point as OpenCV rounds it.
+/// Luma by ITU-R BT.601, in fixed point as OpenCV rounds it.
 #[must_use]
 pub fn lightness([r, g, b]: [u8; 3]) -> u8 {
     let sum = 9798 * u32::from(r) + 19235 * u32::from(g) + 3735 * u32::from(b);
     u8::try_from((sum + (1 << 14)) >> 15).unwrap_or(u8::MAX)
 }
 
-/// The lightness of every pixel.
+/// Converts to grey.
 #[must_use]
 pub fn grey(pixels: &RgbPixels) -> GrayImage {
     let light = pixels.data.chunks_exact(3).map(|p| match p {
@@ -54,7 +54,7 @@ pub fn grey(pixels: &RgbPixels) -> GrayImage {
     GrayImage::from_raw(pixels.width, pixels.height, light.collect()).unwrap_or_default()
 }
 
-/// A picture without colours as pixels.
+/// Converts grey to RGB.
 #[must_use]
 pub fn coloured(grey: &GrayImage) -> RgbPixels {
     RgbPixels {
@@ -64,7 +64,6 @@ pub fn coloured(grey: &GrayImage) -> RgbPixels {
     }
 }
 
-/// Whether no pixel has a colour.
 #[must_use]
 pub fn is_grey(pixels: &RgbPixels) -> bool {
     pixels
@@ -73,19 +72,17 @@ pub fn is_grey(pixels: &RgbPixels) -> bool {
         .all(|p| p[0] == p[1] && p[1] == p[2])
 }
 
-/// One channel of a picture, or its lightness, as rows of numbers.
+/// One 8-bit channel, row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plane {
-    /// Numbers in a row.
     pub width: usize,
-    /// Rows.
     pub height: usize,
-    /// `width * height` numbers.
+    /// `width * height` values.
     pub data: Vec<u8>,
 }
 
 impl Plane {
-    /// The number at a place that may lie beyond the edge, where the picture is mirrored without its outermost row
+    /// The value at a place; beyond the border the picture is mirrored without its outermost row
     /// (`BORDER_REFLECT_101`).
     #[must_use]
     pub fn mirrored(&self, x: i64, y: i64) -> u8 {
@@ -93,7 +90,7 @@ impl Plane {
         self.data.get(at).copied().unwrap_or(0)
     }
 
-    /// Numbers by column and row.
+    /// Creates a plane from a function of column and row.
     #[must_use]
     pub fn from_fn(width: usize, height: usize, at: impl Fn(usize, usize) -> u8) -> Self {
         let all = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
@@ -105,10 +102,10 @@ impl Plane {
     }
 }
 
-/// A place mirrored at the edges of `length` places, without the outermost one twice.
+/// Mirrors an index at the borders of `length`, without repeating the outermost one.
 fn mirror(at: i64, length: usize) -> usize {
     let length = i64::try_from(length).unwrap_or(i64::MAX);
-    // All but the pixels at the edge.
+    // True for all but border pixels.
     if (0..length).contains(&at) {
         return usize::try_from(at).unwrap_or(0);
     }
@@ -130,7 +127,6 @@ impl From<&GrayImage> for Plane {
     }
 }
 
-/// The three channels of a picture.
 #[must_use]
 pub fn channels(pixels: &RgbPixels) -> [Plane; 3] {
     [0, 1, 2].map(|c| Plane {
@@ -140,7 +136,7 @@ pub fn channels(pixels: &RgbPixels) -> [Plane; 3] {
     })
 }
 
-/// Three channels of one size as pixels.
+/// Joins three channels of one size.
 #[must_use]
 pub fn joined([r, g, b]: &[Plane; 3]) -> RgbPixels {
     let side = |n: usize| u32::try_from(n).unwrap_or(0);
@@ -152,7 +148,7 @@ pub fn joined([r, g, b]: &[Plane; 3]) -> RgbPixels {
     }
 }
 
-/// Changes every channel of a picture alike.
+/// Applies a function to each channel.
 #[must_use]
 pub fn each_channel(pixels: &RgbPixels, change: impl Fn(&Plane) -> Plane) -> RgbPixels {
     joined(&channels(pixels).map(|plane| change(&plane)))

@@ -1,16 +1,16 @@
-//! Shapes made larger and smaller: dilation, erosion and what follows from them. Serra, "Image analysis and mathematical
+//! Morphology: dilation, erosion, opening, closing. Serra, "Image analysis and mathematical
 //! morphology", 1982.
 //!
-//! Invariant: a plane keeps its size; what lies beyond its edge counts for nothing.
+//! A plane keeps its size; pixels beyond the border do not count.
 
 use super::Plane;
 
-/// Which pixels around a pixel count: offsets to the right and down.
+/// Structuring element: offsets to the right and down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel(Vec<(i64, i64)>);
 
 impl Kernel {
-    /// A square of so many pixels a side; the middle of an even one is right of its middle.
+    /// A square; the centre of an even one is right of its middle.
     #[must_use]
     pub fn square(side: usize) -> Self {
         let side = i64::try_from(side).unwrap_or(0);
@@ -18,7 +18,7 @@ impl Kernel {
         Self(range().flat_map(|y| range().map(move |x| (x, y))).collect())
     }
 
-    /// An ellipse in a square of so many pixels a side, as OpenCV draws it.
+    /// An ellipse in a square, as OpenCV draws it.
     #[must_use]
     pub fn ellipse(side: usize) -> Self {
         let middle = i64::try_from(side / 2).unwrap_or(0);
@@ -52,31 +52,30 @@ impl Kernel {
     }
 }
 
-/// The largest number around each pixel; beyond the edge there is none.
+/// The maximum around each pixel.
 #[must_use]
 pub fn dilate(plane: &Plane, kernel: &Kernel) -> Plane {
     extreme(plane, kernel, u8::max)
 }
 
-/// The smallest number around each pixel; beyond the edge there is none.
+/// The minimum around each pixel.
 #[must_use]
 pub fn erode(plane: &Plane, kernel: &Kernel) -> Plane {
     extreme(plane, kernel, u8::min)
 }
 
-/// Erosion, then dilation: specks go.
+/// Erosion, then dilation: removes specks.
 #[must_use]
 pub fn open(plane: &Plane, kernel: &Kernel) -> Plane {
     dilate(&erode(plane, kernel), kernel)
 }
 
-/// Dilation, then erosion: gaps close.
+/// Dilation, then erosion: closes gaps.
 #[must_use]
 pub fn close(plane: &Plane, kernel: &Kernel) -> Plane {
     erode(&dilate(plane, kernel), kernel)
 }
 
-/// How much the one is above the other, nowhere below 0.
 #[must_use]
 pub fn above(one: &Plane, other: &Plane) -> Plane {
     let each = one.data.iter().zip(&other.data);
@@ -88,7 +87,7 @@ pub fn above(one: &Plane, other: &Plane) -> Plane {
 
 fn extreme(plane: &Plane, kernel: &Kernel, better: fn(u8, u8) -> u8) -> Plane {
     if let Some([across, down]) = kernel.is_rectangle() {
-        // Rows and columns of a rectangle can be looked at one after the other.
+        // A rectangle separates into rows and columns.
         let rows = around(plane, &across.map(|x| (x, 0)).collect::<Vec<_>>(), better);
         return around(&rows, &down.map(|y| (0, y)).collect::<Vec<_>>(), better);
     }

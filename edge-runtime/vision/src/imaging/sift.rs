@@ -1,37 +1,36 @@
-//! Points of a picture that are found again where it is larger, turned or lit in another way, and what is around them.
+//! SIFT: scale- and rotation-invariant keypoints and their descriptors.
 //!
-//! Lowe, "Distinctive image features from scale-invariant keypoints", 2004, with the constants, the roundings and the single
-//! precision of OpenCV, so that thresholds which people tuned there mean the same here. Invariant: a pure function of
-//! pixels; the points come sorted, each once; an octave is let go before the next one is made.
+//! Lowe, "Distinctive image features from scale-invariant keypoints", 2004, with OpenCV's
+//! constants, rounding and single precision, so that thresholds tuned there mean the same here.
+//!
+//! - A pure function of pixels; keypoints are sorted and unique.
+//! - One octave is in memory at a time.
 
 use std::cmp::Ordering;
 
 use super::{Plane, mirror};
 use crate::geometry::Point;
 
-/// Most pixels of a picture, as every one of them takes some 200 bytes while points are looked for.
+/// Bound of a picture's pixels; each takes some 200 bytes during detection.
 pub const MAX_PIXELS: usize = 1 << 21;
 
-/// Numbers that say what is around a point: 4×4 fields of 8 directions.
+/// Histogram of gradients: 4×4 cells of 8 directions.
 pub type Descriptor = [u8; 128];
 
-/// A point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Keypoint {
-    /// Place in pixels of the picture, between pixels.
+    /// In pixels of the picture, with fractions.
     pub place: [f32; 2],
-    /// Diameter of what counts around it, in pixels.
+    /// Diameter of its neighbourhood in pixels.
     pub size: f32,
-    /// Direction of the strongest edges, degrees clockwise from "to the right", `0.0..360.0`.
+    /// Dominant gradient direction, degrees clockwise from "to the right", `0.0..360.0`.
     pub angle: f32,
-    /// How much it stands out.
     pub response: f32,
-    /// Where it was found, as OpenCV packs it: octave, layer in it, and how far above the layer, a byte each.
+    /// As OpenCV packs it: octave, layer and offset from the layer, one byte each.
     pub octave: i32,
 }
 
 impl Keypoint {
-    /// Its place.
     #[must_use]
     pub fn point(&self) -> Point {
         let [x, y] = self.place.map(f64::from);
@@ -39,33 +38,33 @@ impl Keypoint {
     }
 }
 
-/// Scales in an octave.
+/// Layers per octave.
 const LAYERS: usize = 3;
-/// Blurred pictures of an octave.
+/// Blurred pictures per octave.
 const BLURS: usize = LAYERS + 3;
-/// Least contrast of a point, of all that there is.
+/// Lowest contrast of a keypoint, as a share of the range.
 const CONTRAST: f32 = 0.04;
-/// How much stronger a point may be along an edge than across it.
+/// Largest ratio of principal curvatures; more is an edge.
 const EDGE: f32 = 10.0;
-/// Blur of the first layer, and that which a picture is taken to have.
+/// Blur of the first layer, and the assumed blur of the picture.
 const SIGMA: f32 = 1.6;
 const CAMERA_SIGMA: f32 = 0.5;
-/// Pixels at the edge in which no point is looked for.
+/// Border in pixels without keypoints.
 const BORDER: i64 = 5;
-/// How often a point may move to a neighbouring pixel.
+/// Bound of the steps by which a keypoint may move during refinement.
 const MAX_MOVES: usize = 5;
-/// Directions that are told apart around a point.
+/// Bins of the orientation histogram.
 const BINS: usize = 36;
-/// How far directions are looked at, in blurs of the layer, and how far out they count.
+/// Radius of the orientation window and its Gaussian, in blurs of the layer.
 const ORIENTATION_RADIUS: f32 = 4.5;
 const ORIENTATION_SIGMA: f32 = 1.5;
-/// Share of the most frequent direction from which on another one makes a point of its own.
+/// Share of the highest orientation peak from which another one makes a keypoint.
 const PEAK: f32 = 0.8;
-/// Fields of a descriptor along a side, their directions, and the side of one in blurs.
+/// Cells of a descriptor per side, directions per cell, and side of a cell in blurs.
 const FIELDS: usize = 4;
 const DIRECTIONS: usize = 8;
 const FIELD_SIDE: f32 = 3.0;
-/// Largest share of one number in a descriptor, and what all of them are scaled to.
+/// Largest share of one value in a descriptor, and the scale of all.
 const MAX_SHARE: f32 = 0.2;
 const LENGTH: f32 = 512.0;
 
@@ -74,7 +73,7 @@ const fn real(n: i64) -> f32 {
     n as f32
 }
 
-/// The nearest whole number, of two the even one; the largest there is where it is larger.
+/// Rounds to the nearest integer, half to even, saturating.
 #[expect(clippy::cast_possible_truncation, reason = "saturates")]
 fn whole(value: f32) -> i64 {
     value.round_ties_even() as i64
@@ -84,7 +83,7 @@ fn signed(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Numbers in rows.
+/// A single-precision picture.
 #[derive(Debug, Clone, PartialEq)]
 struct Field {
     width: usize,
@@ -93,7 +92,7 @@ struct Field {
 }
 
 impl Field {
-    /// The number at a place; 0 beyond the edge.
+    /// The value at a place; 0 beyond the border.
     fn at(&self, x: i64, y: i64) -> f32 {
         let place = |n: i64, most: usize| usize::try_from(n).ok().filter(|n| *n < most);
         let (Some(x), Some(y)) = (place(x, self.width), place(y, self.height)) else {
@@ -102,7 +101,7 @@ impl Field {
         self.data.get(y * self.width + x).copied().unwrap_or(0.0)
     }
 
-    /// How fast it grows to the right and upwards, over two pixels.
+    /// Central differences to the right and upwards, over two pixels.
     fn slope(&self, x: i64, y: i64) -> [f32; 2] {
         [
             self.at(x + 1, y) - self.at(x - 1, y),
@@ -110,10 +109,10 @@ impl Field {
         ]
     }
 
-    /// Twice as large, in between in proportion.
+    /// Doubles the size, bilinearly.
     fn doubled(plane: &Plane) -> Self {
         let (width, height) = (plane.width * 2, plane.height * 2);
-        // The two nearest pixels of a place, and the share of the second.
+        // The two nearest pixels of a place, and the weight of the second.
         let between = |i: usize, most: usize| {
             let first = (i / 2 + i % 2).saturating_sub(1);
             let share = match i {
@@ -142,7 +141,7 @@ impl Field {
         }
     }
 
-    /// Half as large: every second pixel.
+    /// Halves the size: every second pixel.
     fn halved(&self) -> Self {
         let (width, height) = (self.width / 2, self.height / 2);
         let places = |small: usize, large: usize| -> Vec<usize> {
@@ -161,7 +160,7 @@ impl Field {
         }
     }
 
-    /// Blurred by a Gaussian, mirrored at the edges without the outermost row.
+    /// Gaussian blur, mirrored at the borders without the outermost row.
     fn blurred(&self, sigma: f32) -> Self {
         let weights = gaussian(sigma);
         let middle = weights.len() / 2;
@@ -215,7 +214,7 @@ impl Field {
     }
 }
 
-/// The weights of a Gaussian that reaches four deviations far.
+/// The weights of a Gaussian that extends to four standard deviations.
 fn gaussian(sigma: f32) -> Vec<f32> {
     let size = whole(sigma * 8.0 + 1.0) | 1;
     let sigma = f64::from(sigma);
@@ -229,14 +228,14 @@ fn gaussian(sigma: f32) -> Vec<f32> {
     raw.iter().map(|w| (w / sum) as f32).collect()
 }
 
-/// The points of a picture and what is around them. A picture of more than [`MAX_PIXELS`] has none.
+/// Keypoints and descriptors of a picture; none above [`MAX_PIXELS`].
 #[must_use]
 pub fn features(grey: &Plane) -> Vec<(Keypoint, Descriptor)> {
     let side = grey.width.min(grey.height);
     if side == 0 || grey.data.len() > MAX_PIXELS || grey.data.len() != grey.width * grey.height {
         return Vec::new();
     }
-    // Each octave is half as large as the one before; the last is some four pixels high.
+    // Each octave has half the size of the previous one; the last is about four pixels high.
     let octaves = whole(real(signed(2 * side)).log2() - 2.0) + 1;
     let first_blur = (SIGMA * SIGMA - CAMERA_SIGMA * CAMERA_SIGMA * 4.0).max(0.01);
     let mut first = Field::doubled(grey).blurred(first_blur.sqrt());
@@ -262,7 +261,7 @@ pub fn features(grey: &Plane) -> Vec<(Keypoint, Descriptor)> {
     found
 }
 
-/// What each layer of an octave is blurred by to become the next one.
+/// The blur from each layer of an octave to the next.
 fn blurs() -> [f32; BLURS - 1] {
     let layers = f64::from(real(signed(LAYERS)));
     let mut place = 0.0;
@@ -276,7 +275,7 @@ fn blurs() -> [f32; BLURS - 1] {
     })
 }
 
-/// From left to right, from the top down, the larger first.
+/// From left to right, from top to bottom, the larger first.
 fn order(a: &Keypoint, b: &Keypoint) -> Ordering {
     let by = |f: fn(&Keypoint) -> f32| f(a).total_cmp(&f(b));
     by(|k| k.place[0])
@@ -287,20 +286,20 @@ fn order(a: &Keypoint, b: &Keypoint) -> Ordering {
         .then(b.octave.cmp(&a.octave))
 }
 
-/// A picture at one size, blurred more and more.
+/// One size of the picture, with increasing blur.
 struct Octave {
     number: i32,
     layers: Vec<Field>,
-    /// Between each layer and the next.
+    /// Difference between each layer and the next.
     differences: Vec<Field>,
 }
 
-/// A point between pixels and layers.
+/// A refined extremum.
 struct Spot {
     x: i64,
     y: i64,
     layer: usize,
-    /// How far beyond them, in columns, rows and layers.
+    /// Offset in columns, rows and layers.
     beyond: [f32; 3],
     contrast: f32,
 }
@@ -321,10 +320,10 @@ impl Octave {
         }
     }
 
-    /// Whether a difference is the largest or the smallest around, beside and in the layers above and below.
+    /// Whether a difference is an extremum among its neighbours in three layers.
     fn is_extreme(&self, layer: usize, x: i64, y: i64) -> bool {
         let value = self.differences[layer].at(x, y);
-        // Half of the contrast that is asked for in the end.
+        // Half of the final contrast.
         let least = (0.5 * CONTRAST / real(signed(LAYERS)) * 255.0).floor();
         if value.abs() <= least {
             return false;
@@ -341,7 +340,8 @@ impl Octave {
         }
     }
 
-    /// The exact place of an extreme, by a parabola through its neighbours; `None` where it is weak or lies on an edge.
+    /// Refines an extremum by a parabola through its neighbours; `None` when it is weak or on an
+    /// edge.
     fn refined(&self, layer: usize, x: i64, y: i64) -> Option<Spot> {
         const UNIT: f32 = 1.0 / 255.0;
         let (width, height) = (signed(self.layers[0].width), signed(self.layers[0].height));
@@ -396,7 +396,7 @@ impl Octave {
         None
     }
 
-    /// Adds a point for each direction that is frequent around a place.
+    /// Appends a keypoint for each dominant direction around a place.
     fn describe(&self, spot: &Spot, found: &mut Vec<(Keypoint, Descriptor)>) {
         let Spot {
             x,
@@ -407,7 +407,7 @@ impl Octave {
         } = *spot;
         let picture = &self.layers[layer];
         let place = [real(x) + right, real(y) + down];
-        // Of this octave; the whole picture is twice as large as the first one.
+        // In this octave; the whole picture is twice as large as the first one.
         let size = SIGMA * 2_f32.powf((real(signed(layer)) + up) / real(signed(LAYERS)));
         let scale = 2_f32.powi(self.number - 1);
         let above = i32::try_from(whole((up + 0.5) * 255.0)).unwrap_or(0);
@@ -426,7 +426,7 @@ impl Octave {
     }
 }
 
-/// The solution of three equations; nothing but zeros where there is none.
+/// Solves three linear equations; zeros when there is no solution.
 fn solved([a, b, c]: [[f32; 3]; 3], v: [f32; 3]) -> [f32; 3] {
     let of = |a: [f32; 3], b: [f32; 3], c: [f32; 3]| {
         a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0])
@@ -446,7 +446,7 @@ fn solved([a, b, c]: [[f32; 3]; 3], v: [f32; 3]) -> [f32; 3] {
     })
 }
 
-/// The direction of an arrow in degrees, anticlockwise from "to the right", as OpenCV approximates it.
+/// Direction of a vector in degrees, anticlockwise from "to the right", in OpenCV's approximation.
 fn direction([x, y]: [f32; 2]) -> f32 {
     const DEGREES: f32 = 180.0 / std::f32::consts::PI;
     const TERMS: [f32; 4] = [0.999_787_84, -0.325_808_4, 0.155_578_65, -0.044_326_555];
@@ -466,7 +466,7 @@ fn direction([x, y]: [f32; 2]) -> f32 {
     if y < 0.0 { 360.0 - turned } else { turned }
 }
 
-/// The directions that are most frequent around a place.
+/// The dominant directions around a place.
 fn directions(picture: &Field, x: i64, y: i64, size: f32) -> Vec<f32> {
     let radius = whole(ORIENTATION_RADIUS * size);
     let sigma = ORIENTATION_SIGMA * size;
@@ -519,7 +519,7 @@ fn directions(picture: &Field, x: i64, y: i64, size: f32) -> Vec<f32> {
     found
 }
 
-/// What is around a place, turned by its direction: how strong edges of each direction are in each of 4×4 fields.
+/// The descriptor of a place, rotated by its direction.
 fn descriptor(picture: &Field, place: [f32; 2], angle: f32, size: f32) -> Descriptor {
     const SIDE: usize = FIELDS + 2;
     const DEPTH: usize = DIRECTIONS + 2;
@@ -567,7 +567,7 @@ fn descriptor(picture: &Field, place: [f32; 2], angle: f32, size: f32) -> Descri
         let from = ((i / FIELDS + 1) * SIDE + i % FIELDS + 1) * DEPTH;
         let field = &counts[from..from + DEPTH];
         out.copy_from_slice(&field[..DIRECTIONS]);
-        // A circle: what lies beyond its end lies at its beginning.
+        // Directions are circular: the last bins wrap around to the first.
         for (place, beyond) in out.iter_mut().zip(&field[DIRECTIONS..]) {
             *place += beyond;
         }
@@ -579,7 +579,7 @@ fn descriptor(picture: &Field, place: [f32; 2], angle: f32, size: f32) -> Descri
     cut.map(|v| u8::try_from(whole(v * scale)).unwrap_or(u8::MAX))
 }
 
-/// Adds a number to the eight places around a place between them, to each its share.
+/// Distributes a value trilinearly over eight bins.
 fn spread(counts: &mut [f32], number: f32, shares: [f32; 3], strides: [usize; 3]) {
     for corner in 0..8 {
         let (mut at, mut part) = (0, number);
@@ -597,8 +597,8 @@ fn spread(counts: &mut [f32], number: f32, shares: [f32; 3], strides: [usize; 3]
     }
 }
 
-/// How many descriptors have one in the other list that is nearer than the next nearest by so much: less than `ratio` of its
-/// distance. Lowe's test; none where either list has less than two.
+/// Matches that pass Lowe's ratio test: the nearest descriptor is closer than `ratio` times the
+/// second nearest. None when either list has fewer than two.
 #[must_use]
 pub fn good_matches<R: AsRef<[f32]>>(ours: &[R], theirs: &[R], ratio: f64) -> Vec<[usize; 2]> {
     if ours.len() < 2 || theirs.len() < 2 {
@@ -630,7 +630,7 @@ pub fn good_matches<R: AsRef<[f32]>>(ours: &[R], theirs: &[R], ratio: f64) -> Ve
 mod tests {
     use super::*;
 
-    /// Blobs of several sizes, turned by so many degrees around the middle.
+    /// Blobs of several sizes, rotated by `degrees` around the centre.
     fn blobs(degrees: f32, size: usize) -> Plane {
         let spots = [
             (30.0, 34.0, 5.0, 150.0),

@@ -1,26 +1,27 @@
-//! Which way the edges of a picture run.
+//! The dominant direction of a picture's edges.
 
 use super::{Plane, contrast, filter};
 use crate::numbers::{deviation, quantile};
 
-/// Spread of lightness under which a picture shows nothing to go by.
+/// Spread of lightness below which a picture has no usable edges.
 const FLAT: f64 = 3.0;
 /// Share of the pixels whose edges are too weak to count.
 const WEAK: f64 = 0.8;
-/// How far, in standard deviations, the most frequent direction has to stand out of the middle one.
+/// Distance in standard deviations by which the most frequent direction must exceed the median.
 const DISTINCT: f64 = 1.5;
-/// Degrees around the most frequent direction that make out the exact one.
+/// Degrees around the most frequent direction that determine the exact one.
 const NEAR: f64 = 3.0;
 
-/// The direction across most edges in degrees, 0 to 180, clockwise from "to the right"; `None` where no direction stands out.
+/// The direction across most edges in degrees, 0 to 180, clockwise from "to the right"; `None` when
+/// none dominates.
 ///
-/// Directions are counted by degree, each with the strength of its edge, after light and dark have been evened out.
+/// Directions are counted per degree, weighted with the edge strength, after adaptive equalisation.
 #[must_use]
 pub fn across_edges(plane: &Plane) -> Option<f64> {
     if deviation(plane.data.iter().map(|v| f64::from(*v))) < FLAT {
         return None;
     }
-    // OpenCV's clip limit of 3 is three times what each of 256 numbers would have.
+    // OpenCV's clip limit of 3 is three times the share of each of 256 values.
     let even = contrast::adaptive(plane, 8, 3.0 / 256.0);
     let smooth = filter::separable(&even, &filter::gaussian_weights(5));
     let gradients = filter::gradients(&smooth);
@@ -40,7 +41,7 @@ pub fn across_edges(plane: &Plane) -> Option<f64> {
         let apart = (direction - peak).abs();
         apart.min(180.0 - apart) <= NEAR
     });
-    // Directions that differ by 180 degrees are the same one, so they are averaged at twice the angle.
+    // Directions 180 degrees apart are equal, so they are averaged at twice the angle.
     let (mut sine, mut cosine) = (0.0, 0.0);
     for (direction, strength) in near {
         let doubled = (2.0 * direction).to_radians();
@@ -54,7 +55,7 @@ pub fn across_edges(plane: &Plane) -> Option<f64> {
     })
 }
 
-/// The middle of the degree that is most frequent among its neighbours; `None` where it does not stand out.
+/// Centre of the most frequent degree among its neighbours; `None` when it does not dominate.
 fn most_frequent(strong: &[(f64, f64)]) -> Option<f64> {
     let mut counts = [0.0_f64; 180];
     for (direction, strength) in strong {
@@ -80,7 +81,7 @@ fn most_frequent(strong: &[(f64, f64)]) -> Option<f64> {
     (distinct >= DISTINCT).then_some(peak)
 }
 
-/// The number below which such a share of them lies.
+/// The quantile `share` of the numbers.
 fn share_of(mut numbers: Vec<f64>, share: f64) -> f64 {
     numbers.sort_unstable_by(f64::total_cmp);
     quantile(&numbers, share)

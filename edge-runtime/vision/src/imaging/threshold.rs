@@ -1,27 +1,24 @@
-//! Dark and light told apart.
-//!
-//! Invariant: a plane keeps its size.
+//! Thresholds; a plane keeps its size.
 
 use super::Plane;
 use super::filter::{gaussian_weights, separable};
 
-/// What becomes of a number at or below a threshold, and of one above it.
+/// Results for values at or below a threshold, and above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// 0, and a number of its own.
+    /// 0, or the given value.
     Binary,
-    /// A number of its own, and 0.
+    /// The given value, or 0.
     BinaryInverse,
-    /// Itself, and the threshold.
+    /// The value itself, or the threshold.
     Truncate,
-    /// 0, and itself.
+    /// 0, or the value itself.
     ToZero,
-    /// Itself, and 0.
+    /// The value itself, or 0.
     ToZeroInverse,
 }
 
 impl Rule {
-    /// Applies it to every number.
     #[must_use]
     pub fn apply(self, plane: &Plane, threshold: i64, most: u8) -> Plane {
         let limit = u8::try_from(threshold.clamp(0, 255)).unwrap_or(u8::MAX);
@@ -42,7 +39,7 @@ impl Rule {
     }
 }
 
-/// The threshold that parts dark and light best. Otsu, "A threshold selection method from gray-level histograms", 1979.
+/// Otsu's threshold. Otsu, "A threshold selection method from gray-level histograms", 1979.
 #[must_use]
 pub fn otsu(plane: &Plane) -> u8 {
     let mut counts = [0_u32; 256];
@@ -70,7 +67,7 @@ pub fn otsu(plane: &Plane) -> u8 {
     threshold
 }
 
-/// Light is what is above the mean around it, less a constant.
+/// Adaptive threshold: light is above the local mean minus a constant.
 #[must_use]
 pub fn adaptive(plane: &Plane, most: u8, side: usize, constant: i32, is_gaussian: bool) -> Plane {
     let weights = if is_gaussian {
@@ -80,7 +77,7 @@ pub fn adaptive(plane: &Plane, most: u8, side: usize, constant: i32, is_gaussian
         let share = 1.0 / side as f64;
         vec![share; side]
     };
-    // Beyond the edge there is the outermost row again, other than for blurs.
+    // Beyond the border the outermost row repeats, unlike in blurs.
     let edge = side / 2;
     let clamped = |n: usize, length: usize| n.saturating_sub(edge).min(length.saturating_sub(1));
     let wide = Plane::from_fn(plane.width + 2 * edge, plane.height + 2 * edge, |x, y| {

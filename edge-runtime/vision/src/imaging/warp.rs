@@ -1,6 +1,6 @@
-//! Pictures seen from elsewhere: perspective, and lenses that bend straight lines.
+//! Perspective transforms and lens distortion.
 //!
-//! Invariant: the picture that comes out has the size asked for; what lies beyond the edge of the other is black.
+//! The result has the requested size; pixels from beyond the source's border are black.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +8,13 @@ use crate::geometry::Point;
 use crate::numbers::mean;
 use crate::rgb::RgbPixels;
 
-/// A way from one plane to another that keeps straight lines straight: a matrix of 3 by 3, by rows.
+/// A homography: a 3×3 matrix, row by row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Perspective([f64; 9]);
 
 impl Perspective {
-    /// The way that takes four corners to four others; `None` where three of them are on a line. The equations are those of
-    /// Heckbert, "Fundamentals of texture mapping and image warping", 1989.
+    /// The homography of four corners; `None` when three are collinear. Equations of Heckbert,
+    /// "Fundamentals of texture mapping and image warping", 1989.
     #[must_use]
     pub fn between(from: &[Point; 4], to: &[Point; 4]) -> Option<Self> {
         let mut rows = [[0.0_f64; 9]; 8];
@@ -26,8 +26,8 @@ impl Perspective {
         Some(Self([a, b, c, d, e, f, g, h, 1.0]))
     }
 
-    /// The way that takes many points as near as can be to where they were found, by least squares, after Hartley, "In defense
-    /// of the eight-point algorithm", 1997; `None` of fewer than four, or where they lie on a line.
+    /// The least-squares homography of many points (Hartley, "In defense of the eight-point
+    /// algorithm", 1997); `None` with fewer than four, or when they are collinear.
     #[must_use]
     pub fn fitting(pairs: &[(Point, Point)]) -> Option<Self> {
         if pairs.len() < 4 {
@@ -37,7 +37,7 @@ impl Perspective {
             Self::to_the_middle(pairs.iter().map(|(p, _)| *p)),
             Self::to_the_middle(pairs.iter().map(|(_, q)| *q)),
         );
-        // The sums of the products of the rows that four points would have.
+        // Normal equations, summed over all pairs.
         let mut rows = [[0.0_f64; 9]; 8];
         for (p, q) in pairs {
             let (p, q) = (near_from.apply(*p), near_to.apply(*q));
@@ -54,7 +54,7 @@ impl Perspective {
         Some(near_from.then(&near).then(&near_to.inverse()?))
     }
 
-    /// Moves points so that their middle is at nothing and they are about one away from it.
+    /// Normalises points to centroid 0 and mean distance 1.
     fn to_the_middle(points: impl Iterator<Item = Point> + Clone) -> Self {
         let x = mean(points.clone().map(|p| p.x));
         let y = mean(points.clone().map(|p| p.y));
@@ -73,7 +73,7 @@ impl Perspective {
         ])
     }
 
-    /// This way, and from there another one.
+    /// This transform, followed by `next`.
     #[must_use]
     pub fn then(&self, next: &Self) -> Self {
         let cell = |i: usize| {
@@ -83,13 +83,11 @@ impl Perspective {
         Self(std::array::from_fn(cell))
     }
 
-    /// A way without any turn: so far to the right and down.
     #[must_use]
     pub const fn moved(right: f64, down: f64) -> Self {
         Self([1.0, 0.0, right, 0.0, 1.0, down, 0.0, 0.0, 1.0])
     }
 
-    /// Where a point goes.
     #[must_use]
     pub fn apply(&self, p: Point) -> Point {
         let [a, b, c, d, e, f, g, h, i] = self.0;
@@ -100,7 +98,7 @@ impl Perspective {
         Point::new((a * p.x + b * p.y + c) / w, (d * p.x + e * p.y + f) / w)
     }
 
-    /// The way back; `None` where there is none.
+    /// The inverse; `None` when singular.
     #[must_use]
     pub fn inverse(&self) -> Option<Self> {
         let [a, b, c, d, e, f, g, h, i] = self.0;
@@ -120,7 +118,7 @@ impl Perspective {
         is_sound.then(|| Self(cofactors.map(|n| n / determinant)))
     }
 
-    /// A picture as it is seen there, in a picture of this size; black where nothing is seen.
+    /// Warps a picture into one of this size.
     #[must_use]
     pub fn warp(&self, picture: &RgbPixels, size: [u32; 2]) -> RgbPixels {
         match self.inverse() {
@@ -130,7 +128,7 @@ impl Perspective {
     }
 }
 
-/// What a way that takes one point to another has to fulfil: factors of its first eight numbers, and what they add up to.
+/// Two equations of one pair: the factors of the first eight elements, and their sum.
 const fn equations(p: Point, q: Point) -> [[f64; 9]; 2] {
     [
         [p.x, p.y, 1.0, 0.0, 0.0, 0.0, -p.x * q.x, -p.y * q.x, q.x],
@@ -138,7 +136,7 @@ const fn equations(p: Point, q: Point) -> [[f64; 9]; 2] {
     ]
 }
 
-/// Solves eight linear equations by Gauss with the largest pivot first; `None` where they have no one solution.
+/// Solves eight linear equations by Gauss with partial pivoting; `None` when singular.
 fn solved(rows: &mut [[f64; 9]; 8]) -> Option<[f64; 8]> {
     for column in 0..8 {
         let pivot =
@@ -162,8 +160,8 @@ fn solved(rows: &mut [[f64; 9]; 8]) -> Option<[f64; 8]> {
     Some(solution)
 }
 
-/// A picture of this size, each pixel of which is taken from where `from` says, between pixels in proportion; black beyond
-/// the edge.
+/// Samples each pixel of a picture of this size bilinearly where `from` says; black beyond the
+/// border.
 #[must_use]
 pub fn sampled(picture: &RgbPixels, size: [u32; 2], from: impl Fn(Point) -> Point) -> RgbPixels {
     let (width, height) = (i64::from(picture.width), i64::from(picture.height));
@@ -199,24 +197,24 @@ pub fn sampled(picture: &RgbPixels, size: [u32; 2], from: impl Fn(Point) -> Poin
     }
 }
 
-/// How a lens bends lines: focal lengths and middle in pixels, and the terms of a distortion.
+/// Lens parameters: focal lengths and centre in pixels, and distortion terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Lens {
-    /// Focal lengths across and down.
+    /// Horizontal and vertical.
     pub focal: [f64; 2],
-    /// Where its axis goes through the picture.
     pub center: [f64; 2],
     /// Terms of the radial distortion, by rising powers.
     pub radial: [f64; 3],
     /// Terms of the tangential distortion.
     pub tangential: [f64; 2],
-    /// Whether it is a fisheye, of which only the first radial term is known.
+    /// Whether it is a fisheye, with only the first radial term.
     pub is_fisheye: bool,
 }
 
 impl Lens {
-    /// Where the lens puts a direction, in focal lengths from its axis. Brown, "Decentering distortion of lenses", 1966; for
-    /// a fisheye Fitzgibbon, "Simultaneous linear estimation of multiple view geometry and lens distortion", 2001.
+    /// Distorts a direction, in focal lengths from the axis. Brown, "Decentering distortion of
+    /// lenses", 1966; for a fisheye Fitzgibbon, "Simultaneous linear estimation of multiple view
+    /// geometry and lens distortion", 2001.
     fn bend(&self, x: f64, y: f64) -> (f64, f64) {
         let [k1, k2, k3] = self.radial;
         let square = x * x + y * y;
@@ -236,7 +234,7 @@ impl Lens {
         )
     }
 
-    /// The way back from [`Self::bend`], by steps of which OpenCV makes five.
+    /// Inverts [`Self::bend`] iteratively; OpenCV takes five steps.
     fn unbend(&self, x: f64, y: f64) -> (f64, f64) {
         let (mut ux, mut uy) = (x, y);
         for _ in 0..5 {
@@ -253,9 +251,9 @@ impl Lens {
         (ux, uy)
     }
 
-    /// Focal lengths and middle of a straight picture of this size that shows everything that the lens does.
+    /// Focal lengths and centre of an undistorted picture of this size that shows the whole view.
     fn whole_view(&self, size: [f64; 2]) -> ([f64; 2], [f64; 2]) {
-        /// Points on each side at which the view is measured.
+        /// Points per side at which the view is measured.
         const GRID: u32 = 9;
         let ([fx, fy], [cx, cy]) = (self.focal, self.center);
         let share = |i: u32| f64::from(i) / f64::from(GRID - 1);
@@ -275,7 +273,7 @@ impl Lens {
         (focal, [-focal[0] * view.x1, -focal[1] * view.y1])
     }
 
-    /// The picture as it would be without the lens; a fisheye keeps its middle, any other lens all that it shows.
+    /// Undistorts a picture. A fisheye keeps its centre; other lenses keep the whole view.
     #[must_use]
     pub fn straighten(&self, picture: &RgbPixels) -> RgbPixels {
         let size = [picture.width, picture.height];

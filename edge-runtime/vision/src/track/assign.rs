@@ -1,29 +1,28 @@
-//! The linear assignment problem: pair rows with columns so that the sum of the pairs' costs is least.
+//! The linear assignment problem: pairs rows with columns at the least total cost.
 //!
-//! Exact, by shortest augmenting paths with dual variables (Jonker & Volgenant 1987, in the rectangular form of Crouse,
-//! "On implementing 2D rectangular assignment algorithms", 2016): `O(n² m)` for `n ≤ m`.
-//!
-//! Two doors: [`Matcher`] where every pair has a cost; [`Assigner`] where only few pairs are allowed. Both keep their memory
-//! from one problem to the next.
-//!
-//! Invariant: every row and every column is in at most one pair, and no pair costs more than the threshold.
+//! - Exact, by shortest augmenting paths with dual variables (Jonker & Volgenant 1987, in the
+//!   rectangular form of Crouse, "On implementing 2D rectangular assignment algorithms", 2016):
+//!   `O(n² m)` for `n ≤ m`.
+//! - [`Matcher`] takes a cost for every pair, [`Assigner`] only the allowed pairs. Both reuse their
+//!   memory.
+//! - Each row and column is in at most one pair, and no pair costs more than the threshold.
 
-/// Added to the threshold to stand for "not allowed", so that a forbidden pair is always worse than an allowed one but
-/// does not swamp the sum.
+/// Added to the threshold as the cost of a forbidden pair: worse than any allowed one without
+/// dominating the sum.
 const FORBIDDEN_MARGIN: f64 = 1e-4;
 
-/// Which rows and columns belong together.
+/// Result of an assignment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Assignment {
     /// Pairs `(row, column)`, by row.
     pub pairs: Vec<(usize, usize)>,
-    /// Rows without a partner, ascending.
+    /// Unpaired rows, ascending.
     pub free_rows: Vec<usize>,
-    /// Columns without a partner, ascending.
+    /// Unpaired columns, ascending.
     pub free_cols: Vec<usize>,
 }
 
-/// Solves problems in which every pair has a cost, one after the other in the same memory.
+/// Solves problems with a cost for every pair, reusing its memory.
 #[derive(Debug, Clone, Default)]
 pub struct Matcher {
     assigner: Assigner,
@@ -32,8 +31,8 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    /// The cheapest assignment of so many rows and columns by what a pair costs, in which a pair over `threshold` counts
-    /// as no pair at all; costs that are not finite are over any threshold.
+    /// Finds the cheapest assignment of `rows` and `cols`. A pair over `threshold` is not paired;
+    /// costs that are not finite exceed any threshold.
     pub fn assign(
         &mut self,
         rows: usize,
@@ -71,17 +70,17 @@ impl Matcher {
     }
 }
 
-/// A problem that is given by its allowed pairs, and the memory to solve one after the other without allocating.
+/// A problem of allowed pairs; reuses its memory.
 ///
-/// Rows and columns that are linked by allowed pairs form groups, and each group is a problem of its own: most boxes are
-/// far from most tracks, so groups are small, and a pair that has no rival costs nothing.
+/// Rows and columns linked by allowed pairs form groups, each solved on its own. Most boxes are far
+/// from most tracks, so groups are small, and a pair without a rival costs nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Assigner {
     rows: usize,
     cols: usize,
     threshold: f64,
     pairs: Vec<Allowed>,
-    /// Rows, then columns: the way to the root of their group.
+    /// Union-find parents of rows, then columns.
     parents: Vec<usize>,
     /// Column of each row.
     partners: Vec<Option<usize>>,
@@ -97,7 +96,7 @@ struct Allowed {
 }
 
 impl Assigner {
-    /// A new problem of this size, in which no pair is allowed yet.
+    /// Starts a problem of this size without allowed pairs.
     pub fn begin(&mut self, rows: usize, cols: usize, threshold: f64) {
         (self.rows, self.cols, self.threshold) = (rows, cols, threshold);
         self.pairs.clear();
@@ -107,7 +106,7 @@ impl Assigner {
         self.partners.resize(rows, None);
     }
 
-    /// Allows a pair, once, if its cost is finite and not over the threshold.
+    /// Allows a pair, once, if its cost is finite and within the threshold.
     pub fn allow(&mut self, row: usize, col: usize, cost: f64) {
         if cost.is_finite() && cost <= self.threshold && row < self.rows && col < self.cols {
             let (a, b) = (self.root(row), self.root(self.rows + col));
@@ -121,7 +120,6 @@ impl Assigner {
         }
     }
 
-    /// Finds the cheapest assignment.
     pub fn solve(&mut self) {
         for i in 0..self.pairs.len() {
             self.pairs[i].group = self.root(self.pairs[i].row);
@@ -137,7 +135,7 @@ impl Assigner {
         }
     }
 
-    /// The column that a row was paired with.
+    /// The column paired with a row.
     #[must_use]
     pub fn partner(&self, row: usize) -> Option<usize> {
         self.partners.get(row).copied().flatten()
@@ -145,7 +143,7 @@ impl Assigner {
 
     fn root(&mut self, mut at: usize) -> usize {
         while self.parents[at] != at {
-            // Halves the way for whoever comes next.
+            // Path halving.
             self.parents[at] = self.parents[self.parents[at]];
             at = self.parents[at];
         }
@@ -153,7 +151,7 @@ impl Assigner {
     }
 }
 
-/// One group as a dense problem; rows are the shorter side.
+/// A group as a dense problem; rows are the shorter side.
 #[derive(Debug, Clone, Default)]
 struct Group {
     rows: Vec<usize>,
@@ -197,7 +195,7 @@ impl Group {
     }
 }
 
-/// Puts the different numbers into `out`, ascending.
+/// Collects the distinct numbers, ascending.
 fn distinct(out: &mut Vec<usize>, numbers: impl Iterator<Item = usize>) {
     out.clear();
     out.extend(numbers);
@@ -205,8 +203,8 @@ fn distinct(out: &mut Vec<usize>, numbers: impl Iterator<Item = usize>) {
     out.dedup();
 }
 
-/// The search for shortest augmenting paths. Row and column 0 are virtual: the row that is being placed hangs on column 0
-/// until a path for it is found.
+/// Search for shortest augmenting paths. Row and column 0 are virtual: the row being placed is
+/// attached to column 0 until its path is found.
 #[derive(Debug, Clone, Default)]
 struct Search {
     /// Dual variables of rows and columns.
@@ -271,7 +269,7 @@ impl Search {
         }
     }
 
-    /// The row that a column was assigned to, both from 0.
+    /// The row assigned to a column, both from 0.
     fn row_of(&self, col: usize) -> Option<usize> {
         self.row_of.get(col + 1)?.checked_sub(1)
     }
@@ -337,7 +335,7 @@ mod tests {
         assert_eq!(small, &assign(1, 2, 1.0, |_, c| [0.9, 0.2][c]));
     }
 
-    /// The most that can be gained by pairs under the cap, by trying all ways to pair.
+    /// The largest gain of pairs under the cap, by brute force.
     fn most_gain(costs: &[&[f64]], used: &mut Vec<bool>, cap: f64) -> f64 {
         let Some((row, rest)) = costs.split_first() else {
             return 0.0;
@@ -365,7 +363,7 @@ mod tests {
             let cap = threshold + FORBIDDEN_MARGIN;
             let ours: f64 = a.pairs.iter().map(|&(r, c)| cap - costs[r][c]).sum();
             let best = most_gain(&costs, &mut vec![false; cols], cap);
-            // Costs between threshold and cap are forbidden to us and gain at most the margin.
+            // Costs between threshold and cap are forbidden, and gain at most the margin.
             prop_assert!((ours - best).abs() < 7.0 * FORBIDDEN_MARGIN, "{ours} {best}");
             prop_assert_eq!(a.pairs.len() + a.free_rows.len(), rows);
             prop_assert_eq!(a.pairs.len() + a.free_cols.len(), cols);

@@ -1,10 +1,10 @@
-//! One number that is observed and moves steadily: a Kalman filter of two states, position and velocity.
+//! A Kalman filter of one coordinate with position and velocity.
 //!
-//! Invariant: no input makes a function here panic; what is not finite stays so.
+//! No input makes a function panic; values that are not finite stay so.
 
 use serde::{Deserialize, Serialize};
 
-/// A position with its velocity, and the 2×2 covariance of the two. Time is in any unit, velocity in that unit too.
+/// Position and velocity with their 2×2 covariance, in any unit of time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Axis {
     pub(super) position: f64,
@@ -18,7 +18,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// At rest, as far as is known: standard deviations of the first position and of the velocity.
+    /// Starts at rest, with the standard deviations of position and velocity.
     pub(super) fn new(position: f64, position_std: f64, velocity_std: f64) -> Self {
         Self {
             position,
@@ -29,7 +29,7 @@ impl Axis {
         }
     }
 
-    /// Lets `dt` go by; the deviations are of the noise that both states gather in that time.
+    /// Predicts over `dt`; the standard deviations are the process noise of that time.
     pub(super) fn advance(&mut self, dt: f64, position_std: f64, velocity_std: f64) {
         self.position += self.velocity * dt;
         self.pp += 2.0 * self.pv * dt + self.vv * dt * dt + position_std * position_std;
@@ -37,7 +37,7 @@ impl Axis {
         self.vv += velocity_std * velocity_std;
     }
 
-    /// Takes an observation with its standard deviation.
+    /// Corrects by a measurement with its standard deviation.
     pub(super) fn correct(&mut self, measured: f64, measurement_std: f64) {
         let innovation_variance = self.pp + measurement_std * measurement_std;
         let gain_p = self.pp / innovation_variance;
@@ -56,7 +56,7 @@ impl Axis {
 mod tests {
     use super::*;
 
-    /// By hand, from the matrix form for two states.
+    /// Computed by hand from the matrix form.
     #[test]
     fn the_numbers_are_those_of_the_matrix_form() {
         let mut a = Axis::new(5.0, 2.0, 1.25);

@@ -1,21 +1,18 @@
-//! `ByteTrack` (Zhang et al., "Multi-Object Tracking by Associating Every Detection Box", ECCV 2022) with the semantics
-//! that Roboflow's `byte_tracker` blocks have through `supervision`.
+//! `ByteTrack` (Zhang et al., "Multi-Object Tracking by Associating Every Detection Box", ECCV
+//! 2022) with the semantics of Roboflow's `byte_tracker` blocks and `supervision`.
 //!
-//! Boxes with a good score are matched first, by overlap weighted with the score; what is left of the tracks may then
-//! take boxes with a poor score, which is how an object stays tracked while it is half hidden. Class does not matter. A
-//! box that starts a track counts only after it was seen again, except in the very first frame.
+//! - Good boxes are matched first, by overlap and score; the remaining tracks may take poor boxes,
+//!   which keeps half-hidden objects. Class does not matter. Except in the first frame, a new track
+//!   counts once it was seen again.
+//! - With known frame times, missing frames age lost tracks, and a gap longer than the buffer ends
+//!   all tracks. With rare frames the buffer is as long in seconds as at the source's rate, but a
+//!   track may always be missed twice.
+//! - Without gaps, at the source's rate, results equal those of `supervision`. Ids and lists follow
+//!   the reference's set order (`set_order`).
+//! - Frames that no detector looked at change nothing.
 //!
-//! Where the time of frames is known, a gap counts by its length: missing frames age lost tracks, and after a gap longer
-//! than the buffer nobody is taken for the one who was there before. Where frames come more slowly than their source says
-//! (a busy box, a pipeline that looks now and then), the buffer is as many seconds long as it would be at the source's
-//! rate, but a track may always be missed twice. Frames that no detector looked at change nothing. Over frames without a
-//! gap, at the rate that the source says, the results are those of counting frames, so those of `supervision`.
-//!
-//! Ids are given out in the order in which the reference gives them, which is that of a set of its language
-//! (module `set_order`); so are the lists of tracks kept, as their order decides between matches that cost the same.
-//!
-//! Invariant: a box that comes out is a box that went in, with `track` set; each id appears at most once in a frame; an
-//! id is never given to a second object; at most [`MAX_TRACKS`] tracks are kept.
+//! Invariants: a returned box is an input box with `track` set. An id occurs once per frame and is
+//! never reused. At most [`MAX_TRACKS`] tracks are kept.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
@@ -27,35 +24,36 @@ use crate::track::assign::{Assignment, Matcher};
 use crate::track::cadence::Cadence;
 use crate::track::kalman::BoxFilter;
 
-/// Most tracks that are remembered at once; when there are more, those lost for longest go first.
+/// Bound of the tracks; those lost longest are dropped first.
 pub const MAX_TRACKS: usize = 4096;
 
-/// Boxes at or below this score are not looked at (the paper's lower bound).
+/// Boxes at or below this score are ignored (the paper's lower bound).
 const LOWEST_SCORE: f64 = 0.1;
-/// A new track needs this much more score than the activation threshold (the reference implementation's margin).
+/// Extra score that a new track needs over the activation threshold (the reference's margin).
 const NEW_TRACK_MARGIN: f64 = 0.1;
-/// Highest cost for boxes with a poor score, for tracks that are not confirmed yet, and for handing a track back to a box.
+/// Highest cost for poor boxes, for unconfirmed tracks, and for returning a track to a box.
 const POOR_MATCH: f64 = 0.5;
 const UNCONFIRMED_MATCH: f64 = 0.7;
 const OUTPUT_MATCH: f64 = 0.5;
-/// Two tracks that overlap more than `1 -` this are the same object.
+/// Tracks that overlap by more than 1 minus this are the same object.
 const DUPLICATE_DISTANCE: f64 = 0.05;
 /// Frame rate that `lost_track_buffer` refers to.
 const REFERENCE_FPS: f64 = 30.0;
 
-/// What can be set. The defaults are Roboflow's.
+/// Settings; the defaults are Roboflow's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ByteTrackConfig {
-    /// Score from which on a box is matched in the first round; a new track needs 0.1 more.
+    /// Score from which a box is matched in the first round; a new track needs 0.1 more.
     pub activation_threshold: f64,
-    /// Frames for which a lost track can be found again, at 30 frames per second; scaled to `frame_rate`.
+    /// Frames for which a lost track can be found again, at 30 frames per second; scaled to
+    /// `frame_rate`.
     pub lost_track_buffer: u32,
     /// Highest cost `1 - overlap × score` of a match in the first round.
     pub match_threshold: f64,
-    /// Times a track has to be seen after its first box before it comes out; 1 lets it have its id at once.
+    /// Matches after the first box until a track is reported; 1 gives it an id at once.
     pub minimum_consecutive_frames: u32,
-    /// Frames per second of the source. With 0, lost tracks are given up almost at once, as Roboflow does when the
-    /// frame rate is unknown; say 30 where that is not wanted.
+    /// Frames per second of the source. 0 ends lost tracks almost at once, as Roboflow does for an
+    /// unknown rate; use 30 to avoid that.
     pub frame_rate: f64,
 }
 
@@ -75,8 +73,8 @@ impl Default for ByteTrackConfig {
 enum Sight {
     /// Matched in the last frame.
     Tracked,
-    /// Not matched. `expired`: its time is over, the next frame is its last chance (the reference drops a lost track one
-    /// frame after it decided to).
+    /// Not matched. `expired`: the next frame is its last chance, because the reference drops a
+    /// lost track one frame late.
     Lost { expired: bool },
 }
 
@@ -85,19 +83,19 @@ struct Track {
     filter: BoxFilter,
     sight: Sight,
     confirmed: bool,
-    /// Matches in a row since it began or was found again.
+    /// Consecutive matches since it began or was found again.
     streak: u32,
     first_frame: u64,
     last_frame: u64,
-    /// Clock when it was last seen, or held to be there.
+    /// Clock when it was last seen or held.
     last_s: f64,
     id: Option<TrackId>,
 }
 
-/// What happened to a track in this frame.
+/// Result of this frame for a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// A lost track in the pool; nothing has happened to it.
+    /// A lost track without a match.
     StillLost,
     Matched,
     FoundAgain,
@@ -105,46 +103,46 @@ enum Fate {
     Dropped,
 }
 
-/// A `ByteTrack` tracker: state of one source.
+/// Tracker state of one source.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ByteTrack {
     config: ByteTrackConfig,
     max_frames_lost: u64,
     cadence: Cadence,
-    /// Seconds since the first frame whose time was told.
+    /// Seconds since the first timed frame.
     clock_s: f64,
     frame: u64,
     next_id: i64,
-    /// Those tracked in the last frame first, then the lost ones, those lost for longest first.
+    /// Tracks of the last frame first, then lost ones, those lost longest first.
     tracks: Vec<Track>,
     #[serde(skip)]
     scratch: Scratch,
 }
 
-/// Memory that is used again in each frame. Boxes and tracks are told by their places.
+/// Memory reused in each frame; boxes and tracks are indices.
 #[derive(Debug, Clone, Default)]
 struct Scratch {
-    /// Boxes with a good score, and with a poor one.
+    /// Boxes with a good and with a poor score.
     good: Vec<usize>,
     poor: Vec<usize>,
-    /// Numbers of the rows and of the columns that a round left without a partner, in the reference's order.
+    /// Unpaired rows and columns of a round, in the reference's order.
     rows_left: Vec<usize>,
     cols_left: Vec<usize>,
     order: SetOrder,
     /// Good boxes that no confirmed track took.
     free: Vec<usize>,
-    /// Good boxes that no track took at all.
+    /// Good boxes that no track took.
     unmatched: Vec<usize>,
     fate: Vec<Fate>,
-    /// Tracks that take part in a round.
+    /// Tracks of each round.
     confirmed: Vec<usize>,
     unconfirmed: Vec<usize>,
     just_seen: Vec<usize>,
-    /// Tracks that no box was found for.
+    /// Tracks without a box in this frame.
     newly_lost: Vec<usize>,
-    /// How many of the tracks were tracked before, those of this frame's matches that were not lost.
+    /// Number of matched tracks that were not lost before.
     carried_on: usize,
-    /// Where they are.
+    /// Predicted boxes of a round.
     places: Vec<BBox>,
     ids: Vec<TrackId>,
     matcher: Matcher,
@@ -153,7 +151,6 @@ struct Scratch {
 }
 
 impl ByteTrack {
-    /// A tracker that has seen nothing.
     #[must_use]
     pub fn new(config: ByteTrackConfig) -> Self {
         Self {
@@ -168,23 +165,23 @@ impl ByteTrack {
         }
     }
 
-    /// Sets the frame rate, for sources of which it is only known after some frames.
+    /// Sets the frame rate, for sources whose rate is known late.
     pub fn set_frame_rate(&mut self, fps: f64) {
         self.config.frame_rate = fps;
         self.max_frames_lost = max_frames_lost(&self.config);
     }
 
-    /// Takes the boxes of the next frame; gives back those that belong to a confirmed track, in their order. Boxes that are
-    /// only held are given the tracks they had, and prove nothing: no track begins, moves or is confirmed by them.
+    /// Processes a frame without a time; returns the boxes of confirmed tracks, in their order.
+    /// Held boxes keep their tracks and neither begin, move nor confirm any.
     pub fn update(&mut self, detections: &Detections) -> Detections {
         let mut out = Detections::default();
         self.follow(detections, &mut out);
         out
     }
 
-    /// [`update`](Self::update), putting the boxes into `out` in the place of what is there. Asks for no memory once it has
-    /// seen as many boxes and tracks. Where the frame's `time_s`, in seconds of source time, is known, frames that are
-    /// missing since the last one count as seen empty; when they are missing for longer than the buffer, every track ends.
+    /// Like [`update`](Self::update), but replaces the contents of `out` and reuses its memory.
+    /// With `time_s`, in seconds of source time, missing frames count as empty, and a gap longer
+    /// than the buffer ends every track.
     pub fn update_into(
         &mut self,
         detections: &Detections,
@@ -197,7 +194,7 @@ impl ByteTrack {
         self.follow(detections, out);
     }
 
-    /// Counts the frames that are missing before one at this time.
+    /// Counts the frames missing before this time.
     fn pass(&mut self, time_s: f64) {
         let passed = self.cadence.next(time_s);
         self.clock_s += passed.map_or(0.0, |p| p.seconds);
@@ -205,7 +202,7 @@ impl ByteTrack {
             if passed.seconds > self.buffer_s() {
                 self.tracks.clear();
             }
-            // Saturates; the frame that is there is counted by `follow`.
+            // Saturates; `follow` counts the present frame.
             self.frame = self.frame.saturating_add(passed.intervals as u64 - 1);
         }
     }
@@ -236,25 +233,27 @@ impl ByteTrack {
         self.scratch = scratch;
     }
 
-    /// Matches boxes to tracks and rebuilds the list of tracks; notes which of the good boxes found no track.
+    /// Matches boxes to tracks and rebuilds the list of tracks; collects the unmatched good boxes.
     fn associate(&mut self, boxes: &[Detection], scratch: &mut Scratch) {
+        let mut tracks = std::mem::take(&mut self.tracks);
+        self.select(boxes, &tracks, scratch);
+        self.match_good(boxes, &mut tracks, scratch);
+        self.match_poor(boxes, &mut tracks, scratch);
+        self.match_unconfirmed(boxes, &mut tracks, scratch);
+        rebuild(&tracks, scratch);
+        // The two lists swap their memory in each frame.
+        std::mem::swap(&mut scratch.tracks, &mut tracks);
+        self.tracks = tracks;
+    }
+
+    /// Selects the boxes and the tracks of each round.
+    fn select(&self, boxes: &[Detection], tracks: &[Track], scratch: &mut Scratch) {
         let Scratch {
             good,
             poor,
-            rows_left,
-            cols_left,
-            order,
-            free,
-            unmatched,
             fate,
             confirmed,
             unconfirmed,
-            just_seen,
-            newly_lost,
-            carried_on,
-            places,
-            matcher,
-            tracks: rebuilt,
             ..
         } = scratch;
         let threshold = self.config.activation_threshold;
@@ -270,14 +269,27 @@ impl ByteTrack {
         };
         of_score(&|score| score >= threshold, good);
         of_score(&|score| score > LOWEST_SCORE && score < threshold, poor);
-        let mut tracks = std::mem::take(&mut self.tracks);
         fate.clear();
         fate.resize(tracks.len(), Fate::StillLost);
         let is_confirmed = |t: &usize| tracks[*t].confirmed;
         replace(confirmed, (0..tracks.len()).filter(is_confirmed));
         replace(unconfirmed, (0..tracks.len()).filter(|t| !is_confirmed(t)));
+    }
 
-        // First round: good boxes with every confirmed track, lost ones included.
+    /// First round: good boxes with every confirmed track, lost ones included.
+    fn match_good(&mut self, boxes: &[Detection], tracks: &mut [Track], scratch: &mut Scratch) {
+        let Scratch {
+            good,
+            rows_left,
+            cols_left,
+            order,
+            free,
+            fate,
+            confirmed,
+            places,
+            matcher,
+            ..
+        } = scratch;
         for &t in &*confirmed {
             if tracks[t].sight != Sight::Tracked {
                 tracks[t].filter.hold_height();
@@ -294,8 +306,23 @@ impl ByteTrack {
         }
         without_partner(first, order, rows_left, cols_left);
         replace(free, cols_left.iter().map(|&c| good[c]));
+    }
 
-        // Second round: poor boxes with tracks that were seen a frame ago.
+    /// Second round: poor boxes with tracks that were seen a frame ago.
+    fn match_poor(&mut self, boxes: &[Detection], tracks: &mut [Track], scratch: &mut Scratch) {
+        let Scratch {
+            poor,
+            rows_left,
+            cols_left,
+            order,
+            fate,
+            confirmed,
+            just_seen,
+            newly_lost,
+            places,
+            matcher,
+            ..
+        } = scratch;
         let left = rows_left.iter().map(|&row| confirmed[row]);
         replace(
             just_seen,
@@ -313,8 +340,27 @@ impl ByteTrack {
         for &t in &*newly_lost {
             fate[t] = Fate::NewlyLost;
         }
+    }
 
-        // Tracks that began a frame ago have to be seen again now, or they were noise.
+    /// Third round: tracks that began a frame ago must be seen again now, or they were noise.
+    fn match_unconfirmed(
+        &mut self,
+        boxes: &[Detection],
+        tracks: &mut [Track],
+        scratch: &mut Scratch,
+    ) {
+        let Scratch {
+            rows_left,
+            cols_left,
+            order,
+            free,
+            unmatched,
+            fate,
+            unconfirmed,
+            places,
+            matcher,
+            ..
+        } = scratch;
         replace(places, unconfirmed.iter().map(|&t| tracks[t].filter.bbox()));
         let cost = |r: usize, c: usize| scored(&places[r], &boxes[free[c]]);
         let third = matcher.assign(unconfirmed.len(), free.len(), UNCONFIRMED_MATCH, cost);
@@ -327,23 +373,9 @@ impl ByteTrack {
         }
         without_partner(third, order, rows_left, cols_left);
         replace(unmatched, cols_left.iter().map(|&c| free[c]));
-
-        rebuilt.clear();
-        for kept in [Fate::Matched, Fate::FoundAgain, Fate::StillLost] {
-            let those = tracks.iter().zip(&*fate).filter(|(_, fate)| **fate == kept);
-            rebuilt.extend(those.map(|(track, _)| *track));
-        }
-        *carried_on = fate.iter().filter(|fate| **fate == Fate::Matched).count();
-        rebuilt.extend(newly_lost.iter().map(|&t| Track {
-            sight: Sight::Lost { expired: false },
-            ..tracks[t]
-        }));
-        // The memory of the one list is that of the other in the next frame.
-        std::mem::swap(rebuilt, &mut tracks);
-        self.tracks = tracks;
     }
 
-    /// Corrects a track by the box it was matched to.
+    /// Corrects a track by its matched box.
     fn see(&mut self, track: &mut Track, seen: &Detection) -> Fate {
         track.filter.correct(&seen.bbox);
         track.last_frame = self.frame;
@@ -369,11 +401,11 @@ impl ByteTrack {
         id
     }
 
-    /// Begins a track with each of these boxes that is good enough. They stand behind the `carried_on` tracks.
+    /// Begins a track with each box that is good enough. They follow the first `carried_on` tracks.
     fn begin(&mut self, boxes: &[Detection], unmatched: &[usize], carried_on: usize) {
         let before = self.tracks.len();
         let activation = self.config.activation_threshold;
-        // A threshold that no score could reach falls back to the one below it, as the reference has it.
+        // An unreachable threshold falls back to the activation threshold, as in the reference.
         let least = match activation + NEW_TRACK_MARGIN {
             unreachable if unreachable > 1.0 => activation,
             least => least,
@@ -399,23 +431,23 @@ impl ByteTrack {
         self.tracks[carried_on..].rotate_right(begun);
     }
 
-    /// How many tracks are tracked; they come first.
+    /// Number of tracked tracks; they come first.
     fn count_tracked(&self) -> usize {
         let tracked = |t: &&Track| t.sight == Sight::Tracked;
         self.tracks.iter().take_while(tracked).count()
     }
 
-    /// Drops tracks whose last chance is over, and marks those whose time is.
+    /// Drops expired tracks, and marks those whose buffer is over.
     fn expire(&mut self) {
         let (frame, max) = (self.frame, self.max_frames_lost);
-        // Half an interval is room for jitter: at the source's rate, counting frames decides.
+        // Half an interval tolerates jitter: at the source's rate, counting frames decides.
         let room_s = self.cadence.usual_s().unwrap_or(0.0) / 2.0;
         let (now_s, max_s) = (self.clock_s, self.buffer_s() + room_s);
         self.tracks.retain_mut(|t| match &mut t.sight {
             Sight::Lost { expired: true } => false,
             Sight::Lost { expired } => {
                 let age = frame.saturating_sub(t.last_frame);
-                // One that was lost in this very frame is not judged yet.
+                // A track lost in this frame is not judged yet.
                 *expired = age > 1 && (age > max || now_s - t.last_s > max_s);
                 true
             }
@@ -428,7 +460,7 @@ impl ByteTrack {
         }
     }
 
-    /// Where a tracked and a lost track cover the same place, the younger one goes.
+    /// Of a tracked and a lost track at the same place, drops the younger one.
     fn drop_duplicates(&mut self, scratch: &mut Scratch) {
         let split = self.count_tracked();
         if split == 0 || split == self.tracks.len() {
@@ -459,7 +491,7 @@ impl ByteTrack {
         self.tracks.retain(|_| !doomed.next().is_some_and(|d| *d));
     }
 
-    /// Gives each confirmed track the box that covers it best: boxes leave as they came, not as the filter smoothed them.
+    /// Returns for each confirmed track the box that covers it best, unchanged instead of filtered.
     fn hand_back(&self, detections: &Detections, scratch: &mut Scratch, out: &mut Detections) {
         let Scratch {
             places,
@@ -486,14 +518,35 @@ impl ByteTrack {
     }
 }
 
-/// Puts other things into a list, in the memory that it has.
+/// Collects the remaining tracks into `scratch.tracks`, in the order of the reference.
+fn rebuild(tracks: &[Track], scratch: &mut Scratch) {
+    let Scratch {
+        fate,
+        newly_lost,
+        carried_on,
+        tracks: rebuilt,
+        ..
+    } = scratch;
+    rebuilt.clear();
+    for kept in [Fate::Matched, Fate::FoundAgain, Fate::StillLost] {
+        let those = tracks.iter().zip(&*fate).filter(|(_, fate)| **fate == kept);
+        rebuilt.extend(those.map(|(track, _)| *track));
+    }
+    *carried_on = fate.iter().filter(|fate| **fate == Fate::Matched).count();
+    rebuilt.extend(newly_lost.iter().map(|&t| Track {
+        sight: Sight::Lost { expired: false },
+        ..tracks[t]
+    }));
+}
+
+/// Replaces the contents of a list, reusing its memory.
 fn replace<T>(list: &mut Vec<T>, with: impl Iterator<Item = T>) {
     list.clear();
     list.extend(with);
 }
 
-/// The rows and the columns that an assignment left without a partner, in the order of the reference: it takes them from
-/// sets, and where there was nothing to match just from the first to the last.
+/// The unpaired rows and columns of an assignment in the reference's order: that of a set, or
+/// ascending where there was nothing to match.
 fn without_partner(
     found: &Assignment,
     order: &mut SetOrder,
@@ -565,8 +618,8 @@ mod tests {
         }
     }
 
-    /// The ids are those that supervision 0.30.9 gave these boxes. Thirteen are carried on and four begin, of which the
-    /// last is the first in the set of those that found no track.
+    /// Ids of supervision 0.30.9 for these boxes. Thirteen tracks continue and four begin; the last
+    /// of these is the first in the set of unmatched boxes.
     #[test]
     fn tracks_that_begin_together_have_their_ids_in_the_order_of_the_reference() {
         let mut t = ByteTrack::new(ByteTrackConfig::default());
@@ -626,7 +679,7 @@ mod tests {
             ..Default::default()
         });
         t.update(&boxes(&[]));
-        // The sight that began it counts.
+        // The first box counts.
         for _ in 0..2 {
             assert!(ids(&t.update(&boxes(&[(100.0, 50.0, 0.9)]))).is_empty());
         }
@@ -701,7 +754,8 @@ mod tests {
         }
     }
 
-    /// A tracker that saw one object for 30 frames at 15 frames a second, and the time of the frame after them.
+    /// A tracker that saw one object for 30 frames at 15 frames per second, and the time of the
+    /// next frame.
     fn settled() -> (ByteTrack, f64) {
         let mut t = ByteTrack::new(ByteTrackConfig {
             frame_rate: 15.0,
@@ -730,7 +784,8 @@ mod tests {
         for i in 0..8 {
             t.update_at(&boxes(&[]), at + f64::from(i) * frame);
         }
-        // Lost for half a second, away for 0.9 s: longer than the buffer together, and the frame after is the last chance.
+        // Lost for 0.5 s, then an outage of 0.9 s: longer than the buffer, and the frame after it
+        // is the last chance.
         t.update_at(&boxes(&[]), at + 7.0 * frame + 0.9);
         t.update_at(&boxes(&[]), at + 8.0 * frame + 0.9);
         let out = t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), at + 9.0 * frame + 0.9);
@@ -779,7 +834,7 @@ mod tests {
             at += 1.0 / 15.0;
             assert_eq!(ids(&t.update_at(&held, at)), [1]);
         }
-        // Nobody looked, so the second one is as new as it was.
+        // No detector looked, so the second box is still new.
         assert_eq!(ids(&t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), at)), [1]);
         assert_eq!(ids(&t.update_at(&seen, at + 0.1)), [1]);
         assert_eq!(ids(&t.update_at(&seen, at + 0.2)), [1, 2]);
@@ -796,7 +851,7 @@ mod tests {
             let config = ByteTrackConfig { frame_rate: rate, lost_track_buffer, ..Default::default() };
             let (mut counted, mut timed) = (ByteTrack::new(config), ByteTrack::new(config));
             for (n, frame) in (0u32..).zip(frames) {
-                // As containers round it.
+                // Rounded as by containers.
                 let at = (f64::from(n) / rate * 1e3).round() / 1e3;
                 let d = boxes(&frame);
                 prop_assert_eq!(counted.update(&d), timed.update_at(&d, at));
@@ -811,7 +866,7 @@ mod tests {
         ) {
             let config = ByteTrackConfig::default();
             let (mut counted, mut timed) = (ByteTrack::new(config), ByteTrack::new(config));
-            // Everybody is seen in every frame, so there is nobody to lose.
+            // Every object is seen in every frame, so no track can be lost.
             let rows = (0..).map(|row| f64::from(row) * 200.0);
             let d = boxes(&places.into_iter().zip(rows).map(|(x, y)| (x, y, 0.9)).collect::<Vec<_>>());
             let mut at = 0.0;

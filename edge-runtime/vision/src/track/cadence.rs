@@ -1,27 +1,28 @@
-//! How regularly frames come, and how late one is.
+//! The usual interval between frames, and how late a frame is.
 //!
-//! A tracker counts frames, but a camera that was away for ten minutes is one frame to it. Nominal rates do not tell the
-//! two apart: a slow box or a pipeline that looks every two seconds sees far fewer frames than the camera makes. So the
-//! usual interval is measured where the frames arrive, as the median of the latest ones: one outage does not move it.
+//! Nominal rates do not show an outage: a slow box, or a pipeline that looks every two seconds,
+//! sees fewer frames than the camera makes. So the usual interval is the median of the latest ones,
+//! which one outage does not change.
 //!
-//! Invariant: pure; remembers [`REMEMBERED`] intervals; time that stands still or goes back counts as no time at all.
+//! - Pure; remembers [`REMEMBERED`] intervals.
+//! - Time that stands still or goes back counts as no time.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Intervals that are remembered. Odd, so that the median is one of them.
+/// Remembered intervals; odd, so that the median is one of them.
 pub const REMEMBERED: usize = 9;
-/// An interval longer than this many usual ones means that frames are missing. Cameras jitter by one or two, and a box
-/// under load leaves out two or three.
+/// Usual intervals after which frames are missing. Cameras jitter by one or two, and a box under
+/// load drops two or three.
 pub const LATE: f64 = 4.0;
 
-/// What lies between a frame and the one before it.
+/// Time between two frames.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Passed {
-    /// Seconds of source time.
+    /// In source time.
     pub seconds: f64,
-    /// The same in usual intervals; 1 where nothing is known about the usual one.
+    /// In usual intervals; 1 while the usual one is unknown.
     pub intervals: f64,
 }
 
@@ -41,7 +42,7 @@ pub struct Cadence {
 }
 
 impl Cadence {
-    /// Takes the time of the next frame in seconds of source time; nothing comes back for the first one.
+    /// Records a frame's source time in seconds; `None` for the first frame.
     pub fn next(&mut self, time_s: f64) -> Option<Passed> {
         if !time_s.is_finite() {
             return None;
@@ -58,7 +59,7 @@ impl Cadence {
         Some(Passed { seconds, intervals })
     }
 
-    /// The usual interval in seconds, above 0, once there was one.
+    /// The usual interval in seconds, over 0, once known.
     #[must_use]
     pub fn usual_s(&self) -> Option<f64> {
         let mut sorted = [0.0; REMEMBERED];
@@ -71,7 +72,7 @@ impl Cadence {
         known.get(known.len() / 2).copied()
     }
 
-    /// Frames per second, once enough intervals are known for the number to mean something.
+    /// Frames per second, once enough intervals are known.
     #[must_use]
     pub fn fps(&self) -> Option<f64> {
         let known = self.recent.len() == REMEMBERED;

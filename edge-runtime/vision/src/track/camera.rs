@@ -1,15 +1,16 @@
-//! What everything does together: how far the picture moved, told from boxes alone.
+//! Camera motion estimated from boxes alone.
 //!
-//! A tracker at this place has no pixels. But when a camera turns, all objects move alike against what was foretold of
-//! them; the median of that is the camera's, and those that go their own way don't move it. Few objects tell little, so
-//! the median of `n` counts `n / (n + 1)`.
+//! When a camera turns, all objects deviate alike from their predictions; the median deviation is
+//! the camera's, and independent objects do not change it. Few objects are weak evidence, so the
+//! median of `n` counts `n / (n + 1)`.
 //!
-//! Invariant: pure; nothing that isn't finite comes out; no allocation once it has seen as many objects.
+//! - Pure; results are finite.
+//! - No allocation once it has seen as many objects.
 
-/// Fewest objects that must agree on the picture's movement. Two may walk together.
+/// Fewest objects that must agree; two may walk together.
 const FEWEST: usize = 3;
 
-/// Collects movements of single objects and says what is common to them. Any unit.
+/// Collects movements of objects and computes their common part, in any unit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Common {
     movements: Vec<[f64; 2]>,
@@ -17,19 +18,17 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.movements.clear();
     }
 
-    /// One object's movement.
     pub(super) fn add(&mut self, movement: [f64; 2]) {
         if movement.iter().all(|m| m.is_finite()) {
             self.movements.push(movement);
         }
     }
 
-    /// What is left of the median for so few objects; nothing where there are too few.
+    /// The common movement, reduced for few objects; `None` with too few.
     pub(super) fn shift(&mut self) -> Option<[f64; 2]> {
         let n = self.movements.len();
         if n < FEWEST {
@@ -39,7 +38,7 @@ impl Common {
         Some([k * self.median(|m| m[0])?, k * self.median(|m| m[1])?])
     }
 
-    /// The same, less where objects disagree: what a new object is likely to do that has shown no movement yet.
+    /// The common movement, reduced where objects disagree: the expected velocity of a new object.
     pub(super) fn habit(&mut self) -> [f64; 2] {
         let Some([x, y]) = self.shift() else {
             return [0.0, 0.0];
@@ -54,7 +53,7 @@ impl Common {
         }
     }
 
-    /// The middle one, of an even number the upper.
+    /// The middle value; of an even number the upper.
     fn median(&mut self, of: impl Fn(&[f64; 2]) -> f64) -> Option<f64> {
         self.scratch.clear();
         self.scratch.extend(self.movements.iter().map(of));

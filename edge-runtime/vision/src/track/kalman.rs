@@ -1,12 +1,12 @@
-//! The motion model of a box: constant velocity with noise in proportion to the height of the box.
+//! Motion model of a box: constant velocity, with noise in proportion to the height.
 //!
-//! This is the filter of SORT and `DeepSORT` (Bewley et al. 2016; Wojke et al. 2017), which `ByteTrack` kept: state
-//! `(x, y, a, h)` – centre, aspect ratio `w / h`, height – and its velocities, all four observed directly. Its initial
-//! covariance, process noise and measurement noise are diagonal and its transition couples each component with its own
-//! velocity only. So the 8×8 covariance never leaves the form of four 2×2 blocks, and the filter *is* four independent
-//! filters of two states. Written that way it needs no matrix algebra, and costs a fiftieth.
+//! This is the filter of SORT and `DeepSORT` (Bewley et al. 2016; Wojke et al. 2017), which
+//! `ByteTrack` kept. Its state is `(x, y, a, h)` (centre, aspect ratio `w / h`, height) with
+//! velocities. Initial covariance and noise are diagonal, and each component couples only with its
+//! own velocity. So the 8×8 covariance is always four 2×2 blocks: four independent filters, at a
+//! fiftieth of the cost.
 //!
-//! Invariant: no input makes a function here panic; a state that is not finite stays so and then overlaps nothing.
+//! No input makes a function panic; a state that is not finite stays so and overlaps nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,12 +17,12 @@ use crate::geometry::BBox;
 const POSITION_STD: f64 = 1.0 / 20.0;
 /// Standard deviation of a velocity, per frame, relative to the box's height (`DeepSORT`'s choice).
 const VELOCITY_STD: f64 = 1.0 / 160.0;
-/// Absolute deviations of the aspect ratio: as process noise, of its velocity, and as measurement noise.
+/// Absolute deviations of the aspect ratio: process noise, of its velocity, and measurement noise.
 const ASPECT_STD: f64 = 1e-2;
 const ASPECT_VELOCITY_STD: f64 = 1e-5;
 const ASPECT_MEASUREMENT_STD: f64 = 1e-1;
 
-/// Where a box is thought to be and how fast it moves, in pixels and pixels per frame.
+/// Estimated box and velocity, in pixels and pixels per frame.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BoxFilter {
     x: Axis,
@@ -45,7 +45,7 @@ impl BoxFilter {
         }
     }
 
-    /// Moves the state one frame ahead.
+    /// Predicts one frame ahead.
     pub fn predict(&mut self) {
         let h = self.height.position;
         let (position, velocity) = (POSITION_STD * h, VELOCITY_STD * h);
@@ -55,12 +55,13 @@ impl BoxFilter {
         self.height.advance(1.0, position, velocity);
     }
 
-    /// Forgets how the height changes: an object that is out of sight must not grow or shrink without bound.
+    /// Sets the velocity of the height to 0, so that an unseen object does not grow or shrink
+    /// without bound.
     pub fn hold_height(&mut self) {
         self.height.velocity = 0.0;
     }
 
-    /// Corrects the state by a box that was seen in this frame.
+    /// Corrects the state by a box of this frame.
     pub fn correct(&mut self, seen: &BBox) {
         let std = POSITION_STD * self.height.position;
         let (c, h) = (seen.center(), seen.height());
@@ -71,7 +72,7 @@ impl BoxFilter {
         self.height.correct(h, std);
     }
 
-    /// The box the state stands for.
+    /// The estimated box.
     #[must_use]
     pub fn bbox(&self) -> BBox {
         let h = self.height.position;

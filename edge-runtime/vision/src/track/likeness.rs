@@ -1,23 +1,24 @@
-//! How well a box fits a track: overlap, size, score and class in one number.
+//! Similarity of a box and a track: overlap, size, score and class in one number.
 //!
-//! Overlap is that of boxes that were both made a little larger, so that small and quick things touch themselves again
-//! (Yang et al., "Hard to Track Objects with Irregular Motions and Similar Appearances? Make It Easier by Buffering the
-//! Matching Space", WACV 2023). It is weighted with the score, as `ByteTrack` does in its first round: a box with half the
-//! score has to fit twice as well. That weight makes a second round for poor boxes needless.
-//!
-//! Invariant: `0.0..=1.0`, or NaN where a number isn't finite; 1 only for the same box with a full score.
+//! - Boxes are buffered before the overlap, so that small and fast objects overlap again (Yang et
+//!   al., "Hard to Track Objects with Irregular Motions and Similar Appearances? Make It Easier by
+//!   Buffering the Matching Space", WACV 2023).
+//! - Overlap is weighted with the score, as in `ByteTrack`'s first round; this makes a second round
+//!   for poor boxes needless.
+//! - The result is `0.0..=1.0`, or NaN for invalid values; 1 only for an equal box with full score.
 
 use crate::geometry::BBox;
 
-/// What is added on each side, in widths and heights.
+/// Buffer on each side, in widths and heights.
 const BUFFER: f64 = 0.1;
-/// What a box of another class is worth. Detectors take a van for a truck now and then, and a rider covers the bicycle.
+/// Factor for a box of another class. Detectors confuse vans and trucks, and a rider covers the
+/// bicycle.
 const OTHER_CLASS: f64 = 0.5;
 
-/// A box that is to be compared with many.
+/// A box prepared for many comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Compared {
-    /// Grown by the buffer.
+    /// With the buffer.
     grown: BBox,
     class_id: i64,
     /// Score, `0.0..=1.0`; 1 for a track.
@@ -33,18 +34,18 @@ impl Compared {
         }
     }
 
-    /// The same box with a score, `0.0..=1.0`.
+    /// Sets the score, `0.0..=1.0`.
     pub(super) fn weighing(self, weight: f64) -> Self {
         Self { weight, ..self }
     }
 
-    /// How well `seen` fits this track.
+    /// Similarity of `seen` and this track.
     pub(super) fn likeness(&self, seen: &Self) -> f64 {
         let overlap = self.grown.iou(&seen.grown);
         if overlap <= 0.0 {
             return 0.0;
         }
-        // Both are grown by the same factor, which leaves ratios alone.
+        // The buffer scales both alike, which preserves ratios.
         let size = ratio(self.grown.width(), seen.grown.width())
             * ratio(self.grown.height(), seen.grown.height());
         let class = if self.class_id == seen.class_id {
@@ -52,18 +53,18 @@ impl Compared {
         } else {
             OTHER_CLASS
         };
-        // The fourth root: a box half as high fits 0.84 times as well.
+        // Fourth root: a box of half the height counts 0.84.
         overlap * size.sqrt().sqrt() * seen.weight * class
     }
 }
 
-/// `bbox` with `by` times its width and height on each side.
+/// Extends `bbox` by `by` times its width and height on each side.
 pub(super) fn grown(bbox: &BBox, by: f64) -> BBox {
     let (w, h) = (by * bbox.width(), by * bbox.height());
     BBox::new(bbox.x1 - w, bbox.y1 - h, bbox.x2 + w, bbox.y2 + h)
 }
 
-/// The smaller by the larger.
+/// Ratio of the smaller to the larger.
 fn ratio(a: f64, b: f64) -> f64 {
     a.min(b) / a.max(b)
 }
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn of_two_boxes_with_the_same_overlap_the_one_of_the_same_size_fits_better() {
         let a = boxed(0.0, 40.0, 80.0);
-        // Both overlap by a half.
+        // Both overlap by one half.
         let (moved, smaller) = (boxed(0.0, 40.0, 80.0), boxed(0.0, 20.0, 80.0));
         let moved = BBox::new(moved.x1 + 16.0, moved.y1, moved.x2 + 16.0, moved.y2);
         let (o, p) = (grown(&a, BUFFER).iou(&grown(&moved, BUFFER)), 0.5);

@@ -1,7 +1,7 @@
-//! Identity over time: which box of this frame is the same object as a box of an earlier one.
+//! Tracking: which box of this frame is the same object as a box of an earlier one.
 //!
-//! Invariant: a tracker is a pure function of its configuration and the frames it was given; it holds a bounded
-//! number of tracks, and an id that was given out is never given to another object.
+//! - A tracker is a pure function of its configuration and frames.
+//! - It keeps a bounded number of tracks, and never reuses an id for another object.
 
 pub mod assign;
 mod axis;

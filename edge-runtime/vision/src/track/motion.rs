@@ -1,34 +1,35 @@
-//! The motion model of our own tracker: centre and size of a box, each with its velocity, in real time.
+//! Motion model of our own tracker: centre and size of a box with their velocities, in seconds.
 //!
-//! Differs from [`kalman`](super::kalman) in three ways. Time is in seconds, so frames that come late or not at all move
-//! things as far as they move; width and height are followed separately, so a person who bends or a car that turns is
-//! followed as quickly as one that comes nearer; and sizes are trusted less than positions, as detectors cut off what is
-//! hidden.
+//! Differences to [`kalman`](super::kalman):
+//! - Time is in seconds, so late and missing frames move objects by the right distance.
+//! - Width and height are filtered separately, so that bending people and turning cars are
+//!   followed.
+//! - Sizes are trusted less than positions, because detectors cut off hidden parts.
 //!
-//! Invariant: no input makes a function here panic; a state that is not finite stays so and then overlaps nothing.
+//! No input makes a function panic; a state that is not finite stays so and overlaps nothing.
 
 use serde::{Deserialize, Serialize};
 
 use super::axis::Axis;
 use crate::geometry::BBox;
 
-// All deviations are in sizes of the box, the root of its area, so that near and far, upright and lying things, large
-// pictures and small ones are alike. Where they come from: docs/ref/tracking.md.
+// Deviations are in sizes of the box (the root of its area), which makes them independent of
+// distance, shape and resolution. For their origin see docs/ref/tracking.md.
 
-/// How far an observed centre is from the true one.
+/// Error of a measured centre.
 const SEEN_STD: f64 = 0.05;
-/// The same for width and height, in observed centres.
+/// Error of width and height, in errors of the centre.
 const SIZE_STD: f64 = 2.5;
-/// Velocity a second of an object that has just come into sight.
+/// Velocity per second of a new object.
 const FIRST_VELOCITY_STD: f64 = 2.4;
-/// Of a size's velocity, in velocities of the centre.
+/// Velocity of a size, in velocities of the centre.
 const SIZE_VELOCITY: f64 = 0.5;
-/// What position and size gather in a second beyond their velocity.
+/// Process noise of position and size per second.
 const POSITION_DRIFT: f64 = 0.27;
-/// What their velocities gather in a second, each second.
+/// Process noise of velocities per second.
 const VELOCITY_DRIFT: f64 = 0.66;
 
-/// Where a box is thought to be and how fast it moves, in pixels and seconds.
+/// Estimated box and velocity, in pixels and seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct BoxMotion {
     x: Axis,
@@ -38,7 +39,7 @@ pub(super) struct BoxMotion {
 }
 
 impl BoxMotion {
-    /// On `seen`, moving with `velocity` pixels a second as far as is known.
+    /// Starts on `seen` with a velocity in pixels per second.
     pub(super) fn new(seen: &BBox, velocity: [f64; 2]) -> Self {
         let (c, size) = (seen.center(), size(seen.width(), seen.height()));
         let (seen_std, fast) = (2.0 * SEEN_STD * size, FIRST_VELOCITY_STD * size);
@@ -53,7 +54,7 @@ impl BoxMotion {
         motion
     }
 
-    /// Moves the state `dt` seconds ahead.
+    /// Predicts `dt` seconds ahead.
     pub(super) fn advance(&mut self, dt: f64) {
         let gathered = self.size() * dt.sqrt();
         let (position, velocity) = (POSITION_DRIFT * gathered, VELOCITY_DRIFT * gathered);
@@ -62,19 +63,20 @@ impl BoxMotion {
         }
     }
 
-    /// Forgets how the size changes: an object that is out of sight must not grow or shrink without bound.
+    /// Sets the velocities of the sizes to 0, so that an unseen object does not grow or shrink
+    /// without bound.
     pub(super) fn hold_size(&mut self) {
         self.width.velocity = 0.0;
         self.height.velocity = 0.0;
     }
 
-    /// Moves the state as if the whole picture had moved.
+    /// Moves the state by a camera motion.
     pub(super) fn shift(&mut self, by: [f64; 2]) {
         self.x.position += by[0];
         self.y.position += by[1];
     }
 
-    /// Corrects the state by a box that was seen.
+    /// Corrects the state by a box.
     pub(super) fn correct(&mut self, seen: &BBox) {
         let std = SEEN_STD * self.size();
         let c = seen.center();
@@ -84,12 +86,12 @@ impl BoxMotion {
         self.height.correct(seen.height(), SIZE_STD * std);
     }
 
-    /// Velocity of the centre in pixels a second.
+    /// Velocity of the centre in pixels per second.
     pub(super) fn velocity(&self) -> [f64; 2] {
         [self.x.velocity, self.y.velocity]
     }
 
-    /// The box the state stands for; at least a pixel wide and high.
+    /// The estimated box, at least one pixel wide and high.
     pub(super) fn bbox(&self) -> BBox {
         let (w, h) = (self.width.position.max(1.0), self.height.position.max(1.0));
         let (x1, y1) = (self.x.position - w / 2.0, self.y.position - h / 2.0);
@@ -101,7 +103,7 @@ impl BoxMotion {
     }
 }
 
-/// The root of the area, of sides of at least a pixel.
+/// The root of the area, of sides of at least one pixel.
 fn size(width: f64, height: f64) -> f64 {
     (width.max(1.0) * height.max(1.0)).sqrt()
 }

@@ -1,12 +1,10 @@
-//! SORT and the trackers that grew out of it: `ByteTrack` with SORT's filter, OC-SORT and BoT-SORT.
+//! SORT and its descendants: `ByteTrack` with SORT's filter, OC-SORT and BoT-SORT.
 //!
-//! They differ in how a box moves, in which order boxes and tracks are brought together, and in when a track has proved
-//! itself; the rest is one. The constants are those of the `trackers` library (Apache 2.0). Bewley et al., "Simple
-//! online and realtime tracking", 2016; Zhang et al., "ByteTrack", 2022; Cao et al., "Observation-centric SORT", 2023;
-//! Aharon et al., "BoT-SORT", 2022 (without appearance and without making up for a moving camera).
-//!
-//! Invariant: a bounded number of tracks; no input makes a function here panic; a box has a track in the answer only where
-//! the track has proved itself.
+//! - They differ in the motion of a box, the order of matching, and when a track is confirmed.
+//! - Constants are those of the `trackers` library (Apache 2.0). Bewley et al., "Simple online and
+//!   realtime tracking", 2016; Zhang et al., "ByteTrack", 2022; Cao et al., "Observation-centric
+//!   SORT", 2023; Aharon et al., "BoT-SORT", 2022 (without appearance and camera motion).
+//! - The number of tracks is bounded, no input panics, and only confirmed tracks are returned.
 
 use std::collections::VecDeque;
 
@@ -18,78 +16,77 @@ use super::axis::Axis;
 use crate::detections::{Detection, DetectionId, Detections};
 use crate::geometry::BBox;
 
-/// The rate at which buffers are counted.
+/// Frame rate of `lost_track_buffer`.
 const REFERENCE_FPS: f64 = 30.0;
-/// Most tracks of one source; of more, the youngest are not begun.
+/// Bound of the tracks of one source; beyond it none begins.
 const MAX_TRACKS: usize = 2048;
-/// Above every cost, so that pairs are brought together for the best sum first and judged one by one then.
+/// Above every cost: pairs are matched for the best sum first, then judged singly.
 const ANY_COST: f64 = 10.0;
-/// Score under which BoT-SORT looks at no box.
+/// Score below which BoT-SORT ignores a box.
 const LOWEST_SCORE: f64 = 0.1;
 /// Smallest side of a box in BoT-SORT's filter, in pixels.
-const SMALLEST: f64 = 1e-3;
-/// Standard deviations of BoT-SORT, in widths and heights: of places, of velocities and of what is measured.
+const MIN_SIDE: f64 = 1e-3;
+/// BoT-SORT's standard deviations of places, velocities and measurements, in widths and heights.
 const PLACE_STD: f64 = 0.05;
 const VELOCITY_STD: f64 = 0.00625;
 const MEASURED_STD: f64 = 0.05;
 
-/// Which tracker.
+/// The tracker's algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum SortKind {
     /// One round with all boxes.
     Sort {
-        /// Score from which on a box may begin a track.
+        /// Score from which a box may begin a track.
         activation: f64,
-        /// Overlap from which on a box continues a track.
+        /// Overlap from which a box continues a track.
         overlap: f64,
     },
-    /// Good boxes first, poor ones then.
+    /// Good boxes first, then poor ones.
     Byte {
-        /// Score from which on a box may begin a track.
+        /// Score from which a box may begin a track.
         activation: f64,
-        /// Overlap from which on a box continues a track.
+        /// Overlap from which a box continues a track.
         overlap: f64,
-        /// Score from which on a box is good.
+        /// Score from which a box is good.
         good: f64,
     },
-    /// Good boxes only: by overlap and direction first, by where a track was last seen then.
+    /// Good boxes only: by overlap and direction, then by the place of the last sight.
     Oc {
-        /// Overlap from which on a box continues a track.
+        /// Overlap from which a box continues a track.
         overlap: f64,
-        /// Score from which on a box is good.
+        /// Score from which a box is good.
         good: f64,
-        /// How much a change of direction counts.
+        /// Weight of the direction.
         direction: f64,
         /// Frames over which the direction is measured.
         span: u32,
     },
-    /// Good boxes first, by overlap and score; poor ones then; tracks that have yet to prove themselves last.
+    /// Good boxes first, by overlap and score; then poor ones; unconfirmed tracks last.
     Bot {
-        /// Score from which on a box may begin a track.
+        /// Score from which a box may begin a track.
         activation: f64,
-        /// Overlap, times score, from which on a good box continues a track.
+        /// Overlap times score from which a good box continues a track.
         overlap: f64,
-        /// Overlap from which on a poor box does.
+        /// Overlap from which a poor box continues a track.
         poor_overlap: f64,
-        /// Overlap, times score, from which on a box continues a track that has yet to prove itself.
+        /// Overlap times score from which a box continues an unconfirmed track.
         new_overlap: f64,
-        /// Score from which on a box is good.
+        /// Score from which a box is good.
         good: f64,
-        /// Whether tracks of the first frame need no proof.
+        /// Whether tracks of the first frame are confirmed at once.
         at_once: bool,
     },
 }
 
-/// How a tracker works.
+/// Settings of a tracker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SortConfig {
-    /// Which one it is.
     pub kind: SortKind,
-    /// Frames, at 30 a second, for which a track that is not seen is kept.
+    /// Frames, at 30 per second, for which an unseen track is kept.
     pub lost_track_buffer: u32,
-    /// Boxes until a track has proved itself.
+    /// Boxes until a track is confirmed.
     pub minimum_consecutive_frames: u32,
-    /// Frames a second; 30 where it isn't positive.
+    /// Frames per second; 30 unless positive.
     pub frame_rate: f64,
 }
 
@@ -104,12 +101,12 @@ impl SortConfig {
     }
 }
 
-/// Which four numbers of a box move by themselves.
+/// The four filtered numbers of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Form {
     /// Left, top, right, bottom.
     Sides,
-    /// Centre, area, and width by height, which doesn't move.
+    /// Centre, area, and the constant aspect ratio.
     AreaAndRatio,
     /// Centre, width, height.
     CenterAndSize,
@@ -138,7 +135,7 @@ impl Form {
     }
 }
 
-/// A box that moves steadily: four independent filters.
+/// Motion of a box: four independent filters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Motion {
     form: Form,
@@ -158,7 +155,7 @@ impl Motion {
             }
         };
         if form == Form::AreaAndRatio {
-            // The ratio stays as it is.
+            // The aspect ratio is constant.
             stds[3].1 = 0.0;
         }
         let axis = |i: usize| Axis::new(at[i], stds[i].0, stds[i].1);
@@ -172,14 +169,14 @@ impl Motion {
         self.form.bbox(self.axes.map(|a| a.position))
     }
 
-    /// Width and height, never nothing.
+    /// Width and height, at least [`MIN_SIDE`].
     fn sides(&self) -> [f64; 4] {
         let b = self.bbox();
-        let (w, h) = (b.width().max(SMALLEST), b.height().max(SMALLEST));
+        let (w, h) = (b.width().max(MIN_SIDE), b.height().max(MIN_SIDE));
         [w, h, w, h]
     }
 
-    /// Moves on by a frame.
+    /// Predicts one frame ahead.
     fn predict(&mut self) {
         if self.form == Form::AreaAndRatio && self.axes[2].position + self.axes[2].velocity <= 0.0 {
             self.axes[2].velocity = 0.0;
@@ -218,27 +215,27 @@ impl Motion {
     fn keep_size(&mut self) {
         if self.form == Form::CenterAndSize {
             for axis in &mut self.axes[2..] {
-                axis.position = axis.position.max(SMALLEST);
+                axis.position = axis.position.max(MIN_SIDE);
             }
         }
     }
 }
 
-/// What OC-SORT remembers of where a track was seen.
+/// OC-SORT's observations of a track.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Past {
     last: BBox,
-    /// Boxes with the age of the track, as far back as directions are measured, and the latest always.
+    /// Boxes with the track's age, over the span of directions, and always the latest.
     seen: VecDeque<(u32, BBox)>,
-    /// Direction as `(down, across)`, of length 1.
+    /// Unit vector `(down, across)`.
     direction: Option<[f64; 2]>,
-    /// The filter as it was when the track was lost.
+    /// The filter at the moment of loss.
     frozen: Option<Motion>,
     is_observed: bool,
 }
 
 impl Past {
-    /// The box from which directions are measured: that of `span` frames ago, or the first one after it.
+    /// The box from which directions are measured: `span` frames ago, or the first one after it.
     fn reference(&self, age: u32, span: u32) -> Option<BBox> {
         let within = self
             .seen
@@ -255,7 +252,7 @@ struct Track {
     age: u32,
     /// Frames since it was seen.
     unseen: u32,
-    /// Boxes of it; in a row, for those trackers that want them so.
+    /// Number of its boxes; consecutive ones, where the algorithm counts so.
     hits: u32,
     past: Option<Past>,
 }
@@ -323,7 +320,7 @@ impl Track {
     }
 }
 
-/// A filter that was frozen when its track was lost, led along the straight line to where it is seen again.
+/// Moves a frozen filter along the straight line to the place where the track is seen again.
 fn refound(mut motion: Motion, last: &BBox, now: &BBox, frames: u32) -> Motion {
     let steps = f64::from(frames.max(1));
     let (from, to) = (last.center(), now.center());
@@ -345,20 +342,19 @@ fn refound(mut motion: Motion, last: &BBox, now: &BBox, frames: u32) -> Motion {
     motion
 }
 
-/// A tracker of the family: the state of one source.
+/// Tracker state of one source.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SortTracker {
     config: SortConfig,
     frame: u64,
     tracks: Vec<Track>,
-    /// Tracks of the boxes of the last frame, for boxes that are handed out again.
+    /// Tracks of the last frame's boxes, for held boxes.
     last: Vec<(DetectionId, TrackId)>,
     #[serde(skip)]
     matcher: Matcher,
 }
 
 impl SortTracker {
-    /// A tracker that has seen nothing.
     #[must_use]
     pub fn new(config: SortConfig) -> Self {
         Self {
@@ -370,13 +366,13 @@ impl SortTracker {
         }
     }
 
-    /// Sets the frame rate, for sources of which it is only known after some frames.
+    /// Sets the frame rate, for sources whose rate is known late.
     pub const fn set_frame_rate(&mut self, fps: f64) {
         self.config.frame_rate = fps;
     }
 
-    /// Takes the boxes of the next frame; gives back those that belong to a track that has proved itself, those that
-    /// continue a track first. `ids` counts the tracks of all sources. Boxes that are only held get the tracks they had.
+    /// Processes a frame; returns the boxes of confirmed tracks, matched ones first. `ids` counts
+    /// the tracks of all sources. Held boxes keep their tracks.
     pub fn update(&mut self, detections: &Detections, ids: &mut i64) -> Detections {
         let mut out = Detections {
             boxes: Vec::new(),
@@ -401,9 +397,9 @@ impl SortTracker {
         out
     }
 
-    /// The boxes with a track, by number.
+    /// Indices of the boxes with a track.
     fn follow(&mut self, detections: &Detections, ids: &mut i64) -> Vec<(usize, TrackId)> {
-        // OC-SORT counts no frame in which there is nothing to do.
+        // OC-SORT does not count frames without tracks and boxes.
         let is_idle = self.tracks.is_empty() && detections.boxes.is_empty();
         if !is_idle || matches!(self.config.kind, SortKind::Bot { .. }) {
             self.frame = self.frame.saturating_add(1);
@@ -452,10 +448,10 @@ impl SortTracker {
     }
 }
 
-/// One frame's work.
+/// Work of one frame.
 struct Round<'a> {
     boxes: Vec<(BBox, f64)>,
-    /// Where the tracks of the frame before are expected.
+    /// Predicted boxes of the tracks.
     places: Vec<BBox>,
     tracks: Vec<Track>,
     config: SortConfig,
@@ -465,7 +461,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// The numbers of the boxes whose score is as wanted.
+    /// Indices of the boxes whose score is `wanted`.
     fn scored(&self, wanted: impl Fn(f64) -> bool) -> Vec<usize> {
         let each = self.boxes.iter().enumerate();
         each.filter(|(_, (_, score))| wanted(*score))
@@ -473,8 +469,8 @@ impl Round<'_> {
             .collect()
     }
 
-    /// Brings tracks and boxes together for the greatest sum of `likeness(track, box)`; pairs whose `overlap` is too small
-    /// are parted again.
+    /// Matches tracks and boxes for the greatest sum of `likeness(track, box)`; then drops pairs
+    /// whose `overlap` is too small.
     fn pairs(
         matcher: &mut Matcher,
         tracks: &[usize],
@@ -516,7 +512,7 @@ impl Round<'_> {
         self.tracks[track].see(&self.boxes[b].0, span);
     }
 
-    /// Gives a track an identity where it has none.
+    /// Returns the track's id; a track without one gets it.
     fn name(&mut self, track: usize) -> TrackId {
         *self.tracks[track].id.get_or_insert_with(|| {
             let id = TrackId(*self.ids);
@@ -525,7 +521,7 @@ impl Round<'_> {
         })
     }
 
-    /// Answers with a box whose track has an identity, or has just proved itself.
+    /// Returns a box whose track has an id or is just confirmed.
     fn tell(&mut self, track: usize, b: usize) {
         let has_proved = self.tracks[track].hits >= self.config.minimum_consecutive_frames;
         if has_proved || self.tracks[track].id.is_some() {
@@ -541,7 +537,7 @@ impl Round<'_> {
         }
     }
 
-    /// Lets go of tracks that were not seen for too long, or not seen before they had proved themselves.
+    /// Drops tracks unseen for too long, or unseen before they were confirmed.
     fn expire(&mut self, named_stay: bool) {
         let (most, proof) = (
             self.config.most_unseen(),
@@ -560,7 +556,7 @@ impl Round<'_> {
         let found = Self::pairs(matcher, &tracks, &boxes, least, overlap, overlap);
         for &(t, b) in &found.pairs {
             self.see(t, b);
-            // Without a proof there is no identity here, not even one that was given before.
+            // SORT returns no unconfirmed track, not even one with an id.
             if self.tracks[t].hits >= self.config.minimum_consecutive_frames {
                 self.tell(t, b);
             }
@@ -625,7 +621,7 @@ impl Round<'_> {
         }
     }
 
-    /// OC-SORT wants no proof in the first frames.
+    /// OC-SORT returns unconfirmed tracks in the first frames.
     fn tell_oc(&mut self, track: usize, b: usize) {
         let proof = self.config.minimum_consecutive_frames;
         if self.frame <= u64::from(proof) + 1 || self.tracks[track].hits >= proof {
@@ -634,7 +630,7 @@ impl Round<'_> {
         }
     }
 
-    /// How well the direction from where a track was to a box agrees with that of the track, -0.5 to 0.5 times the score.
+    /// Agreement between a track's direction and that to a box, -0.5 to 0.5 times the score.
     fn direction(&self, track: usize, b: usize, span: u32) -> f64 {
         let track = &self.tracks[track];
         let Some((past, [down, across])) =
@@ -674,7 +670,7 @@ impl Round<'_> {
             let each = self.tracks.iter().enumerate();
             each.filter(|(_, t)| wanted(t)).map(|(i, _)| i).collect()
         };
-        // Those that were seen last come before those that are lost.
+        // Tracks seen last come before lost ones.
         let mut pool = of(&|t| t.unseen <= 1 && t.hits >= proof);
         pool.extend(of(&|t| t.unseen > 1));
         let unproved = of(&|t| t.unseen <= 1 && t.hits < proof);
@@ -703,23 +699,32 @@ impl Round<'_> {
             self.see(t, b);
             self.tell(t, b);
         }
-        // What has not proved itself and isn't seen again was nothing.
+        // Unconfirmed tracks that are not seen again are dropped.
         let gone: Vec<usize> = third.free_rows.iter().map(|t| unproved[*t]).collect();
+        self.drop_tracks(&gone);
+        for b in third.free_cols.iter().map(|b| free[*b]) {
+            self.begin_bot(b, activation, at_once);
+        }
+        self.expire(false);
+    }
+
+    fn drop_tracks(&mut self, gone: &[usize]) {
         let mut number = 0;
         self.tracks.retain(|_| {
             number += 1;
             !gone.contains(&(number - 1))
         });
-        for b in third.free_cols.iter().map(|b| free[*b]) {
-            let before = self.tracks.len();
-            if self.boxes[b].1 >= activation {
-                self.begin(b);
-            }
-            if at_once && self.frame == 1 && self.tracks.len() > before {
-                let id = self.name(before);
-                self.answer.push((b, id));
-            }
+    }
+
+    /// Begins a BoT-SORT track, which may have its id at once in the first frame.
+    fn begin_bot(&mut self, b: usize, activation: f64, at_once: bool) {
+        let before = self.tracks.len();
+        if self.boxes[b].1 >= activation {
+            self.begin(b);
         }
-        self.expire(false);
+        if at_once && self.frame == 1 && self.tracks.len() > before {
+            let id = self.name(before);
+            self.answer.push((b, id));
+        }
     }
 }

@@ -1,22 +1,18 @@
-//! Our own tracker: one round of matching, motion in real time, and a camera that may move.
+//! Our own tracker: one round of matching, motion in seconds, and camera motion.
 //!
-//! Each frame, tracks are moved to where they should be now, all of them are shifted by what the picture did
-//! ([`camera`](super::camera)), and boxes are given to them so that the sum of their likenesses is greatest
-//! ([`likeness`](super::likeness)): first to tracks that are reported, then to those that only began. A box that is left
-//! over and good enough begins a track, moving as the others do. A track is reported once it was seen for a moment, and
-//! given up when it was out of sight for as long as the buffer.
+//! - Per frame: predict, shift by the camera motion ([`camera`](super::camera)), assign boxes for
+//!   the greatest sum of likenesses ([`likeness`](super::likeness)), reported tracks first. A good
+//!   unassigned box begins a track.
+//! - A track is reported after `confirm_s` in sight, and dropped after `buffer_s` out of sight.
+//! - Sources: SORT (Bewley et al. 2016), `ByteTrack` (Zhang et al. 2022), BoT-SORT (Aharon et al.
+//!   2022; here from boxes), C-BIoU (Yang et al. 2023). Constants and rejected variants:
+//!   `docs/ref/tracking.md`.
+//! - A frame whose time does not advance counts as one usual interval. A gap longer than the buffer
+//!   ends every track. No time passes in frames that no detector looked at. Invalid boxes belong to
+//!   no track.
 //!
-//! The parts are published ones: constant velocity and optimal assignment (SORT, Bewley et al. 2016), poor boxes kept for
-//! known tracks and overlap weighted with the score (`ByteTrack`, Zhang et al. 2022), camera motion taken out before
-//! matching (BoT-SORT, Aharon et al. 2022; here from boxes, as there is no picture), buffered overlap (C-BIoU, Yang et al.
-//! 2023). What was tried and left out, and where the constants come from, is in `docs/ref/tracking.md`.
-//!
-//! Time may do anything. A frame whose time isn't after the last one's counts as one usual interval; after a gap longer
-//! than the buffer every track ends; frames that no detector looked at let no time pass. Boxes without extent, with
-//! numbers that aren't finite or beyond any picture, belong to no track.
-//!
-//! Invariant: pure; what is said of a frame is final; an id appears at most once in a frame and is never given to a second
-//! object; at most [`MAX_TRACKS`] tracks are kept; no allocation once it has seen as many boxes and tracks.
+//! Invariants: pure; results are final; an id occurs once per frame and is never reused; at most
+//! [`MAX_TRACKS`] tracks; no allocation in the steady state.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
@@ -29,49 +25,49 @@ use super::motion::BoxMotion;
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;
 
-/// Most tracks that are remembered at once; when there are so many, none begins.
+/// Bound of the tracks; when it is reached, none begins.
 pub const MAX_TRACKS: usize = 4096;
 
-/// Sights after which a track's movement is known well enough to tell the camera's from it.
+/// Sights after which a track's motion is known well enough to estimate the camera's.
 const SETTLED_SIGHTS: u32 = 3;
-/// For telling the camera's movement, boxes are grown by this share of their size, and are taken where they overlap with
-/// more than the first number and no other box by more than the second number times as much: a wrong pair is worse there
-/// than none.
+/// Matching for camera motion: boxes are extended by this share of their size. A pair needs an
+/// overlap over the first threshold, and no rival over the second one times as much, because a
+/// wrong pair is worse than none.
 const CAMERA_BUFFER: f64 = 0.3;
 const CAMERA_OVERLAP: f64 = 0.3;
 const CAMERA_RIVAL: f64 = 0.6;
-/// Least overlap with its last box at which a box that is only held belongs to a track.
+/// Lowest overlap of a held box with its track's last box.
 const HELD_OVERLAP: f64 = 0.5;
-/// Frames in which a track may be missed however far apart they are, as a pipeline may look only now and then.
+/// Frames in which a track may be missed at any frame rate, because a pipeline may look rarely.
 const ALWAYS_FORGIVEN: u32 = 2;
-/// Frames a second where nothing is known.
+/// Frames per second when unknown.
 const USUAL_FPS: f64 = 30.0;
-/// Longest step in seconds for which motion is foretold.
+/// Longest prediction in seconds.
 const LONGEST_STEP_S: f64 = 3600.0;
-/// Coordinates beyond this are no pixels.
+/// Coordinates beyond this are invalid.
 const FARTHEST: f64 = 1e7;
-/// Against the rounding of times that are added up.
+/// Tolerance for rounding of added times.
 const INSTANT_S: f64 = 1e-6;
 
-/// What can be set.
+/// Settings of the tracker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TrackerConfig {
-    /// Score from which a box that fits no track begins one. Scores weigh relative to it, so a detector that is never sure
-    /// needs only this set.
+    /// Score from which an unmatched box begins a track. Scores weigh relative to it, so for a
+    /// detector with low scores only this must be set.
     pub activation: f64,
     /// Seconds for which a track can be found again.
     pub buffer_s: f64,
-    /// Likeness under which a box doesn't belong to a track, `0.0..=1.0`.
+    /// Lowest likeness of a box and its track, `0.0..=1.0`.
     pub least_likeness: f64,
-    /// Seconds for which a track has to be in sight before it is reported.
+    /// Seconds in sight before a track is reported.
     pub confirm_s: f64,
-    /// Frames in which it has to be in sight before that, whatever the frame rate.
+    /// Frames in sight before a track is reported, at any frame rate.
     pub fewest_sights: u32,
-    /// Frames per second, where frames come without their time. Not above 0: 30.
+    /// Frames per second for frames without a time; 30 unless positive.
     pub frame_rate: f64,
 }
 
-/// The activation at which scores weigh as they are.
+/// The activation at which scores have weight 1.
 const ACTIVATION: f64 = 0.5;
 
 impl Default for TrackerConfig {
@@ -88,7 +84,7 @@ impl Default for TrackerConfig {
 }
 
 impl TrackerConfig {
-    /// Whether a track that was seen so often and so long is reported.
+    /// Whether a track with these sights is reported.
     fn is_known(&self, sights: u32, seen_s: f64) -> bool {
         sights >= self.fewest_sights && seen_s + INSTANT_S >= self.confirm_s
     }
@@ -97,48 +93,47 @@ impl TrackerConfig {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Track {
     motion: BoxMotion,
-    /// Where it should be now.
     expected: BBox,
-    /// Where it was seen last.
+    /// Last measured box.
     last: BBox,
     class_id: i64,
-    /// Once it is reported.
+    /// Set once it is reported.
     id: Option<TrackId>,
     sights: u32,
-    /// Seconds for which it was in sight.
+    /// Seconds in sight.
     seen_s: f64,
-    /// Frames since it was seen last; 0: in this one.
+    /// Frames since its last sight; 0 in this frame.
     missed: u32,
-    /// The clock at its last sight.
+    /// Clock at its last sight.
     last_s: f64,
 }
 
-/// A box that can be followed.
+/// A valid box.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
-    /// Its place in the list.
+    /// Index in the frame.
     index: usize,
     bbox: BBox,
     class_id: i64,
     score: f64,
     compared: Compared,
-    /// Grown, for telling the camera's movement.
+    /// Extended, for matching camera motion.
     wide: BBox,
-    /// The track it was given to, by place.
+    /// Index of its track.
     track: Option<usize>,
 }
 
-/// State of one source.
+/// Tracker state of one source.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tracker {
     config: TrackerConfig,
     cadence: Cadence,
-    /// Seconds of the frames that were looked at.
+    /// Seconds of the frames that a detector looked at.
     clock_s: f64,
     is_first: bool,
     last_id: i64,
     tracks: Vec<Track>,
-    // Memory that is used again in each frame.
+    // Memory reused in each frame.
     #[serde(skip)]
     seen: Vec<Seen>,
     #[serde(skip)]
@@ -154,7 +149,6 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// A tracker that has seen nothing.
     #[must_use]
     pub fn new(config: TrackerConfig) -> Self {
         Self {
@@ -173,20 +167,20 @@ impl Tracker {
         }
     }
 
-    /// Sets what can be set; tracks go on.
+    /// Changes the settings; tracks continue.
     pub fn set_config(&mut self, config: TrackerConfig) {
         self.config = config;
     }
 
-    /// Takes the boxes of the next frame and gives back those that belong to a reported track, in their order and as they
-    /// were but for `track`. `time_s`: seconds of source time, where it is known.
+    /// Processes a frame; returns the boxes of reported tracks in their order, unchanged but for
+    /// `track`. `time_s` is in seconds of source time, when known.
     pub fn update(&mut self, detections: &Detections, time_s: Option<f64>) -> Detections {
         let mut out = Detections::default();
         self.update_into(detections, time_s, &mut out);
         out
     }
 
-    /// Puts them into `out` in the place of what is there.
+    /// Like [`update`](Self::update), but replaces the contents of `out`.
     pub fn update_into(
         &mut self,
         detections: &Detections,
@@ -202,7 +196,7 @@ impl Tracker {
         out.size = detections.size;
     }
 
-    /// The same without copying: the identity of each box, in their order.
+    /// Like [`update`](Self::update), but returns only the track of each box, without copying.
     pub fn identify(&mut self, detections: &Detections, time_s: Option<f64>) -> &[Option<TrackId>] {
         let dt = self.step(time_s);
         self.ids.clear();
@@ -222,7 +216,7 @@ impl Tracker {
         &self.ids
     }
 
-    /// Seconds to this frame; forgets everything after a gap.
+    /// Seconds to this frame; drops all tracks after a gap.
     fn step(&mut self, time_s: Option<f64>) -> f64 {
         let fps = self.config.frame_rate;
         let nominal = if fps.is_finite() && fps > 0.0 {
@@ -244,7 +238,7 @@ impl Tracker {
         dt.min(LONGEST_STEP_S)
     }
 
-    /// Notes the boxes that can be followed.
+    /// Collects the valid boxes.
     fn take(&mut self, boxes: &[Detection]) {
         let weight = ACTIVATION / self.config.activation;
         let weight = if weight > 0.0 { weight } else { f64::MAX };
@@ -277,11 +271,11 @@ impl Tracker {
         }
     }
 
-    /// Shifts what is expected by what the picture did beyond it.
+    /// Shifts predictions by the camera motion.
     fn follow_the_camera(&mut self) {
         self.common.clear();
         for track in &self.tracks {
-            // One frame ago, as this one has not been matched yet.
+            // Seen in the previous frame; this one is not matched yet.
             if track.missed == 1
                 && track.sights >= SETTLED_SIGHTS
                 && let Some(seen) = only_near(&track.expected, &self.seen)
@@ -299,7 +293,7 @@ impl Tracker {
         }
     }
 
-    /// Gives boxes that have no track yet to the tracks that are meant.
+    /// Assigns unassigned boxes to the tracks that `meant` selects.
     fn give_boxes(&mut self, meant: impl Fn(&Track) -> bool) {
         self.rows.clear();
         let tracks = self.tracks.iter().enumerate();
@@ -329,7 +323,7 @@ impl Tracker {
         }
     }
 
-    /// Corrects tracks by the boxes they were given, and reports them.
+    /// Corrects tracks by their boxes, and reports them.
     fn see(&mut self, dt: f64) {
         for seen in &self.seen {
             let Some(track) = seen.track.and_then(|t| self.tracks.get_mut(t)) else {
@@ -350,8 +344,8 @@ impl Tracker {
         }
     }
 
-    /// Begins a track with each good box that has none. What is there from the start is reported at once: it did not come
-    /// from nowhere, and a picture alone would have no tracks otherwise.
+    /// Begins a track with each good unassigned box. Those of the first frame are reported at once:
+    /// such objects did not just appear, and a single picture would have no tracks otherwise.
     fn begin(&mut self, dt: f64) {
         self.common.clear();
         for track in &self.tracks {
@@ -382,7 +376,7 @@ impl Tracker {
         self.is_first = false;
     }
 
-    /// Drops tracks that were out of sight for too long; those that nobody was told of, at once.
+    /// Drops tracks out of sight for too long, and unreported ones at once.
     fn give_up(&mut self) {
         let oldest = self.clock_s - self.config.buffer_s - INSTANT_S;
         let is_known = |t: &Track| t.missed <= ALWAYS_FORGIVEN || t.last_s >= oldest;
@@ -390,7 +384,7 @@ impl Tracker {
             .retain(|t| t.missed == 0 || t.id.is_some() && is_known(t));
     }
 
-    /// Boxes that are only held have the tracks they had when they were seen.
+    /// Assigns held boxes to their last tracks.
     fn hand_back_held(&mut self) {
         self.assigner
             .begin(self.tracks.len(), self.seen.len(), 1.0 - HELD_OVERLAP);
@@ -417,14 +411,14 @@ fn next_id(last: &mut i64) -> TrackId {
     TrackId(*last)
 }
 
-/// Whether a box has numbers that a picture can have.
+/// Whether the box has valid coordinates and a valid score.
 fn is_followable(d: &Detection) -> bool {
     let b = &d.bbox;
     let near = [b.x1, b.y1, b.x2, b.y2].iter().all(|c| c.abs() <= FARTHEST);
     near && b.width() > 0.0 && b.height() > 0.0 && d.confidence.is_finite()
 }
 
-/// The only box that is near the expected one.
+/// The only box near the predicted one.
 fn only_near(expected: &BBox, seen: &[Seen]) -> Option<BBox> {
     let wide = grown(expected, CAMERA_BUFFER);
     let (mut best, mut second, mut found) = (CAMERA_OVERLAP, 0.0, None);

@@ -1,4 +1,4 @@
-//! What the tracker promises.
+//! Tests of our own tracker.
 
 use super::*;
 use crate::detections::testing::tracked;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 const FRAME_S: f64 = 1.0 / 30.0;
 
-/// Boxes without a track: place, score and class.
+/// Untracked boxes with score and class.
 fn boxes(of: &[(BBox, f64, i64)]) -> Detections {
     let places: Vec<_> = of.iter().map(|b| (0, b.0)).collect();
     let mut d = tracked(&places);
@@ -21,7 +21,7 @@ fn at(x: f64, y: f64) -> BBox {
     BBox::new(x, y, x + 40.0, y + 80.0)
 }
 
-/// Good boxes of 40×80 pixels.
+/// Boxes of 40×80 pixels with a good score.
 fn people(places: &[(f64, f64)]) -> Detections {
     let all: Vec<_> = places.iter().map(|&(x, y)| (at(x, y), 0.9, 0)).collect();
     boxes(&all)
@@ -194,7 +194,7 @@ fn a_camera_that_turns_at_once_loses_nobody() {
     for _ in 0..30 {
         ids(&mut t, &people(&row));
     }
-    // Half a box each frame, from one frame to the next.
+    // Half a box per frame.
     for i in 1..=12 {
         let found = ids(&mut t, &people(&shifted(22.0 * f64::from(i))));
         assert_eq!(found, [1, 2, 3, 4, 5, 6], "frame {i}");
@@ -255,7 +255,7 @@ fn boxes_that_are_only_held_keep_their_tracks_and_prove_nothing() {
         time += FRAME_S;
         assert_eq!(ids_at(&mut t, &held, time), [1, 0]);
     }
-    // Nobody looked, so the second one is as new as it was.
+    // No detector looked, so the second box is still new.
     assert_eq!(ids_at(&mut t, &seen, time + FRAME_S), [1, 0]);
 }
 
@@ -281,7 +281,7 @@ fn a_crowd_beyond_all_bounds_is_followed_as_far_as_there_is_room() {
     assert_eq!(reported, MAX_TRACKS);
 }
 
-/// Frames of up to seven boxes in places that make them meet.
+/// Frames of up to seven boxes that meet.
 fn frames() -> impl Strategy<Value = Vec<Vec<(f64, f64, f64, i64)>>> {
     let one = (0.0f64..300.0, 0.0f64..200.0, 0.05f64..1.0, 0i64..2);
     proptest::collection::vec(proptest::collection::vec(one, 0..8), 1..40)
@@ -347,7 +347,7 @@ proptest! {
             let found = ids_at(&mut t, &d, time);
             prop_assert_eq!(found.len(), d.boxes.len());
         }
-        // It is as good as new afterwards.
+        // The tracker still works afterwards.
         let mut found = vec![];
         for i in 0..10 {
             found = ids_at(&mut t, &good, 1e6 + f64::from(i) * FRAME_S);
