@@ -235,7 +235,7 @@ fn lamp_switched_on_gives_no_boxes_and_things_are_found_soon_after() {
 }
 
 #[test]
-fn camera_that_was_knocked_relearns_the_picture() {
+fn moved_camera_relearns_the_picture() {
     let mut s = Scene::new(320, 180);
     s.rest(20);
     // The whole picture moves by 12 pixels and stays.

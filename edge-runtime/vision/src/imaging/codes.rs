@@ -127,13 +127,13 @@ fn rows_alike(grey: &GrayImage, [x1, x2]: [f64; 2], y: f64) -> [f64; 2] {
 /// Error correction level of a QR code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spare {
-    /// About 7 %.
+    /// Restores about 7 %.
     Low,
-    /// About 15 %.
+    /// Restores about 15 %.
     Medium,
-    /// About 25 %.
+    /// Restores about 25 %.
     Quartile,
-    /// About 30 %.
+    /// Restores about 30 %.
     High,
 }
 

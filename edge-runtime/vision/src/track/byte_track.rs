@@ -768,7 +768,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_stands_there_after_an_outage_longer_than_the_buffer_is_somebody_else() {
+    fn outage_longer_than_the_buffer_gives_a_new_id() {
         for (away_s, expected) in [(0.1, 1), (0.9, 1), (1.1, 2), (600.0, 2)] {
             let (mut t, at) = settled();
             t.update_at(&boxes(&[(100.0, 50.0, 0.9)]), at + away_s);
