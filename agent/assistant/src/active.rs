@@ -1,7 +1,8 @@
-//! The active configuration in memory: what cameras there are and what runs on them, as the runtime says it, in `active.json` beside the notes.
+//! The active configuration in the notes: cameras and pipelines, in `active.json`.
 //!
-//! Invariants: it says what the runtime says and nothing that was only meant; what else a person wrote into the file stays, and so does a file that can't be read;
-//! no address in it has a login, and no field whose name is a secret's has its value.
+//! - It holds what the runtime reports, never what was only proposed.
+//! - Other members that a user wrote into the file stay. A file that can't be read stays too.
+//! - Addresses have no login, and secret fields have no value.
 
 use std::time::Duration;
 
@@ -16,11 +17,10 @@ use crate::notes::Notes;
 use crate::redact::hidden;
 use watchkeeper_client::RuntimeClient;
 
-/// How long a runtime that does not answer is left alone.
-const RETRY: Duration = Duration::from_secs(5);
+/// Pause between two requests to a runtime that does not answer.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What stands in the file.
-fn object(sources: &[SourceStatus], pipelines: &[PipelineStatus]) -> Map<String, Value> {
+fn to_object(sources: &[SourceStatus], pipelines: &[PipelineStatus]) -> Map<String, Value> {
     let cameras = sources.iter().map(|source| {
         let spec = serde_json::to_value(&source.spec).unwrap_or_default();
         (source.spec.id.to_string(), without_id(&spec))
@@ -33,10 +33,10 @@ fn object(sources: &[SourceStatus], pipelines: &[PipelineStatus]) -> Map<String,
         }
         (pipeline.spec.id.to_string(), spec)
     });
-    let mut whole = Map::new();
-    whole.insert("cameras".to_owned(), cameras.collect());
-    whole.insert("pipelines".to_owned(), watches.collect());
-    whole
+    let mut object = Map::new();
+    object.insert("cameras".to_owned(), cameras.collect());
+    object.insert("pipelines".to_owned(), watches.collect());
+    object
 }
 
 fn without_id(spec: &Value) -> Value {
@@ -47,11 +47,11 @@ fn without_id(spec: &Value) -> Value {
     spec
 }
 
-/// Writes it where it is another than what stands there; whether it was.
+/// Writes the file if its contents change. Returns whether they did.
 ///
 /// # Errors
-/// A sentence; then nothing was written.
-fn keep(
+/// A sentence. Nothing was written.
+fn save(
     notes: &Notes,
     sources: &[SourceStatus],
     pipelines: &[PipelineStatus],
@@ -59,7 +59,7 @@ fn keep(
     let mut memory = notes.open()?;
     let active = memory.active().map_err(|e| e.to_string())?;
     let mut value = active.value.clone();
-    value.extend(object(sources, pipelines));
+    value.extend(to_object(sources, pipelines));
     if value == active.value {
         return Ok(false);
     }
@@ -67,31 +67,32 @@ fn keep(
     saved.map(|_| true).map_err(|e| e.to_string())
 }
 
-/// Asks the runtime and keeps what it says; whether that was another than what stood there.
+/// Saves what the runtime reports now. Returns whether the file changed.
 ///
 /// # Errors
-/// A sentence, when it does not answer or the notes can't be written.
-pub async fn keep_current(client: &RuntimeClient, notes: &Notes) -> Result<bool, String> {
+/// A sentence, if the runtime does not answer or the notes can't be written.
+pub async fn save_current(client: &RuntimeClient, notes: &Notes) -> Result<bool, String> {
     let sources = client.sources().await.map_err(|e| e.in_full())?;
     let pipelines = client.pipelines().await.map_err(|e| e.in_full())?;
     let notes = notes.clone();
-    let kept = tokio::task::spawn_blocking(move || keep(&notes, &sources, &pipelines)).await;
-    kept.map_err(|e| e.to_string())?
+    let saved = tokio::task::spawn_blocking(move || save(&notes, &sources, &pipelines)).await;
+    saved.map_err(|e| e.to_string())?
 }
 
-/// The same at the start of the agent, as soon as the runtime answers: while the agent was away something may have been changed.
-pub async fn keep_at_start(client: RuntimeClient, notes: Notes, closing: watch::Receiver<bool>) {
+/// Saves the active configuration once, as soon as the runtime answers. Pipelines may have changed
+/// while the agent was not running.
+pub async fn save_at_start(client: RuntimeClient, notes: Notes, closing: watch::Receiver<bool>) {
     loop {
         if client.health().await.is_ok() {
-            match keep_current(&client, &notes).await {
-                Ok(changed) => tracing::debug!(changed, "the active configuration is kept"),
-                Err(why) => tracing::warn!(why, "the active configuration is not kept"),
+            match save_current(&client, &notes).await {
+                Ok(changed) => tracing::debug!(changed, "saved the active configuration"),
+                Err(why) => tracing::warn!(why, "cannot save the active configuration"),
             }
             return;
         }
         tokio::select! {
             () = closed(closing.clone()) => return,
-            () = tokio::time::sleep(RETRY) => {}
+            () = tokio::time::sleep(RETRY_INTERVAL) => {}
         }
     }
 }
@@ -105,29 +106,29 @@ mod tests {
     use crate::proposal::snapshot::testing::situation;
 
     #[test]
-    fn what_runs_is_kept_once_and_what_a_person_wrote_beside_it_stays() {
+    fn active_configuration_is_saved_once_beside_user_members() {
         let home = tempfile::tempdir().unwrap();
-        let notes = Notes::of(home.path(), &MemoryConfig::default());
-        let mut here = situation();
-        here.sources[0].spec.uri = "rtsp://admin:hunter2@10.0.0.9/x".to_owned();
-        assert!(keep(&notes, &here.sources, &here.pipelines).unwrap());
-        assert!(!keep(&notes, &here.sources, &here.pipelines).unwrap());
+        let notes = Notes::new(home.path(), &MemoryConfig::default());
+        let mut snapshot = situation();
+        snapshot.sources[0].spec.uri = "rtsp://admin:hunter2@10.0.0.9/x".to_owned();
+        assert!(save(&notes, &snapshot.sources, &snapshot.pipelines).unwrap());
+        assert!(!save(&notes, &snapshot.sources, &snapshot.pipelines).unwrap());
         let path = home.path().join("memory/active.json");
-        let mut kept: Value =
+        let mut saved: Value =
             serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!(kept["cameras"]["gate"]["uri"], "rtsp://***@10.0.0.9/x");
-        assert!(kept["pipelines"].as_object().unwrap().len() == here.pipelines.len());
+        assert_eq!(saved["cameras"]["gate"]["uri"], "rtsp://***@10.0.0.9/x");
+        assert!(saved["pipelines"].as_object().unwrap().len() == snapshot.pipelines.len());
 
-        kept["why"] = Value::from("the gate is new");
-        std::fs::write(&path, kept.to_string()).unwrap();
-        here.sources.truncate(1);
-        assert!(keep(&notes, &here.sources, &here.pipelines).unwrap());
-        let kept: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        assert_eq!(kept["why"], "the gate is new");
-        assert_eq!(kept["cameras"].as_object().unwrap().len(), 1);
+        saved["why"] = Value::from("the gate is new");
+        std::fs::write(&path, saved.to_string()).unwrap();
+        snapshot.sources.truncate(1);
+        assert!(save(&notes, &snapshot.sources, &snapshot.pipelines).unwrap());
+        let saved: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert_eq!(saved["why"], "the gate is new");
+        assert_eq!(saved["cameras"].as_object().unwrap().len(), 1);
 
         std::fs::write(&path, "{\"why\": ").unwrap();
-        let why = keep(&notes, &here.sources, &here.pipelines).unwrap_err();
+        let why = save(&notes, &snapshot.sources, &snapshot.pipelines).unwrap_err();
         assert!(why.contains("active.json"), "{why}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"why\": ");
     }

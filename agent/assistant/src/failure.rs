@@ -1,6 +1,6 @@
-//! Why a request failed, for a person or a program.
+//! Why a request failed, for a user or a program.
 //!
-//! Not here: exit codes, which only the command knows.
+//! Not here: the command's exit codes (`watchkeeper-cli`).
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ impl ErrorKind {
 pub struct Error {
     pub kind: ErrorKind,
     pub sentence: String,
-    /// Such as each error of a file.
+    /// One line each, such as the errors of a file.
     pub details: Vec<String>,
 }
 

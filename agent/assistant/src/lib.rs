@@ -1,16 +1,17 @@
-//! The assistant: requests in plain words become proposals, and a confirmed proposal becomes a change of what runs.
+//! The assistant turns requests in plain words into proposals, and applies the confirmed ones.
 //!
-//! - [`proposal`]: what is offered, its checks and its difference to what runs; sans-IO.
-//! - [`session`]: one user's conversation, around it the runtime, the trace and the language model.
+//! - [`proposal`]: a change, its checks and its difference to what runs; sans-IO.
+//! - [`session`]: one user's conversation; calls the runtime, the trace and the language model.
 //! - [`setup_agent`]: a language model with tools works on what the rules did not understand.
 //! - [`blueprint`]: the jobs of a language model and their limits; [`router`] chooses one.
 //! - [`permissions`], [`redact`], [`trace`], [`notes`], [`llm`], [`active`]: what those share.
 //!
 //! Invariants:
-//! - Nothing acts before a person's yes, or an auto-approval that the owner configured.
-//! - Text from outside reaches a language model in tool results only, and secrets never do.
+//! - Nothing changes before a user confirms it, or the operator's auto-approval does.
+//! - Text from outside reaches a language model only in tool results. Secrets never reach it.
 //!
-//! Not here: what words mean (`watchkeeper-plain`), terminals (`watchkeeper-cli`), HTTP (`watchkeeper-agent`).
+//! Not here: the meaning of words (`watchkeeper-plain`), terminals (`watchkeeper-cli`), HTTP
+//! (`watchkeeper-agent`).
 
 pub mod active;
 pub mod blueprint;

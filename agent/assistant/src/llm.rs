@@ -1,7 +1,7 @@
-//! The way to a model of language that the configuration names: its key, its limits, its books.
+//! Opens the configured LLM client on first use: its key, its limits, its ledger.
 //!
-//! Invariants: nothing is opened before it is needed, so whatever is wrong with it keeps nobody else from starting; whatever keeps the model away is
-//! one sentence, without the key.
+//! - Nothing is opened before the first use, so an error in `[llm]` stops nothing else.
+//! - Every error is one sentence without the key.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use watchkeeper_store::{Store, StoreError};
 
 use watchkeeper_client::clock::wall_now;
 
-/// A way to a model.
+/// The LLM client of a `[llm]` section, opened on first use.
 #[derive(Debug)]
 pub struct LazyLlmClient {
     config: LlmConfig,
@@ -26,7 +26,6 @@ pub struct LazyLlmClient {
 }
 
 impl LazyLlmClient {
-    /// The one of this section. Nothing is opened yet.
     #[must_use]
     pub fn new(config: LlmConfig) -> Self {
         Self {
@@ -35,34 +34,34 @@ impl LazyLlmClient {
         }
     }
 
-    /// The client, made when it is wanted for the first time. A failed attempt is made again by the next call: a key may have been put in its place
-    /// meanwhile. `books` opens the store in `folder` that the ledger is kept in.
+    /// Returns the client, opening it on first use. The next call retries a failed attempt, because
+    /// a missing key may have been added. `open_store` opens the ledger's store in `folder`.
     ///
     /// # Errors
-    /// A sentence for a person.
+    /// A sentence for the user.
     pub fn client(
         &self,
         folder: &Path,
-        books: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
+        open_store: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
     ) -> Result<Client, String> {
         let mut opened = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = &*opened {
             return Ok(client.clone());
         }
-        let client = open(&self.config, folder, books)?;
+        let client = open(&self.config, folder, open_store)?;
         Ok(opened.insert(client).clone())
     }
 }
 
-/// What is known about models: what is built in, and what the owner's own file adds to it.
+/// The built-in catalogue of language models, with the entries of `llm.models_file`.
 ///
 /// # Errors
-/// A sentence for a person, with the file and the place in it.
+/// A sentence for the user, with the file and the place in it.
 pub fn catalogue(config: &LlmConfig) -> Result<Catalogue, String> {
     let mut catalogue = Catalogue::built_in().map_err(|e| e.to_string())?;
     if let Some(path) = &config.models_file {
         let wrong = |why: String| {
-            format!("{why}; put it right, or leave llm.models_file out of the configuration")
+            format!("{why}; correct it, or remove llm.models_file from the configuration")
         };
         let name = path.display().to_string();
         let text = bounded::read(path)
@@ -77,7 +76,7 @@ pub fn catalogue(config: &LlmConfig) -> Result<Catalogue, String> {
 fn open(
     config: &LlmConfig,
     folder: &Path,
-    books: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
+    open_store: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
 ) -> Result<Client, String> {
     let catalogue = catalogue(config)?;
     let provider = catalogue.provider(&config.provider);
@@ -92,7 +91,7 @@ fn open(
         Err(_) if !needs_key && source.text.is_none() && source.file.is_none() => None,
         Err(error) => return Err(error.to_string()),
     };
-    let ledger = books()
+    let ledger = open_store()
         .and_then(|store| Ledger::open(store, folder, limits(config)))
         .map_err(|e| e.to_string())?;
     let settings = Settings {
@@ -113,7 +112,7 @@ fn open(
 }
 
 fn limits(config: &LlmConfig) -> Limits {
-    // The configuration's own bounds keep them within what is an amount.
+    // The bounds of the configuration keep both within the range of `Money`.
     let money = |dollars| Money::from_dollars(dollars).unwrap_or_default();
     Limits {
         calls_per_hour: config.calls_per_hour,
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limits_are_those_of_the_configuration() {
+    fn limits_come_from_the_configuration() {
         let limits = client(config()).expect("a client").report().limits;
         assert_eq!((limits.calls_per_hour, limits.tokens_per_call), (7, 8_000));
         assert_eq!(limits.day, Money(500_000_000));
@@ -164,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_one_sentence_without_the_key() {
+    fn error_is_one_sentence_without_the_key() {
         let wrong = |change: &dyn Fn(&mut LlmConfig)| {
             let mut config = config();
             change(&mut config);
-            let said = client(config).expect_err("refused");
+            let error = client(config).expect_err("refused");
             assert!(
-                !said.contains("sk-secret") && !said.contains('\n'),
-                "{said}"
+                !error.contains("sk-secret") && !error.contains('\n'),
+                "{error}"
             );
-            said
+            error
         };
         assert!(wrong(&|c| c.provider = "nobody".to_owned()).contains("is not in the model file"));
         assert!(wrong(&|c| c.model = Some("gpt-9".to_owned())).contains("gpt-9"));
@@ -186,8 +185,7 @@ mod tests {
         assert!(none.contains("/nowhere/key"), "{none}");
     }
 
-    /// A model file of the owner's.
-    const OWN: &str = r#"
+    const MODELS_FILE: &str = r#"
         format = 1
         [[models]]
         provider = "claude"
@@ -200,7 +198,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_model_of_the_owners_file_is_as_known_as_one_that_is_built_in() {
+    fn model_of_models_file_is_accepted() {
         let dir = tempfile::tempdir().expect("dir");
         let file = dir.path().join("models.toml");
         let with_file = |text: &str| {
@@ -211,27 +209,27 @@ mod tests {
                 ..config()
             }
         };
-        assert!(client(with_file(OWN)).is_ok());
+        assert!(client(with_file(MODELS_FILE)).is_ok());
         let without = LlmConfig {
             models_file: None,
-            ..with_file(OWN)
+            ..with_file(MODELS_FILE)
         };
-        let told = client(without).expect_err("unknown");
+        let error = client(without).expect_err("unknown");
         assert!(
-            told.contains("claude-haiku-6") && told.contains("llm.models_file"),
-            "{told}"
+            error.contains("claude-haiku-6") && error.contains("llm.models_file"),
+            "{error}"
         );
         for (text, place) in [
-            (OWN.replace("8000", "0"), "models[0].max_output"),
-            (OWN.replace("thinking", "thinks"), "thinks"),
-            (OWN.replace("format = 1", "format = 9"), "format"),
-            (OWN.replace("id =", "id"), "line 5"),
+            (MODELS_FILE.replace("8000", "0"), "models[0].max_output"),
+            (MODELS_FILE.replace("thinking", "thinks"), "thinks"),
+            (MODELS_FILE.replace("format = 1", "format = 9"), "format"),
+            (MODELS_FILE.replace("id =", "id"), "line 5"),
         ] {
-            let told = client(with_file(&text)).expect_err(place);
+            let error = client(with_file(&text)).expect_err(place);
             let name = file.display().to_string();
             assert!(
-                told.contains(&name) && told.contains(place) && told.contains("llm.models_file"),
-                "{place}: {told}"
+                error.contains(&name) && error.contains(place) && error.contains("llm.models_file"),
+                "{place}: {error}"
             );
         }
         std::fs::remove_file(&file).expect("remove");
@@ -239,24 +237,24 @@ mod tests {
             models_file: Some(file.clone()),
             ..config()
         };
-        let told = client(gone).expect_err("gone");
+        let error = client(gone).expect_err("gone");
         assert!(
-            told.contains("can't be read") && told.contains("models.toml"),
-            "{told}"
+            error.contains("can't be read") && error.contains("models.toml"),
+            "{error}"
         );
     }
 
     #[test]
-    fn a_key_that_is_put_in_its_place_counts_for_the_next_call() {
+    fn key_added_later_serves_the_next_call() {
         let dir = tempfile::tempdir().expect("dir");
         let file = dir.path().join("key");
-        let way = LazyLlmClient::new(LlmConfig {
+        let lazy = LazyLlmClient::new(LlmConfig {
             key: None,
             key_file: Some(file.clone()),
             ..config()
         });
         let client = || {
-            way.client(dir.path(), || {
+            lazy.client(dir.path(), || {
                 Ok(Arc::new(MemoryStore::new()) as Arc<dyn Store>)
             })
         };

@@ -1,9 +1,10 @@
-//! The notes, as everything here opens them: one memory for each folder, one embedder for all, and the thread that makes vectors.
+//! The notes as the assistant opens them: one memory per folder, one embedder, one worker thread.
 //!
-//! Invariants:
-//! - which embedder is in use is decided in one place and told once; a model that can't be used costs what it would have found, and nothing else;
-//! - nobody waits for the vectors of notes: they are made by a thread of their own, a few at a time and not under the lock, while there are any to make. It rests as long as
-//!   it worked, so it takes half a core at most, and ends when it is done or nobody has the notes any more.
+//! - The embedder is chosen once and logged once. A model that can't be used costs only what it
+//!   would have found.
+//! - Nobody waits for embeddings. The worker computes [`BATCH`] at a time, outside the lock, and
+//!   pauses as long as it worked, so it uses half a core at most. It ends when it is done, or when
+//!   the notes are dropped.
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -16,69 +17,69 @@ use watchkeeper_memory::{Embedder, HashedEmbedder, Memory};
 
 use watchkeeper_store::private_folder::make_private;
 
-/// Notes that are embedded before what came of it is kept, and another look is taken.
+/// Notes that are embedded between two locks.
 const BATCH: usize = 8;
-/// Name of that thread.
+/// Name of the worker thread.
 const WORKER: &str = "memory-vectors";
 
-/// What makes the vectors of notes, and why.
+/// What computes the embeddings of notes, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(tag = "by", rename_all = "snake_case")]
 #[schema(as = Vectors)]
 pub enum EmbedderChoice {
-    /// Parts of words and a table of words that mean much the same: there is no model.
+    /// Parts of words and a table of synonyms; no model is configured.
     Hashed,
-    /// A model of sentences.
+    /// Sentence embeddings by a neural model.
     Model {
-        /// Its folder.
+        /// Folder of the model.
         #[schema(value_type = String)]
         folder: PathBuf,
-        /// Numbers of a vector.
+        /// Length of a vector.
         dimension: usize,
     },
-    /// There is a model, and it can't be used: as without one.
+    /// The configured model can't be used; the hashed embedder replaces it.
     Refused {
-        /// Its folder.
+        /// Folder of the model.
         #[schema(value_type = String)]
         folder: PathBuf,
-        /// Which file, what is wrong with it, what to do.
+        /// The file, what is wrong with it, the remedy.
         why: String,
     },
 }
 
 impl EmbedderChoice {
-    /// In a sentence.
+    /// One sentence for the user.
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
             Self::Hashed => {
-                "notes are found by their words and by the built-in table of words that mean much the same"
-                    .to_owned()
+                "notes are searched by their words and by the built-in table of synonyms".to_owned()
             }
             Self::Model { folder, dimension } => format!(
-                "notes are found by their words and by the model of sentences in {} ({dimension} numbers each)",
+                "notes are searched by their words and by sentence embeddings of the model in {} \
+                 ({dimension} numbers each)",
                 folder.display()
             ),
             Self::Refused { folder, why } => format!(
-                "the model of sentences in {} can't be used, and notes are found as without one: {why}",
+                "the embedding model in {} can't be used, so notes are searched without it: {why}",
                 folder.display()
             ),
         }
     }
 }
 
-/// The folder of the model that is to be used, if there is to be one.
+/// The folder of the configured embedding model, or of one in a usual place.
 #[must_use]
-pub fn folder(config: &MemoryConfig) -> Option<&Path> {
+pub fn model_folder(config: &MemoryConfig) -> Option<&Path> {
     let usual = config.usual.iter().find(|folder| folder.exists());
     config.model.as_ref().or(usual).map(PathBuf::as_path)
 }
 
-/// Whether the files of a model are in `folder`. They are not opened.
+/// Checks that the files of an embedding model are in `folder`, without opening them.
 ///
 /// # Errors
-/// What is missing, and what to do.
-pub fn look(folder: &Path) -> Result<(), String> {
+/// The missing file and the remedy.
+pub fn check_model_files(folder: &Path) -> Result<(), String> {
     #[cfg(feature = "neural")]
     watchkeeper_memory::neural::look(folder).map_err(|error| error.to_string())?;
     #[cfg(not(feature = "neural"))]
@@ -86,11 +87,11 @@ pub fn look(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The embedder of a configuration. Takes as long as loading a model, where there is one.
+/// Chooses the embedder of a configuration, and loads its model.
 #[must_use]
-pub fn choose(config: &MemoryConfig) -> (Arc<dyn Embedder>, EmbedderChoice) {
+pub fn choose_embedder(config: &MemoryConfig) -> (Arc<dyn Embedder>, EmbedderChoice) {
     let hashed = || Arc::new(HashedEmbedder::default());
-    let Some(folder) = folder(config) else {
+    let Some(folder) = model_folder(config) else {
         return (hashed(), EmbedderChoice::Hashed);
     };
     let folder = folder.to_path_buf();
@@ -112,13 +113,13 @@ fn load(folder: &Path) -> Result<Arc<dyn Embedder>, String> {
 
 #[cfg(not(feature = "neural"))]
 fn load(_: &Path) -> Result<Arc<dyn Embedder>, String> {
-    Err("this program was built without what runs them".to_owned())
+    Err("this program was built without the feature that runs such models".to_owned())
 }
 
-/// Folder of the notes, below that of what is kept.
+/// Folder of the notes, below the assistant's folder.
 const FOLDER: &str = "memory";
 
-/// The notes in a folder. A copy is the same notes.
+/// The notes in a folder. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Notes(Arc<Shared>);
 
@@ -133,14 +134,14 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     memory: Option<Memory>,
-    /// Whether the thread is there.
+    /// Whether the worker thread runs.
     is_embedding: bool,
 }
 
 impl Notes {
-    /// Those below `home`, the folder of what is kept. Nothing is read yet.
+    /// The notes below `home`, the assistant's folder. Reads nothing yet.
     #[must_use]
-    pub fn of(home: &Path, config: &MemoryConfig) -> Self {
+    pub fn new(home: &Path, config: &MemoryConfig) -> Self {
         Self(Arc::new(Shared {
             folder: home.join(FOLDER),
             config: config.clone(),
@@ -149,22 +150,22 @@ impl Notes {
         }))
     }
 
-    /// Whether anything was ever kept.
+    /// Whether the folder exists.
     #[must_use]
-    pub fn are_there(&self) -> bool {
+    pub fn exist(&self) -> bool {
         self.0.folder.is_dir()
     }
 
-    /// Whether vectors take so long that it is worth beginning with them before anybody asks.
+    /// Whether an embedding model is configured, which takes long to load.
     #[must_use]
-    pub fn want_a_model(&self) -> bool {
-        folder(&self.0.config).is_some()
+    pub fn use_a_model(&self) -> bool {
+        model_folder(&self.0.config).is_some()
     }
 
-    /// Opens them, reads what has changed, and holds them until what is answered is dropped.
+    /// Locks the notes, opens them on first use, and reads changed files.
     ///
     /// # Errors
-    /// A sentence, when they can't be used.
+    /// A sentence, if they can't be used.
     pub fn open(&self) -> Result<MemoryGuard<'_>, String> {
         let shared = &self.0;
         let folder = &shared.folder;
@@ -185,26 +186,27 @@ impl Notes {
         })
     }
 
-    /// What makes their vectors; none while they were not opened yet, which loads it.
+    /// What computes their embeddings; `None` before the notes were opened.
     #[must_use]
     pub fn vectors(&self) -> Option<&EmbedderChoice> {
         self.0.embedder.get().map(|(_, vectors)| vectors)
     }
 
-    /// What makes their vectors, in a sentence, without loading it.
+    /// A sentence about what computes their embeddings; loads nothing.
     #[must_use]
-    pub fn told(&self) -> String {
-        match (self.vectors(), folder(&self.0.config)) {
+    pub fn describe_embedder(&self) -> String {
+        match (self.vectors(), model_folder(&self.0.config)) {
             (Some(vectors), _) => vectors.sentence(),
             (None, None) => EmbedderChoice::Hashed.sentence(),
             (None, Some(folder)) => format!(
-                "the model of sentences in {} is loaded when notes are looked for the first time; until then they are found by their words",
+                "the embedding model in {} is loaded at the first search of notes; until then \
+                 notes are searched by their words",
                 folder.display()
             ),
         }
     }
 
-    /// How many wait for their vectors; none where nobody knows without waiting.
+    /// Number of notes that wait for embeddings; `None` while the notes are locked.
     #[must_use]
     pub fn waiting(&self) -> Option<usize> {
         let state = self.0.state.try_lock().ok()?;
@@ -215,7 +217,7 @@ impl Notes {
 impl Shared {
     fn embedder(&self) -> &(Arc<dyn Embedder>, EmbedderChoice) {
         self.embedder.get_or_init(|| {
-            let (embedder, vectors) = choose(&self.config);
+            let (embedder, vectors) = choose_embedder(&self.config);
             match &vectors {
                 EmbedderChoice::Hashed => {}
                 EmbedderChoice::Model { .. } => tracing::info!("memory: {}", vectors.sentence()),
@@ -226,17 +228,17 @@ impl Shared {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whoever died with it has taken the memory out: it is opened anew.
+        // A thread that panicked took the memory out, so the next one opens it again.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The memory, held.
+/// The locked memory.
 #[derive(Debug)]
 pub struct MemoryGuard<'n> {
     shared: &'n Arc<Shared>,
     state: MutexGuard<'n, State>,
-    /// There until it is given back.
+    /// `Some` until dropped.
     memory: Option<Memory>,
 }
 
@@ -274,13 +276,14 @@ impl Drop for MemoryGuard<'_> {
         match thread.spawn(move || embed(&shared)) {
             Ok(_) => self.state.is_embedding = true,
             Err(error) => {
-                tracing::warn!(%error, "memory: new notes are found by their words alone")
+                tracing::warn!(%error, "memory: cannot start the embedding worker; new notes are \
+                    searched by words only")
             }
         }
     }
 }
 
-/// Makes the vectors that are wanted, until there are none or nobody has the notes any more.
+/// Computes the wanted embeddings, until none is left or the notes are dropped.
 fn embed(shared: &Weak<Shared>) {
     let (began, mut read, mut failed) = (Instant::now(), 0_usize, 0_usize);
     while let Some(shared) = shared.upgrade() {
@@ -291,15 +294,10 @@ fn embed(shared: &Weak<Shared>) {
                 .map(|memory| memory.wanted(BATCH))
                 .unwrap_or_default();
             if wanted.is_empty() {
-                // Under the lock: whoever adds a note after this starts another one.
+                // Under the lock: a note added after this starts another worker.
                 state.is_embedding = false;
                 let took = began.elapsed().as_secs_f64();
-                tracing::info!(
-                    notes = read,
-                    failed,
-                    took,
-                    "memory: the model has read new notes"
-                );
+                tracing::info!(notes = read, failed, took, "memory: embedded new notes");
                 return;
             }
             wanted
@@ -311,9 +309,10 @@ fn embed(shared: &Weak<Shared>) {
             let vector = embedder.embed(wanted.text());
             if let Err(error) = &vector {
                 failed += 1;
-                // What fails for one note may fail for all of them.
+                // Logged once: the cause may affect every note.
                 if failed == 1 {
-                    tracing::warn!(%error, "memory: notes are found by their words alone");
+                    tracing::warn!(%error, "memory: cannot embed notes; they are searched by \
+                        words only");
                 }
             }
             (wanted, vector.ok())
@@ -361,44 +360,47 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_taken_where_it_is_named_or_lies_in_the_usual_place() {
+    fn model_is_taken_from_the_configured_or_usual_folder() {
         let dir = tempfile::tempdir().unwrap();
         let there = dir.path().join("there");
         let usual = MemoryConfig {
             model: None,
             usual: vec![dir.path().join("not-there"), there.clone()],
         };
-        assert_eq!(choose(&usual).1, EmbedderChoice::Hashed);
-        // A folder is there, and nothing in it.
+        assert_eq!(choose_embedder(&usual).1, EmbedderChoice::Hashed);
+        // An empty folder.
         fs::create_dir(&there).unwrap();
-        let (embedder, vectors) = choose(&usual);
+        let (embedder, vectors) = choose_embedder(&usual);
         assert_eq!(embedder.name(), "hashed");
-        let told = vectors.sentence();
+        let sentence = vectors.sentence();
         assert!(
-            told.contains("can't be used") && told.contains("it has no model.onnx; put"),
-            "{told}"
+            sentence.contains("can't be used") && sentence.contains("it has no model.onnx; put"),
+            "{sentence}"
         );
         for name in ["model.onnx", "tokenizer.json"] {
             fs::copy(tiny().join(name), there.join(name)).unwrap();
         }
         let (folder, dimension) = (there, 16);
         assert_eq!(
-            choose(&usual).1,
+            choose_embedder(&usual).1,
             EmbedderChoice::Model { folder, dimension }
         );
-        // One that was named is not replaced by another one.
+        // A configured folder is not replaced by a usual one.
         let wrong = MemoryConfig {
             model: Some(dir.path().join("not-there")),
             ..usual
         };
-        assert!(matches!(choose(&wrong).1, EmbedderChoice::Refused { .. }));
+        assert!(matches!(
+            choose_embedder(&wrong).1,
+            EmbedderChoice::Refused { .. }
+        ));
     }
 
     #[test]
-    fn new_notes_get_their_vectors_while_nobody_waits() {
+    fn new_notes_are_embedded_in_the_background() {
         let dir = tempfile::tempdir().unwrap();
-        let notes = Notes::of(dir.path(), &named(tiny()));
-        assert!(!notes.are_there() && notes.waiting().is_none());
+        let notes = Notes::new(dir.path(), &named(tiny()));
+        assert!(!notes.exist() && notes.waiting().is_none());
         let other = notes.clone();
         for n in 0..3 * BATCH {
             remember(&other, &format!("A hound barks {n} times."));
@@ -409,7 +411,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(!found(&notes, "the dog").is_empty());
-        // The thread is gone, and the next note has one again.
+        // The worker ended; the next note starts another.
         remember(&notes, "The lorry waits.");
         while notes.waiting() != Some(0) {
             assert!(Instant::now() < until, "it still waits");
@@ -422,9 +424,9 @@ mod tests {
     }
 
     #[test]
-    fn whoever_dies_with_the_notes_in_hand_takes_none_of_them_along() {
+    fn panic_with_locked_notes_loses_no_note() {
         let dir = tempfile::tempdir().unwrap();
-        let notes = Notes::of(dir.path(), &MemoryConfig::default());
+        let notes = Notes::new(dir.path(), &MemoryConfig::default());
         remember(&notes, "A hound barks.");
         let other = notes.clone();
         let died = std::thread::spawn(move || {

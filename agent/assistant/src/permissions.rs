@@ -1,33 +1,34 @@
-//! Who may use which tool: by the channel that a request came over, and by what the tool does. The owner of the box narrows it: `[agent.tools]`.
+//! Which tools an [`Entrypoint`] may use, by what a tool does. `[agent.tools]` narrows it.
 //!
-//! Invariant: there is no effect that changes what the box does, so no channel can allow it. A change is put up for a person's yes.
+//! Invariant: no effect changes what the box does, so no entrypoint can allow that. A tool can only
+//! propose a change.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_config::PermissionsConfig;
 pub use watchkeeper_config::ToolEffect as Effect;
 
-/// Which way a request came in.
+/// Where a request came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entrypoint {
-    /// One command of a person, who confirms with another one.
+    /// One command of a user, who confirms with another command.
     Ask,
-    /// A person's conversation.
+    /// A user's conversation.
     Chat,
-    /// A program on this box, over the agent's socket, for a person or by their order.
+    /// A program on this box, over the agent's socket.
     Local,
-    /// A program that showed the token, over TCP.
+    /// A program with the token, over TCP.
     Remote,
 }
 
 impl Entrypoint {
-    /// Whether it is one of the agent's API, which many conversations share.
+    /// Whether it belongs to the agent's API, which many conversations share.
     #[must_use]
     pub const fn is_api(self) -> bool {
         matches!(self, Self::Local | Self::Remote)
     }
 
-    /// Its name in the trace.
+    /// The name in the trace.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -39,76 +40,81 @@ impl Entrypoint {
     }
 }
 
-/// What a tool touches.
+/// What a tool reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolScope {
-    /// What is known without looking: blocks, models.
+    /// Blocks and models.
     Catalogue,
-    /// Pictures of the cameras.
+    /// Pictures of cameras.
     Cameras,
-    /// What runs, and the journal.
+    /// Pipelines and the journal.
     Pipelines,
-    /// What the agent remembers.
     Memory,
-    /// The turn itself.
+    /// The turn itself: drafts and plan.
     Turn,
 }
 
 /// What the tools of one request may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPermissions {
-    /// Which way the request came in.
-    pub channel: Entrypoint,
-    may: Vec<Effect>,
+    pub entrypoint: Entrypoint,
+    allowed: Vec<Effect>,
 }
 
 impl ToolPermissions {
-    /// The gate of a channel, as the owner has it.
+    /// The permissions of an entrypoint, as configured.
     #[must_use]
-    pub fn of(config: &PermissionsConfig, channel: Entrypoint) -> Self {
+    pub fn new(config: &PermissionsConfig, entrypoint: Entrypoint) -> Self {
         let tools = &config.tools;
-        let list = match channel {
+        let list = match entrypoint {
             Entrypoint::Ask => &tools.ask,
             Entrypoint::Chat => &tools.chat,
             Entrypoint::Local => &tools.local,
             Entrypoint::Remote => &tools.remote,
         };
-        // Whoever may ask over the API may also confirm there, with the same authority: the socket's permission, or the token.
-        let may = list.clone().unwrap_or_else(|| Effect::ALL.to_vec());
-        Self { channel, may }
+        // A program that may ask over the API may also confirm there, with the same authority:
+        // the socket's permission, or the token.
+        let allowed = list.clone().unwrap_or_else(|| Effect::ALL.to_vec());
+        Self {
+            entrypoint,
+            allowed,
+        }
     }
 
-    /// The gate of a channel of which the owner has said nothing.
+    /// The permissions of an entrypoint without a configuration.
     #[must_use]
-    pub fn open(channel: Entrypoint) -> Self {
-        Self::of(&PermissionsConfig::default(), channel)
+    pub fn unrestricted(entrypoint: Entrypoint) -> Self {
+        Self::new(&PermissionsConfig::default(), entrypoint)
     }
 
-    /// Whether a tool with this effect may be used. The error is a sentence for the model.
+    /// Checks that a tool with this effect may be used.
     ///
     /// # Errors
-    /// Where it may not.
+    /// A sentence for the language model.
     pub fn allows(&self, effect: Effect) -> Result<(), String> {
-        if self.may.contains(&effect) {
+        if self.allowed.contains(&effect) {
             return Ok(());
         }
         Err(format!(
-            "the owner of the box does not have tools do this here: agent.tools.{} does not name {}",
-            self.channel.name(),
+            "the operator of the box does not allow this here: agent.tools.{} does not name {}",
+            self.entrypoint.name(),
             effect.name()
         ))
     }
 }
 
-/// Whether an offer that was made over the one channel of the agent's API may be looked at, confirmed and refused over the other.
+/// Checks that a proposal made over `made` may be read, confirmed and refused over `asks`.
 ///
-/// On the box every one may be: who can open the agent's socket can open the runtime's too, and deploy there without asking. Over TCP only what was
-/// asked for over TCP: a token that got into other hands can then not push through what somebody at the box has begun and was still thinking about, and
-/// learns nothing of it. The conversation does not matter, for an offer outlives it: the agent may have been restarted in between.
+/// - Over the agent's socket: every proposal of the API. A program that can open this socket can
+///   open the runtime's too, and deploy there without asking.
+/// - Over TCP: only proposals made over TCP. So a stolen token can't confirm what a user at the box
+///   was still considering, and can't read it.
+///
+/// The conversation does not matter: a proposal outlives it, over a restart of the agent too.
 ///
 /// # Errors
-/// Where it may not be; the sentence says where it may.
+/// A sentence with the place where it may be answered.
 pub const fn may_answer(made: Entrypoint, asks: Entrypoint) -> Result<(), &'static str> {
     match (asks, made) {
         (Entrypoint::Local, Entrypoint::Local | Entrypoint::Remote)
@@ -127,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_box_may_answer_whatever_was_asked_for_and_a_token_only_what_came_by_token() {
+    fn socket_answers_every_api_proposal_and_token_its_own() {
         use Entrypoint::{Ask, Chat, Local, Remote};
         let all = [Ask, Chat, Local, Remote];
         for made in all {
@@ -140,17 +146,17 @@ mod tests {
     }
 
     #[test]
-    fn a_list_allows_what_it_names_on_its_channel_and_nothing_else() {
+    fn list_allows_only_its_effects_on_its_entrypoint() {
         let mut config = PermissionsConfig::default();
         config.tools.remote = Some(vec![Effect::Read]);
         config.tools.chat = Some(Vec::new());
         for effect in Effect::ALL {
-            let may = |channel| ToolPermissions::of(&config, channel).allows(effect);
+            let may = |entrypoint| ToolPermissions::new(&config, entrypoint).allows(effect);
             assert!(may(Entrypoint::Ask).is_ok() && may(Entrypoint::Local).is_ok());
             assert!(may(Entrypoint::Chat).is_err());
             assert_eq!(may(Entrypoint::Remote).is_ok(), effect == Effect::Read);
         }
-        let why = ToolPermissions::of(&config, Entrypoint::Remote).allows(Effect::ProposeLoss);
+        let why = ToolPermissions::new(&config, Entrypoint::Remote).allows(Effect::ProposeLoss);
         let why = why.expect_err("not named");
         assert!(
             why.ends_with("agent.tools.remote does not name propose_loss"),

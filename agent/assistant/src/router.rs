@@ -1,11 +1,14 @@
-//! Who works on what a person said: the plain rules, or a model by one of the blueprints.
+//! Chooses who works on a request: the plain rules, or a language model by a blueprint.
 //!
-//! What the rules understand is theirs: they cost nothing and do what they say. What they do not understand goes, where a model is configured, to one
-//! call of a small one, which puts it into words that the rules do understand or chooses a blueprint ([`crate::proposal::reword`]). A person may name
-//! the blueprint; pictures go to the set-up, which may look at them. Where no model is configured the rules say what they did not understand.
+//! The rules answer what they understand, at no cost. What they do not understand goes to one call
+//! of the small model, if one is configured. It rewords the request for the rules, or it chooses a
+//! blueprint ([`crate::proposal::reword`]). A user may name the blueprint. Requests with pictures
+//! go to the set-up, which may look at them.
 //!
-//! Invariants: a model chooses among names that were checked, and one that names none of them has chosen the set-up, which can do all that the others can
-//! look at and acts on nothing; what is chosen decides what a model may use, never what may be done without a yes. Sans-IO.
+//! - A model chooses among checked names. Any other name means the set-up, which can read all that
+//!   the other jobs can and changes nothing.
+//! - The choice decides which tools a model has, never what may be done without a confirmation.
+//! - Sans-IO.
 
 use serde::Serialize;
 use watchkeeper_plain::{Missing, Question};
@@ -19,124 +22,126 @@ use crate::proposal::reword::JobChoice;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChosenBy {
-    /// The person named it.
+    /// The user named it.
     Person,
-    /// There are pictures to look at.
+    /// The request has pictures.
     Pictures,
-    /// The model that was asked.
+    /// The small model.
     Model,
-    /// Nobody: the model named none that there is.
+    /// The fallback: the model named no known blueprint.
     Nobody,
 }
 
-/// A blueprint that was chosen.
+/// A chosen blueprint.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Route {
-    /// Which.
     pub blueprint: Blueprint,
-    /// By whom.
     pub by: ChosenBy,
 }
 
-/// Why a person can't have a blueprint.
+/// Why a blueprint that a user named can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
-    /// There is none, or the disk refuses.
     #[error(transparent)]
     BlueprintStore(#[from] BlueprintStoreError),
-    /// It can't be used.
     #[error("{0}")]
     Damaged(String),
-    /// It is not for persons.
+    /// Its job is not for users.
     #[error(
-        "{0} is for events that the box is unsure of, and nobody asks for it in words; choose another one, or leave --blueprint out"
+        "{0} judges uncertain events and takes no requests; name another blueprint, or leave out \
+            --blueprint"
     )]
-    NotAskedFor(String),
+    NotForUsers(String),
 }
 
-/// The blueprints that a request may go to.
-fn open(shelf: &[BlueprintEntry]) -> impl Iterator<Item = &Blueprint> {
+/// The blueprints that a user's request may go to.
+fn for_users(shelf: &[BlueprintEntry]) -> impl Iterator<Item = &Blueprint> {
     let serving = shelf.iter().filter_map(|listed| listed.serves.as_ref());
-    serving.filter(|blueprint| blueprint.job.is_asked_for())
+    serving.filter(|blueprint| blueprint.job.is_user_requestable())
 }
 
-/// What a model is told of them.
+/// The choices that the small model reads.
 #[must_use]
 pub fn choices(shelf: &[BlueprintEntry]) -> Vec<JobChoice> {
-    let told = open(shelf).map(|blueprint| JobChoice {
+    let choices = for_users(shelf).map(|blueprint| JobChoice {
         name: blueprint.name.to_string(),
         when: blueprint.when.clone(),
     });
-    told.collect()
+    choices.collect()
 }
 
-/// The one that a model chose by this name.
+/// Routes to the blueprint `name` that a model chose, or to the set-up.
 ///
 /// # Errors
 /// Never, in a build that passed its tests.
-pub fn chosen(name: &str, shelf: &[BlueprintEntry]) -> Result<Route, Vec<BlueprintError>> {
-    match open(shelf).find(|blueprint| blueprint.name.as_str() == name) {
+pub fn route_by_model(name: &str, shelf: &[BlueprintEntry]) -> Result<Route, Vec<BlueprintError>> {
+    match for_users(shelf).find(|blueprint| blueprint.name.as_str() == name) {
         Some(blueprint) => Ok(Route {
             blueprint: blueprint.clone(),
             by: ChosenBy::Model,
         }),
-        None => set_up(shelf, ChosenBy::Nobody),
+        None => route_to_setup(shelf, ChosenBy::Nobody),
     }
 }
 
-/// The one under which a set-up is done.
+/// Routes to the blueprint of the set-up.
 ///
 /// # Errors
 /// Never, in a build that passed its tests.
-pub fn set_up(shelf: &[BlueprintEntry], by: ChosenBy) -> Result<Route, Vec<BlueprintError>> {
-    let own = open(shelf).find(|blueprint| blueprint.name.as_str() == Job::SetUp.name());
+pub fn route_to_setup(
+    shelf: &[BlueprintEntry],
+    by: ChosenBy,
+) -> Result<Route, Vec<BlueprintError>> {
+    let own = for_users(shelf).find(|blueprint| blueprint.name.as_str() == Job::SetUp.name());
     let blueprint = match own {
         Some(own) => own.clone(),
-        None => built_in::of(Job::SetUp)?,
+        None => built_in::blueprint(Job::SetUp)?,
     };
     Ok(Route { blueprint, by })
 }
 
-/// The one that a person named.
+/// Routes to a blueprint that the user named.
 ///
 /// # Errors
-/// When it can't be used for what a person says.
-pub fn named(listed: BlueprintEntry) -> Result<Route, RouteError> {
-    // A person who names one means that one, and not what would serve in its place.
+/// [`RouteError`], if its file is invalid or its job is not for users.
+pub fn route_by_user(listed: BlueprintEntry) -> Result<Route, RouteError> {
+    // A user who names an invalid file does not mean the built-in blueprint behind it.
     if !listed.flaws.is_empty() {
-        let flaws = error::sentence(&listed.flaws);
+        let errors = error::sentence(&listed.flaws);
         return Err(RouteError::Damaged(format!(
-            "the blueprint {} can't be used: {flaws}",
+            "the blueprint {} can't be used: {errors}",
             listed.name
         )));
     }
     let name = listed.name.to_string();
     match listed.serves {
-        Some(blueprint) if blueprint.job.is_asked_for() => Ok(Route {
+        Some(blueprint) if blueprint.job.is_user_requestable() => Ok(Route {
             blueprint,
             by: ChosenBy::Person,
         }),
-        _ => Err(RouteError::NotAskedFor(name)),
+        _ => Err(RouteError::NotForUsers(name)),
     }
 }
 
-/// Whether what the rules make of a model's words is taken for a request that it takes for one of this job: all of it was said, and nothing is put up
-/// for somebody who only asks. A question of the rules about what was meant is none for the person, who never said those words.
+/// Whether the rules' reply to a rewording serves a request of this job.
+///
+/// Nothing of the request may be left out, and a mere question gets no proposal. A question of the
+/// rules about the meaning of words is not for the user, who never wrote the rewording.
 #[must_use]
-pub fn takes(job: Job, left_out: &[String], reply: &Reply) -> bool {
+pub fn accepts_rewording(job: Job, left_out: &[String], reply: &Reply) -> bool {
     let fits = match (job, reply) {
         (Job::SetUp, Reply::Proposal(offer)) => offer.is_complete(),
-        (Job::SetUp, Reply::Ask(question)) => !is_at_a_loss(question),
+        (Job::SetUp, Reply::Ask(question)) => !is_answerable_by_model(question),
         (Job::SetUp | Job::Question, Reply::Look(_)) => true,
         _ => false,
     };
     left_out.is_empty() && fits
 }
 
-/// Whether the rules ask for what a model may find out by itself: what the words mean, which camera or class is meant, and where in the picture that is. How
-/// long, how many, which way and which of several pipelines only the person knows.
+/// Whether a language model may find the answer by itself: the meaning of words, the camera, the
+/// class, the place in the picture. Only the user knows duration, number, direction and pipeline.
 #[must_use]
-pub fn is_at_a_loss(question: &Question) -> bool {
+pub fn is_answerable_by_model(question: &Question) -> bool {
     match question.about {
         Missing::Meaning
         | Missing::KnownClass
@@ -152,13 +157,13 @@ pub fn is_at_a_loss(question: &Question) -> bool {
     }
 }
 
-/// Whether the rules read only a part of what was said, or ask for what a model may find out: then a model is asked, where there is one. What the rules made
-/// of it is for when it does not help.
+/// Whether the rules read only a part of the request, or ask what a language model may find out.
+/// Then a configured model is asked first; the rules' reply is the fallback.
 #[must_use]
 pub fn is_partial(reply: &Reply) -> bool {
     match reply {
         Reply::Unknown(_) => true,
-        Reply::Ask(question) => is_at_a_loss(question),
+        Reply::Ask(question) => is_answerable_by_model(question),
         Reply::Proposal(offer) => !offer.proposal.not_understood.is_empty(),
         Reply::Look(looked) => !looked.not_understood.is_empty(),
         Reply::ChangedProposal(_)
@@ -183,9 +188,11 @@ mod tests {
     use super::*;
     use crate::blueprint::{BlueprintName, BlueprintStore};
 
-    fn shelf(files: &[(&str, &str)]) -> (tempfile::TempDir, BlueprintStore, Vec<BlueprintEntry>) {
+    fn store_with(
+        files: &[(&str, &str)],
+    ) -> (tempfile::TempDir, BlueprintStore, Vec<BlueprintEntry>) {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = BlueprintStore::of(dir.path());
+        let shelf = BlueprintStore::new(dir.path());
         for (name, text) in files {
             shelf
                 .create(&BlueprintName::new(name).unwrap(), text)
@@ -198,10 +205,10 @@ mod tests {
     const DOCK: &str = "+++\njob = \"question\"\nwhen = \"About the dock.\"\n+++\n";
 
     #[test]
-    fn a_model_chooses_among_those_that_a_person_may_ask_for() {
-        let (_dir, _shelf, all) = shelf(&[("dock", DOCK)]);
-        let told = choices(&all);
-        let names: Vec<&str> = told.iter().map(|c| c.name.as_str()).collect();
+    fn model_chooses_among_blueprints_for_users() {
+        let (_dir, _shelf, all) = store_with(&[("dock", DOCK)]);
+        let choices = choices(&all);
+        let names: Vec<&str> = choices.iter().map(|c| c.name.as_str()).collect();
         assert_eq!(names, ["archive", "dock", "question", "set-up"]);
         for (name, blueprint, by) in [
             ("dock", "dock", ChosenBy::Model),
@@ -210,7 +217,7 @@ mod tests {
             ("triage", "set-up", ChosenBy::Nobody),
             ("../../etc", "set-up", ChosenBy::Nobody),
         ] {
-            let routed = chosen(name, &all).unwrap();
+            let routed = route_by_model(name, &all).unwrap();
             assert_eq!(
                 (routed.blueprint.name.as_str(), routed.by),
                 (blueprint, by),
@@ -220,34 +227,41 @@ mod tests {
     }
 
     #[test]
-    fn a_person_gets_the_one_they_name_or_is_told_why_not() {
-        let (_dir, shelf, _) = shelf(&[("dock", DOCK)]);
-        let routed = named(shelf.get("dock").unwrap()).unwrap();
+    fn user_gets_the_named_blueprint_or_the_reason() {
+        let (_dir, shelf, _) = store_with(&[("dock", DOCK)]);
+        let routed = route_by_user(shelf.get("dock").unwrap()).unwrap();
         assert_eq!(
             (routed.blueprint.name.as_str(), routed.by),
             ("dock", ChosenBy::Person)
         );
-        let triage = named(shelf.get("triage").unwrap()).unwrap_err();
-        assert!(
-            triage.to_string().contains("nobody asks for it"),
-            "{triage}"
-        );
+        let triage = route_by_user(shelf.get("triage").unwrap()).unwrap_err();
+        assert!(triage.to_string().contains("takes no requests"), "{triage}");
         std::fs::write(shelf.folder().join("question.md"), "broken").unwrap();
-        let damaged = named(shelf.get("question").unwrap()).unwrap_err();
+        let damaged = route_by_user(shelf.get("question").unwrap()).unwrap_err();
         assert!(damaged.to_string().contains("front matter"), "{damaged}");
     }
 
     #[test]
-    fn other_words_count_only_where_they_do_what_the_job_does() {
+    fn rewording_counts_only_if_it_does_the_job() {
         let look = Reply::Look(Looked {
             look: Look::Cameras,
             text: String::new(),
             not_understood: Vec::new(),
         });
-        assert!(takes(Job::SetUp, &[], &look) && takes(Job::Question, &[], &look));
-        assert!(!takes(Job::Archive, &[], &look), "it was to be kept");
-        assert!(!takes(Job::Question, &["blue".to_owned()], &look));
+        assert!(
+            accepts_rewording(Job::SetUp, &[], &look)
+                && accepts_rewording(Job::Question, &[], &look)
+        );
+        assert!(
+            !accepts_rewording(Job::Archive, &[], &look),
+            "an archive request is kept"
+        );
+        assert!(!accepts_rewording(
+            Job::Question,
+            &["blue".to_owned()],
+            &look
+        ));
         let silence = Reply::Empty;
-        assert!(!takes(Job::SetUp, &[], &silence));
+        assert!(!accepts_rewording(Job::SetUp, &[], &silence));
     }
 }

@@ -1,6 +1,7 @@
-//! What was asked, proposed, confirmed and done, one JSON object a line, for whoever wants to know later why a box does what it does.
+//! The trace: what was asked, proposed, confirmed and done, one JSON object a line.
 //!
-//! Invariants: no credential is written; a line has at most [`MAX_LINE`] bytes and the files together at most two times [`MAX_BYTES`].
+//! - No credential is written.
+//! - A line has at most [`MAX_LINE`] bytes. Two files have at most [`MAX_BYTES`] each.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -11,24 +12,24 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use watchkeeper_config::redact::{self, Redactor};
 
-use super::redact::{hidden as definition, structured};
+use super::redact::{hidden as redact_definition, structured};
 use crate::permissions::Entrypoint;
 use watchkeeper_store::private_folder::make_private;
 
-/// Size from which a new file is begun. The one before it is kept.
+/// Largest file. At this size a new file is started; the previous one stays.
 pub const MAX_BYTES: u64 = 1 << 20;
-/// Longest line. What is longer is left out, and the line says so.
+/// Longest line, in bytes. A longer entry is replaced by its length.
 pub const MAX_LINE: usize = 64 * 1024;
-/// Folder of the trace and of what the assistant keeps, below the agent's state folder.
+/// Folder of the trace and the assistant's files, below the agent's state folder.
 pub const TRACE_FOLDER: &str = "assistant";
-const NAME: &str = "trace.jsonl";
-const OLD: &str = "trace.1.jsonl";
-const LOCK: &str = "trace.lock";
+const FILE: &str = "trace.jsonl";
+const PREVIOUS_FILE: &str = "trace.1.jsonl";
+const LOCK_FILE: &str = "trace.lock";
 
-/// Channel of what the agent traces of its own.
+/// The `channel` of entries that the agent itself writes.
 pub const AGENT: &str = "agent";
 
-/// Whether who asks over this channel may see an entry: over TCP what was said over TCP, and what the agent did of its own.
+/// Whether an entry may be shown over `asks`. Over TCP only entries of TCP and of the agent are.
 #[must_use]
 pub fn may_see(asks: Entrypoint, entry: &Value) -> bool {
     let of = entry.get("channel").and_then(Value::as_str);
@@ -36,22 +37,21 @@ pub fn may_see(asks: Entrypoint, entry: &Value) -> bool {
         || of.is_some_and(|of| of == AGENT || of == Entrypoint::Remote.name())
 }
 
-/// When an entry was written; one that does not say so comes first.
+/// When an entry was written; `None` sorts first.
 #[must_use]
 pub fn at(entry: &Value) -> Option<Timestamp> {
     entry.get("at")?.as_str()?.parse().ok()
 }
 
-/// The trace.
+/// The trace in a folder, as one entrypoint writes it.
 #[derive(Debug, Clone)]
 pub struct Trace {
     folder: PathBuf,
-    /// Which way it came in, such as `chat`.
+    /// [`Entrypoint::name`], or [`AGENT`].
     channel: &'static str,
 }
 
 impl Trace {
-    /// The trace in this folder, of what comes in over this channel.
     #[must_use]
     pub fn new(folder: &Path, channel: &'static str) -> Self {
         Self {
@@ -60,11 +60,11 @@ impl Trace {
         }
     }
 
-    /// Writes down that `what` happened, with its particulars.
+    /// Appends an entry of the kind `what`.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn note(&self, now: Timestamp, what: &str, particulars: Value) -> io::Result<()> {
+    /// I/O errors.
+    pub fn note(&self, now: Timestamp, what: &str, details: Value) -> io::Result<()> {
         let entry = |of: Value| {
             let mut line = json!({
                 "at": now.to_string(), "channel": self.channel, "what": what, "of": of,
@@ -73,20 +73,20 @@ impl Trace {
             line.push('\n');
             line
         };
-        let mut line = entry(hidden(None, &particulars));
+        let mut line = entry(redact_value(None, &details));
         if line.len() > MAX_LINE {
             line = entry(json!({"left_out_bytes": line.len()}));
         }
         make_private(&self.folder)?;
-        let lock = self.open(LOCK)?;
+        let lock = self.open(LOCK_FILE)?;
         lock.lock()?;
-        let path = self.folder.join(NAME);
+        let path = self.folder.join(FILE);
         let size = fs::metadata(&path).map_or(0, |meta| meta.len());
         if size + line.len() as u64 > MAX_BYTES {
-            fs::rename(&path, self.folder.join(OLD))?;
+            fs::rename(&path, self.folder.join(PREVIOUS_FILE))?;
         }
-        let mut file = self.open(NAME)?;
-        // A line that a power cut left unfinished ends here, and costs no other.
+        let mut file = self.open(FILE)?;
+        // Ends a line that a power cut left unfinished, so that no other is lost.
         if !ends_a_line(&path)? {
             file.write_all(b"\n")?;
         }
@@ -99,31 +99,31 @@ impl Trace {
         options.open(self.folder.join(name))
     }
 
-    /// The latest entries, at most so many, the oldest first. A line that is no entry is left out.
+    /// Returns the latest `limit` entries, oldest first. Invalid lines are skipped.
     ///
     /// # Errors
-    /// What the system says; a trace that was not begun is empty.
+    /// I/O errors. A missing file is empty.
     pub fn latest(&self, limit: usize) -> io::Result<Vec<Value>> {
         self.latest_where(limit, |_| true)
     }
 
-    /// The same of those that are wanted.
+    /// Returns the latest `limit` entries that `is_wanted` accepts, oldest first.
     ///
     /// # Errors
-    /// What the system says; a trace that was not begun is empty.
+    /// I/O errors. A missing file is empty.
     pub fn latest_where(
         &self,
         limit: usize,
         is_wanted: impl Fn(&Value) -> bool,
     ) -> io::Result<Vec<Value>> {
         let mut entries = std::collections::VecDeque::new();
-        for name in [OLD, NAME] {
+        for name in [PREVIOUS_FILE, FILE] {
             let file = match File::open(self.folder.join(name)) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             };
-            // A file that somebody else made longer is not read into memory as one line.
+            // Bounded: another program may have made the file longer.
             let bounded = io::Read::take(file, 2 * MAX_BYTES);
             for line in BufReader::new(bounded).split(b'\n') {
                 let entry = serde_json::from_slice::<Map<String, Value>>(&line?);
@@ -139,7 +139,7 @@ impl Trace {
     }
 }
 
-/// Whether the end of a line, or nothing, is the last of a file.
+/// Whether a file is empty or ends with a line feed.
 fn ends_a_line(path: &Path) -> io::Result<bool> {
     let file = File::open(path)?;
     let Some(end) = file.metadata()?.len().checked_sub(1) else {
@@ -150,8 +150,9 @@ fn ends_a_line(path: &Path) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// A value without credentials: addresses in its texts lose theirs, and a field whose name says that it holds one is hidden whole.
-fn hidden(name: Option<&str>, value: &Value) -> Value {
+/// Removes credentials: from addresses in texts, and the whole value of a field with a secret's
+/// name.
+fn redact_value(name: Option<&str>, value: &Value) -> Value {
     match value {
         Value::String(text) => {
             let as_field = redact::json(name, value);
@@ -160,22 +161,22 @@ fn hidden(name: Option<&str>, value: &Value) -> Value {
             }
             Value::from(without_secrets(text))
         }
-        Value::Array(items) => items.iter().map(|item| hidden(name, item)).collect(),
+        Value::Array(items) => items.iter().map(|item| redact_value(name, item)).collect(),
         Value::Object(fields) => {
             let fields = fields.iter();
             fields
-                .map(|(name, value)| (name.clone(), hidden(Some(name), value)))
+                .map(|(name, value)| (name.clone(), redact_value(Some(name), value)))
                 .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }
 
-/// A text without credentials. Whoever cuts one does it afterwards: half of it is no JSON any more.
+/// A text without credentials. Cut it afterwards: a part of JSON can't be parsed.
 #[must_use]
 pub fn without_secrets(text: &str) -> String {
     match structured(text) {
-        Some(inside) => hidden(None, &definition(&inside)).to_string(),
+        Some(inside) => redact_value(None, &redact_definition(&inside)).to_string(),
         None => Redactor::default().text(text),
     }
 }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_back_in_order_with_their_channel_and_time() {
+    fn entries_keep_order_channel_and_time() {
         let (_dir, trace) = here();
         assert!(trace.latest(5).unwrap().is_empty());
         for n in 0..7 {
@@ -215,17 +216,19 @@ mod tests {
             "list": ["admin:pa55word@cam"], "plain": "I understood: count people",
         });
         trace.note(NOW, "request", said).unwrap();
-        let text = fs::read_to_string(trace.folder.join(NAME)).unwrap();
+        let text = fs::read_to_string(trace.folder.join(FILE)).unwrap();
         assert!(!text.contains("pa55word"), "{text}");
         assert!(text.contains("I understood: count people"), "{text}");
-        let slack = json!({"type": "roboflow_core/slack_notification@v1", "name": "s", "slack_token": "pa55word", "message": "hello"});
-        let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "h", "url": "https://hooks.example/pa55word"});
+        let slack = json!({"type": "roboflow_core/slack_notification@v1", "name": "s",
+        "slack_token": "pa55word", "message": "hello"});
+        let hook = json!({"type": "roboflow_core/webhook_sink@v1", "name": "h",
+        "url": "https://hooks.example/pa55word"});
         let arguments =
             json!({"workflow": json!({"steps": [slack, hook]}).to_string()}).to_string();
         trace
             .note(NOW, "tool", json!({"arguments": arguments}))
             .unwrap();
-        let text = fs::read_to_string(trace.folder.join(NAME)).unwrap();
+        let text = fs::read_to_string(trace.folder.join(FILE)).unwrap();
         assert!(!text.contains("pa55word"), "{text}");
         assert!(
             text.contains("hooks.example") && text.contains("hello"),
@@ -234,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_within_two_files_and_a_line_within_its_bound() {
+    fn trace_keeps_its_bounds_of_files_and_lines() {
         let (_dir, trace) = here();
         let long = "x".repeat(MAX_LINE / 2);
         for _ in 0..80 {
             trace.note(NOW, "request", json!({"text": long})).unwrap();
         }
         let size = |name: &str| fs::metadata(trace.folder.join(name)).unwrap().len();
-        assert!(size(NAME) <= MAX_BYTES && size(OLD) <= MAX_BYTES);
+        assert!(size(FILE) <= MAX_BYTES && size(PREVIOUS_FILE) <= MAX_BYTES);
         trace
             .note(NOW, "request", json!({"text": "y".repeat(MAX_LINE)}))
             .unwrap();
@@ -250,11 +253,11 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_costs_no_other() {
+    fn damaged_line_loses_no_other_entry() {
         let (_dir, trace) = here();
         trace.note(NOW, "request", json!({"n": 1})).unwrap();
         for damaged in [b"\xff{torn\n".as_slice(), b"{\"torn"] {
-            trace.open(NAME).unwrap().write_all(damaged).unwrap();
+            trace.open(FILE).unwrap().write_all(damaged).unwrap();
             trace.note(NOW, "request", json!({"n": 2})).unwrap();
         }
         assert_eq!(trace.latest(9).unwrap().len(), 3);

@@ -1,32 +1,33 @@
-//! Small parts of sentences that are said to a person.
+//! Parts of sentences for users.
 
 use std::borrow::Cow;
 
 use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
 
-/// So many of something, in words.
+/// A number and its noun: "1 event", "2 events".
 #[must_use]
 pub fn counted(number: u64, what: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{number} {what}{ending}")
 }
 
-/// Somebody's words, each in quotes.
+/// Words in quotes, separated by commas.
 #[must_use]
 pub fn quoted(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     words.join(", ")
 }
 
-/// Whether a character shows nothing and may still do something to a terminal or to the order of what stands around it: a control character other than the
-/// end of a line or a tab, or explicit directional formatting (Unicode Bidirectional Algorithm, UAX #9, table 4).
+/// Whether a character is invisible and may change a terminal or the order of the text around it:
+/// a control character other than line feed and tab, or explicit directional formatting (Unicode
+/// Bidirectional Algorithm, UAX #9, table 4).
 #[must_use]
 pub fn is_unseen(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (c.is_control() && c != '\n' && c != '\t')
 }
 
-/// A text from outside as it may be written to a terminal: what can't be seen shows as `\u{fffd}`.
+/// A text from outside that is safe to print: `\u{fffd}` replaces invisible characters.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.contains(is_unseen) {
@@ -36,17 +37,17 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Not more than `most` characters of a text; one that is longer ends in an ellipsis.
+/// Cuts a text to `max_chars` characters and an ellipsis.
 #[must_use]
-pub fn cut(mut text: String, most: usize) -> String {
-    if let Some((end, _)) = text.char_indices().nth(most) {
+pub fn cut(mut text: String, max_chars: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(max_chars) {
         text.truncate(end);
         text.push('…');
     }
     text
 }
 
-/// The size of a file, in decimal units.
+/// The size of a file in kB or MB, decimal.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     match bytes {
@@ -55,7 +56,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// Local date and time to the second.
+/// Local date and time, to the second.
 #[must_use]
 pub fn local_time(unix_ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(unix_ms) {
@@ -67,7 +68,7 @@ pub fn local_time(unix_ms: i64) -> String {
     }
 }
 
-/// The state of a pipeline after it was changed, as a sentence.
+/// A sentence about the state of a pipeline after a change.
 #[must_use]
 pub fn changed_pipeline(changed: &PipelineStatus) -> String {
     let state = match &changed.state {
@@ -99,13 +100,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_file_is_told_in_smaller_units() {
-        let told = [1, 46_200, 99_999, 100_000, 1_250_000].map(size);
-        assert_eq!(told, ["1 kB", "47 kB", "100 kB", "0.1 MB", "1.2 MB"]);
+    fn small_file_has_a_size_in_kb() {
+        let sizes = [1, 46_200, 99_999, 100_000, 1_250_000].map(size);
+        assert_eq!(sizes, ["1 kB", "47 kB", "100 kB", "0.1 MB", "1.2 MB"]);
     }
 
     #[test]
-    fn one_is_no_plural_and_words_are_told_apart() {
+    fn one_is_singular_and_words_are_quoted_one_by_one() {
         assert_eq!(counted(1, "event"), "1 event");
         assert_eq!(counted(0, "event"), "0 events");
         assert_eq!(
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_from_outside_can_do_nothing_to_a_terminal() {
+    fn printable_replaces_control_and_bidi_characters() {
         assert_eq!(
             printable("a\u{1b}[2Jb\r\u{9b}1m\u{202e}c"),
             "a\u{fffd}[2Jb\u{fffd}\u{fffd}1m\u{fffd}c"
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_cut_between_characters() {
+    fn text_is_cut_between_characters() {
         assert_eq!(cut("über".to_owned(), 4), "über");
         assert_eq!(cut("über".to_owned(), 1), "ü…");
     }

@@ -9,7 +9,7 @@ use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 use super::run::shape::{NamedLine, NamedZone};
 use watchkeeper_assistant::blueprint::BlueprintName;
-use watchkeeper_assistant::moment::{FORMS, moment};
+use watchkeeper_assistant::moment::{FORMS, parse_moment};
 
 /// Headless edge vision: watches cameras, decides, remembers, reports.
 #[derive(Debug, Parser)]
@@ -497,7 +497,7 @@ fn positive(text: &str) -> Result<f64, String> {
 
 /// A moment with an offset, or of the clocks of this machine.
 fn until(text: &str) -> Result<Timestamp, String> {
-    moment(text, &TimeZone::system()).ok_or_else(|| format!("must be a time such as {FORMS}"))
+    parse_moment(text, &TimeZone::system()).ok_or_else(|| format!("must be a time such as {FORMS}"))
 }
 
 fn unit_interval(text: &str) -> Result<f64, String> {

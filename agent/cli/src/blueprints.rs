@@ -31,7 +31,7 @@ pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<
             .join(TRACE_FOLDER),
         false => state_folder()?,
     };
-    let shelf = BlueprintStore::of(&home);
+    let shelf = BlueprintStore::new(&home);
     match args.action.unwrap_or(BlueprintAction::List) {
         BlueprintAction::List => list(&shelf, out),
         BlueprintAction::Show { name } => show(&shelf, &name, out),
@@ -232,7 +232,7 @@ impl From<BlueprintStoreError> for Failure {
             BlueprintStoreError::Io { .. } | BlueprintStoreError::Foreign { .. } => {
                 Self::new(Exit::Failed, error.to_string())
             }
-            BlueprintStoreError::Flawed(flaws) => {
+            BlueprintStoreError::Invalid(flaws) => {
                 let lines = flaws.iter().map(ToString::to_string);
                 Self::input("this is no blueprint").with(lines)
             }
@@ -254,7 +254,7 @@ mod tests {
     fn an_editor_changes_one_and_what_it_broke_is_kept_elsewhere() {
         let home = tempfile::tempdir().unwrap();
         let (shelf, name) = (
-            BlueprintStore::of(home.path()),
+            BlueprintStore::new(home.path()),
             BlueprintName::new("question").unwrap(),
         );
         let by = |script: &str| edit(&shelf, &name, OsStr::new(script));

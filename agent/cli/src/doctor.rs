@@ -233,7 +233,7 @@ fn configuration(wrong: &[ConfigError]) -> Vec<Finding> {
 
 /// What makes the vectors of notes. A model is loaded and tried for it.
 fn notes(config: &Config) -> Finding {
-    let (_, vectors) = watchkeeper_assistant::notes::choose(&config.memory);
+    let (_, vectors) = watchkeeper_assistant::notes::choose_embedder(&config.memory);
     let what = vectors.sentence();
     let remedy = "mend what it says, or take the folder away";
     match (vectors, &config.memory.model) {

@@ -67,7 +67,7 @@ pub(super) fn look(config: &Config, skipped: &SkippedSections) -> Findings {
         wrong("llm.models_file".to_owned(), Some(found), problem);
     }
     if let Some(folder) = &config.memory.model
-        && let Err(problem) = notes::look(folder)
+        && let Err(problem) = notes::check_model_files(folder)
     {
         let found = folder.display().to_string();
         wrong("agent.memory.model".to_owned(), Some(found), problem);
@@ -84,10 +84,10 @@ pub(super) fn look(config: &Config, skipped: &SkippedSections) -> Findings {
     for draft in &skipped.pipelines {
         pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
     }
-    if let Some(folder) = notes::folder(&config.memory) {
+    if let Some(folder) = notes::model_folder(&config.memory) {
         let folder = folder.display();
         findings.notes.push(format!(
-            "notes are found with the model of sentences in {folder}; `watchkeeper doctor` tries it"
+            "notes are searched with the embedding model in {folder}; `watchkeeper doctor` tries it"
         ));
     }
     findings

@@ -66,7 +66,7 @@ pub(super) fn parts(
         notes: home
             .as_ref()
             .ok()
-            .map(|home| Notes::of(home, &config.memory)),
+            .map(|home| Notes::new(home, &config.memory)),
         state_dir: home,
         approval: ApprovalRules::of(&config.permissions, channel),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),

@@ -18,7 +18,7 @@ use watchkeeper_http::{Server, closed, socket};
 use super::conversations::{Bounds, ConversationDeps, Conversations};
 use super::token::Token;
 use super::{Asks, Shared, router};
-use watchkeeper_assistant::active::keep_at_start;
+use watchkeeper_assistant::active::save_at_start;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
 
@@ -89,7 +89,7 @@ async fn serve(setup: Setup, asks: Asks, closing: watch::Receiver<bool>) {
     let provider = setup.provider;
     read_notes(&conversations.deps().notes);
     let (client, notes) = (&conversations.deps().client, &conversations.deps().notes);
-    tokio::spawn(keep_at_start(
+    tokio::spawn(save_at_start(
         client.clone(),
         notes.clone(),
         closing.clone(),
@@ -114,7 +114,7 @@ async fn serve(setup: Setup, asks: Asks, closing: watch::Receiver<bool>) {
 
 /// Loads the embedding model and the new notes in the background, before the first search.
 fn read_notes(notes: &Notes) {
-    if !notes.want_a_model() {
+    if !notes.use_a_model() {
         return;
     }
     let notes = notes.clone();

@@ -29,7 +29,7 @@ fn here(bounds: Bounds) -> Here {
         provider: None,
         policy: Default::default(),
         home: dir.path().join("home"),
-        notes: Notes::of(&dir.path().join("home"), &Default::default()),
+        notes: Notes::new(&dir.path().join("home"), &Default::default()),
     };
     let (close, closing) = watch::channel(false);
     let all = Conversations::new(deps, bounds, closing);

@@ -233,7 +233,7 @@ impl Shared {
             llm: setup
                 .llm()
                 .map(|llm| Arc::new(LazyLlmClient::new(llm.clone()))),
-            notes: Notes::of(&home, &setup.memory),
+            notes: Notes::new(&home, &setup.memory),
             home,
         })
     }
@@ -299,7 +299,7 @@ fn opinion_asker(setup: OpinionSetup, shared: &Shared) -> Option<Arc<Asker>> {
         folder: shared.folder.clone(),
         runtime: shared.runtime.clone(),
         trace: Trace::new(&shared.home, "agent"),
-        blueprints: BlueprintStore::of(&shared.home),
+        blueprints: BlueprintStore::new(&shared.home),
         timeout: setup.time,
     }))
 }

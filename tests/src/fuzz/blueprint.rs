@@ -23,9 +23,9 @@ pub(super) fn blueprint(input: &[u8]) {
                         .iter()
                         .all(|tool| read.job.tools().contains(tool))
                 );
-                assert!(read.tools.contains(&read.job.first()));
-                assert!((1..=read.job.most_steps()).contains(&read.steps));
-                assert!(read.cost.0 > 0 && read.cost <= read.job.most_cost());
+                assert!(read.tools.contains(&read.job.first_tool()));
+                assert!((1..=read.job.max_steps()).contains(&read.steps));
+                assert!(read.cost.0 > 0 && read.cost <= read.job.max_cost());
                 assert!(read.instructions.len() <= MAX_INSTRUCTIONS);
                 assert!((1..=MAX_WHEN).contains(&read.when.chars().count()));
             }

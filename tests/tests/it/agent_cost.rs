@@ -98,13 +98,13 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
     ] {
         let blueprint = Blueprint {
             instructions: "x".repeat(MAX_INSTRUCTIONS),
-            ..built_in::of(job).map_err(|flaws| anyhow::anyhow!("{flaws:?}"))?
+            ..built_in::blueprint(job).map_err(|flaws| anyhow::anyhow!("{flaws:?}"))?
         };
-        let brief = SetupSpec::new(blueprint, ToolPermissions::open(Entrypoint::Chat));
-        all.push((what, setup_agent::prompt::talk("x", &brief).map_err(wrong)?));
+        let brief = SetupSpec::new(blueprint, ToolPermissions::unrestricted(Entrypoint::Chat));
+        all.push((what, brief.conversation("x").map_err(wrong)?));
     }
     let runtime = RuntimeClient::new(bench.socket())?;
-    let here = setup_agent::tool_context::situation(&runtime, None);
+    let here = setup_agent::tool_context::system_snapshot(&runtime, None);
     let here = tokio::runtime::Runtime::new()?.block_on(here)?;
     let case = Case::of(&serde_json::from_value(event.clone())?);
     let picture = Picture {

@@ -103,7 +103,10 @@ fn a_model_that_is_named_finds_notes_by_what_they_mean_and_is_asked_about_each_o
         site.found("some canine growls")?,
         ["A dog barks at the gate."]
     );
-    let told = site.log().matches("model of sentences").count();
+    let told = site
+        .log()
+        .matches("sentence embeddings of the model")
+        .count();
     ensure!(told == 1, "told {told} times: {}", site.log());
     let vectors = site.memory().join(".vectors");
     let kept = |name: &str| -> anyhow::Result<Vec<u8>> {
@@ -162,7 +165,7 @@ fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_witho
     };
     let told = doctor(&site)?;
     ensure!(
-        told.contains("ok       notes are found by their words and by the model of sentences in "),
+        told.contains("ok       notes are searched by their words and by sentence embeddings of "),
         "{told}"
     );
     // A copy that broke off.
@@ -177,7 +180,7 @@ fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_witho
     assert_eq!(sentence["state"], json!("degraded"));
     let reasons = sentence["reasons"].to_string();
     ensure!(
-        reasons.contains("model.onnx: ") && reasons.contains("notes are found as without one"),
+        reasons.contains("model.onnx: ") && reasons.contains("notes are searched without it"),
         "{reasons}"
     );
     // With the hashed vectors, which know that a lorry is a truck.
@@ -188,10 +191,7 @@ fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_witho
     let told = site.log().matches("can't be used").count();
     ensure!(told == 1, "told {told} times: {}", site.log());
     let told = doctor(&site)?;
-    ensure!(
-        told.contains("advice   the model of sentences in "),
-        "{told}"
-    );
+    ensure!(told.contains("advice   the embedding model in "), "{told}");
     // Whole again: the vectors of before are good, as they are of the same files.
     fs::write(&file, &whole)?;
     let site = site.restart()?;

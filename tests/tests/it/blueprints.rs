@@ -222,7 +222,7 @@ fn a_person_names_the_blueprint_and_its_words_and_bounds_hold() -> anyhow::Resul
     assert!(errors.contains("did you mean dock?"), "{errors}");
     let (code, _, errors) = ask_json(&site.bench, &["--blueprint", "triage", "list the cameras"])?;
     assert_eq!(code, 2);
-    assert!(errors.contains("nobody asks for it"), "{errors}");
+    assert!(errors.contains("takes no requests"), "{errors}");
     site.model.kept_its_contract()
 }
 
@@ -245,7 +245,7 @@ fn a_damaged_blueprint_is_told_and_the_built_in_one_serves() -> anyhow::Result<(
         .filter_map(|o| o["message"].as_str())
         .collect();
     assert!(
-        notes.iter().any(|n| n.contains("the built-in one serves")),
+        notes.iter().any(|n| n.contains("the built-in one is used")),
         "{notes:?}"
     );
     ensure!(

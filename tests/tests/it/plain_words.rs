@@ -345,7 +345,10 @@ fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() 
     let out = ask(&site.bench, &["Und jetzt?"])?;
     let why = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{why}");
-    assert!(why.contains("The LLM failed") && !why.contains(KEY), "{why}");
+    assert!(
+        why.contains("The LLM failed") && !why.contains(KEY),
+        "{why}"
+    );
     assert!(site.pipelines()?.is_empty());
     let trace = command(&site.bench)?.args(["trace", "--json"]).output()?;
     let trace = String::from_utf8(trace.stdout)?;

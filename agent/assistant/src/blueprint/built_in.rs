@@ -1,10 +1,10 @@
-//! The blueprints that are compiled in: one of each job, with the job's name.
+//! The built-in blueprints, one per job and with the job's name.
 //!
-//! They are files as a person writes them, read by the same code.
+//! They are files like those of users, and the same code parses them.
 
 use super::{Blueprint, BlueprintError, BlueprintName, Job, read};
 
-/// The text of the one of this job.
+/// The text of a job's built-in blueprint.
 #[must_use]
 pub const fn text(job: Job) -> &'static str {
     match job {
@@ -15,19 +15,13 @@ pub const fn text(job: Job) -> &'static str {
     }
 }
 
-/// The job whose built-in blueprint has this name.
-#[must_use]
-pub fn job_of(name: &BlueprintName) -> Option<Job> {
-    Job::named(name.as_str())
-}
-
-/// The one of this job.
+/// The built-in blueprint of a job.
 ///
 /// # Errors
 /// Never, in a build that passed its tests.
-pub fn of(job: Job) -> Result<Blueprint, Vec<BlueprintError>> {
+pub fn blueprint(job: Job) -> Result<Blueprint, Vec<BlueprintError>> {
     let name = BlueprintName::new(job.name()).map_err(|e| {
-        let remedy = "this is a fault of the program: report it";
+        let remedy = "this is a bug: report it";
         vec![BlueprintError::new(
             "name",
             job.name(),
@@ -46,9 +40,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_job_has_a_blueprint_that_is_read_and_has_all_of_its_tools() {
+    fn every_built_in_blueprint_is_valid_with_all_tools() {
         for job in Job::ALL {
-            let blueprint = of(job).unwrap();
+            let blueprint = blueprint(job).unwrap();
             assert_eq!(blueprint.job, job);
             assert_eq!(blueprint.tools, job.tools());
             assert!(blueprint.cost > Money::ZERO && !blueprint.when.is_empty());

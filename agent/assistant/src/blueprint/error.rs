@@ -1,4 +1,4 @@
-//! What is wrong with a blueprint, in words that say what to do.
+//! An error in a blueprint's file: field, value, problem and remedy.
 
 use std::fmt;
 
@@ -6,21 +6,20 @@ use serde::Serialize;
 
 use crate::wording::cut;
 
-/// Longest value that is shown, in characters.
-const SHOWN: usize = 120;
+/// Longest value in a message, in characters.
+const MAX_SHOWN: usize = 120;
 
-/// One thing that is wrong with a blueprint.
+/// One error in a blueprint's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlueprintError {
     /// The field, such as `limits.steps`.
     pub field: String,
-    /// What stands there; empty where nothing does.
+    /// The value found; empty if the field is missing.
     pub found: String,
-    /// What is wrong with it.
     pub problem: String,
-    /// What to write in its place.
+    /// What to write instead.
     pub remedy: String,
-    /// The nearest name that would do.
+    /// The nearest valid name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
 }
@@ -30,16 +29,16 @@ impl BlueprintError {
         Self {
             field: match field {
                 "" => "\"\"".to_owned(),
-                field => line(field),
+                field => to_line(field),
             },
-            found: line(&found.to_string()),
-            problem: line(problem),
+            found: to_line(&found.to_string()),
+            problem: to_line(problem),
             remedy: remedy.to_owned(),
             nearest: None,
         }
     }
 
-    /// With the nearest of these names, where one is near.
+    /// Adds the nearest of the `known` names, if one is near.
     pub(super) fn near<'n>(
         mut self,
         written: &str,
@@ -64,15 +63,15 @@ impl fmt::Display for BlueprintError {
     }
 }
 
-/// What stands in a file, on one line and not longer than is shown.
-fn line(text: &str) -> String {
+/// A text from a file on one line, cut to [`MAX_SHOWN`].
+fn to_line(text: &str) -> String {
     let seen = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    cut(seen.collect(), SHOWN)
+    cut(seen.collect(), MAX_SHOWN)
 }
 
-/// All of them in one line.
+/// All errors in one line.
 #[must_use]
-pub fn sentence(flaws: &[BlueprintError]) -> String {
-    let all: Vec<String> = flaws.iter().map(ToString::to_string).collect();
+pub fn sentence(errors: &[BlueprintError]) -> String {
+    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
     all.join("; ")
 }

@@ -1,25 +1,29 @@
-//! The jobs that a model has here, and what each may have at all.
+//! The jobs of a language model, and the upper limits of each.
 //!
-//! Invariant: this table is the ceiling. A blueprint stays below it, and the gate of tools is asked besides: no job has a tool that acts.
+//! Invariant: a blueprint stays within these limits, and [`crate::permissions`] restricts it
+//! further. No job has a tool that changes what the box does.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_llm::money::Money;
 
-/// A job.
+/// Maximum calls of a language model that any job may make for one request.
+pub const MAX_STEPS: u32 = 20;
+
+/// What a blueprint is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Job {
-    /// Sets up a watch: looks, writes a workflow, sees it on the picture, tries it, puts it up for a yes.
+    /// Sets up a watch: writes a workflow, previews it, tries it, and proposes it.
     SetUp,
-    /// Judges an event that the box is unsure of.
+    /// Judges an uncertain event (second opinion).
     Triage,
-    /// Answers a question about the box and what it saw.
+    /// Answers a question about the box and its events.
     Question,
-    /// Makes lasting notes of what the journal and the notes of days hold.
+    /// Makes lasting notes from the journal and the notes of days.
     Archive,
 }
 
-/// Tools of the set-up, in the order in which a model is told of them.
+/// Tools of the set-up, in the order of the prompt.
 const SET_UP: &[&str] = &[
     "look_around",
     "list_cameras",
@@ -40,7 +44,7 @@ const SET_UP: &[&str] = &[
     "memory_note",
     "update_plan",
 ];
-/// Those of a question: each of them only looks.
+/// Tools of a question, all read-only.
 const QUESTION: &[&str] = &[
     "look_around",
     "list_cameras",
@@ -52,7 +56,7 @@ const QUESTION: &[&str] = &[
     "query_events",
     "memory_search",
 ];
-/// Those of the archive: it looks at streams and journal, and writes notes.
+/// Tools of the archive: they read pipelines and the journal, and write notes.
 const ARCHIVE: &[&str] = &[
     "look_around",
     "list_streams",
@@ -62,14 +66,13 @@ const ARCHIVE: &[&str] = &[
     "memory_note",
     "keep_pattern",
 ];
-/// The one of the second opinion, which the harness calls in the model's place.
+/// Tool of the second opinion. The agent calls it in place of the model.
 const TRIAGE: &[&str] = &["get_event"];
 
 impl Job {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::SetUp, Self::Triage, Self::Question, Self::Archive];
 
-    /// Its name, which is that of its built-in blueprint too.
+    /// The name, also of the built-in blueprint.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,13 +83,13 @@ impl Job {
         }
     }
 
-    /// The job of this name.
+    /// Finds the job with a name; also the job of the built-in blueprint with that name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|job| job.name() == name)
     }
 
-    /// The tools that it may have at all.
+    /// The tools that its blueprints may have.
     #[must_use]
     pub const fn tools(self) -> &'static [&'static str] {
         match self {
@@ -97,28 +100,30 @@ impl Job {
         }
     }
 
-    /// The tool that the harness calls first, so that a job begins with the box as it is. No blueprint can do without.
+    /// The tool that the agent calls first, so that a job begins with the current state. Every
+    /// blueprint has it.
     #[must_use]
-    pub const fn first(self) -> &'static str {
+    pub const fn first_tool(self) -> &'static str {
         match self {
             Self::Triage => "get_event",
             Self::SetUp | Self::Question | Self::Archive => "look_around",
         }
     }
 
-    /// Most calls of the model that a blueprint may allow. Of the triage: looks at the picture, the second by the larger model.
+    /// Maximum of `limits.steps`: calls of the language model. The second call of the triage goes
+    /// to the large model.
     #[must_use]
-    pub const fn most_steps(self) -> u32 {
+    pub const fn max_steps(self) -> u32 {
         match self {
-            Self::SetUp => crate::setup_agent::turn::MAX_ASKS,
+            Self::SetUp => MAX_STEPS,
             Self::Triage => 2,
             Self::Question | Self::Archive => 12,
         }
     }
 
-    /// The most that a blueprint may allow to be spent on one request or event.
+    /// Maximum of `limits.cost_usd`, for one request or event.
     #[must_use]
-    pub const fn most_cost(self) -> Money {
+    pub const fn max_cost(self) -> Money {
         const CENT: u64 = 10_000_000;
         Money(match self {
             Self::SetUp => 200 * CENT,
@@ -127,9 +132,9 @@ impl Job {
         })
     }
 
-    /// Whether a person may ask for it in words.
+    /// Whether a user's request may start it.
     #[must_use]
-    pub const fn is_asked_for(self) -> bool {
+    pub const fn is_user_requestable(self) -> bool {
         !matches!(self, Self::Triage)
     }
 }
@@ -141,22 +146,22 @@ mod tests {
     use crate::setup_agent::tool::ToolSet;
 
     #[test]
-    fn every_job_begins_with_a_tool_of_its_own_and_names_only_tools_that_are_there() {
+    fn every_job_has_its_first_tool_and_only_known_tools() {
         for job in Job::ALL {
-            assert!(job.tools().contains(&job.first()), "{}", job.name());
-            assert_eq!(Job::named(job.name()), Some(job));
+            assert!(job.tools().contains(&job.first_tool()), "{}", job.name());
+            assert_eq!(Job::from_name(job.name()), Some(job));
             if job == Job::Triage {
                 continue;
             }
-            let there = ToolSet::of(&ToolPermissions::open(Entrypoint::Ask), job.tools());
+            let there = ToolSet::new(&ToolPermissions::unrestricted(Entrypoint::Ask), job.tools());
             assert_eq!(there.names(), job.tools(), "{}", job.name());
         }
     }
 
     #[test]
-    fn a_question_only_looks_and_the_archive_writes_nothing_but_notes() {
+    fn question_only_reads_and_archive_writes_only_notes() {
         let effects = |job: Job| -> Vec<(Effect, crate::permissions::ToolScope)> {
-            let there = ToolSet::of(&ToolPermissions::open(Entrypoint::Ask), job.tools());
+            let there = ToolSet::new(&ToolPermissions::unrestricted(Entrypoint::Ask), job.tools());
             job.tools()
                 .iter()
                 .filter_map(|name| there.find(name))

@@ -1,16 +1,15 @@
-//! Blueprints: which jobs a model of language has on this box, and what each may use and spend.
+//! Blueprints: what a language model may use and spend for each job on this box.
 //!
-//! A job ([`Job`]) is written in this program: what its model is told first, which tools it may have at all, how often it may be asked. A [`Blueprint`]
-//! is a file of a person that fits a job to a site: when it is the right one, what else the model is told, fewer tools, a smaller bound. One of each
-//! job is built in ([`built_in`]); a file of the same name takes its place ([`store`]).
+//! The program defines a [`Job`]: its instructions, its tools and its maximum number of calls. A
+//! [`Blueprint`] is a user's file that fits a job to a site: when to choose it, instructions, fewer
+//! tools, lower limits. [`built_in`] has one per job; a file of that name replaces it ([`store`]).
 //!
-//! Invariants:
-//! - a blueprint only narrows: its tools are among those of its job, its bounds not above the job's, and the gate ([`crate::permissions`]) is asked
-//!   all the same. What it tells a model stands behind the job's own instructions;
-//! - a file that can't be used is told with field, value and remedy, and takes nothing away: where a built-in one has its name, that serves;
-//! - everything is bounded: the file, the instructions, the number of files.
-//!
-//! Everything but the shelf is sans-IO.
+//! - A blueprint only narrows its job. [`crate::permissions`] applies too. Its instructions follow
+//!   those of the job.
+//! - An invalid file is reported with field, value and remedy. The built-in blueprint of its name
+//!   stays in use.
+//! - The file, the instructions and the number of files are bounded.
+//! - Everything but the [`store`] is sans-IO.
 
 pub mod built_in;
 pub mod error;
@@ -31,24 +30,24 @@ pub use store::BlueprintStore;
 
 /// Largest file, in bytes.
 pub const MAX_BYTES: usize = 16 * 1024;
-/// Longest instructions, in bytes of UTF-8: with them and all tools of the largest job a prompt stays below
-/// [`MAX_TOKENS`](crate::setup_agent::prompt::MAX_TOKENS).
+/// Longest instructions, in bytes of UTF-8. With them and all tools of the largest job, a prompt
+/// stays below [`MAX_TOKENS`](crate::setup_agent::prompt::MAX_TOKENS).
 pub const MAX_INSTRUCTIONS: usize = 2_000;
-/// Longest sentence about when a blueprint is the right one, in characters. A model that routes is told those of all.
+/// Longest `when`, in characters. The model that routes reads those of all blueprints.
 pub const MAX_WHEN: usize = 300;
 
-/// How large a model is asked, in the words of the configuration.
+/// The size of a language model, as the configuration names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelSize {
-    /// `llm.model`.
+    /// The model of `llm.model`.
     Small,
-    /// `llm.large_model`.
+    /// The model of `llm.large_model`.
     Large,
 }
 
 impl ModelSize {
-    /// The model of the client that it is.
+    /// The tier of the LLM client.
     #[must_use]
     pub const fn tier(self) -> Tier {
         match self {
@@ -57,7 +56,7 @@ impl ModelSize {
         }
     }
 
-    /// Its name in a file.
+    /// The name in a blueprint's file.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -67,23 +66,21 @@ impl ModelSize {
     }
 }
 
-/// A blueprint that was read and may be used.
+/// A valid blueprint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blueprint {
-    /// Its name, which is the file's.
+    /// Name of its file, without the extension.
     pub name: BlueprintName,
-    /// What it is for.
     pub job: Job,
-    /// When it is the right one, in one sentence.
+    /// When to choose it, in one sentence.
     pub when: String,
-    /// What the model is told behind the job's own instructions; may be empty.
+    /// Instructions that follow those of the job; may be empty.
     pub instructions: String,
-    /// The tools, in the order of the job.
+    /// Names of its tools, in the order of the job.
     pub tools: Vec<&'static str>,
-    /// How large a model.
     pub model: ModelSize,
-    /// Most calls of the model for one request or event.
+    /// Maximum calls of the language model for one request or event.
     pub steps: u32,
-    /// No further call is made for one request or event once this was spent on it.
+    /// No further call is made for one request or event after this was spent on it.
     pub cost: Money,
 }

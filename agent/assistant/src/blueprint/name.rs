@@ -1,6 +1,4 @@
-//! The name of a blueprint.
-//!
-//! Invariant: it is the name of a file in one folder and nothing else, and one word of a trace.
+//! The name of a blueprint: a file name in one folder, and one word in a trace.
 
 use std::fmt;
 
@@ -9,10 +7,11 @@ use serde::Serialize;
 /// Longest name, in characters.
 pub const MAX_NAME: usize = 32;
 
-/// Text that is no name.
+/// A text that is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not a name of a blueprint; use 1 to {MAX_NAME} of a-z, 0-9 and '-', with a letter first"
+    "{0:?} is not a name of a blueprint; use 1 to {MAX_NAME} of a-z, 0-9 and '-', with a letter \
+        first"
 )]
 pub struct InvalidBlueprintName(pub String);
 
@@ -21,10 +20,10 @@ pub struct InvalidBlueprintName(pub String);
 pub struct BlueprintName(String);
 
 impl BlueprintName {
-    /// Checks `value` and wraps it.
+    /// Checks a name.
     ///
     /// # Errors
-    /// [`InvalidBlueprintName`] when it is empty, too long or holds another character.
+    /// [`InvalidBlueprintName`], if it is empty, too long or has an invalid character.
     pub fn new(value: &str) -> Result<Self, InvalidBlueprintName> {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let begins = value.starts_with(|c: char| c.is_ascii_lowercase());
@@ -35,7 +34,6 @@ impl BlueprintName {
         }
     }
 
-    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -61,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_can_be_no_path_and_no_flag() {
+    fn path_or_flag_is_no_name() {
         for good in ["set-up", "a", "night-2"] {
             assert!(BlueprintName::new(good).is_ok(), "{good}");
         }

@@ -1,9 +1,9 @@
-//! The text of a blueprint → a blueprint, or everything that is wrong with it.
+//! Parses the text of a blueprint; reports all errors at once.
 //!
 //! ```text
 //! +++
 //! job = "question"
-//! when = "Somebody asks about the loading dock."
+//! when = "The user asks about the loading dock."
 //! tools = ["look_around", "query_events"]
 //! model = "small"
 //!
@@ -14,29 +14,28 @@
 //! Answer in Polish. The dock is on camera dock; deliveries come before ten.
 //! ```
 //!
-//! Between the lines of `+++` stands TOML, behind them what the model is told besides.
+//! TOML stands between the `+++` lines; further instructions for the language model follow.
 
 use toml::{Table, Value};
 use watchkeeper_llm::money::Money;
 
 use super::{
-    Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN,
-    ModelSize, built_in,
+    Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN, ModelSize,
 };
 
 const FENCE: &str = "+++";
 const KEYS: [&str; 5] = ["job", "when", "tools", "model", "limits"];
 const LIMITS: [&str; 2] = ["steps", "cost_usd"];
 
-/// Reads the blueprint `name` from the text of its file.
+/// Parses the blueprint `name` from the text of its file.
 ///
 /// # Errors
-/// With everything that is wrong, at least one.
+/// All errors, at least one.
 pub fn read(name: &BlueprintName, text: &str) -> Result<Blueprint, Vec<BlueprintError>> {
     let (front, body) = split(text).map_err(|flaw| vec![flaw])?;
     let table: Table = front.parse().map_err(|e: toml::de::Error| {
-        // The reader's own words, without the drawing of the line.
-        let remedy = "mend that line, or begin anew from `watchkeeper blueprints show NAME`";
+        // The message of the TOML parser, without the quoted line.
+        let remedy = "correct that line, or start from `watchkeeper blueprints show NAME`";
         vec![BlueprintError::new("front matter", "", e.message(), remedy)]
     })?;
     let mut reader = BlueprintParser { flaws: Vec::new() };
@@ -47,7 +46,7 @@ pub fn read(name: &BlueprintName, text: &str) -> Result<Blueprint, Vec<Blueprint
     }
 }
 
-/// The front matter and what stands behind it.
+/// Splits a text into front matter and instructions.
 fn split(text: &str) -> Result<(&str, &str), BlueprintError> {
     if text.len() > MAX_BYTES {
         let (found, most) = (
@@ -73,8 +72,8 @@ fn split(text: &str) -> Result<(&str, &str), BlueprintError> {
         BlueprintError::new(
             "front matter",
             "",
-            "it does not begin with a line +++, the fields, and another line +++",
-            "begin with both lines, as `watchkeeper blueprints show question` has them",
+            "the file must start with a line +++, the fields, and another line +++",
+            "see `watchkeeper blueprints show question` for an example",
         )
     })
 }
@@ -88,7 +87,7 @@ impl BlueprintParser {
         self.flaws.push(flaw);
     }
 
-    /// `None` where the job is not known, without which nothing else can be judged.
+    /// `None` if the job is unknown: the other fields depend on it.
     fn blueprint(&mut self, name: &BlueprintName, table: &Table, body: &str) -> Option<Blueprint> {
         self.known(table, "", &KEYS);
         let job = self.job(name, table.get("job"))?;
@@ -100,7 +99,7 @@ impl BlueprintParser {
                 self.flaw(BlueprintError::new(
                     "limits",
                     other,
-                    "it is no table",
+                    "it is not a table",
                     "write a section [limits]",
                 ));
                 &empty
@@ -122,7 +121,7 @@ impl BlueprintParser {
     fn known(&mut self, table: &Table, before: &str, known: &[&'static str]) {
         for (key, value) in table {
             if !known.contains(&key.as_str()) {
-                let remedy = format!("leave it out; there are: {}", known.join(", "));
+                let remedy = format!("remove it; the fields are: {}", known.join(", "));
                 let flaw = BlueprintError::new(
                     &format!("{before}{key}"),
                     value,
@@ -141,20 +140,17 @@ impl BlueprintParser {
             self.flaw(BlueprintError::new("job", "", "it is missing", &remedy));
             return None;
         };
-        let Some(job) = value.as_str().and_then(Job::named) else {
+        let Some(job) = value.as_str().and_then(Job::from_name) else {
             let flaw = BlueprintError::new("job", value, "there is no such job", &remedy);
             let written = value.as_str().unwrap_or_default();
             self.flaw(flaw.near(written, names));
             return None;
         };
-        if let Some(own) = built_in::job_of(name)
+        if let Some(own) = Job::from_name(name.as_str())
             && own != job
         {
-            let remedy = format!(
-                "write job = {:?}, or give the blueprint another name",
-                own.name()
-            );
-            let problem = format!("the built-in blueprint {name} is of another job");
+            let remedy = format!("write job = {:?}, or rename the blueprint", own.name());
+            let problem = format!("the built-in blueprint {name} has another job");
             self.flaw(BlueprintError::new("job", value, &problem, &remedy));
         }
         Some(job)
@@ -162,7 +158,8 @@ impl BlueprintParser {
 
     fn when(&mut self, value: Option<&Value>) -> String {
         let remedy = format!(
-            "say in one line of at most {MAX_WHEN} characters when this is the right one: a model that routes reads it"
+            "write one line of at most {MAX_WHEN} characters: when to choose this blueprint; the \
+             model that routes requests reads it"
         );
         let Some(value) = value else {
             self.flaw(BlueprintError::new("when", "", "it is missing", &remedy));
@@ -174,7 +171,7 @@ impl BlueprintParser {
             self.flaw(BlueprintError::new(
                 "when",
                 value,
-                "it is no such line",
+                "it is empty, too long or has control characters",
                 &remedy,
             ));
         }
@@ -186,7 +183,7 @@ impl BlueprintParser {
         if text.len() > MAX_INSTRUCTIONS {
             let found = format!("{} bytes", text.len());
             let remedy =
-                format!("write at most {MAX_INSTRUCTIONS}: a model reads them at each call");
+                format!("write at most {MAX_INSTRUCTIONS}: the model reads them at each call");
             self.flaw(BlueprintError::new(
                 "instructions",
                 found,
@@ -196,11 +193,11 @@ impl BlueprintParser {
         }
         let hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
         if text.contains(hidden) {
-            let remedy = "take control characters out";
+            let remedy = "remove the control characters";
             self.flaw(BlueprintError::new(
                 "instructions",
                 "",
-                "there is something in them that can't be seen",
+                "they have control characters",
                 remedy,
             ));
         }
@@ -212,12 +209,16 @@ impl BlueprintParser {
         let Some(value) = value else {
             return all.to_vec();
         };
-        let there = format!("the job {} may have: {}", job.name(), all.join(", "));
+        let there = format!(
+            "the tools of the job {} are: {}",
+            job.name(),
+            all.join(", ")
+        );
         let Some(wanted) = value.as_array() else {
             self.flaw(BlueprintError::new(
                 "tools",
                 value,
-                "it is no list of names",
+                "it is not a list of names",
                 &there,
             ));
             return Vec::new();
@@ -228,19 +229,19 @@ impl BlueprintParser {
                 let flaw = BlueprintError::new(
                     "tools",
                     wanted,
-                    "it is no tool of this job, which a blueprint can't widen",
+                    "the job has no such tool; a blueprint can't widen its job",
                     &there,
                 );
                 self.flaw(flaw.near(name, all.iter().copied()));
             }
         }
         let is_wanted = |name: &str| wanted.iter().any(|w| w.as_str() == Some(name));
-        if !is_wanted(job.first()) {
-            let remedy = format!("add {:?}", job.first());
+        if !is_wanted(job.first_tool()) {
+            let remedy = format!("add {:?}", job.first_tool());
             self.flaw(BlueprintError::new(
                 "tools",
                 "",
-                &format!("{} is missing, with which the job begins", job.first()),
+                &format!("{} is missing: the job starts with it", job.first_tool()),
                 &remedy,
             ));
         }
@@ -267,7 +268,7 @@ impl BlueprintParser {
     }
 
     fn steps(&mut self, job: Job, value: Option<&Value>) -> u32 {
-        let most = job.most_steps();
+        let most = job.max_steps();
         let Some(value) = value else {
             return most;
         };
@@ -279,7 +280,7 @@ impl BlueprintParser {
                 self.flaw(BlueprintError::new(
                     "limits.steps",
                     value,
-                    "the job has no such bound",
+                    "it is outside the limits of the job",
                     &remedy,
                 ));
                 most
@@ -288,13 +289,13 @@ impl BlueprintParser {
     }
 
     fn cost(&mut self, job: Job, value: Option<&Value>) -> Money {
-        let most = job.most_cost();
+        let most = job.max_cost();
         let Some(value) = value else {
             return most;
         };
         #[expect(
             clippy::cast_precision_loss,
-            reason = "an amount of dollars is small, and one that is not is refused"
+            reason = "amounts are small; a large one is rejected below"
         )]
         let dollars = value
             .as_float()
@@ -309,7 +310,7 @@ impl BlueprintParser {
                 self.flaw(BlueprintError::new(
                     "limits.cost_usd",
                     value,
-                    "the job has no such bound",
+                    "it is outside the limits of the job",
                     &remedy,
                 ));
                 most
@@ -324,6 +325,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::blueprint::built_in;
 
     fn name(name: &str) -> BlueprintName {
         BlueprintName::new(name).unwrap()
@@ -336,12 +338,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_the_jobs_own() {
+    fn missing_fields_default_to_the_job() {
         let text =
             "+++\njob = \"question\"\nwhen = \"About the dock.\"\n+++\n\nAnswer in Polish.\n";
         let read = read(&name("dock"), text).unwrap();
         assert_eq!(read.tools, Job::Question.tools());
-        assert_eq!((read.steps, read.cost), (12, Job::Question.most_cost()));
+        assert_eq!((read.steps, read.cost), (12, Job::Question.max_cost()));
         assert_eq!(
             (read.model, read.instructions.as_str()),
             (ModelSize::Small, "Answer in Polish.")
@@ -349,16 +351,18 @@ mod tests {
     }
 
     #[test]
-    fn tools_keep_the_order_of_the_job_so_that_caches_hold() {
-        let text = "+++\njob = \"question\"\nwhen = \"x\"\ntools = [\"query_events\", \"look_around\"]\n+++";
+    fn tools_keep_the_order_of_the_job() {
+        let text = "+++\njob = \"question\"\nwhen = \"x\"\ntools = [\"query_events\", \
+            \"look_around\"]\n+++";
         let read = read(&name("dock"), text).unwrap();
         assert_eq!(read.tools, ["look_around", "query_events"]);
     }
 
     #[test]
-    fn a_blueprint_can_only_narrow() {
+    fn blueprint_can_only_narrow_its_job() {
         let wider = flaws(
-            "job = \"question\"\nwhen = \"x\"\ntools = [\"look_around\", \"propose_deployment\", \"query_event\"]\n[limits]\nsteps = 13\ncost_usd = 1.5",
+            "job = \"question\"\nwhen = \"x\"\ntools = [\"look_around\", \"propose_deployment\", \
+                \"query_event\"]\n[limits]\nsteps = 13\ncost_usd = 1.5",
             "",
         );
         assert_eq!(wider.len(), 4, "{wider:#?}");
@@ -371,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flaw_names_field_value_and_remedy() {
+    fn every_error_names_field_value_and_remedy() {
         let all = flaws(
             "job = \"question\"\nwhen = \"\"\nmodle = \"small\"\nmodel = \"huge\"\nlimits = 3",
             &"x".repeat(MAX_INSTRUCTIONS + 1),
@@ -405,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_takes_the_place_of_a_built_in_one_keeps_its_job() {
+    fn file_replacing_a_built_in_one_keeps_its_job() {
         let text = built_in::text(Job::Question);
         let flaws = read(&name("triage"), text).unwrap_err();
         assert!(
@@ -419,13 +423,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_is_read_is_below_the_ceiling_of_its_job(text in "(?s).{0,200}", steps in any::<i64>(), cost in any::<f64>(), tools in prop::collection::vec("[a-z_]{1,20}", 0..4)) {
+        fn valid_blueprint_stays_within_the_limits_of_its_job(text in "(?s).{0,200}",
+        steps in any::<i64>(), cost in any::<f64>(),
+        tools in prop::collection::vec("[a-z_]{1,20}", 0..4)) {
             let _whatever = read(&name("dock"), &text);
-            let front = format!("+++\njob = \"archive\"\nwhen = \"x\"\ntools = {tools:?}\n[limits]\nsteps = {steps}\ncost_usd = {cost:?}\n+++\n{text}");
+            let front = format!("+++\njob = \"archive\"\nwhen = \"x\"\ntools = \
+                {tools:?}\n[limits]\nsteps = {steps}\ncost_usd = {cost:?}\n+++\n{text}");
             if let Ok(read) = read(&name("dock"), &front) {
                 prop_assert!(read.tools.iter().all(|tool| Job::Archive.tools().contains(tool)));
-                prop_assert!(read.steps >= 1 && read.steps <= Job::Archive.most_steps());
-                prop_assert!(read.cost <= Job::Archive.most_cost());
+                prop_assert!(read.steps >= 1 && read.steps <= Job::Archive.max_steps());
+                prop_assert!(read.cost <= Job::Archive.max_cost());
                 prop_assert!(read.instructions.len() <= MAX_INSTRUCTIONS);
             }
         }

@@ -1,8 +1,9 @@
-//! The folder of blueprints, one Markdown file each, and the built-in ones behind it.
+//! The folder of blueprints, one Markdown file each, and the built-in ones.
 //!
-//! Invariants: a file is written whole or not at all, and belongs to whom the folder belongs; nothing is written that could not be read back; of more than
-//! [`MAX_FILES`] files the first by their names are listed and routed to, and the others are told; whatever is wrong with a file (no blueprint, unreadable,
-//! a folder) is wrong with that one alone, and the built-in blueprint of its name serves.
+//! - A file is written whole or not at all, only if it is valid, and gets the folder's owner.
+//! - Of more than [`MAX_FILES`] files the first by name count; the others are reported.
+//! - An invalid or unreadable file affects only its own name. The built-in blueprint of that name
+//!   stays in use.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -12,50 +13,46 @@ use std::path::{Path, PathBuf};
 use super::{Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, built_in, error, read};
 use watchkeeper_store::private_folder::make_private;
 
-/// Most files of a folder.
+/// Maximum files that are read.
 pub const MAX_FILES: usize = 32;
-/// Name of the folder, below that of what is kept.
+/// Name of the folder, below the assistant's folder.
 const FOLDER: &str = "blueprints";
-const ENDING: &str = "md";
+const EXTENSION: &str = "md";
 
 /// Where a blueprint comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlueprintOrigin {
-    /// It is compiled in.
     BuiltIn,
-    /// A file.
     File,
-    /// A file that takes the place of a built-in one.
+    /// A file that replaces a built-in blueprint.
     FileInPlace,
-    /// The built-in one, because the file in its place can't be used.
+    /// A built-in blueprint, because the file that replaces it is invalid.
     BuiltInForDamaged,
-    /// A file that can't be used.
+    /// An invalid file.
     Damaged,
 }
 
-/// One of the shelf.
+/// An entry of [`BlueprintStore::list`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlueprintEntry {
-    /// Its name.
     pub name: BlueprintName,
-    /// Where it comes from.
     pub origin: BlueprintOrigin,
-    /// What is wrong with its file.
+    /// Errors of its file.
     pub flaws: Vec<BlueprintError>,
-    /// The one that serves; none where the file can't be used and nothing stands behind it.
+    /// The blueprint in use; `None` if the file is invalid and replaces no built-in one.
     pub serves: Option<Blueprint>,
-    /// The text of the one that serves, or of the file that can't be used.
+    /// The text of the blueprint in use; empty if there is none.
     pub text: String,
 }
 
 impl BlueprintEntry {
-    /// What is wrong with its file and what serves instead, in one sentence; none where nothing is wrong.
+    /// One sentence with the errors of its file and what is in use instead; `None` without errors.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         (!self.flaws.is_empty()).then(|| {
             let instead = match self.serves {
-                Some(_) => "the built-in one serves",
+                Some(_) => "the built-in one is used instead",
                 None => "it is not used",
             };
             format!(
@@ -67,58 +64,44 @@ impl BlueprintEntry {
     }
 }
 
-/// What does not work with the shelf.
+/// Why an operation on the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BlueprintStoreError {
-    /// The disk refuses.
-    #[error("the blueprint's file {} can't be used: {source}; let this user read and write there", path.display())]
-    Io {
-        /// File or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Its owner could not read what this user would write there.
     #[error(
-        "{} belongs to the user with the number {owner}, who could not read what this user writes there; do it as that user, or with sudo", path.display()
+        "the blueprint's file {} can't be used: {source}; give this user read and write access",
+        path.display()
     )]
-    Foreign {
-        /// The folder.
-        path: PathBuf,
-        /// Number of its owner.
-        owner: u32,
-    },
-    /// There is none of that name.
+    Io { path: PathBuf, source: io::Error },
+    /// The folder's owner could not read a file that this user writes.
+    #[error(
+        "{} belongs to the user with the number {owner}, who could not read files of this user; \
+            run \
+         the command as that user, or with sudo",
+        path.display()
+    )]
+    Foreign { path: PathBuf, owner: u32 },
     #[error("there is no blueprint {name:?}{}; there are: {known}", near(.nearest))]
     Unknown {
-        /// The name.
         name: String,
-        /// One that is near.
         nearest: Option<String>,
-        /// All of them.
+        /// All names, separated by commas.
         known: String,
     },
-    /// One of that name is there.
-    #[error("there is a blueprint {name} already{}; `watchkeeper blueprints update {name}` changes it, or choose another name", if *.built_in { " (built in)" } else { "" })]
-    Taken {
-        /// The name.
-        name: BlueprintName,
-        /// Whether it is a built-in one.
-        built_in: bool,
-    },
-    /// Built-in ones stay.
     #[error(
-        "{0} is built in and can't be deleted; a file in its place (`watchkeeper blueprints update {0}`) changes it, and can be"
+        "the blueprint {name} exists already{}; change it with `watchkeeper blueprints update \
+         {name}`, or choose another name",
+        if *.built_in { " (built in)" } else { "" }
+    )]
+    Taken { name: BlueprintName, built_in: bool },
+    #[error(
+        "{0} is built in and can't be deleted; replace it with a file: \
+         `watchkeeper blueprints update {0}`"
     )]
     BuiltIn(BlueprintName),
-    /// Too many.
-    #[error(
-        "there are {MAX_FILES} blueprints of yours, which is as many as are read; delete one first"
-    )]
+    #[error("there are {MAX_FILES} blueprint files already, the maximum; delete one first")]
     Full,
-    /// The text is none.
-    #[error("this is no blueprint")]
-    Flawed(Vec<BlueprintError>),
+    #[error("this is not a valid blueprint")]
+    Invalid(Vec<BlueprintError>),
 }
 
 fn near(nearest: &Option<String>) -> String {
@@ -127,31 +110,30 @@ fn near(nearest: &Option<String>) -> String {
         .map_or_else(String::new, |n| format!(" (did you mean {n}?)"))
 }
 
-/// The folder.
+/// The blueprints of a folder, and the built-in ones.
 #[derive(Debug, Clone)]
 pub struct BlueprintStore {
     folder: PathBuf,
 }
 
 impl BlueprintStore {
-    /// The one of this folder of what is kept. It is made when something is written.
+    /// The store below `home`, the assistant's folder. The first write creates its folder.
     #[must_use]
-    pub fn of(home: &Path) -> Self {
+    pub fn new(home: &Path) -> Self {
         Self {
             folder: home.join(FOLDER),
         }
     }
 
-    /// Where the files are.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Every blueprint, by name, and what else is worth knowing of the folder.
+    /// Lists every blueprint by name, and notes about skipped files.
     ///
     /// # Errors
-    /// When the folder is there and can't be read.
+    /// If the folder exists and can't be read.
     pub fn list(&self) -> Result<(Vec<BlueprintEntry>, Vec<String>), BlueprintStoreError> {
         let (names, notes) = self.files()?;
         let built_in = Job::ALL
@@ -160,12 +142,12 @@ impl BlueprintStore {
         let mut all: Vec<BlueprintName> = names.into_iter().chain(built_in).collect();
         all.sort();
         all.dedup();
-        let listed = all.into_iter().map(|name| self.look(name));
+        let listed = all.into_iter().map(|name| self.find(name));
         let listed: Result<Vec<Option<BlueprintEntry>>, _> = listed.collect();
         Ok((listed?.into_iter().flatten().collect(), notes))
     }
 
-    /// The built-in ones alone, for a folder that can't be read.
+    /// Only the built-in blueprints, for a folder that can't be read.
     #[must_use]
     pub fn built_in() -> Vec<BlueprintEntry> {
         let one = |job: Job| {
@@ -173,26 +155,26 @@ impl BlueprintStore {
                 name: BlueprintName::new(job.name()).ok()?,
                 origin: BlueprintOrigin::BuiltIn,
                 flaws: Vec::new(),
-                serves: Some(built_in::of(job).ok()?),
+                serves: Some(built_in::blueprint(job).ok()?),
                 text: built_in::text(job).to_owned(),
             })
         };
         Job::ALL.into_iter().filter_map(one).collect()
     }
 
-    /// The one of this name.
+    /// Returns the entry of a name.
     ///
     /// # Errors
-    /// When there is none, or the disk refuses.
+    /// [`BlueprintStoreError::Unknown`] or [`BlueprintStoreError::Io`].
     pub fn get(&self, name: &str) -> Result<BlueprintEntry, BlueprintStoreError> {
         let found = match BlueprintName::new(name) {
-            Ok(name) => self.look(name)?,
+            Ok(name) => self.find(name)?,
             Err(_) => None,
         };
         found.map_or_else(|| Err(self.unknown(name)), Ok)
     }
 
-    /// The blueprint under which this job is done, whatever is wrong with the folder or the file, which is told in a sentence.
+    /// The blueprint in use for a job, with a sentence about an invalid folder or file.
     ///
     /// # Errors
     /// Never, in a build that passed its tests.
@@ -202,59 +184,62 @@ impl BlueprintStore {
                 let trouble = listed.trouble();
                 (listed.serves, trouble)
             }
-            Err(error) => (None, Some(format!("{error}; the built-in one serves"))),
+            Err(error) => (
+                None,
+                Some(format!("{error}; the built-in one is used instead")),
+            ),
         };
         match found {
             Some(blueprint) => Ok((blueprint, trouble)),
             None => Ok((
-                built_in::of(job).map_err(|flaws| error::sentence(&flaws))?,
+                built_in::blueprint(job).map_err(|flaws| error::sentence(&flaws))?,
                 trouble,
             )),
         }
     }
 
-    /// Puts a new one there.
+    /// Creates a blueprint.
     ///
     /// # Errors
-    /// When there is one of that name, the text is none, or the disk refuses.
+    /// If the name is taken, the text is invalid, or the file can't be written.
     pub fn create(
         &self,
         name: &BlueprintName,
         text: &str,
     ) -> Result<Blueprint, BlueprintStoreError> {
-        let blueprint = read(name, text).map_err(BlueprintStoreError::Flawed)?;
-        if let Ok(Some(there)) = self.look(name.clone()) {
+        let blueprint = read(name, text).map_err(BlueprintStoreError::Invalid)?;
+        if let Ok(Some(there)) = self.find(name.clone()) {
             return Err(BlueprintStoreError::Taken {
                 name: name.clone(),
                 built_in: there.origin == BlueprintOrigin::BuiltIn,
             });
         }
-        self.room()?;
+        self.check_capacity()?;
         self.write(name, text, WriteTarget::Free)?;
         Ok(blueprint)
     }
 
-    /// Gives one another text. A built-in one gets a file in its place.
+    /// Replaces the text of a blueprint. A built-in one gets a file that replaces it.
     ///
     /// # Errors
-    /// When there is none of that name, the text is none, or the disk refuses.
+    /// If the name is unknown, the text is invalid, or the file can't be written.
     pub fn update(
         &self,
         name: &BlueprintName,
         text: &str,
     ) -> Result<Blueprint, BlueprintStoreError> {
-        let blueprint = read(name, text).map_err(BlueprintStoreError::Flawed)?;
+        let blueprint = read(name, text).map_err(BlueprintStoreError::Invalid)?;
         if self.get(name.as_str())?.origin == BlueprintOrigin::BuiltIn {
-            self.room()?;
+            self.check_capacity()?;
         }
         self.write(name, text, WriteTarget::Any)?;
         Ok(blueprint)
     }
 
-    /// Puts the same there under another name.
+    /// Copies a blueprint to a new name.
     ///
     /// # Errors
-    /// As [`Self::create`]; one that can't be used can't be copied.
+    /// Those of [`Self::create`]. An invalid file can't be copied.
     pub fn duplicate(
         &self,
         name: &BlueprintName,
@@ -264,19 +249,19 @@ impl BlueprintStore {
         self.create(new, &text)
     }
 
-    /// Removes the file of one. Where it stood in the place of a built-in one, that serves again, which is answered.
+    /// Deletes the file of a blueprint. Returns whether a built-in one is in use again.
     ///
     /// # Errors
-    /// When there is no such file, or the disk refuses.
+    /// If there is no such file, or it can't be removed.
     pub fn delete(&self, name: &BlueprintName) -> Result<bool, BlueprintStoreError> {
         let path = self.path(name);
         match fs::remove_file(&path) {
             Ok(()) => {
                 self.sync()?;
-                Ok(built_in::job_of(name).is_some())
+                Ok(Job::from_name(name.as_str()).is_some())
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(match built_in::job_of(name) {
+                Err(match Job::from_name(name.as_str()) {
                     Some(_) => BlueprintStoreError::BuiltIn(name.clone()),
                     None => self.unknown(name.as_str()),
                 })
@@ -285,7 +270,7 @@ impl BlueprintStore {
         }
     }
 
-    /// The names of the files that count, and what is told of the others.
+    /// Names of the files that are read, and notes about the skipped ones.
     fn files(&self) -> Result<(Vec<BlueprintName>, Vec<String>), BlueprintStoreError> {
         let io = |source| BlueprintStoreError::Io {
             path: self.folder.clone(),
@@ -301,14 +286,14 @@ impl BlueprintStore {
         let (mut names, mut notes) = (Vec::new(), Vec::new());
         for entry in entries {
             let path = entry.map_err(io)?.path();
-            if path.extension().is_none_or(|e| e != ENDING) {
+            if path.extension().is_none_or(|e| e != EXTENSION) {
                 continue;
             }
             let stem = path.file_stem().unwrap_or_default().to_string_lossy();
             match BlueprintName::new(&stem) {
                 Ok(name) => names.push(name),
                 Err(error) if notes.len() < MAX_FILES => {
-                    notes.push(format!("a file is not read: {error}"))
+                    notes.push(format!("a file is skipped: {error}"))
                 }
                 Err(_) => {}
             }
@@ -316,7 +301,7 @@ impl BlueprintStore {
         names.sort();
         if names.len() > MAX_FILES {
             notes.push(format!(
-                "{} files are not read: at most {MAX_FILES} are, by their names",
+                "{} files are skipped: only the first {MAX_FILES} by name are read",
                 names.len() - MAX_FILES
             ));
             names.truncate(MAX_FILES);
@@ -324,20 +309,20 @@ impl BlueprintStore {
         Ok((names, notes))
     }
 
-    fn room(&self) -> Result<(), BlueprintStoreError> {
+    fn check_capacity(&self) -> Result<(), BlueprintStoreError> {
         match self.files()?.0.len() < MAX_FILES {
             true => Ok(()),
             false => Err(BlueprintStoreError::Full),
         }
     }
 
-    /// What this name stands for; none for nothing.
-    fn look(&self, name: BlueprintName) -> Result<Option<BlueprintEntry>, BlueprintStoreError> {
-        let job = built_in::job_of(&name);
+    /// The entry of a name; `None` without file and built-in blueprint.
+    fn find(&self, name: BlueprintName) -> Result<Option<BlueprintEntry>, BlueprintStoreError> {
+        let job = Job::from_name(name.as_str());
         let text = self.read_file(&name)?;
         let built_in = |origin, flaws| {
             job.map(|job| {
-                let serves = built_in::of(job).ok();
+                let serves = built_in::blueprint(job).ok();
                 BlueprintEntry {
                     name: name.clone(),
                     origin,
@@ -379,7 +364,7 @@ impl BlueprintStore {
         }))
     }
 
-    /// The text of a file; none where there is none, a flaw where it can't be read or is no text.
+    /// Reads the file of a name: `None` without a file, errors if it is unreadable or not UTF-8.
     fn read_file(
         &self,
         name: &BlueprintName,
@@ -388,14 +373,14 @@ impl BlueprintStore {
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            // What should be the folder is none.
+            // The folder's path is a file.
             Err(source) if source.kind() == io::ErrorKind::NotADirectory => {
                 return Err(BlueprintStoreError::Io { path, source });
             }
             Err(error) => return Ok(Some(Err(vec![unreadable(&error)]))),
         };
         let mut bytes = Vec::new();
-        // One more than there may be: a longer one is seen to be too long.
+        // One byte more than allowed, so that the parser rejects a longer file.
         let read = file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes);
         if let Err(error) = read {
             return Ok(Some(Err(vec![unreadable(&error)])));
@@ -404,7 +389,7 @@ impl BlueprintStore {
             vec![BlueprintError::new(
                 "file",
                 "",
-                "it is no UTF-8 text",
+                "it is not UTF-8 text",
                 "save it as UTF-8",
             )]
         });
@@ -423,7 +408,7 @@ impl BlueprintStore {
             source,
         };
         self.make_folder()?;
-        // A name of its own, so that two who write at once do not write into each other's.
+        // A unique name: two writers at once must not share a file.
         let new = tempfile::Builder::new()
             .prefix(&format!(".{name}-"))
             .suffix(".new")
@@ -437,7 +422,7 @@ impl BlueprintStore {
             WriteTarget::Free => new.persist_noclobber(&path),
         };
         put.map_err(|error| match error.error.kind() {
-            // Somebody was faster.
+            // Another writer was faster.
             io::ErrorKind::AlreadyExists => BlueprintStoreError::Taken {
                 name: name.clone(),
                 built_in: false,
@@ -447,7 +432,7 @@ impl BlueprintStore {
         self.sync()
     }
 
-    /// Makes the folder and those above it that are not there, each for the owner of the one above it.
+    /// Creates the folder and its missing parents. Each gets the owner of its parent.
     fn make_folder(&self) -> Result<(), BlueprintStoreError> {
         let ancestors = self.folder.ancestors();
         let missing: Vec<&Path> = ancestors
@@ -460,14 +445,14 @@ impl BlueprintStore {
         make_private(&self.folder).map_err(io)?;
         for path in missing.into_iter().rev() {
             let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-            give(path, above.unwrap_or(Path::new("."))).map_err(io)?;
+            change_owner(path, above.unwrap_or(Path::new("."))).map_err(io)?;
         }
         Ok(())
     }
 
-    /// Gives a file that was just written to the owner of the folder: written with sudo, it would be nothing to the agent.
+    /// Gives a new file to the folder's owner: the agent can't read a file written with sudo.
     fn give_to_owner(&self, file: &Path) -> Result<(), BlueprintStoreError> {
-        give(file, &self.folder).map_err(|source| {
+        change_owner(file, &self.folder).map_err(|source| {
             let owner = fs::metadata(&self.folder).map(|folder| folder.uid());
             let path = self.folder.clone();
             match owner {
@@ -488,7 +473,7 @@ impl BlueprintStore {
     }
 
     fn path(&self, name: &BlueprintName) -> PathBuf {
-        self.folder.join(format!("{name}.{ENDING}"))
+        self.folder.join(format!("{name}.{EXTENSION}"))
     }
 
     fn unknown(&self, name: &str) -> BlueprintStoreError {
@@ -503,17 +488,16 @@ impl BlueprintStore {
     }
 }
 
-/// Where a file may be written.
+/// Which file a write may replace.
 #[derive(Debug, Clone, Copy)]
 enum WriteTarget {
-    /// Where none is.
+    /// No file: the name must be free.
     Free,
-    /// Also in the place of one.
     Any,
 }
 
-/// Gives what is at `path` to the owner of `folder`, where that is another one.
-fn give(path: &Path, folder: &Path) -> io::Result<()> {
+/// Changes the owner of `path` to that of `folder`.
+fn change_owner(path: &Path, folder: &Path) -> io::Result<()> {
     let (mine, wanted) = (fs::metadata(path)?, fs::metadata(folder)?);
     match mine.uid() == wanted.uid() {
         true => Ok(()),
@@ -521,12 +505,12 @@ fn give(path: &Path, folder: &Path) -> io::Result<()> {
     }
 }
 
-/// What is wrong with a file that can't be read.
+/// The error of an unreadable file.
 fn unreadable(error: &io::Error) -> BlueprintError {
     let remedy = match error.kind() {
-        io::ErrorKind::PermissionDenied => "give it to the user who reads it here (chown)",
-        io::ErrorKind::IsADirectory => "put a file in its place",
-        _ => "put another file in its place, or look at the disk",
+        io::ErrorKind::PermissionDenied => "give it to the user who runs this command (chown)",
+        io::ErrorKind::IsADirectory => "replace it with a file",
+        _ => "replace the file, or check the disk",
     };
     BlueprintError::new("file", "", &format!("it can't be read: {error}"), remedy)
 }
@@ -543,140 +527,140 @@ mod tests {
         BlueprintName::new(name).unwrap()
     }
 
-    fn shelf() -> (tempfile::TempDir, BlueprintStore) {
+    fn open() -> (tempfile::TempDir, BlueprintStore) {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = BlueprintStore::of(dir.path());
-        (dir, shelf)
+        let store = BlueprintStore::new(dir.path());
+        (dir, store)
     }
 
-    fn names(shelf: &BlueprintStore) -> Vec<(String, BlueprintOrigin)> {
-        let (all, notes) = shelf.list().unwrap();
+    fn names(store: &BlueprintStore) -> Vec<(String, BlueprintOrigin)> {
+        let (all, notes) = store.list().unwrap();
         assert_eq!(notes, Vec::<String>::new());
         all.iter().map(|l| (l.name.to_string(), l.origin)).collect()
     }
 
     #[test]
-    fn the_built_in_ones_are_there_without_a_folder() {
-        let (_dir, shelf) = shelf();
-        let all = names(&shelf);
+    fn built_in_ones_exist_without_a_folder() {
+        let (_dir, store) = open();
+        let all = names(&store);
         assert_eq!(all.len(), Job::ALL.len());
         assert!(
             all.iter()
                 .all(|(_, origin)| *origin == BlueprintOrigin::BuiltIn)
         );
-        assert!(!shelf.folder().exists(), "a look makes nothing");
+        assert!(!store.folder().exists(), "listing creates nothing");
     }
 
     #[test]
-    fn one_is_created_shown_changed_copied_and_deleted() {
-        let (_dir, shelf) = shelf();
-        shelf.create(&name("dock"), DOCK).unwrap();
-        assert_eq!(shelf.get("dock").unwrap().text, DOCK);
-        let taken = shelf.create(&name("dock"), DOCK).unwrap_err();
+    fn blueprint_is_created_updated_copied_and_deleted() {
+        let (_dir, store) = open();
+        store.create(&name("dock"), DOCK).unwrap();
+        assert_eq!(store.get("dock").unwrap().text, DOCK);
+        let taken = store.create(&name("dock"), DOCK).unwrap_err();
         assert!(taken.to_string().contains("update dock"), "{taken}");
         let other = DOCK.replace("Polish", "Czech");
-        shelf.update(&name("dock"), &other).unwrap();
-        shelf.duplicate(&name("dock"), &name("yard")).unwrap();
+        store.update(&name("dock"), &other).unwrap();
+        store.duplicate(&name("dock"), &name("yard")).unwrap();
         assert_eq!(
-            shelf.get("yard").unwrap().serves.unwrap().instructions,
+            store.get("yard").unwrap().serves.unwrap().instructions,
             "Answer in Czech."
         );
-        assert!(!shelf.delete(&name("dock")).unwrap());
-        let gone = shelf.get("dock").unwrap_err().to_string();
+        assert!(!store.delete(&name("dock")).unwrap());
+        let gone = store.get("dock").unwrap_err().to_string();
         assert!(
             gone.contains("no blueprint \"dock\"") && gone.contains("yard"),
             "{gone}"
         );
-        let near = shelf.delete(&name("yart")).unwrap_err().to_string();
+        let near = store.delete(&name("yart")).unwrap_err().to_string();
         assert!(near.contains("did you mean yard?"), "{near}");
     }
 
     #[test]
-    fn a_file_takes_the_place_of_a_built_in_one_until_it_is_deleted() {
-        let (_dir, shelf) = shelf();
+    fn file_replaces_a_built_in_one_until_deleted() {
+        let (_dir, store) = open();
         let own = built_in::text(Job::Question).replace("steps = 8", "steps = 3");
         assert!(matches!(
-            shelf.create(&name("question"), &own),
+            store.create(&name("question"), &own),
             Err(BlueprintStoreError::Taken { built_in: true, .. })
         ));
-        shelf.update(&name("question"), &own).unwrap();
-        assert_eq!(shelf.serving(Job::Question).unwrap().0.steps, 3);
-        assert!(names(&shelf).contains(&("question".to_owned(), BlueprintOrigin::FileInPlace)));
-        assert!(shelf.delete(&name("question")).unwrap());
-        assert_eq!(shelf.serving(Job::Question).unwrap().0.steps, 8);
+        store.update(&name("question"), &own).unwrap();
+        assert_eq!(store.serving(Job::Question).unwrap().0.steps, 3);
+        assert!(names(&store).contains(&("question".to_owned(), BlueprintOrigin::FileInPlace)));
+        assert!(store.delete(&name("question")).unwrap());
+        assert_eq!(store.serving(Job::Question).unwrap().0.steps, 8);
         assert!(matches!(
-            shelf.delete(&name("question")),
+            store.delete(&name("question")),
             Err(BlueprintStoreError::BuiltIn(_))
         ));
     }
 
     #[test]
-    fn a_damaged_file_is_told_and_the_built_in_one_serves() {
-        let (_dir, shelf) = shelf();
-        shelf
+    fn damaged_file_is_reported_and_built_in_one_is_used() {
+        let (_dir, store) = open();
+        store
             .update(&name("triage"), built_in::text(Job::Triage))
             .unwrap();
-        shelf.create(&name("dock"), DOCK).unwrap();
+        store.create(&name("dock"), DOCK).unwrap();
         for damage in [
             &b"+++\njob = \"tri"[..],
             b"\xff\xfe",
             &[b'x'; MAX_BYTES + 9],
         ] {
             for file in ["triage.md", "dock.md"] {
-                fs::write(shelf.folder().join(file), damage).unwrap();
+                fs::write(store.folder().join(file), damage).unwrap();
             }
-            let (blueprint, trouble) = shelf.serving(Job::Triage).unwrap();
+            let (blueprint, trouble) = store.serving(Job::Triage).unwrap();
             assert_eq!(blueprint.job, Job::Triage);
-            assert!(trouble.unwrap().contains("the built-in one serves"));
-            let dock = shelf.get("dock").unwrap();
+            assert!(trouble.unwrap().contains("the built-in one is used"));
+            let dock = store.get("dock").unwrap();
             assert_eq!(
                 (dock.origin, dock.serves.is_none()),
                 (BlueprintOrigin::Damaged, true)
             );
             assert!(dock.trouble().unwrap().contains("not used"));
-            assert!(shelf.duplicate(&name("dock"), &name("yard")).is_err());
+            assert!(store.duplicate(&name("dock"), &name("yard")).is_err());
         }
-        // It can be mended in place, and taken away.
-        shelf.update(&name("dock"), DOCK).unwrap();
-        shelf.delete(&name("triage")).unwrap();
-        assert!(shelf.list().unwrap().0.iter().all(|l| l.flaws.is_empty()));
+        // A damaged file can be updated and deleted.
+        store.update(&name("dock"), DOCK).unwrap();
+        store.delete(&name("triage")).unwrap();
+        assert!(store.list().unwrap().0.iter().all(|l| l.flaws.is_empty()));
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_that_files_trouble_alone() {
-        let (_dir, shelf) = shelf();
-        shelf.create(&name("dock"), DOCK).unwrap();
-        fs::create_dir(shelf.folder().join("yard.md")).unwrap();
-        fs::create_dir(shelf.folder().join("question.md")).unwrap();
-        // Whoever reads it is sent round and round; root would read a file without permissions all the same.
-        std::os::unix::fs::symlink("gate.md", shelf.folder().join("gate.md")).unwrap();
-        let (all, _) = shelf.list().unwrap();
+    fn unreadable_file_affects_only_its_own_name() {
+        let (_dir, store) = open();
+        store.create(&name("dock"), DOCK).unwrap();
+        fs::create_dir(store.folder().join("yard.md")).unwrap();
+        fs::create_dir(store.folder().join("question.md")).unwrap();
+        // A symlink to itself: root can read a file without permissions.
+        std::os::unix::fs::symlink("gate.md", store.folder().join("gate.md")).unwrap();
+        let (all, _) = store.list().unwrap();
         let of = |name: &str| all.iter().find(|l| l.name.as_str() == name).unwrap();
         assert_eq!(of("dock").origin, BlueprintOrigin::File);
         assert_eq!(of("question").origin, BlueprintOrigin::BuiltInForDamaged);
         for damaged in ["yard", "gate"] {
             assert_eq!(of(damaged).origin, BlueprintOrigin::Damaged);
-            let told = of(damaged).trouble().unwrap();
-            assert!(told.contains("it can't be read"), "{told}");
+            let trouble = of(damaged).trouble().unwrap();
+            assert!(trouble.contains("it can't be read"), "{trouble}");
         }
-        assert!(shelf.serving(Job::Question).unwrap().1.is_some());
+        assert!(store.serving(Job::Question).unwrap().1.is_some());
         let denied = unreadable(&io::ErrorKind::PermissionDenied.into());
         assert!(denied.to_string().contains("chown"), "{denied}");
     }
 
     #[test]
-    fn what_is_written_belongs_to_the_owner_of_the_folder() {
-        let (dir, _) = shelf();
-        // Only root can give files away; everybody else is that owner, or is refused.
+    fn written_file_gets_the_owner_of_the_folder() {
+        let (dir, _) = open();
+        // Only root can change owners.
         if chown(dir.path(), Some(12_345), Some(12_345)).is_err() {
             return;
         }
-        let shelf = BlueprintStore::of(&dir.path().join("assistant"));
-        shelf.create(&name("dock"), DOCK).unwrap();
-        shelf
+        let store = BlueprintStore::new(&dir.path().join("assistant"));
+        store.create(&name("dock"), DOCK).unwrap();
+        store
             .update(&name("question"), built_in::text(Job::Question))
             .unwrap();
-        let folder = shelf.folder();
+        let folder = store.folder();
         let made = ["dock.md", "question.md"].map(|file| folder.join(file));
         for path in made
             .iter()
@@ -694,14 +678,14 @@ mod tests {
     }
 
     #[test]
-    fn of_two_who_create_the_same_one_is_told_that_it_is_taken() {
-        let (_dir, shelf) = shelf();
+    fn concurrent_creates_of_one_name_succeed_once() {
+        let (_dir, store) = open();
         let many: Vec<_> = (0..8)
             .map(|n| {
-                let shelf = shelf.clone();
+                let store = store.clone();
                 let text = DOCK.replace("Polish", &format!("Polish {n}"));
                 std::thread::spawn(move || {
-                    (shelf.write(&name("dock"), &text, WriteTarget::Free), text)
+                    (store.write(&name("dock"), &text, WriteTarget::Free), text)
                 })
             })
             .collect();
@@ -714,58 +698,58 @@ mod tests {
                 .iter()
                 .all(|(done, _)| matches!(done, Err(BlueprintStoreError::Taken { .. })))
         );
-        assert_eq!(shelf.get("dock").unwrap().text, made[0].1);
+        assert_eq!(store.get("dock").unwrap().text, made[0].1);
         assert_eq!(
-            fs::read_dir(shelf.folder()).unwrap().count(),
+            fs::read_dir(store.folder()).unwrap().count(),
             1,
             "nothing is left over"
         );
     }
 
     #[test]
-    fn what_is_no_blueprint_is_not_written() {
-        let (_dir, shelf) = shelf();
+    fn invalid_blueprint_is_not_written() {
+        let (_dir, store) = open();
         let wrong = DOCK.replace("question", "triag");
         assert!(matches!(
-            shelf.create(&name("dock"), &wrong),
-            Err(BlueprintStoreError::Flawed(_))
+            store.create(&name("dock"), &wrong),
+            Err(BlueprintStoreError::Invalid(_))
         ));
-        assert!(!shelf.folder().exists());
+        assert!(!store.folder().exists());
     }
 
     #[test]
-    fn there_are_as_many_as_are_read_and_the_others_are_told() {
-        let (_dir, shelf) = shelf();
+    fn files_over_the_maximum_are_reported() {
+        let (_dir, store) = open();
         for n in 0..MAX_FILES {
-            shelf.create(&name(&format!("b{n:02}")), DOCK).unwrap();
+            store.create(&name(&format!("b{n:02}")), DOCK).unwrap();
         }
         assert!(matches!(
-            shelf.create(&name("more"), DOCK),
+            store.create(&name("more"), DOCK),
             Err(BlueprintStoreError::Full)
         ));
         assert!(matches!(
-            shelf.update(&name("question"), DOCK),
+            store.update(&name("question"), DOCK),
             Err(BlueprintStoreError::Full)
         ));
-        fs::write(shelf.folder().join("zz.md"), DOCK).unwrap();
-        fs::write(shelf.folder().join("Not A Name.md"), DOCK).unwrap();
-        let (all, notes) = shelf.list().unwrap();
+        fs::write(store.folder().join("zz.md"), DOCK).unwrap();
+        fs::write(store.folder().join("Not A Name.md"), DOCK).unwrap();
+        let (all, notes) = store.list().unwrap();
         assert_eq!(all.len(), MAX_FILES + Job::ALL.len());
         assert_eq!(notes.len(), 2, "{notes:?}");
     }
 
     #[test]
-    fn nobody_else_reads_them_and_a_disk_that_refuses_leaves_the_built_in_ones() {
+    fn file_is_private_and_blocked_folder_leaves_built_in_ones() {
         use std::os::unix::fs::PermissionsExt as _;
-        let (dir, shelf) = shelf();
-        shelf.create(&name("dock"), DOCK).unwrap();
-        let mode = fs::metadata(shelf.folder().join("dock.md"))
+        let (dir, store) = open();
+        store.create(&name("dock"), DOCK).unwrap();
+        let mode = fs::metadata(store.folder().join("dock.md"))
             .unwrap()
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
-        // A file where the folder would be: nothing can be read or written there.
-        let blocked = BlueprintStore::of(&dir.path().join("blueprints/dock.md"));
+        // A file in place of the folder.
+        let blocked = BlueprintStore::new(&dir.path().join("blueprints/dock.md"));
         let (blueprint, trouble) = blocked.serving(Job::Question).unwrap();
         assert_eq!(blueprint.name.as_str(), "question");
         assert!(trouble.is_some());

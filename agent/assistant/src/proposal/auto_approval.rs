@@ -83,7 +83,7 @@ impl ApprovalRules {
         Self {
             key: format!("agent.auto_approve.{}", channel.name()),
             kinds: kinds.clone(),
-            permissions: ToolPermissions::of(config, channel),
+            permissions: ToolPermissions::new(config, channel),
         }
     }
 

@@ -14,7 +14,7 @@ use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus
 use watchkeeper_plain::Change;
 
 use super::snapshot::SystemSnapshot;
-use crate::redact::told_apart;
+use crate::redact::redact_pair;
 use crate::wording::cut;
 
 /// Most characters of a displayed value.
@@ -120,7 +120,7 @@ fn diff_specs(status: &PipelineStatus, wanted: &PipelineSpec) -> DiffKind {
         _ => format!("its time restarts: it ends {seconds} s after the change"),
     });
     let value = |spec: &PipelineSpec| serde_json::to_value(spec).unwrap_or_default();
-    let (runs, wanted) = told_apart(&value(runs), &value(wanted));
+    let (runs, wanted) = redact_pair(&value(runs), &value(wanted));
     let mut fields = Vec::new();
     collect_field_diffs("", &runs, &wanted, &mut fields);
     if fields.is_empty() {

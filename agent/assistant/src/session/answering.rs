@@ -18,7 +18,7 @@ use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
 use crate::proposal::pending::PendingError;
 use crate::proposal::snapshot::SystemSnapshot;
-use crate::setup_agent::tool_context::look_back;
+use crate::setup_agent::tool_context::search_events;
 use crate::wording::quoted;
 
 impl Session {
@@ -186,7 +186,7 @@ impl Session {
                 out.report(ProgressEvent::Camera(&sources, camera.as_str(), &on_it));
             }
             Look::Events(wanted) => {
-                let happened = look_back(&self.deps.client, wanted).await?;
+                let happened = search_events(&self.deps.client, wanted).await?;
                 out.report(ProgressEvent::Events(&happened, wanted, &looked.text));
             }
             Look::Classes | Look::Templates | Look::Help => {

@@ -12,7 +12,7 @@ use watchkeeper_plain::Change;
 
 use super::progress::ProgressEvent;
 use super::user_session::Session;
-use crate::active::keep_current;
+use crate::active::save_current;
 use crate::failure::Error;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::difference::ProposalDiff;
@@ -120,7 +120,7 @@ impl Session {
     /// Saves the running pipelines beside the notes. A failure is reported and undoes nothing.
     async fn save_active(&self) {
         let kept = match self.notes() {
-            Ok(notes) => keep_current(&self.deps.client, notes).await,
+            Ok(notes) => save_current(&self.deps.client, notes).await,
             Err(why) => Err(why),
         };
         if let Err(why) = kept {

@@ -23,7 +23,7 @@ use crate::proposal::conversation::{Reply, SessionState};
 use crate::proposal::llm_proposal::words;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::router::{self, ChosenBy, Route, RouteError};
-use crate::setup_agent::turn::TurnEnd;
+use crate::setup_agent::turn_record::TurnEnd;
 use crate::wording::quoted;
 
 /// Result of [`Session::try_rewording`].
@@ -75,7 +75,8 @@ impl Session {
         let rewording = if attached.is_empty() {
             self.try_rewording(&client, text, &blueprints, here).await?
         } else {
-            let route = router::set_up(&blueprints, ChosenBy::Pictures).map_err(blueprint_error)?;
+            let route =
+                router::route_to_setup(&blueprints, ChosenBy::Pictures).map_err(blueprint_error)?;
             RewordOutcome::Routed(route, None)
         };
         let (route, partial) = match rewording {
@@ -110,8 +111,8 @@ impl Session {
             Ok(said) => said,
             Err(RewordFailure::Nothing(why)) => {
                 self.trace_event("not_reworded", || json!({"sentence": why.to_string()}));
-                let route =
-                    router::set_up(blueprints, ChosenBy::Nobody).map_err(blueprint_error)?;
+                let route = router::route_to_setup(blueprints, ChosenBy::Nobody)
+                    .map_err(blueprint_error)?;
                 return Ok(RewordOutcome::Routed(route, None));
             }
             Err(why @ (RewordFailure::Model(_) | RewordFailure::Talk(_))) => {
@@ -119,7 +120,8 @@ impl Session {
                 return Ok(RewordOutcome::Failed);
             }
         };
-        let route = router::chosen(&said.reworded.job, blueprints).map_err(blueprint_error)?;
+        let route =
+            router::route_by_model(&said.reworded.job, blueprints).map_err(blueprint_error)?;
         if said.reworded.request.is_empty() {
             self.trace_event("not_reworded", || {
                 json!({
@@ -132,7 +134,7 @@ impl Session {
         let before = self.conversation.clone();
         let reply = self.apply_rules(&said.reworded.request, here, true).await?;
         let job = route.blueprint.job;
-        let is_complete = router::takes(job, &said.reworded.left_out, &reply);
+        let is_complete = router::accepts_rewording(job, &said.reworded.left_out, &reply);
         // The rules answer in English only.
         let is_used = is_complete && said.reworded.is_english();
         self.report_rewording(&said, is_used);
@@ -164,7 +166,7 @@ impl Session {
             Some(name) => self.route_by_name(name)?,
             None => {
                 let blueprints = self.list_blueprints();
-                router::set_up(&blueprints, ChosenBy::Person).map_err(blueprint_error)?
+                router::route_to_setup(&blueprints, ChosenBy::Person).map_err(blueprint_error)?
             }
         };
         let here = self.fetch_snapshot().await?;
@@ -222,7 +224,7 @@ impl Session {
         let Ok(home) = &self.deps.state_dir else {
             return BlueprintStore::built_in();
         };
-        match BlueprintStore::of(home).list() {
+        match BlueprintStore::new(home).list() {
             Ok((all, notes)) => {
                 notes.iter().for_each(|note| self.report_note(note));
                 for trouble in all.iter().filter_map(BlueprintEntry::trouble) {
@@ -242,8 +244,10 @@ impl Session {
     pub(super) fn route_by_name(&self, name: &str) -> Result<Route, Error> {
         let home = self.deps.state_dir.as_ref();
         let home = home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))?;
-        let listed = BlueprintStore::of(home).get(name).map_err(RouteError::from);
-        let routed = listed.and_then(router::named);
+        let listed = BlueprintStore::new(home)
+            .get(name)
+            .map_err(RouteError::from);
+        let routed = listed.and_then(router::route_by_user);
         routed.map_err(|why| Error::input(why.to_string()))
     }
 
@@ -277,8 +281,11 @@ impl Session {
         self.finished_turn = Some(turn_log);
         match end {
             TurnEnd::Answer { text } => Ok(self.conversation.answer_by_llm(text)),
-            TurnEnd::Nothing { why } => Err(why),
-            TurnEnd::Proposal { made, text: said } => {
+            TurnEnd::NoResult { why } => Err(why),
+            TurnEnd::Proposal {
+                proposal: made,
+                text: said,
+            } => {
                 if !said.is_empty() {
                     let line = format!("{} says: {}", made.model, words(&said));
                     self.deps
@@ -295,7 +302,7 @@ impl Session {
     /// Deletes the log of a finished turn once its result is delivered: the turn is never resumed.
     pub fn settle(&mut self) {
         if let Some(turn_log) = self.finished_turn.take() {
-            turn_log.forget();
+            turn_log.remove();
         }
     }
 }

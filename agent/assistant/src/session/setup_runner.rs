@@ -25,10 +25,9 @@ use crate::proposal::llm_proposal::words;
 use crate::router::Route;
 use crate::setup_agent::drive::{TurnDriver, TurnProgress};
 use crate::setup_agent::job_spec::SetupSpec;
-use crate::setup_agent::prompt;
 use crate::setup_agent::tool_context::ToolContext;
-use crate::setup_agent::turn::{FORMAT, TurnEnd, TurnHead, TurnRecord};
 use crate::setup_agent::turn_log::{TurnKey, TurnLog};
+use crate::setup_agent::turn_record::{FORMAT, TurnEnd, TurnHead, TurnRecord};
 use crate::trace::Trace;
 use crate::wording::{counted, cut};
 use watchkeeper_client::RuntimeClient;
@@ -66,7 +65,7 @@ fn hash_context(request: &SetupRequest<'_>) -> String {
         hash.update(&xxh3_128(picture).to_le_bytes());
     }
     // The user at the box may repeat a request in a new chat, so its history does not matter.
-    if request.permissions.channel.is_api() {
+    if request.permissions.entrypoint.is_api() {
         hash.update(request.earlier.to_string().as_bytes());
     }
     format!("xxh3:{:032x}", hash.digest128())
@@ -105,7 +104,7 @@ impl SetupRunner<'_> {
     pub async fn run(&self, request: SetupRequest<'_>) -> Result<(TurnEnd, TurnLog), String> {
         let context = hash_context(&request);
         let Route { blueprint, by } = request.routed;
-        let entrypoint = request.permissions.channel;
+        let entrypoint = request.permissions.entrypoint;
         let brief = SetupSpec::new(blueprint, request.permissions);
         let mut turn_log = self.open_turn(request.text, context, entrypoint, &brief)?;
         let blueprint = &brief.blueprint;
@@ -131,8 +130,8 @@ impl SetupRunner<'_> {
             at: self.at,
         };
         let driver = TurnDriver {
-            hands: &tools,
-            brief: &brief,
+            context: &tools,
+            spec: &brief,
             trace: self.trace,
         };
         let outcome = driver
@@ -148,8 +147,8 @@ impl SetupRunner<'_> {
                 Ok((end, turn_log))
             }
             Err(stopped) => {
-                if !stopped.goes_on_later() {
-                    turn_log.forget();
+                if !stopped.is_resumable() {
+                    turn_log.remove();
                 }
                 Err(stopped.to_string())
             }
@@ -176,9 +175,9 @@ impl SetupRunner<'_> {
             socket: &socket,
             now,
         };
-        let left = TurnLog::left(&folder, &wanted, brief).map_err(|e| e.to_string())?;
+        let left = TurnLog::find_unfinished(&folder, &wanted, brief).map_err(|e| e.to_string())?;
         self.report_closed_turns(&left.closed, entrypoint);
-        if let Some(turn_log) = left.same {
+        if let Some(turn_log) = left.resumable {
             self.trace_event(
                 "resumed",
                 json!({"turn": turn_log.turn.head().id, "text": text}),
@@ -193,18 +192,18 @@ impl SetupRunner<'_> {
             at: now,
             socket,
             blueprint: blueprint.name.to_string(),
-            channel: entrypoint,
+            entrypoint,
             context,
             steps: blueprint.steps,
             cost: Some(blueprint.cost),
         };
-        let talk = Box::new(prompt::talk(text, brief)?);
-        let first = TurnRecord::Begun {
+        let conversation = Box::new(brief.conversation(text)?);
+        let first = TurnRecord::Started {
             format: FORMAT,
             head,
-            talk,
+            conversation,
         };
-        TurnLog::begin(&folder, first).map_err(|e| e.to_string())
+        TurnLog::create(&folder, first).map_err(|e| e.to_string())
     }
 
     /// Reports turns that were interrupted and are closed now, to the user who asked for them.
@@ -212,7 +211,7 @@ impl SetupRunner<'_> {
         for head in closed {
             self.trace_event("broken_off", json!({"turn": head.id, "text": head.request}));
             // Requests over the API may be another user's.
-            if head.channel.is_api() || entrypoint.is_api() {
+            if head.entrypoint.is_api() || entrypoint.is_api() {
                 continue;
             }
             self.report_note(&format!(
@@ -302,8 +301,8 @@ impl SetupRunner<'_> {
         let turn = &turn_log.turn;
         let outcome = match end {
             TurnEnd::Answer { .. } => "an answer".to_owned(),
-            TurnEnd::Nothing { .. } => "nothing".to_owned(),
-            TurnEnd::Proposal { made, .. } => {
+            TurnEnd::NoResult { .. } => "nothing".to_owned(),
+            TurnEnd::Proposal { proposal: made, .. } => {
                 let names: Vec<&str> = made.changes.iter().map(|c| c.pipeline().as_str()).collect();
                 format!("a proposal about {}", names.join(", "))
             }

@@ -65,7 +65,7 @@ impl Session {
                 self.answer_look(&look_up(Look::Status(None)), &here)
                     .await?;
                 if let Ok(notes) = self.notes() {
-                    out.report(ProgressEvent::Note(&notes.told()));
+                    out.report(ProgressEvent::Note(&notes.describe_embedder()));
                 }
             }
             ChatCommand::Streams => {

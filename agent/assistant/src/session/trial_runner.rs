@@ -27,8 +27,8 @@ use super::setup_runner::PREVIEWS_FOLDER;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::{TrialRemark, TrialResult, TrialStats};
-use crate::setup_agent::geometry::judge;
-use crate::setup_agent::preview_spec::drawn;
+use crate::setup_agent::geometry::check_places;
+use crate::setup_agent::preview_spec::preview;
 use crate::setup_agent::tool_context::ToolContext;
 use crate::trace::Trace;
 use watchkeeper_client::RuntimeClient;
@@ -158,10 +158,10 @@ impl<'a> TrialRunner<'a> {
         let source = tools.client.source(&spec.source).await;
         let size = source.map_err(|e| e.in_full())?.size;
         let size = size.ok_or("this camera has not delivered a frame yet")?;
-        let drawing = tools.look(&drawn(&spec.workflow, compiled), &file).await;
+        let drawing = tools.look(&preview(&spec.workflow, compiled), &file).await;
         let (picture, mut remarks) = match drawing {
             Ok(drawing) => {
-                let found = judge(&compiled.overlays(), size, &drawing.seen);
+                let found = check_places(&compiled.overlays(), size, &drawing.seen);
                 let remarks: Vec<String> = found.wrong.into_iter().chain(found.mind).collect();
                 (drawing.picture, remarks)
             }

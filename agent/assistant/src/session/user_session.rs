@@ -33,7 +33,7 @@ use crate::proposal::llm_proposal::words;
 use crate::proposal::pending::{PendingProposals, Requester};
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::router;
-use crate::setup_agent::tool_context::situation;
+use crate::setup_agent::tool_context::system_snapshot;
 use crate::setup_agent::turn_log::TurnLog;
 use crate::trace::Trace;
 use watchkeeper_client::{ClientError, RuntimeClient};
@@ -179,7 +179,7 @@ impl Session {
     /// # Errors
     /// [`ClientError`] of a request.
     pub async fn fetch_snapshot(&self) -> Result<SystemSnapshot, ClientError> {
-        let here = situation(&self.deps.client, self.deps.preferred_model.clone()).await?;
+        let here = system_snapshot(&self.deps.client, self.deps.preferred_model.clone()).await?;
         let now = match self.request_time {
             Some(at) => at.to_zoned(here.now.time_zone().clone()),
             None => here.now,

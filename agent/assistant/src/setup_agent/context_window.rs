@@ -1,33 +1,32 @@
-//! Whether the conversation of a turn has room for another question.
+//! Whether the conversation of a turn has room for another call of the language model.
 //!
-//! Nothing of a turn is ever taken back or made shorter: signatures of thinking cover all that stands before them, and a cache goes by its prefix. So a turn whose
-//! results grow ends instead, with what it has. A round before that the model is told to answer without a tool.
+//! A conversation is never shortened: signatures of thinking cover all previous text, and a
+//! provider's cache goes by the prefix. So a turn that grows too long ends with what it has. In the
+//! round before, the model must answer without a tool.
 //!
-//! Invariant: pure; what [`ask`] lets through fits, with its answer, into what one call may have.
+//! Invariant: pure. A prompt that [`budget`] accepts fits, with its answer, into one call.
 
-/// Tokens that a round of a usual turn adds at most: an answer with a definition, a long result, a picture.
-const ROUND: u64 = 12_000;
+/// Maximum tokens that a usual round adds: an answer with a definition, a long result, a picture.
+const ROUND_TOKENS: u64 = 12_000;
 
-/// How the model is asked next.
+/// How the model may be called next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContextBudget {
-    /// As always.
     Enough,
-    /// Without tools: what they would answer may have no room any more.
-    ForAnAnswer,
-    /// Not at all.
-    None,
+    /// Without tools: there may be no room for their results.
+    AnswerOnly,
+    Exhausted,
 }
 
-/// What there is room for: behind a prompt of so many tokens, where a prompt may have `most` and answers are allowed for in that already.
+/// The budget after a prompt of `prompt` tokens. `max_prompt` already leaves room for an answer.
 #[must_use]
-pub fn ask(prompt: u64, most: u64) -> ContextBudget {
-    // Where little is allowed a whole round would never have room.
-    let round = ROUND.min(most / 4);
-    if prompt > most {
-        ContextBudget::None
-    } else if prompt > most - round {
-        ContextBudget::ForAnAnswer
+pub fn budget(prompt: u64, max_prompt: u64) -> ContextBudget {
+    // A quarter of a small limit: a whole round would never fit.
+    let round = ROUND_TOKENS.min(max_prompt / 4);
+    if prompt > max_prompt {
+        ContextBudget::Exhausted
+    } else if prompt > max_prompt - round {
+        ContextBudget::AnswerOnly
     } else {
         ContextBudget::Enough
     }
@@ -44,7 +43,8 @@ mod tests {
 
     use super::super::tool::MAX_TEXT;
     use super::super::turn::testing::{begins, looked, says};
-    use super::super::turn::{Turn, TurnEnd, TurnRecord, TurnStep};
+    use super::super::turn::{Turn, TurnStep};
+    use super::super::turn_record::{TurnEnd, TurnRecord};
     use super::*;
 
     fn model() -> Model {
@@ -53,21 +53,21 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_fits_or_it_is_not_sent_and_the_last_round_is_for_the_answer() {
-        assert_eq!(ask(8_000, 100_000), ContextBudget::Enough);
-        assert_eq!(ask(88_000, 100_000), ContextBudget::Enough);
-        assert_eq!(ask(88_001, 100_000), ContextBudget::ForAnAnswer);
-        assert_eq!(ask(100_000, 100_000), ContextBudget::ForAnAnswer);
-        assert_eq!(ask(100_001, 100_000), ContextBudget::None);
+    fn last_round_before_the_limit_is_for_the_answer() {
+        assert_eq!(budget(8_000, 100_000), ContextBudget::Enough);
+        assert_eq!(budget(88_000, 100_000), ContextBudget::Enough);
+        assert_eq!(budget(88_001, 100_000), ContextBudget::AnswerOnly);
+        assert_eq!(budget(100_000, 100_000), ContextBudget::AnswerOnly);
+        assert_eq!(budget(100_001, 100_000), ContextBudget::Exhausted);
         assert_eq!(
-            ask(8_000, 12_000),
+            budget(8_000, 12_000),
             ContextBudget::Enough,
-            "a small allowance is used too"
+            "a small limit is used too"
         );
-        assert_eq!(ask(u64::MAX, u64::MAX), ContextBudget::ForAnAnswer);
+        assert_eq!(budget(u64::MAX, u64::MAX), ContextBudget::AnswerOnly);
     }
 
-    /// One answer of a model: how many calls it makes, how long each result is, whether it has a picture.
+    /// The calls of one answer: for each the length of its result, and whether it has a picture.
     type Round = Vec<(usize, bool)>;
 
     fn rounds() -> impl Strategy<Value = Vec<Round>> {
@@ -85,7 +85,7 @@ mod tests {
             })
         });
         let text = UserPart::Text("x".repeat(length));
-        TurnRecord::Came {
+        TurnRecord::ToolFinished {
             result: Box::new(ToolResult {
                 call: call.to_owned(),
                 parts: picture.into_iter().chain([text]).collect(),
@@ -95,7 +95,7 @@ mod tests {
         }
     }
 
-    /// Drives a turn as [`super::super::drive`] does, with a model that answers with these rounds. The largest prompt that was sent.
+    /// Drives a turn like [`super::super::drive`], with these answers. Returns the largest prompt.
     fn drive(rounds: Vec<Round>, most: u64) -> (u64, Turn) {
         let model = model();
         let mut turn = looked();
@@ -103,20 +103,20 @@ mod tests {
         let mut largest = 0;
         let mut number = 0;
         loop {
-            let before = turn.talk().turns().to_vec();
+            let before = turn.conversation().turns().to_vec();
             match turn.next() {
                 TurnStep::End(_) => return (largest, turn),
                 TurnStep::Run(call) => {
                     let (length, picture) = serde_json::from_str(call.arguments.text()).unwrap();
-                    turn.take(begins(&call.id)).unwrap();
-                    turn.take(result(&call.id, length, picture)).unwrap();
+                    turn.apply(begins(&call.id)).unwrap();
+                    turn.apply(result(&call.id, length, picture)).unwrap();
                 }
                 TurnStep::Ask { last } => {
-                    let prompt = estimate::prompt(turn.talk(), &model);
-                    let room = ask(prompt, most);
-                    if room == ContextBudget::None {
-                        let end = Box::new(turn.full(prompt, most));
-                        turn.take(TurnRecord::Ended { end }).unwrap();
+                    let prompt = estimate::prompt(turn.conversation(), &model);
+                    let room = budget(prompt, most);
+                    if room == ContextBudget::Exhausted {
+                        let end = Box::new(turn.end_when_full(prompt, most));
+                        turn.apply(TurnRecord::Ended { end }).unwrap();
                         continue;
                     }
                     largest = largest.max(prompt);
@@ -133,12 +133,12 @@ mod tests {
                         .iter()
                         .map(|(id, of)| (id.as_str(), "get_snapshot", of.clone()))
                         .collect();
-                    turn.take(says("so far so good", &calls)).unwrap();
+                    turn.apply(says("so far so good", &calls)).unwrap();
                 }
             }
             assert!(
-                turn.talk().turns().starts_with(&before),
-                "something was edited"
+                turn.conversation().turns().starts_with(&before),
+                "the conversation only grows"
             );
         }
     }
@@ -147,7 +147,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
-        fn whatever_the_tools_answer_no_prompt_is_larger_than_it_may_be_and_the_turn_ends(
+        fn prompts_stay_within_the_limit_and_the_turn_ends(
             rounds in rounds(), most in 8_000..200_000_u64,
         ) {
             let (largest, turn) = drive(rounds, most);
@@ -157,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_without_room_says_what_to_raise_and_one_with_room_for_words_has_them() {
+    fn full_turn_names_the_limit_or_answers_in_words() {
         let long: Vec<Round> = (0..20).map(|_| vec![(MAX_TEXT, true); 7]).collect();
         let (_, turn) = drive(long, 20_000);
-        let TurnStep::End(TurnEnd::Nothing { why }) = turn.next() else {
+        let TurnStep::End(TurnEnd::NoResult { why }) = turn.next() else {
             panic!("{:?}", turn.next());
         };
         assert!(

@@ -1,7 +1,8 @@
-//! The loop: asks the model, runs what it calls, until the turn is over.
+//! The loop of a turn: calls the language model and the tools it asks for, until the turn ends.
 //!
-//! Invariants: what happens is written down before the next thing is done about it; whatever keeps the model away is one sentence, and the turn stays
-//! on the disk, so that the same request goes on from there; every call, result and decision of the gate is traced, pictures by their hash.
+//! - A record is in the turn log before the next step.
+//! - An error of the model is one sentence. The turn log stays, so the same request can resume.
+//! - Every call, result and permission is traced; pictures by their hash.
 
 use std::sync::Mutex;
 
@@ -10,9 +11,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use watchkeeper_llm::attempt_error::AttemptErrorKind;
 use watchkeeper_llm::call_options::ToolChoice;
-use watchkeeper_llm::client::LlmError;
+use watchkeeper_llm::client::{LlmError, Progress};
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall, ToolResult, UserPart};
-use watchkeeper_llm::{CallOptions, Job};
+use watchkeeper_llm::money::Money;
+use watchkeeper_llm::{CallOptions, Job, Reply};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::context_window::{self, ContextBudget};
@@ -20,47 +22,48 @@ use super::facts::ToolFact;
 use super::job_spec::SetupSpec;
 use super::tool::{ToolInput, ToolOutcome};
 use super::tool_context::ToolContext;
-use super::turn::{TurnEnd, TurnRecord, TurnStep, refusal};
+use super::turn::{TurnStep, refusal};
 use super::turn_log::{TurnLog, TurnLogError};
+use super::turn_record::{TurnEnd, TurnRecord};
 use crate::trace::{Trace, without_secrets};
 
-/// Most tokens of one answer. A workflow of twenty steps takes some 2,000.
+/// Maximum tokens of one answer. A workflow of twenty steps takes about 2,000.
 const MAX_OUTPUT: u32 = 6_000;
 /// Longest text of a result in the trace, in characters.
-const TRACED: usize = 2_000;
+const MAX_TRACED_CHARS: usize = 2_000;
 
-/// Something for the person to see while it goes on.
+/// What a user sees while a turn runs.
 #[derive(Debug)]
 pub enum TurnProgress<'s> {
-    /// The model is asked.
+    /// The model is called.
     Asking,
-    /// It answered: what the turn has cost so far.
+    /// The model answered: the cost of the turn so far.
     Spent(&'s super::turn::TurnCost),
-    /// What it thought or said before a call; may be long.
+    /// What the model thought or said before a call; may be long.
     Thought(&'s str),
-    /// A tool is used.
+    /// A tool runs.
     Using(&'s ToolCall),
     /// A tool failed or was refused.
     Failed(&'s ToolCall, &'s str),
-    /// The plan is this now.
+    /// The new plan.
     Plan(&'s [super::facts::PlanStep]),
 }
 
 /// Why a turn stopped before its end.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnStopped {
-    /// The model is away, or can't be afforded.
+    /// The model failed, or the budget does not allow the call.
     #[error(transparent)]
     Model(#[from] LlmError),
-    /// It can't be written down.
+    /// The turn log can't be written.
     #[error(transparent)]
-    Ahead(#[from] TurnLogError),
+    Log(#[from] TurnLogError),
 }
 
 impl TurnStopped {
-    /// Whether the same request may go on from here later. A model that refused is not shown the same again.
+    /// Whether the same request may resume here later. A refused conversation is not sent again.
     #[must_use]
-    pub fn goes_on_later(&self) -> bool {
+    pub fn is_resumable(&self) -> bool {
         match self {
             Self::Model(LlmError::Failed { error, .. }) => !matches!(
                 error.kind,
@@ -69,7 +72,7 @@ impl TurnStopped {
                     | AttemptErrorKind::BadRequest
                     | AttemptErrorKind::TooLarge
             ),
-            Self::Model(LlmError::Encode(_)) | Self::Ahead(_) => false,
+            Self::Model(LlmError::Encode(_)) | Self::Log(_) => false,
             Self::Model(
                 LlmError::Budget(_)
                 | LlmError::BreakerOpen { .. }
@@ -80,38 +83,36 @@ impl TurnStopped {
     }
 }
 
-/// What a turn is driven with.
+/// Drives a turn from its log with a client job.
 #[derive(Debug)]
 pub struct TurnDriver<'d> {
-    /// The way to the box.
-    pub hands: &'d ToolContext,
-    /// What it works by.
-    pub brief: &'d SetupSpec,
-    /// Where it is traced; `None`: nowhere.
+    pub context: &'d ToolContext,
+    pub spec: &'d SetupSpec,
+    /// `None`: no trace.
     pub trace: Option<&'d Trace>,
 }
 
 impl TurnDriver<'_> {
-    /// Drives the turn of `ahead` to its end with `job`.
+    /// Drives the turn of `log` to its end with `job`.
     ///
     /// # Errors
-    /// [`TurnStopped`], when it can't go on now.
+    /// [`TurnStopped`], if it can't continue now.
     pub async fn run(
         &self,
-        ahead: &mut TurnLog,
+        log: &mut TurnLog,
         job: &mut Job,
-        seen: &mut (dyn FnMut(TurnProgress<'_>) + Send),
+        on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
     ) -> Result<TurnEnd, TurnStopped> {
         loop {
-            match ahead.turn.next() {
-                TurnStep::Ask { last } => self.ask(ahead, job, last, seen).await?,
-                TurnStep::Run(call) => self.call(ahead, &call, seen).await?,
+            match log.turn.next() {
+                TurnStep::Ask { last } => self.ask(log, job, last, on_progress).await?,
+                TurnStep::Run(call) => self.call(log, &call, on_progress).await?,
                 TurnStep::End(end) => {
-                    if !ahead.turn.is_over() {
+                    if !log.turn.is_over() {
                         let record = TurnRecord::Ended {
                             end: Box::new(end.clone()),
                         };
-                        ahead.note(record)?;
+                        log.append(record)?;
                     }
                     return Ok(end);
                 }
@@ -119,83 +120,114 @@ impl TurnDriver<'_> {
         }
     }
 
+    /// Calls the language model once, or ends the turn if the conversation has no room.
     async fn ask(
         &self,
-        ahead: &mut TurnLog,
+        log: &mut TurnLog,
         job: &mut Job,
         last: bool,
-        seen: &mut (dyn FnMut(TurnProgress<'_>) + Send),
+        on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
     ) -> Result<(), TurnStopped> {
-        let (prompt, most) = (job.prompt(ahead.turn.talk()), job.max_prompt(MAX_OUTPUT));
-        // The first question is never too long for its own sake: where it has no room, the sentence about the budget says so.
-        let room = match ahead.turn.spent().asks {
-            0 => ContextBudget::Enough,
-            _ => context_window::ask(prompt, most),
-        };
-        if room != ContextBudget::Enough {
-            self.note("little_room", || {
-                json!({
-                    "turn": ahead.turn.head().id, "tokens": prompt, "most": most,
-                    "sentence": match room {
-                        ContextBudget::None => "the conversation has no room for another call",
-                        ContextBudget::Enough | ContextBudget::ForAnAnswer => "the conversation has room for an answer, and for no further tool",
-                    },
-                })
-            });
+        let prompt = job.prompt(log.turn.conversation());
+        let max_prompt = job.max_prompt(MAX_OUTPUT);
+        let budget = self.context_budget(log, prompt, max_prompt);
+        if budget == ContextBudget::Exhausted {
+            let end = Box::new(log.turn.end_when_full(prompt, max_prompt));
+            return Ok(log.append(TurnRecord::Ended { end })?);
         }
-        if room == ContextBudget::None {
-            let end = Box::new(ahead.turn.full(prompt, most));
-            return Ok(ahead.note(TurnRecord::Ended { end })?);
-        }
-        seen(TurnProgress::Asking);
-        let mut ask = CallOptions::new(MAX_OUTPUT);
-        if last || room == ContextBudget::ForAnAnswer {
-            ask = ask.choice(ToolChoice::Never);
+        on_progress(TurnProgress::Asking);
+        let mut options = CallOptions::new(MAX_OUTPUT);
+        if last || budget == ContextBudget::AnswerOnly {
+            options = options.choice(ToolChoice::Never);
         }
         let (_, before) = job.spent();
-        let again = Mutex::new(Vec::new());
+        let reply = self.request_reply(log, job, &options).await;
+        let (_, after) = job.spent();
+        let cost = Money(after.0.saturating_sub(before.0));
+        match reply {
+            Ok(reply) => self.record_reply(log, reply, cost, on_progress),
+            Err(error) => {
+                self.note("model_away", || {
+                    json!({
+                        "turn": log.turn.head().id, "sentence": error.to_string(),
+                        "usd": cost.dollars(),
+                    })
+                });
+                // The provider counts more tokens than the estimate: the turn ends as if by ours.
+                if is_too_long(&error) && log.turn.spent().asks > 0 {
+                    let end = Box::new(log.turn.end_when_full(prompt, max_prompt));
+                    return Ok(log.append(TurnRecord::Ended { end })?);
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The room of the conversation, traced if it is little.
+    fn context_budget(&self, log: &TurnLog, prompt: u64, max_prompt: u64) -> ContextBudget {
+        // The first call always goes out: if it does not fit, the LLM client's error says so.
+        let budget = match log.turn.spent().asks {
+            0 => ContextBudget::Enough,
+            _ => context_window::budget(prompt, max_prompt),
+        };
+        let sentence = match budget {
+            ContextBudget::Enough => return budget,
+            ContextBudget::AnswerOnly => {
+                "the conversation has room for an answer, but not for another tool"
+            }
+            ContextBudget::Exhausted => "the conversation has no room for another call",
+        };
+        self.note("little_room", || {
+            json!({
+                "turn": log.turn.head().id, "tokens": prompt, "most": max_prompt,
+                "sentence": sentence,
+            })
+        });
+        budget
+    }
+
+    /// Calls the model and traces its retries.
+    async fn request_reply(
+        &self,
+        log: &TurnLog,
+        job: &mut Job,
+        options: &CallOptions,
+    ) -> Result<Reply, LlmError> {
+        let retries = Mutex::new(Vec::new());
         let reply = job
-            .ask(ahead.turn.talk(), &ask, &mut |progress| {
-                if let watchkeeper_llm::client::Progress::Retry { error, .. } = progress
-                    && let Ok(mut again) = again.lock()
+            .ask(log.turn.conversation(), options, &mut |progress| {
+                if let Progress::Retry { error, .. } = progress
+                    && let Ok(mut retries) = retries.lock()
                 {
-                    again.push(error.to_string());
+                    retries.push(error.to_string());
                 }
             })
             .await;
-        for sentence in again.into_inner().unwrap_or_default() {
+        for sentence in retries.into_inner().unwrap_or_default() {
             self.note(
                 "model_again",
-                || json!({"turn": ahead.turn.head().id, "sentence": sentence}),
+                || json!({"turn": log.turn.head().id, "sentence": sentence}),
             );
         }
-        let (_, after) = job.spent();
-        let cost = watchkeeper_llm::money::Money(after.0.saturating_sub(before.0));
-        let reply = match reply {
-            Ok(reply) => reply,
-            Err(error) => {
-                self.note("model_away", || {
-                    json!({"turn": ahead.turn.head().id, "sentence": error.to_string(), "usd": cost.dollars()})
-                });
-                // Longer by the provider's count than by ours: the same end as by ours.
-                if let LlmError::Failed { error, .. } = &error
-                    && matches!(
-                        error.kind,
-                        AttemptErrorKind::ContextFull | AttemptErrorKind::TooLarge
-                    )
-                    && ahead.turn.spent().asks > 0
-                {
-                    let end = Box::new(ahead.turn.full(prompt, most));
-                    return Ok(ahead.note(TurnRecord::Ended { end })?);
-                }
-                return Err(error.into());
-            }
-        };
-        self.note("model", || json!({
-            "turn": ahead.turn.head().id, "model": reply.model, "stop": reply.stop, "usd": cost.dollars(),
-            "tokens": reply.usage.total(), "nth": ahead.turn.spent().asks + 1, "of_most": ahead.turn.head().steps,
-            "blueprint": ahead.turn.head().blueprint,
-        }));
+        reply
+    }
+
+    /// Traces a reply, reports its thoughts, and appends it to the turn log.
+    fn record_reply(
+        &self,
+        log: &mut TurnLog,
+        reply: Reply,
+        cost: Money,
+        on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
+    ) -> Result<(), TurnStopped> {
+        let head = log.turn.head();
+        self.note("model", || {
+            json!({
+                "turn": head.id, "model": reply.model, "stop": reply.stop, "usd": cost.dollars(),
+                "tokens": reply.usage.total(), "nth": log.turn.spent().asks + 1,
+                "of_most": head.steps, "blueprint": head.blueprint,
+            })
+        });
         for part in &reply.turn.parts {
             let (what, text) = match part {
                 AssistantPart::Thinking(text) => ("thought", text),
@@ -203,96 +235,117 @@ impl TurnDriver<'_> {
                 AssistantPart::Call(_) => continue,
             };
             if !text.trim().is_empty() {
-                self.note(
-                    what,
-                    || json!({"turn": ahead.turn.head().id, "text": cut(text)}),
-                );
+                self.note(what, || json!({"turn": head.id, "text": cut(text)}));
                 if reply.calls().next().is_some() || what == "thought" {
-                    seen(TurnProgress::Thought(text));
+                    on_progress(TurnProgress::Thought(text));
                 }
             }
         }
-        let record = TurnRecord::Said {
+        log.append(TurnRecord::Replied {
             turn: Box::new(reply.turn),
             stop: reply.stop,
             model: reply.model,
             usage: reply.usage,
             cost,
-        };
-        ahead.note(record)?;
-        seen(TurnProgress::Spent(&ahead.turn.spent()));
+        })?;
+        on_progress(TurnProgress::Spent(&log.turn.spent()));
         Ok(())
     }
 
+    /// Runs one tool call, or refuses it, and appends the result to the turn log.
     async fn call(
         &self,
-        ahead: &mut TurnLog,
+        log: &mut TurnLog,
         call: &ToolCall,
-        seen: &mut (dyn FnMut(TurnProgress<'_>) + Send),
+        on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
     ) -> Result<(), TurnStopped> {
-        let id = ahead.turn.head().id.clone();
-        let permit = ahead.turn.permit(call, &self.brief.tools, &self.brief.gate);
+        let id = log.turn.head().id.clone();
+        let checked = log
+            .turn
+            .check_call(call, &self.spec.tools, &self.spec.permissions);
         self.note("gate", || {
-            let tool = permit.as_ref().ok();
+            let tool = checked.as_ref().ok();
             json!({
-                "turn": id, "tool": call.name, "call": call.id, "effect": tool.map(|t| t.effect), "scope": tool.map(|t| t.scope),
-                "decision": if tool.is_some() { "allowed" } else { "refused" }, "sentence": permit.as_ref().err(),
+                "turn": id, "tool": call.name, "call": call.id, "effect": tool.map(|t| t.effect),
+                "scope": tool.map(|t| t.scope),
+                "decision": if tool.is_some() { "allowed" } else { "refused" },
+                "sentence": checked.as_ref().err(),
             })
         });
-        let tool = match permit {
+        let tool = match checked {
             Ok(tool) => tool,
             Err(why) => {
-                seen(TurnProgress::Failed(call, &why));
-                let record = TurnRecord::Came {
+                on_progress(TurnProgress::Failed(call, &why));
+                let record = TurnRecord::ToolFinished {
                     result: Box::new(refusal(call, &why)),
                     facts: Vec::new(),
                 };
-                return Ok(ahead.note(record)?);
+                return Ok(log.append(record)?);
             }
         };
         self.note("tool", || {
-            json!({"turn": id, "tool": call.name, "call": call.id, "arguments": cut(&without_secrets(call.arguments.text()))})
+            json!({"turn": id, "tool": call.name, "call": call.id,
+            "arguments": cut(&without_secrets(call.arguments.text()))})
         });
-        ahead.note(TurnRecord::Begins {
+        log.append(TurnRecord::ToolStarted {
             call: call.id.clone(),
         })?;
-        seen(TurnProgress::Using(call));
+        on_progress(TurnProgress::Using(call));
         let given = ToolInput {
-            hands: self.hands,
-            head: ahead.turn.head(),
-            facts: ahead.turn.facts(),
+            context: self.context,
+            head: log.turn.head(),
+            facts: log.turn.facts(),
             arguments: &call.arguments,
         };
         let outcome = (tool.run)(given).await;
         self.note("result", || {
-            let parts: Vec<Value> = outcome.parts.iter().map(traced).collect();
-            json!({"turn": id, "tool": call.name, "call": call.id, "is_error": outcome.is_error, "parts": parts})
+            let parts: Vec<Value> = outcome.parts.iter().map(to_trace).collect();
+            json!({"turn": id, "tool": call.name, "call": call.id, "is_error": outcome.is_error,
+            "parts": parts})
         });
-        if outcome.is_error
-            && let Some(UserPart::Text(why)) = outcome.parts.last()
-        {
-            seen(TurnProgress::Failed(call, why));
-        }
-        for fact in &outcome.facts {
-            if let ToolFact::Plan { steps } = fact {
-                seen(TurnProgress::Plan(steps));
-            }
-        }
-        Ok(ahead.note(came(call, outcome))?)
+        report_outcome(call, &outcome, on_progress);
+        Ok(log.append(finished(call, outcome))?)
     }
 
-    /// Writes to the trace. That it can't be written is no reason to stop.
-    fn note(&self, what: &str, particulars: impl FnOnce() -> Value) {
+    /// Writes to the trace; an error is only logged.
+    fn note(&self, what: &str, details: impl FnOnce() -> Value) {
         if let Some(trace) = self.trace
-            && let Err(error) = trace.note(Timestamp::now(), what, particulars())
+            && let Err(error) = trace.note(Timestamp::now(), what, details())
         {
-            tracing::debug!(%error, "the trace can't be written");
+            tracing::debug!(%error, "cannot write the trace");
         }
     }
 }
 
-fn came(call: &ToolCall, outcome: ToolOutcome) -> TurnRecord {
-    TurnRecord::Came {
+/// Shows a failure and a new plan to the user.
+fn report_outcome(
+    call: &ToolCall,
+    outcome: &ToolOutcome,
+    on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
+) {
+    if outcome.is_error
+        && let Some(UserPart::Text(why)) = outcome.parts.last()
+    {
+        on_progress(TurnProgress::Failed(call, why));
+    }
+    for fact in &outcome.facts {
+        if let ToolFact::Plan { steps } = fact {
+            on_progress(TurnProgress::Plan(steps));
+        }
+    }
+}
+
+/// Whether the provider rejected a conversation as too long.
+fn is_too_long(error: &LlmError) -> bool {
+    matches!(
+        error,
+        LlmError::Failed { error, .. }
+            if matches!(error.kind, AttemptErrorKind::ContextFull | AttemptErrorKind::TooLarge)
+    )
+}
+
+fn finished(call: &ToolCall, outcome: ToolOutcome) -> TurnRecord {
+    TurnRecord::ToolFinished {
         result: Box::new(ToolResult {
             call: call.id.clone(),
             parts: outcome.parts,
@@ -303,20 +356,21 @@ fn came(call: &ToolCall, outcome: ToolOutcome) -> TurnRecord {
 }
 
 fn cut(text: &str) -> String {
-    text.chars().take(TRACED).collect()
+    text.chars().take(MAX_TRACED_CHARS).collect()
 }
 
-/// A part of a result as it is traced: a picture by its hash.
-fn traced(part: &UserPart) -> Value {
+/// A part of a result for the trace; a picture by its hash.
+fn to_trace(part: &UserPart) -> Value {
     match part {
         UserPart::Text(text) => json!({"text": cut(&without_secrets(text))}),
         UserPart::Picture(picture) => {
-            json!({"picture": hash(&picture.bytes), "bytes": picture.bytes.len(), "px": [picture.width, picture.height]})
+            json!({"picture": hash(&picture.bytes), "bytes": picture.bytes.len(),
+            "px": [picture.width, picture.height]})
         }
     }
 }
 
-/// What a picture is recognised by (XXH3, 128 bits): for finding the same one again, not against somebody.
+/// XXH3 of a picture, 128 bits: identifies equal pictures, and is no protection against forgery.
 fn hash(bytes: &Bytes) -> String {
     format!("xxh3:{:032x}", xxh3_128(bytes))
 }

@@ -1,7 +1,8 @@
-//! What the tools have left in a turn: drafts, what was found out about them, what is put up for a yes.
+//! What the tools of a turn leave: drafts, findings about them, proposed changes, the plan.
 //!
-//! Invariants: facts are only added, in the order in which they came; they are part of the records of a turn, so a turn that goes on after a crash has
-//! exactly those that it had; a draft never changes, so what was found out about it stays true.
+//! - Facts are only added, in order. They are part of the turn's records, so a resumed turn has the
+//!   same facts.
+//! - A draft never changes, so findings about it stay true.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,67 +12,55 @@ use crate::proposal::llm_proposal::{
     LlmProposal, MAX_CHANGES, MAX_SENTENCES, ProposedChange, words,
 };
 
-/// Most drafts of one turn.
+/// Maximum drafts of one turn.
 pub const MAX_DRAFTS: usize = 12;
-/// Most steps of a plan.
+/// Maximum steps of a plan.
 pub const MAX_PLAN: usize = 12;
 
-/// One thing that a tool left.
+/// One fact of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum ToolFact {
-    /// A workflow that compiles.
-    Draft {
-        /// The definition.
-        workflow: Value,
-    },
-    /// A draft was drawn on the picture of a camera.
+    /// A workflow that compiled.
+    Draft { workflow: Value },
+    /// A draft was drawn on a camera's picture.
     Previewed {
         /// Name of the draft.
         draft: String,
-        /// Which camera.
         camera: SourceId,
-        /// What is wrong with its places; empty: nothing.
+        /// Errors of its lines and zones.
         wrong: Vec<String>,
-        /// File of the picture, where it was kept.
+        /// Path of the saved picture.
         picture: Option<String>,
     },
-    /// A draft was tried on moving pictures.
+    /// A draft was tried on video.
     Tried {
         /// Name of the draft.
         draft: String,
-        /// What came of it, as one sentence of the box.
+        /// The result, one sentence.
         sentence: String,
     },
-    /// Something is put up for a yes.
+    /// A change was proposed.
     Proposed {
-        /// The change.
         change: Box<ProposedChange>,
-        /// The draft that it is made of.
+        /// Name of its draft.
         draft: Option<String>,
-        /// The model's words about it.
         words: ModelWords,
     },
-    /// What was put up about a pipeline is not any more.
-    Withdrawn {
-        /// Its name.
-        pipeline: PipelineId,
-    },
-    /// The plan is this now.
-    Plan {
-        /// Its steps.
-        steps: Vec<PlanStep>,
-    },
+    /// The proposed change of a pipeline was withdrawn.
+    Withdrawn { pipeline: PipelineId },
+    /// The plan was replaced.
+    Plan { steps: Vec<PlanStep> },
 }
 
-/// What a model says about its proposal.
+/// What a language model says about its proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModelWords {
-    /// What it does.
+    /// What the change does.
     pub says: String,
-    /// What it took for granted.
+    /// What the user did not say.
     pub assumed: Vec<String>,
-    /// What can't be done.
+    /// What the change can't do.
     pub not_possible: Vec<String>,
 }
 
@@ -79,30 +68,26 @@ pub struct ModelWords {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanStep {
-    /// What is to be done.
     pub step: String,
-    /// Whether it is done.
     pub done: bool,
 }
 
-/// All facts of a turn.
+/// All facts of a turn, oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TurnFacts(Vec<ToolFact>);
 
 impl TurnFacts {
-    /// Adds one.
     pub fn add(&mut self, fact: ToolFact) {
         self.0.push(fact);
     }
 
-    /// The definition of a draft, by its name.
+    /// The workflow of the draft `name`, such as `d1`.
     #[must_use]
     pub fn draft(&self, name: &str) -> Option<&Value> {
         let number: usize = name.strip_prefix('d')?.parse().ok()?;
         self.drafts().nth(number.checked_sub(1)?)
     }
 
-    /// Number of drafts.
     #[must_use]
     pub fn draft_count(&self) -> usize {
         self.drafts().count()
@@ -115,7 +100,7 @@ impl TurnFacts {
         })
     }
 
-    /// What was wrong when this draft was last drawn on the picture of this camera; `None`: it was not.
+    /// Errors of the last preview of a draft on a camera; `None`: it was not previewed there.
     #[must_use]
     pub fn wrong_on(&self, name: &str, on: &SourceId) -> Option<&[String]> {
         self.0.iter().rev().find_map(|fact| match fact {
@@ -129,7 +114,7 @@ impl TurnFacts {
         })
     }
 
-    /// The plan as it is now.
+    /// The current plan.
     #[must_use]
     pub fn plan(&self) -> &[PlanStep] {
         let plan = self.0.iter().rev().find_map(|fact| match fact {
@@ -139,13 +124,13 @@ impl TurnFacts {
         plan.unwrap_or_default()
     }
 
-    /// What is put up for a yes, the latest word about each pipeline.
+    /// The proposed changes, the latest for each pipeline.
     #[must_use]
     pub fn changes(&self) -> Vec<ProposedChange> {
         self.proposed().map(|(change, ..)| change.clone()).collect()
     }
 
-    /// The latest word about each pipeline, in the order in which these came.
+    /// The latest proposed change for each pipeline, in order.
     fn proposed(&self) -> impl Iterator<Item = (&ProposedChange, Option<&str>, &ModelWords)> {
         let all = self.0.iter().enumerate();
         all.filter_map(|(at, fact)| match fact {
@@ -168,10 +153,10 @@ impl TurnFacts {
         })
     }
 
-    /// The proposal that all of it comes to; `None`: nothing is put up.
+    /// Builds the proposal of all changes; `None` without a change.
     #[must_use]
-    pub fn made(&self, model: &str) -> Option<LlmProposal> {
-        let mut made = LlmProposal {
+    pub fn to_proposal(&self, model: &str) -> Option<LlmProposal> {
+        let mut proposal = LlmProposal {
             model: words(model),
             says: String::new(),
             assumed: Vec::new(),
@@ -180,27 +165,31 @@ impl TurnFacts {
             changes: Vec::new(),
         };
         for (change, draft, said) in self.proposed().take(MAX_CHANGES) {
-            let space = if made.says.is_empty() { "" } else { " " };
-            made.says = words(&format!("{}{space}{}", made.says, said.says));
-            made.assumed.extend(said.assumed.iter().map(|w| words(w)));
-            made.not_possible
+            let space = if proposal.says.is_empty() { "" } else { " " };
+            proposal.says = words(&format!("{}{space}{}", proposal.says, said.says));
+            proposal
+                .assumed
+                .extend(said.assumed.iter().map(|w| words(w)));
+            proposal
+                .not_possible
                 .extend(said.not_possible.iter().map(|w| words(w)));
-            made.evidence
+            proposal
+                .evidence
                 .extend(draft.into_iter().flat_map(|draft| self.evidence(draft)));
-            made.changes.push(change.clone());
+            proposal.changes.push(change.clone());
         }
         for all in [
-            &mut made.assumed,
-            &mut made.not_possible,
-            &mut made.evidence,
+            &mut proposal.assumed,
+            &mut proposal.not_possible,
+            &mut proposal.evidence,
         ] {
             all.dedup();
             all.truncate(MAX_SENTENCES);
         }
-        (!made.changes.is_empty()).then_some(made)
+        (!proposal.changes.is_empty()).then_some(proposal)
     }
 
-    /// What was found out about a draft.
+    /// Findings about a draft, one sentence each.
     fn evidence(&self, name: &str) -> Vec<String> {
         let found = self.0.iter().filter_map(|fact| match fact {
             ToolFact::Previewed {
@@ -251,26 +240,26 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_about_a_pipeline_is_the_one_that_is_put_up() {
+    fn last_change_of_a_pipeline_is_proposed() {
         let mut facts = TurnFacts::default();
-        assert_eq!(facts.made("m"), None);
+        assert_eq!(facts.to_proposal("m"), None);
         for fact in [stop("a"), stop("b"), pause("a")] {
             facts.add(fact);
         }
-        let made = facts.made("m").unwrap();
+        let made = facts.to_proposal("m").unwrap();
         let ids: Vec<&str> = made.changes.iter().map(|c| c.pipeline().as_str()).collect();
         assert_eq!(ids, ["b", "a"]);
         assert!(matches!(made.changes[1], ProposedChange::Pause { .. }));
         assert_eq!(made.says, "Stops b.");
         let pipeline = PipelineId::new("b").unwrap();
         facts.add(ToolFact::Withdrawn { pipeline });
-        assert_eq!(facts.made("m").unwrap().changes.len(), 1);
+        assert_eq!(facts.to_proposal("m").unwrap().changes.len(), 1);
         facts.add(stop("b"));
-        assert_eq!(facts.made("m").unwrap().changes.len(), 2);
+        assert_eq!(facts.to_proposal("m").unwrap().changes.len(), 2);
     }
 
     #[test]
-    fn drafts_are_named_in_the_order_in_which_they_came_and_a_preview_is_of_one_camera() {
+    fn drafts_are_numbered_and_previews_are_per_camera() {
         let mut facts = TurnFacts::default();
         for n in 1..=2 {
             facts.add(ToolFact::Draft {

@@ -1,43 +1,44 @@
-//! What the places of a workflow are worth in a picture of a certain size, and where things stand to them now.
+//! Checks the lines and zones of a workflow against a picture's size and its current detections.
 //!
-//! Invariant: pure. A place is called wrong only for what nobody can mean: a corner outside the picture, no length, no area.
+//! Invariant: pure. An error is only what nobody can mean: a corner outside the picture, no length,
+//! no area.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 use watchkeeper_engine::workflow::Overlay;
 use watchkeeper_vision::geometry::{Point, polygon_area};
 
-/// Share of the picture below which a zone is worth a word: some 50 × 40 pixels of 1280 × 720.
-const SMALL: f64 = 0.002;
-/// Share below which nobody can mean it: less than ten pixels square of 1280 × 720. Corners given as shares of the picture end there.
-const NOTHING: f64 = 0.0001;
-/// Most boxes that are listed.
-const MAX_BOXES: usize = 25;
+/// Share of the picture below which a zone gets a warning: about 50 × 40 pixels of 1280 × 720.
+const MIN_USUAL_SHARE: f64 = 0.002;
+/// Share below which a zone is an error: less than ten pixels square of 1280 × 720. Corners given
+/// as shares of the picture end there.
+const MIN_SHARE: f64 = 0.0001;
+/// Maximum detections in a list.
+const MAX_DETECTIONS: usize = 25;
 
-/// What was found out about the places.
+/// The result of [`check_places`].
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct GeometryReport {
-    /// What nobody can mean. A draft with one of these is not proposed.
+    /// Errors, one sentence each. A draft with an error can't be proposed.
     pub wrong: Vec<String>,
-    /// What may be meant, and is told.
+    /// Warnings, one sentence each.
     pub mind: Vec<String>,
-    /// Each place with where it lies and what is there now.
+    /// Each line and zone with its position and its current detections.
     pub places: Vec<Value>,
 }
 
 /// A detection on the picture.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
-    /// Its class.
+pub struct Detection {
     pub class: String,
-    /// 0 to 1.
+    /// From 0 to 1.
     pub confidence: f64,
     /// Left, top, right, bottom in pixels.
     pub corners: [f64; 4],
 }
 
-impl Seen {
-    /// Reads the detections that the box serialised. What is none is passed over.
+impl Detection {
+    /// Reads serialized detections; skips invalid ones.
     #[must_use]
     pub fn all(serialised: &Value) -> Vec<Self> {
         let all = serialised.get("predictions").and_then(Value::as_array);
@@ -60,32 +61,33 @@ impl Seen {
     }
 }
 
-/// The detections as a model reads them, the surest first.
+/// Detections as JSON for the language model, highest confidence first.
 #[must_use]
-pub fn listed(seen: &[Seen]) -> Value {
-    let mut seen: Vec<&Seen> = seen.iter().collect();
+pub fn list_detections(seen: &[Detection]) -> Value {
+    let mut seen: Vec<&Detection> = seen.iter().collect();
     seen.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
-    let more = seen.len().saturating_sub(MAX_BOXES);
-    let one = |s: &&Seen| {
+    let more = seen.len().saturating_sub(MAX_DETECTIONS);
+    let one = |s: &&Detection| {
         let corners = s.corners.map(f64::round);
-        json!({"class": s.class, "confidence": (s.confidence * 100.0).round() / 100.0, "box_px": corners})
+        json!({"class": s.class, "confidence": (s.confidence * 100.0).round() / 100.0,
+        "box_px": corners})
     };
-    let boxes: Vec<Value> = seen.iter().take(MAX_BOXES).map(one).collect();
+    let boxes: Vec<Value> = seen.iter().take(MAX_DETECTIONS).map(one).collect();
     match more {
         0 => Value::from(boxes),
         more => json!({"surest": boxes, "more": more}),
     }
 }
 
-/// Judges the places of a workflow in a picture of `size` in pixels, on which `seen` is now.
+/// Checks lines and zones in a picture of `size` pixels with the detections `seen`.
 #[must_use]
-pub fn judge(overlays: &[Overlay], size: [u32; 2], seen: &[Seen]) -> GeometryReport {
+pub fn check_places(overlays: &[Overlay], size: [u32; 2], seen: &[Detection]) -> GeometryReport {
     let mut findings = GeometryReport::default();
     for overlay in overlays {
         match overlay {
             Overlay::Line { name, start, end } => {
                 let what = format!("line {name:?}");
-                beyond(&what, &[*start, *end], size, &mut findings);
+                check_inside(&what, &[*start, *end], size, &mut findings);
                 let length = (end.x - start.x).hypot(end.y - start.y);
                 if length < 1.0 {
                     findings
@@ -93,25 +95,28 @@ pub fn judge(overlays: &[Overlay], size: [u32; 2], seen: &[Seen]) -> GeometryRep
                         .push(format!("{what} has no length: give two different points"));
                 }
                 findings.places.push(json!({
-                    "line": name, "from": [start.x, start.y], "to": [end.x, end.y], "length_px": length.round(),
-                    "in_is": "from the right hand to the left hand of somebody who looks from its start to its end",
+                    "line": name, "from": [start.x, start.y], "to": [end.x, end.y],
+                    "length_px": length.round(),
+                    "in_is": "from the right hand to the left hand of somebody who looks from its \
+                        start to its end",
                 }));
             }
             Overlay::Zone { name, polygon } => {
                 let what = format!("zone {name:?}");
-                beyond(&what, polygon, size, &mut findings);
+                check_inside(&what, polygon, size, &mut findings);
                 let [width, height] = size.map(f64::from);
                 let share = polygon_area(polygon).abs() / (width * height).max(1.0);
                 if share <= 0.0 {
                     findings.wrong.push(format!(
-                        "{what} has no area: give three or more corners around a place"
+                        "{what} has no area: give three or more corners that enclose an area"
                     ));
-                } else if share < NOTHING {
+                } else if share < MIN_SHARE {
                     findings.wrong.push(format!(
-                        "{what} covers {:.4} % of the picture: corners are pixels of the camera's own picture, {width}x{height}",
+                        "{what} covers {:.4} % of the picture: corners are pixels of the camera's \
+                            own picture, {width}x{height}",
                         share * 100.0
                     ));
-                } else if share < SMALL {
+                } else if share < MIN_USUAL_SHARE {
                     findings.mind.push(format!(
                         "{what} covers {:.2} % of the picture",
                         share * 100.0
@@ -131,7 +136,12 @@ pub fn judge(overlays: &[Overlay], size: [u32; 2], seen: &[Seen]) -> GeometryRep
     findings
 }
 
-fn beyond(what: &str, points: &[Point], [width, height]: [u32; 2], findings: &mut GeometryReport) {
+fn check_inside(
+    what: &str,
+    points: &[Point],
+    [width, height]: [u32; 2],
+    findings: &mut GeometryReport,
+) {
     let (w, h) = (f64::from(width), f64::from(height));
     let is_inside = |p: &&Point| (0.0..=w).contains(&p.x) && (0.0..=h).contains(&p.y);
     let outside = points.iter().find(|p| !is_inside(p));
@@ -175,45 +185,48 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_leaves_the_picture_is_wrong_and_the_sentence_has_the_size() {
-        let found = judge(&[line([900.0, 0.0], [900.0, 360.0])], SIZE, &[]);
+    fn place_outside_the_picture_is_an_error_with_its_size() {
+        let found = check_places(&[line([900.0, 0.0], [900.0, 360.0])], SIZE, &[]);
         assert_eq!(found.wrong.len(), 1);
         assert!(found.wrong[0].contains("640x360"), "{:?}", found.wrong);
-        let along = judge(&[line([640.0, 0.0], [640.0, 360.0])], SIZE, &[]);
-        assert!(along.wrong.is_empty(), "the border is in the picture");
+        let along = check_places(&[line([640.0, 0.0], [640.0, 360.0])], SIZE, &[]);
+        assert!(along.wrong.is_empty(), "the border is inside");
     }
 
     #[test]
-    fn a_place_without_extent_is_wrong() {
-        let same = judge(&[line([9.0, 9.0], [9.0, 9.0])], SIZE, &[]);
+    fn place_without_extent_is_an_error() {
+        let same = check_places(&[line([9.0, 9.0], [9.0, 9.0])], SIZE, &[]);
         assert_eq!(same.wrong.len(), 1);
-        let flat = judge(&[zone(&[[0.0, 0.0], [9.0, 0.0], [20.0, 0.0]])], SIZE, &[]);
+        let flat = check_places(&[zone(&[[0.0, 0.0], [9.0, 0.0], [20.0, 0.0]])], SIZE, &[]);
         assert_eq!(flat.wrong.len(), 1, "{flat:?}");
     }
 
     #[test]
-    fn a_small_zone_is_told_and_not_refused_and_what_stands_in_it_is_counted() {
-        let seen = Seen {
+    fn small_zone_is_a_warning_and_counts_detections() {
+        let seen = Detection {
             class: "person".to_owned(),
             confidence: 0.9,
             corners: [10.0, 10.0, 20.0, 20.0],
         };
         let corners = [[0.0, 0.0], [20.0, 0.0], [20.0, 20.0], [0.0, 20.0]];
-        let found = judge(&[zone(&corners)], SIZE, &[seen]);
+        let found = check_places(&[zone(&corners)], SIZE, &[seen]);
         assert!(found.wrong.is_empty());
         assert_eq!(found.mind.len(), 1);
         assert_eq!(found.places[0]["detections_with_centre_inside_now"], 1);
     }
 
     #[test]
-    fn boxes_are_read_as_the_box_writes_them_and_the_surest_stand_first() {
-        let one = |confidence: f64| json!({"x": 15.0, "y": 15.0, "width": 10.0, "height": 20.0, "class": "car", "confidence": confidence});
+    fn detections_are_read_and_listed_by_confidence() {
+        let one = |confidence: f64| {
+            json!({"x": 15.0, "y": 15.0, "width": 10.0, "height": 20.0,
+        "class": "car", "confidence": confidence})
+        };
         let boxes: Vec<Value> = (0..30).map(|n| one(f64::from(n) / 100.0)).collect();
-        let seen = Seen::all(&json!({"predictions": boxes}));
+        let seen = Detection::all(&json!({"predictions": boxes}));
         assert_eq!(seen[0].corners, [10.0, 5.0, 20.0, 25.0]);
-        let listed = listed(&seen);
+        let listed = list_detections(&seen);
         assert_eq!(listed["more"], 5);
         assert_eq!(listed["surest"][0]["confidence"], 0.29);
-        assert!(Seen::all(&json!({"predictions": [{"x": "a"}]})).is_empty());
+        assert!(Detection::all(&json!({"predictions": [{"x": "a"}]})).is_empty());
     }
 }

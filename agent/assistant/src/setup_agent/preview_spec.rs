@@ -1,8 +1,8 @@
-//! The workflow that shows another one on a still picture: what it detects, with boxes and labels, and its lines and zones.
+//! Builds the workflow that previews another one on a still picture: boxes, labels, lines, zones.
 //!
-//! Only the steps that detect, and those that they need, are taken over. So nothing that writes, tells or calls somebody is run to look at a picture.
+//! Only detectors and the steps that they need are copied, so a preview never writes or sends.
 //!
-//! Invariant: pure; what comes out compiles, or there is nothing but the picture with its lines and zones in it.
+//! Invariant: pure. The result compiles, if necessary with lines and zones only.
 
 use std::collections::BTreeSet;
 
@@ -10,29 +10,29 @@ use serde_json::{Map, Value, json};
 use watchkeeper_engine::workflow::{Compiled, Overlay, validate};
 use watchkeeper_vision::geometry::Point;
 
-/// What a label says: there are no tracks on a still picture.
-const LABEL: &str = "Class and Confidence";
-/// Output with the picture.
+/// Text of a label: a still picture has no tracks.
+const LABEL_TEXT: &str = "Class and Confidence";
+/// Name of the output with the picture.
 pub const PICTURE: &str = "preview_picture";
-/// Beginning of the outputs with detections.
-pub const FOUND: &str = "preview_found_";
-/// Beginning of the names of the steps that draw. A step of the person's own that begins so gives way.
-const STEP: &str = "preview_step_";
+/// Prefix of the outputs with detections.
+pub const DETECTIONS_PREFIX: &str = "preview_found_";
+/// Prefix of the steps that draw. A step of the user with this prefix makes the preview show lines
+/// and zones only.
+const STEP_PREFIX: &str = "preview_step_";
 
-/// A workflow that shows another one.
+/// The preview of a workflow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreviewSpec {
-    /// The definition.
     pub definition: Value,
-    /// Outputs with detections.
+    /// Names of the outputs with detections.
     pub found: Vec<String>,
-    /// Whether what it detects is not in it, because its boxes are not those of the whole picture.
+    /// Whether detections are left out: their boxes are not in pixels of the whole picture.
     pub only_places: bool,
 }
 
-/// The workflow that shows `definition`, which compiled to `compiled`.
+/// Builds the preview of `definition`, which compiled to `compiled`.
 #[must_use]
-pub fn drawn(definition: &Value, compiled: &Compiled) -> PreviewSpec {
+pub fn preview(definition: &Value, compiled: &Compiled) -> PreviewSpec {
     let detectors = compiled.detector_steps();
     let overlays = compiled.overlays();
     let whole = build(definition, compiled, &detectors, &overlays);
@@ -52,65 +52,78 @@ fn build(
     overlays: &[Overlay],
 ) -> PreviewSpec {
     let image = compiled.image_input().unwrap_or("image");
-    let mut steps = needed(definition, detectors);
-    let mut canvas = format!("$inputs.{image}");
+    let mut canvas = Canvas {
+        steps: with_dependencies(definition, detectors),
+        image: format!("$inputs.{image}"),
+        is_drawn: false,
+    };
     let mut outputs = Vec::new();
     let mut found = Vec::new();
-    let mut draw = |steps: &mut Vec<Value>, kind: &str, with: Value| {
-        let name = format!("{STEP}{}", steps.len());
-        let mut step = Map::new();
-        step.insert("type".to_owned(), json!(format!("roboflow_core/{kind}")));
-        step.insert("name".to_owned(), json!(name));
-        step.insert("image".to_owned(), json!(canvas));
-        if let Value::Object(with) = with {
-            step.extend(with);
-        }
-        steps.push(Value::Object(step));
-        canvas = format!("$steps.{name}.image");
-    };
     for (number, detector) in detectors.iter().enumerate() {
         let predictions = format!("$steps.{detector}.predictions");
-        let boxes = json!({"predictions": predictions, "color_axis": "CLASS"});
-        draw(&mut steps, "bounding_box_visualization@v1", boxes);
-        let labels = json!({"predictions": predictions, "color_axis": "CLASS", "text": LABEL});
-        draw(&mut steps, "label_visualization@v1", labels);
-        let output = format!("{FOUND}{number}");
+        canvas.draw_detections(&predictions);
+        let output = format!("{DETECTIONS_PREFIX}{number}");
         outputs.push(json!({"type": "JsonField", "name": output, "selector": predictions}));
         found.push(output);
     }
-    for overlay in overlays {
-        match overlay {
-            Overlay::Line { start, end, .. } => {
-                let ends = json!({"zone": [point(start), point(end)]});
-                draw(&mut steps, "line_counter_visualization@v1", ends);
-            }
-            Overlay::Zone { polygon, .. } => {
-                let corners: Vec<Value> = polygon.iter().map(point).collect();
-                draw(
-                    &mut steps,
-                    "polygon_zone_visualization@v1",
-                    json!({"zone": corners}),
-                );
-            }
-        }
+    overlays
+        .iter()
+        .for_each(|overlay| canvas.draw_overlay(overlay));
+    if canvas.is_drawn {
+        outputs.push(json!({"type": "JsonField", "name": PICTURE, "selector": canvas.image}));
     }
-    if let Some(last) = steps
-        .last()
-        .and_then(|s| s.get("name"))
-        .and_then(Value::as_str)
-        && last.starts_with(STEP)
-    {
-        let selector = format!("$steps.{last}.image");
-        outputs.push(json!({"type": "JsonField", "name": PICTURE, "selector": selector}));
-    }
+    let member = |name: &str, default: Value| definition.get(name).cloned().unwrap_or(default);
     PreviewSpec {
         definition: json!({
-            "version": definition.get("version").cloned().unwrap_or_else(|| json!("1.0")),
-            "inputs": definition.get("inputs").cloned().unwrap_or_else(|| json!([])),
-            "steps": steps, "outputs": outputs,
+            "version": member("version", json!("1.0")), "inputs": member("inputs", json!([])),
+            "steps": canvas.steps, "outputs": outputs,
         }),
         found,
         only_places: false,
+    }
+}
+
+/// The steps of a preview, each drawing on the picture of the previous one.
+struct Canvas {
+    steps: Vec<Value>,
+    /// Selector of the current picture.
+    image: String,
+    is_drawn: bool,
+}
+
+impl Canvas {
+    fn draw_detections(&mut self, predictions: &str) {
+        let boxes = json!({"predictions": predictions, "color_axis": "CLASS"});
+        self.draw("bounding_box_visualization@v1", boxes);
+        let labels = json!({"predictions": predictions, "color_axis": "CLASS", "text": LABEL_TEXT});
+        self.draw("label_visualization@v1", labels);
+    }
+
+    fn draw_overlay(&mut self, overlay: &Overlay) {
+        match overlay {
+            Overlay::Line { start, end, .. } => {
+                let ends = json!({"zone": [point(start), point(end)]});
+                self.draw("line_counter_visualization@v1", ends);
+            }
+            Overlay::Zone { polygon, .. } => {
+                let corners: Vec<Value> = polygon.iter().map(point).collect();
+                self.draw("polygon_zone_visualization@v1", json!({"zone": corners}));
+            }
+        }
+    }
+
+    fn draw(&mut self, block: &str, properties: Value) {
+        let name = format!("{STEP_PREFIX}{}", self.steps.len());
+        let mut step = Map::new();
+        step.insert("type".to_owned(), json!(format!("roboflow_core/{block}")));
+        step.insert("name".to_owned(), json!(name));
+        step.insert("image".to_owned(), json!(self.image));
+        if let Value::Object(properties) = properties {
+            step.extend(properties);
+        }
+        self.steps.push(Value::Object(step));
+        self.image = format!("$steps.{name}.image");
+        self.is_drawn = true;
     }
 }
 
@@ -118,8 +131,8 @@ fn point(point: &Point) -> Value {
     json!([point.x.round(), point.y.round()])
 }
 
-/// These steps, and those whose outputs they need, in the order in which they stand.
-fn needed(definition: &Value, wanted: &[String]) -> Vec<Value> {
+/// The `wanted` steps and the steps that they need, in the order of the definition.
+fn with_dependencies(definition: &Value, wanted: &[String]) -> Vec<Value> {
     let all = definition.get("steps").and_then(Value::as_array);
     let all = all.map(Vec::as_slice).unwrap_or_default();
     let name = |step: &Value| step.get("name").and_then(Value::as_str).map(str::to_owned);
@@ -130,14 +143,14 @@ fn needed(definition: &Value, wanted: &[String]) -> Vec<Value> {
             continue;
         }
         let steps = all.iter().filter(|step| name(step).as_ref() == Some(&next));
-        steps.for_each(|step| selected(step, &mut open));
+        steps.for_each(|step| collect_steps(step, &mut open));
     }
     let stays = |step: &&Value| name(step).is_some_and(|name| taken.contains(&name));
     all.iter().filter(stays).cloned().collect()
 }
 
-/// The steps that selectors anywhere in `value` name.
-fn selected(value: &Value, names: &mut Vec<String>) {
+/// Collects the steps that the selectors in `value` name.
+fn collect_steps(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::String(text) => {
             if let Some(rest) = text.strip_prefix("$steps.") {
@@ -145,8 +158,10 @@ fn selected(value: &Value, names: &mut Vec<String>) {
                 names.push(name.to_owned());
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| selected(item, names)),
-        Value::Object(members) => members.values().for_each(|member| selected(member, names)),
+        Value::Array(items) => items.iter().for_each(|item| collect_steps(item, names)),
+        Value::Object(members) => members
+            .values()
+            .for_each(|member| collect_steps(member, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -163,7 +178,7 @@ mod tests {
 
     fn of(definition: &Value) -> PreviewSpec {
         let compiled = compile(definition, &BTreeMap::new()).unwrap();
-        let drawn = drawn(definition, &compiled);
+        let drawn = preview(definition, &compiled);
         let report = validate(&drawn.definition);
         assert!(report.ok, "{:#?}\n{:#}", report.errors, drawn.definition);
         drawn
@@ -179,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_is_shown_by_what_it_detects_and_its_places_and_by_nothing_else() {
+    fn preview_shows_detections_lines_and_zones() {
         let watch = Watch {
             lines: vec!["l:0,0,90,90".parse().unwrap()],
             zones: vec!["z:0,0,90,0,90,90".parse().unwrap()],
@@ -200,12 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_tells_somebody_is_not_run_for_a_look() {
+    fn preview_leaves_out_later_steps() {
         let watch = Watch::default();
         let mut definition = workflow(&watch, "yolox-nano");
         let steps = definition["steps"].as_array_mut().unwrap();
         steps.push(json!({
-            "type": "roboflow_core/property_definition@v1", "name": "after", "data": "$steps.detect.predictions",
+            "type": "roboflow_core/property_definition@v1", "name": "after",
+            "data": "$steps.detect.predictions",
             "operations": [{"type": "SequenceLength"}],
         }));
         assert!(
@@ -216,16 +232,20 @@ mod tests {
     }
 
     #[test]
-    fn boxes_in_pieces_of_the_picture_are_not_drawn_on_the_whole_of_it() {
+    fn boxes_of_crops_are_not_drawn_on_the_whole_picture() {
         let definition = json!({
             "version": "1.0",
             "inputs": [{"type": "WorkflowImage", "name": "picture"}],
             "steps": [
-                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "cars", "images": "$inputs.picture", "model_id": "yolox-nano"},
-                {"type": "roboflow_core/dynamic_crop@v1", "name": "crop", "images": "$inputs.picture", "predictions": "$steps.cars.predictions"},
-                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "plates", "images": "$steps.crop.crops", "model_id": "yolox-nano"},
+                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "cars",
+                "images": "$inputs.picture", "model_id": "yolox-nano"},
+                {"type": "roboflow_core/dynamic_crop@v1", "name": "crop",
+                "images": "$inputs.picture", "predictions": "$steps.cars.predictions"},
+                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "plates",
+                "images": "$steps.crop.crops", "model_id": "yolox-nano"},
             ],
-            "outputs": [{"type": "JsonField", "name": "plates", "selector": "$steps.plates.predictions"}],
+            "outputs": [{"type": "JsonField", "name": "plates",
+            "selector": "$steps.plates.predictions"}],
         });
         of(&definition);
     }

@@ -1,12 +1,13 @@
-//! The whole sentences of a message, for what may only be quoted whole: a part of a sentence may say the opposite of all of it.
+//! Splits a message into whole sentences, for quoting: a part may say the opposite of the whole.
 //!
-//! Invariant: what is given out is no part of a sentence. Where a boundary of the Unicode standard (UAX 29) is in doubt (after an abbreviation, an initial,
-//! a number or dots that trail off, within quotation marks or brackets, at the end of a line) there is none, and two sentences are one.
+//! Invariant: no result is a part of a sentence. Boundaries follow Unicode UAX 29. An uncertain
+//! boundary is none, so two sentences may stay one: after an abbreviation, an initial, a number or
+//! trailing dots, within quotation marks or brackets, at the end of a line.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Abbreviations that may stand before a name or a noun, in the languages that people here are likeliest to write. Those without a vowel and those with a
-/// dot within are known by that.
+/// Abbreviations before a name or a noun, in the likeliest languages of users. The code recognizes
+/// those without a vowel or with an inner dot.
 const ABBREVIATIONS: &[&str] = &[
     "abs", "al", "apr", "approx", "art", "aug", "ave", "ca", "capt", "cf", "co", "col", "corp",
     "dec", "dept", "dic", "dipl", "ed", "ene", "est", "etc", "evtl", "exkl", "feb", "fig", "fri",
@@ -15,7 +16,7 @@ const ABBREVIATIONS: &[&str] = &[
     "sat", "sen", "sep", "sept", "sun", "tel", "tue", "usw", "vol",
 ];
 
-/// The sentences, in their order, without the space around them.
+/// The sentences in order, without surrounding space.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut all = Vec::new();
     let mut begin = 0;
@@ -23,18 +24,18 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut within = QuoteStack::default();
     for piece in text.split_sentence_bounds() {
         for (at, c) in piece.char_indices() {
-            within.see(c);
+            within.update(c);
             let after = end + at + c.len_utf8();
             let rest = text.get(after..).unwrap_or_default();
-            // Not so for the standard; but what stands on its two sides could stand alone.
-            if c == ';' && within.is_nothing() && !rest.starts_with(|c: char| !c.is_whitespace()) {
+            // UAX 29 has no boundary here, but both sides are complete clauses.
+            if c == ';' && within.is_empty() && !rest.starts_with(|c: char| !c.is_whitespace()) {
                 all.extend(text.get(begin..after));
                 begin = after;
             }
         }
         end += piece.len();
         let so_far = text.get(begin..end).unwrap_or_default();
-        if within.is_nothing() && (piece.trim().is_empty() || is_whole(so_far)) {
+        if within.is_empty() && (piece.trim().is_empty() || is_whole(so_far)) {
             all.push(so_far);
             begin = end;
         }
@@ -44,23 +45,23 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     trimmed.filter(|sentence| !sentence.is_empty()).collect()
 }
 
-/// Whether what ends at a boundary of the standard is at its end without a doubt.
+/// Whether a boundary of UAX 29 certainly ends a sentence.
 fn is_whole(so_far: &str) -> bool {
     let closes = |c: char| c.is_whitespace() || "\"'”’“»«)]".contains(c);
     let so_far = so_far.trim_end_matches(closes);
     if so_far.ends_with(['!', '?', '。', '！', '？', '؟', '।']) {
         return true;
     }
-    // Without a dot it is the end of a line.
+    // Without a dot the boundary is the end of a line.
     so_far.strip_suffix('.').is_some_and(|before| {
         let apart = |c: char| !c.is_alphanumeric() && !".'’".contains(c);
         let word = before.trim_end_matches(closes).rsplit(apart).next();
-        !is_short(word.unwrap_or_default())
+        !may_be_abbreviation(word.unwrap_or_default())
     })
 }
 
-/// Whether a dot behind this word may belong to the word.
-fn is_short(word: &str) -> bool {
+/// Whether a dot after this word may belong to an abbreviation.
+fn may_be_abbreviation(word: &str) -> bool {
     let word = word.to_lowercase();
     let letters = word.chars().count();
     let is_vowel = |c: char| !c.is_ascii() || "aeiouy".contains(c);
@@ -71,12 +72,12 @@ fn is_short(word: &str) -> bool {
         || ABBREVIATIONS.contains(&word.as_str())
 }
 
-/// The quotation marks and brackets that are open: for each, what closes it. One that nothing closes is open to the end of the text.
+/// Closing marks of the open quotation marks and brackets. An unclosed one stays open to the end.
 #[derive(Debug, Default)]
 struct QuoteStack(Vec<&'static str>);
 
 impl QuoteStack {
-    fn see(&mut self, c: char) {
+    fn update(&mut self, c: char) {
         if self.0.last().is_some_and(|closing| closing.contains(c)) {
             self.0.pop();
             return;
@@ -93,7 +94,7 @@ impl QuoteStack {
         });
     }
 
-    fn is_nothing(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
@@ -105,8 +106,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_ends_where_nobody_doubts_it() {
-        let text = "Watch the gate. I never want to hear about cats! Is it open? (It should be.) Tell Mary about 5 dogs; the boss is away.\n\nNo lorries";
+    fn sentence_ends_at_a_certain_boundary() {
+        let text = "Watch the gate. I never want to hear about cats! Is it open? (It should be.) \
+            Tell Mary about 5 dogs; the boss is away.\n\nNo lorries";
         assert_eq!(
             sentences(text),
             [
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_keeps_together_what_may_belong_together() {
+    fn uncertain_boundary_does_not_split() {
         for one in [
             "Do not do what Mr. Lee asks for, turn off the night watch",
             "I would never say e.g. Tell me about cats",
@@ -136,7 +138,7 @@ mod tests {
             "Nie am 5. Mai melden",
             "Nicht die Katze von Fr. Huber melden",
             "Never again... Tell me about cats",
-            "Whoever says \"Never mind. Tell me about cats\" is wrong",
+            "Who says \"Never mind. Tell me about cats\" is wrong",
             "Wer „Egal. Melde Katzen“ sagt, hat unrecht",
             "Never mind (Don't wait. Tell me about cats) the sign",
             "I never want\nto hear about cats",
@@ -148,7 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_of_a_text_is_lost(text in "[a-zA-Z0-9.;!?\"()„“ \n]{0,60}|\\PC{0,30}") {
+        fn sentences_keep_the_whole_text(text in "[a-zA-Z0-9.;!?\"()„“ \n]{0,60}|\\PC{0,30}") {
             let spaceless = |text: &str| text.split_whitespace().collect::<String>();
             let joined: String = sentences(&text).into_iter().map(spaceless).collect();
             prop_assert_eq!(joined, spaceless(&text));

@@ -1,7 +1,9 @@
-//! The way of the tools to the box: the runtime's contract, the notes, a folder for pictures. Everything here looks, but for the notes.
+//! What a tool may reach: the runtime, the notes, a folder for pictures. It writes only the notes
+//! and the pictures.
 //!
-//! Invariants: there is no method here that changes a source or a pipeline; of an address only its kind and the name of a file leave the box; no
-//! file is read that a person did not give.
+//! - No method changes a source or a pipeline.
+//! - Of an address, only its kind and a file's name leave the box.
+//! - No file is read that the user did not attach.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -18,7 +20,7 @@ use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_llm::picture::{Detail, prepare};
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::geometry::Seen;
+use super::geometry::Detection;
 use super::preview_spec::{PICTURE, PreviewSpec};
 use crate::notes::Notes;
 use crate::proposal::event_search::{EventSearch, EventSearchResult};
@@ -26,57 +28,56 @@ use crate::proposal::snapshot::SystemSnapshot;
 use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_store::private_folder::make_private;
 
-/// Most pictures that are kept for a person to look at; the oldest go first, by their numbers: a clock may go back.
-const MAX_KEPT: usize = 40;
+/// Maximum pictures in the folder. Those with the lowest numbers are deleted first: a clock may go
+/// back.
+const MAX_PICTURES: usize = 40;
 
-/// The way to the box.
+/// What a tool may reach.
 #[derive(Debug)]
 pub struct ToolContext {
-    /// The runtime.
     pub client: RuntimeClient,
-    /// Model of the box that the configuration prefers.
+    /// `models.default` of the configuration.
     pub preferred: Option<String>,
-    /// How the model of language sees pictures; `None`: it sees none.
+    /// Picture sizes of the language model; `None`: it takes no pictures.
     pub sees: Option<ImageTier>,
-    /// How much of a picture it gets.
+    /// Detail of the pictures that it gets.
     pub detail: Detail,
-    /// The notes; `None`: nothing is remembered.
+    /// The notes; `None`: there are none.
     pub memory: Option<Notes>,
-    /// Folder for pictures that a person may want to look at; `None`: none are kept.
+    /// Folder of pictures for the user; `None`: none are saved.
     pub pictures: Option<PathBuf>,
-    /// Pictures that the person gave, each with its name.
+    /// The user's pictures, by name.
     pub attached: Vec<(String, Bytes)>,
-    /// What was said and done before in this conversation, as JSON; `null` where nothing was ([`crate::proposal::history`]).
+    /// The conversation so far, as JSON ([`crate::proposal::history`]); `null` if it is new.
     pub earlier: Value,
-    /// The time that it is taken for; `None`: the clock's.
+    /// The time to assume; `None`: that of the clock.
     pub at: Option<Timestamp>,
 }
 
-/// A picture as the model sees it.
+/// A picture in the size for the language model.
 #[derive(Debug)]
 pub struct ModelPicture {
-    /// The picture; `None` for a model that sees none.
+    /// `None` if the model takes no pictures.
     pub part: Option<UserPart>,
-    /// Pixels of the camera's picture for one of this, across and down.
+    /// Pixels of the camera's picture per pixel of this one: x, y.
     pub scale: (f64, f64),
 }
 
-/// A picture with what was found on it.
+/// A picture and its detections.
 #[derive(Debug)]
 pub struct DetectedPicture {
-    /// The file, as JPEG; none where nothing was drawn.
+    /// The annotated picture as JPEG; `None` if nothing was drawn.
     pub picture: Option<Bytes>,
-    /// What was detected.
-    pub seen: Vec<Seen>,
-    /// Steps that failed, a sentence each.
+    pub seen: Vec<Detection>,
+    /// One sentence for each failed step.
     pub failed: Vec<String>,
 }
 
-/// How the box is now.
+/// Reads the current state of the runtime.
 ///
 /// # Errors
-/// [`ClientError`], as every request.
-pub async fn situation(
+/// [`ClientError`], as for every request.
+pub async fn system_snapshot(
     client: &RuntimeClient,
     preferred: Option<String>,
 ) -> Result<SystemSnapshot, ClientError> {
@@ -94,8 +95,8 @@ pub async fn situation(
 /// Searches the journal.
 ///
 /// # Errors
-/// [`ClientError`], as every request.
-pub async fn look_back(
+/// [`ClientError`], as for every request.
+pub async fn search_events(
     client: &RuntimeClient,
     wanted: &EventsWanted,
 ) -> Result<EventSearchResult, ClientError> {
@@ -109,12 +110,12 @@ pub async fn look_back(
 }
 
 impl ToolContext {
-    /// How the box is now. The error is a sentence for the model.
+    /// Reads the current state of the runtime.
     ///
     /// # Errors
-    /// When the runtime does not answer.
-    pub async fn situation(&self) -> Result<SystemSnapshot, String> {
-        let here = situation(&self.client, self.preferred.clone()).await;
+    /// A sentence for the language model, if the runtime does not answer.
+    pub async fn snapshot(&self) -> Result<SystemSnapshot, String> {
+        let here = system_snapshot(&self.client, self.preferred.clone()).await;
         let here = here.map_err(|e| e.in_full())?;
         let now = match self.at {
             Some(at) => at.to_zoned(here.now.time_zone().clone()),
@@ -123,19 +124,19 @@ impl ToolContext {
         Ok(SystemSnapshot { now, ..here })
     }
 
-    /// The latest picture of a camera. The error is a sentence for the model.
+    /// Reads the latest frame of a camera.
     ///
     /// # Errors
-    /// When there is no such camera, or no picture of it.
+    /// A sentence for the language model, if the camera is unknown or has no frame.
     pub async fn frame(&self, camera: &SourceId) -> Result<Bytes, String> {
         let frame = self.client.source_frame(camera).await;
         frame.map_err(|e| e.in_full())
     }
 
-    /// A picture that the person gave, by its name.
+    /// A picture of the user, by name.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// A sentence for the language model, if the name is unknown.
     pub fn attachment(&self, name: &str) -> Result<Bytes, String> {
         let found = self.attached.iter().find(|(known, _)| known == name);
         found.map(|(_, file)| file.clone()).ok_or_else(|| {
@@ -145,7 +146,7 @@ impl ToolContext {
                 .map(|(name, _)| name.as_str())
                 .collect();
             match names.as_slice() {
-                [] => "the person gave no picture".to_owned(),
+                [] => "the user gave no picture".to_owned(),
                 names => format!(
                     "there is no picture of that name; there are: {}",
                     names.join(", ")
@@ -154,10 +155,10 @@ impl ToolContext {
         })
     }
 
-    /// A picture in the size in which the model sees it.
+    /// Scales a picture for the language model.
     ///
     /// # Errors
-    /// When it is none.
+    /// A sentence, if `file` is not a picture.
     pub async fn show(&self, file: Bytes) -> Result<ModelPicture, String> {
         let Some(tier) = self.sees else {
             return Ok(ModelPicture {
@@ -176,10 +177,10 @@ impl ToolContext {
         })
     }
 
-    /// Runs a workflow that shows another one on a still picture.
+    /// Runs a preview on a still picture.
     ///
     /// # Errors
-    /// A sentence, when the runtime refuses.
+    /// A sentence, if the runtime refuses.
     pub async fn look(&self, drawn: &PreviewSpec, file: &Bytes) -> Result<DetectedPicture, String> {
         let run = WorkflowRun {
             workflow: drawn.definition.clone(),
@@ -196,7 +197,7 @@ impl ToolContext {
         let found = drawn.found.iter().filter_map(|output| row.get(output));
         Ok(DetectedPicture {
             picture: picture.map(Bytes::from),
-            seen: found.flat_map(Seen::all).collect(),
+            seen: found.flat_map(Detection::all).collect(),
             failed: ran
                 .failed
                 .into_iter()
@@ -205,25 +206,26 @@ impl ToolContext {
         })
     }
 
-    /// Keeps a picture of `draft` on `camera` for the person and answers its path. What can't be kept is not.
+    /// Saves a picture of `draft` on `camera` for the user. Returns its path, or `None` if it can't
+    /// be written.
     #[must_use]
     pub fn keep(&self, draft: &str, camera: &SourceId, file: &Bytes) -> Option<String> {
         let folder = self.pictures.as_deref()?;
         make_private(folder).ok()?;
-        let path = keep_in(folder, &format!("{draft}-{camera}.jpg"), file).ok()?;
+        let path = save_numbered(folder, &format!("{draft}-{camera}.jpg"), file).ok()?;
         Some(path.display().to_string())
     }
 
-    /// A camera by its id, or by what people call it. The error lists those that there are.
+    /// Finds a camera by id or display name.
     ///
     /// # Errors
-    /// When there is none, or several are called so.
+    /// A sentence with the known cameras, if none or several match.
     pub fn camera(name: &str, here: &SystemSnapshot) -> Result<SourceId, String> {
         let known = here.sources.iter().map(|s| &s.spec);
         let known: Vec<_> = known
             .map(|s| (&s.id, s.id.as_str(), title(&s.name)))
             .collect();
-        one_called(name, &known).cloned().ok_or_else(|| {
+        find_by_name(name, &known).cloned().ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|(_, id, _)| *id).collect();
             format!(
                 "there is no camera {name:?}; there are: {}",
@@ -232,19 +234,19 @@ impl ToolContext {
         })
     }
 
-    /// A pipeline by its id, or by what people call it. The error lists those that there are.
+    /// Finds a pipeline by id or display name.
     ///
     /// # Errors
-    /// When there is none, or several are called so.
+    /// A sentence with the known pipelines, if none or several match.
     pub fn pipeline(name: &str, here: &SystemSnapshot) -> Result<PipelineId, String> {
         let known = here.pipelines.iter().map(|p| &p.spec);
         let known: Vec<_> = known
             .map(|s| (&s.id, s.id.as_str(), title(&s.name)))
             .collect();
-        one_called(name, &known).cloned().ok_or_else(|| {
+        find_by_name(name, &known).cloned().ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|(_, id, _)| *id).collect();
             match names.as_slice() {
-                [] => "nothing runs".to_owned(),
+                [] => "no pipeline runs".to_owned(),
                 names => format!(
                     "there is no pipeline {name:?}; there are: {}",
                     names.join(", ")
@@ -258,8 +260,8 @@ fn title(name: &Option<DisplayName>) -> Option<&str> {
     name.as_ref().map(DisplayName::as_str)
 }
 
-/// The one with this id, or the only one whose title or id it is in other capitals.
-fn one_called<'i, I>(name: &str, known: &[(&'i I, &str, Option<&str>)]) -> Option<&'i I> {
+/// Finds an id exactly, or the only id or title that matches in any case.
+fn find_by_name<'i, I>(name: &str, known: &[(&'i I, &str, Option<&str>)]) -> Option<&'i I> {
     let exact = known.iter().find(|(_, id, _)| *id == name);
     let name = name.trim().to_lowercase();
     let is_it = |text: &str| text.to_lowercase() == name;
@@ -273,9 +275,9 @@ fn one_called<'i, I>(name: &str, known: &[(&'i I, &str, Option<&str>)]) -> Optio
     exact.or(one).map(|(id, ..)| *id)
 }
 
-/// Writes a picture into `folder` under the next number, and removes those with the lowest numbers where there are too many. What has no number is nobody's
-/// business here.
-fn keep_in(folder: &Path, name: &str, file: &[u8]) -> io::Result<PathBuf> {
+/// Writes a picture into `folder` under the next number, and deletes the lowest numbers over
+/// [`MAX_PICTURES`]. Other files stay.
+fn save_numbered(folder: &Path, name: &str, file: &[u8]) -> io::Result<PathBuf> {
     let mut kept: Vec<(u64, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -284,17 +286,18 @@ fn keep_in(folder: &Path, name: &str, file: &[u8]) -> io::Result<PathBuf> {
     kept.sort();
     let next = kept.last().map_or(1, |(last, _)| last.saturating_add(1));
     let path = folder.join(format!("{next:06}-{name}"));
-    // Another program of the same person may be here at the same moment: its picture stays.
+    // Another process of the user may write here too: its picture stays.
     let mut made = File::options().write(true).create_new(true).open(&path)?;
     made.write_all(file)?;
-    let spare = (kept.len() + 1).saturating_sub(MAX_KEPT);
+    let spare = (kept.len() + 1).saturating_sub(MAX_PICTURES);
     for (_, old) in kept.iter().take(spare) {
         std::fs::remove_file(old).ok();
     }
     Ok(path)
 }
 
-/// The number that the name of a picture begins with. Before pictures were numbered it was the time in milliseconds, from which the numbers go on.
+/// The number at the start of a picture's file name. Older names start with milliseconds; numbers
+/// continue from those.
 fn number_of(path: &Path) -> Option<u64> {
     let (number, _) = path.file_name()?.to_str()?.split_once('-')?;
     number.parse().ok()
@@ -306,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_and_other_capitals_name_one_and_never_one_of_several() {
+    fn name_matches_title_in_any_case_if_unique() {
         let all = [
             (&1, "gate", Some("Main gate")),
             (&2, "dock", Some("Yard")),
@@ -321,40 +324,40 @@ mod tests {
             ("Yard", None),
             ("", None),
         ] {
-            assert_eq!(one_called(name, &all).copied(), known, "{name}");
+            assert_eq!(find_by_name(name, &all).copied(), known, "{name}");
         }
     }
 
     #[test]
-    fn the_newest_pictures_are_kept_whatever_the_clock_says() {
+    fn newest_pictures_stay_whatever_the_clock_says() {
         let folder = tempfile::tempdir().unwrap();
-        // Of a time when names began with the milliseconds of a clock that was years ahead.
-        for n in 0..MAX_KEPT {
+        // Old names: milliseconds of a clock years ahead.
+        for n in 0..MAX_PICTURES {
             let name = format!("{}-w-gate.jpg", 4_000_000_000_000_u64 + n as u64);
             std::fs::write(folder.path().join(name), b"old").unwrap();
         }
         std::fs::write(folder.path().join("mine.txt"), b"").unwrap();
         let mut made = Vec::new();
-        for n in 0..MAX_KEPT + 3 {
+        for n in 0..MAX_PICTURES + 3 {
             let bytes = n.to_string();
-            let path = keep_in(folder.path(), "w-gate.jpg", bytes.as_bytes()).unwrap();
+            let path = save_numbered(folder.path(), "w-gate.jpg", bytes.as_bytes()).unwrap();
             assert_eq!(std::fs::read_to_string(&path).unwrap(), bytes);
             made.push(path);
         }
         let there = std::fs::read_dir(folder.path()).unwrap().count();
-        assert_eq!(there, MAX_KEPT + 1, "the file that is no picture stays");
+        assert_eq!(there, MAX_PICTURES + 1, "other files stay");
         let (gone, kept) = made.split_at(3);
         assert!(gone.iter().all(|path| !path.exists()));
         assert!(kept.iter().all(|path| path.exists()));
     }
 
     #[test]
-    fn numbers_begin_at_one_and_sort_as_numbers() {
+    fn numbers_start_at_one_and_sort_as_numbers() {
         let folder = tempfile::tempdir().unwrap();
-        let path = keep_in(folder.path(), "w-gate.jpg", b"").unwrap();
+        let path = save_numbered(folder.path(), "w-gate.jpg", b"").unwrap();
         assert!(path.ends_with("000001-w-gate.jpg"), "{}", path.display());
         std::fs::write(folder.path().join("9999999-w-gate.jpg"), b"").unwrap();
-        let path = keep_in(folder.path(), "w-gate.jpg", b"").unwrap();
+        let path = save_numbered(folder.path(), "w-gate.jpg", b"").unwrap();
         assert!(path.ends_with("10000000-w-gate.jpg"), "{}", path.display());
     }
 }

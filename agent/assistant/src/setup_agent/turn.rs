@@ -1,21 +1,19 @@
-//! One request on its way through a model: what was said, what was called, what came of it, and what is next.
+//! One request worked on by a language model: what was said and called, and what is next.
 //!
-//! A turn is the fold of its [`TurnRecord`]s, in the order in which they were written: one that goes on after a crash was made of the same records as one
-//! that never stopped, by the same code ([`Turn::take`]).
+//! - A turn is the fold of its [`TurnRecord`]s ([`Turn::apply`]), also after a restart.
+//! - A tool runs only after its [`TurnRecord::ToolStarted`] and gets one
+//!   [`TurnRecord::ToolFinished`].
+//!   A tool that was running when the process died runs again only if it is read-only
+//!   ([`Turn::records_on_resume`]).
+//! - Calls of an answer that did not stop for them never run.
+//! - A turn ends: after its blueprint's maximum of model calls, at most [`MAX_STEPS`], the last
+//!   without tools; after the call that spent its money; or when the conversation is full
+//!   ([`super::context_window`]). The conversation is never shortened.
 //!
-//! Invariants:
-//! - a call is run only after its [`TurnRecord::Begins`], and gets exactly one [`TurnRecord::Came`]; one that had begun when the process died is run again only
-//!   where it only looks ([`Turn::resumed`]);
-//! - calls of an answer that did not stop for them are never run;
-//! - it ends: after as many calls of the model as its blueprint allows, at most [`MAX_ASKS`], the last of which may not use a tool; or after the call
-//!   by which its money was spent; or where what was said has no room any more ([`super::context_window`]). Nothing that was said is taken back or made shorter.
-//!
-//! Sans-IO. Not here: who writes the records, who asks the model, who runs a tool.
+//! Sans-IO. Not here: writing records ([`super::turn_log`]), the calls ([`super::drive`]).
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 use watchkeeper_llm::conversation::{
     AssistantTurn, Conversation, ConversationError, ToolCall, ToolResult,
 };
@@ -23,186 +21,71 @@ use watchkeeper_llm::money::Money;
 use watchkeeper_llm::usage::Usage;
 use watchkeeper_llm::{Reply, StopReason};
 
-use super::facts::{ToolFact, TurnFacts};
+use super::facts::TurnFacts;
 use super::tool::ToolSet;
-use crate::permissions::{Effect, Entrypoint, ToolPermissions};
-use crate::proposal::llm_proposal::LlmProposal;
+use super::turn_record::{FORMAT, TurnEnd, TurnHead, TurnRecord};
+use crate::blueprint::job::MAX_STEPS;
+use crate::permissions::{Effect, ToolPermissions};
 
-/// Most calls of the model in one turn.
-pub const MAX_ASKS: u32 = 20;
-/// For how long a turn that broke off is gone on with, in seconds. After that the pictures in it are too old.
-pub const PATIENCE_S: i64 = 3600;
-/// The same of a question: what it was about has changed since.
-pub const PATIENCE_OF_QUESTIONS_S: i64 = 300;
-/// What is said of a call that had begun when the process died.
-const INTERRUPTED: &str = "interrupted: the agent was ended while this ran, so it is not known whether it was done; it was not run again";
+/// Age up to which an unfinished turn can resume, in seconds. Later its pictures are too old.
+pub const RESUME_WINDOW_S: i64 = 3600;
+/// Age up to which an unfinished question can resume, in seconds: its subject changes faster.
+pub const QUESTION_RESUME_WINDOW_S: i64 = 300;
+/// Result of a tool that was running when the process died.
+const INTERRUPTED: &str = "interrupted: the agent stopped while this tool ran, so its effect is \
+    unknown; it was not run \
+    again";
 
-/// How a turn began.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TurnHead {
-    /// Name of the turn in the trace and the ledger.
-    pub id: String,
-    /// The person's words.
-    pub request: String,
-    /// When they were said.
-    pub at: Timestamp,
-    /// Socket of the runtime that it is about.
-    pub socket: String,
-    /// Name of the blueprint that it is done by.
-    #[serde(default = "before_blueprints")]
-    pub blueprint: String,
-    /// Which way it came in.
-    #[serde(default = "before_channels")]
-    pub channel: Entrypoint,
-    /// What the words came with, by hash: pictures, and over the API, where there are many conversations, what was said before. The same words with something
-    /// else are another request.
-    #[serde(default)]
-    pub context: String,
-    /// Most calls of the model, as the blueprint had them when it began.
-    #[serde(default = "most_asks")]
-    pub steps: u32,
-    /// No further call is made once this was spent; `None`: the limits of the box alone count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<Money>,
-}
-
-/// What every turn was before there were blueprints: a file of such a one may be gone on with.
-fn before_blueprints() -> String {
-    crate::blueprint::Job::SetUp.name().to_owned()
-}
-
-/// What every turn is taken for whose file does not say.
-const fn before_channels() -> Entrypoint {
-    Entrypoint::Ask
-}
-
-const fn most_asks() -> u32 {
-    MAX_ASKS
-}
-
-/// What happened, as it is written down before anything is done about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "record", rename_all = "snake_case")]
-pub enum TurnRecord {
-    /// The turn begins.
-    Begun {
-        /// Format of the records.
-        format: u32,
-        /// How.
-        head: TurnHead,
-        /// What the model is told of its job, its tools, and the request.
-        talk: Box<Conversation>,
-    },
-    /// The model said something.
-    Said {
-        /// What.
-        turn: Box<AssistantTurn>,
-        /// Why it stopped.
-        stop: StopReason,
-        /// The model, in the provider's words.
-        model: String,
-        /// What it consumed.
-        usage: Usage,
-        /// What it cost.
-        cost: Money,
-    },
-    /// A call is about to be run.
-    Begins {
-        /// Its id.
-        call: String,
-    },
-    /// A call is answered.
-    Came {
-        /// With what.
-        result: Box<ToolResult>,
-        /// What it left.
-        facts: Vec<ToolFact>,
-    },
-    /// It is over.
-    Ended {
-        /// How.
-        end: Box<TurnEnd>,
-    },
-}
-
-/// Format of the records.
-pub const FORMAT: u32 = 1;
-
-/// How a turn ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "end", rename_all = "snake_case")]
-pub enum TurnEnd {
-    /// With an answer, and nothing to confirm.
-    Answer {
-        /// The model's words.
-        text: String,
-    },
-    /// With a proposal.
-    Proposal {
-        /// What would change.
-        made: Box<LlmProposal>,
-        /// The model's words beside it; may be empty.
-        text: String,
-    },
-    /// With nothing, and why.
-    Nothing {
-        /// One sentence.
-        why: String,
-    },
-}
-
-/// What is next.
+/// The next step of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnStep {
-    /// The model is asked.
+    /// Call the model.
     Ask {
-        /// Whether it may not use a tool any more.
+        /// Whether it is the last call, without tools.
         last: bool,
     },
-    /// This call is run, or refused.
+    /// Run or refuse this tool call.
     Run(ToolCall),
-    /// It is over.
     End(TurnEnd),
 }
 
-/// What was spent on a turn.
+/// What a turn has cost so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TurnCost {
-    /// Answers of the model.
+    /// Calls of the model.
     pub asks: u32,
-    /// Calls of tools that were run.
+    /// Tools that were run.
     pub runs: u32,
-    /// Tokens.
     pub usage: Usage,
-    /// Money.
     pub cost: Money,
 }
 
-/// A turn.
+/// The state of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     head: TurnHead,
-    talk: Conversation,
+    conversation: Conversation,
     facts: TurnFacts,
-    open: Vec<OpenCall>,
-    used: BTreeMap<String, u32>,
-    /// How often each was run and failed.
-    in_vain: BTreeMap<String, u32>,
-    /// How often each tool failed or was refused.
+    open_calls: Vec<OpenCall>,
+    /// By tool: runs.
+    runs: BTreeMap<String, u32>,
+    /// By tool: runs that failed.
+    failed_runs: BTreeMap<String, u32>,
+    /// By tool: failed and refused calls.
     failed: BTreeMap<String, u32>,
     spent: TurnCost,
     model: String,
-    said: String,
-    /// Why the last answer stopped, where nothing of it is open.
+    last_text: String,
+    /// Why the last answer stopped, unless its calls are open.
     stop: Option<StopReason>,
     end: Option<TurnEnd>,
 }
 
-/// A call of the last answer.
+/// A tool call of the last answer.
 #[derive(Debug, Clone, PartialEq)]
 struct OpenCall {
     call: ToolCall,
-    begun: bool,
+    started: bool,
     result: Option<ToolResult>,
 }
 
@@ -210,30 +93,21 @@ impl OpenCall {
     fn new(call: ToolCall) -> Self {
         Self {
             call,
-            begun: false,
+            started: false,
             result: None,
         }
     }
 }
 
-/// A record that does not belong there.
+/// A record that does not fit the turn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TurnError {
-    /// The conversation can't go on so.
     #[error(transparent)]
-    Talk(#[from] ConversationError),
-    /// It answers nothing that was asked.
-    #[error("a {what} does not belong there")]
-    OutOfPlace {
-        /// What it is.
-        what: &'static str,
-    },
-    /// Another version wrote it.
-    #[error("it has format {found}, this version reads {FORMAT}")]
-    Format {
-        /// The format.
-        found: u32,
-    },
+    Conversation(#[from] ConversationError),
+    #[error("unexpected record: {what}")]
+    OutOfPlace { what: &'static str },
+    #[error("the turn log has format {found}; this version reads {FORMAT}")]
+    Format { found: u32 },
 }
 
 const fn out_of_place(what: &'static str) -> TurnError {
@@ -241,77 +115,86 @@ const fn out_of_place(what: &'static str) -> TurnError {
 }
 
 impl Turn {
-    /// The turn that this record begins.
+    /// Starts a turn from its first record.
     ///
     /// # Errors
-    /// When it is another record, or one of another version.
-    pub fn begin(record: TurnRecord) -> Result<Self, TurnError> {
-        let TurnRecord::Begun { format, head, talk } = record else {
-            return Err(out_of_place("record before the beginning"));
+    /// If it is not [`TurnRecord::Started`], or has another format.
+    pub fn start(record: TurnRecord) -> Result<Self, TurnError> {
+        let TurnRecord::Started {
+            format,
+            head,
+            conversation,
+        } = record
+        else {
+            return Err(out_of_place("not a start"));
         };
         if format != FORMAT {
             return Err(TurnError::Format { found: format });
         }
-        let open = talk.open_calls().into_iter().cloned();
+        let open = conversation.open_calls().into_iter().cloned();
         Ok(Self {
             head,
-            open: open.map(OpenCall::new).collect(),
-            talk: *talk,
+            open_calls: open.map(OpenCall::new).collect(),
+            conversation: *conversation,
             facts: TurnFacts::default(),
-            used: BTreeMap::new(),
-            in_vain: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            failed_runs: BTreeMap::new(),
             failed: BTreeMap::new(),
             spent: TurnCost::default(),
             model: String::new(),
-            said: String::new(),
+            last_text: String::new(),
             stop: None,
             end: None,
         })
     }
 
-    /// Takes what happened next.
+    /// Applies the next record.
     ///
     /// # Errors
-    /// When it does not belong there. The turn is to be given up then: part of the record may have been taken.
-    pub fn take(&mut self, record: TurnRecord) -> Result<(), TurnError> {
+    /// If the record does not fit. Drop the turn then: part of the record may be applied.
+    pub fn apply(&mut self, record: TurnRecord) -> Result<(), TurnError> {
         if self.end.is_some() {
-            return Err(out_of_place("record after the end"));
+            return Err(out_of_place("a record after the end"));
         }
         match record {
-            TurnRecord::Begun { .. } => Err(out_of_place("second beginning")),
-            TurnRecord::Said {
+            TurnRecord::Started { .. } => Err(out_of_place("a second start")),
+            TurnRecord::Replied {
                 turn,
                 stop,
                 model,
                 usage,
                 cost,
-            } => self.said(*turn, stop, model, usage, cost),
-            TurnRecord::Begins { call } => {
-                let open = self.open_call(&call).ok_or(out_of_place("call"))?;
-                open.begun = true;
+            } => self.apply_reply(*turn, stop, model, usage, cost),
+            TurnRecord::ToolStarted { call } => {
+                let open = self
+                    .open_call(&call)
+                    .ok_or(out_of_place("the start of an unknown call"))?;
+                open.started = true;
                 let name = open.call.name.clone();
-                *self.used.entry(name).or_default() += 1;
+                *self.runs.entry(name).or_default() += 1;
                 self.spent.runs += 1;
                 Ok(())
             }
-            TurnRecord::Came { result, facts } => {
+            TurnRecord::ToolFinished { result, facts } => {
                 let call = result.call.clone();
-                let open = self.open_call(&call).ok_or(out_of_place("result"))?;
+                let open = self
+                    .open_call(&call)
+                    .ok_or(out_of_place("the result of an unknown call"))?;
                 if result.is_error {
-                    let (name, begun) = (open.call.name.clone(), open.begun);
+                    let (name, begun) = (open.call.name.clone(), open.started);
                     open.result = Some(*result);
                     if begun {
-                        *self.in_vain.entry(name.clone()).or_default() += 1;
+                        *self.failed_runs.entry(name.clone()).or_default() += 1;
                     }
                     *self.failed.entry(name).or_default() += 1;
                 } else {
                     open.result = Some(*result);
                 }
                 facts.into_iter().for_each(|fact| self.facts.add(fact));
-                if self.open.iter().all(|open| open.result.is_some()) {
-                    let open = std::mem::take(&mut self.open);
+                if self.open_calls.iter().all(|open| open.result.is_some()) {
+                    let open = std::mem::take(&mut self.open_calls);
                     let results = open.into_iter().filter_map(|open| open.result);
-                    self.talk.push_results(results.collect())?;
+                    self.conversation.push_results(results.collect())?;
                 }
                 Ok(())
             }
@@ -322,7 +205,7 @@ impl Turn {
         }
     }
 
-    fn said(
+    fn apply_reply(
         &mut self,
         turn: AssistantTurn,
         stop: StopReason,
@@ -330,8 +213,8 @@ impl Turn {
         usage: Usage,
         cost: Money,
     ) -> Result<(), TurnError> {
-        if !self.open.is_empty() {
-            return Err(out_of_place("word of the model while calls are open"));
+        if !self.open_calls.is_empty() {
+            return Err(out_of_place("an answer while calls are open"));
         }
         let calls: Vec<ToolCall> = turn.calls().cloned().collect();
         let reply = Reply {
@@ -341,16 +224,16 @@ impl Turn {
             stop: stop.clone(),
             usage,
         };
-        self.talk.push_reply(&reply)?;
+        self.conversation.push_reply(&reply)?;
         let runs = matches!(stop, StopReason::ToolUse);
         if runs {
-            self.open = calls.into_iter().map(OpenCall::new).collect();
+            self.open_calls = calls.into_iter().map(OpenCall::new).collect();
         } else if !calls.is_empty() {
-            let why = "not run: the answer did not stop for it";
+            let why = "not run: the answer did not stop for this call";
             let results = calls.iter().map(|call| refusal(call, why));
-            self.talk.push_results(results.collect())?;
+            self.conversation.push_results(results.collect())?;
         }
-        self.said = reply.text();
+        self.last_text = reply.text();
         self.stop = (!runs).then_some(stop);
         self.model = model;
         self.spent.asks += 1;
@@ -359,23 +242,23 @@ impl Turn {
         Ok(())
     }
 
-    /// The call of this id that waits for its result.
+    /// The call with this id, if it waits for its result.
     fn open_call(&mut self, id: &str) -> Option<&mut OpenCall> {
-        let mut open = self.open.iter_mut();
+        let mut open = self.open_calls.iter_mut();
         open.find(|open| open.call.id == id && open.result.is_none())
     }
 
-    /// What is next.
+    /// The next step.
     #[must_use]
     pub fn next(&self) -> TurnStep {
         if let Some(end) = &self.end {
             return TurnStep::End(end.clone());
         }
-        if let Some(open) = self.open.iter().find(|open| open.result.is_none()) {
+        if let Some(open) = self.open_calls.iter().find(|open| open.result.is_none()) {
             return TurnStep::Run(open.call.clone());
         }
-        let most = self.head.steps.clamp(1, MAX_ASKS);
-        let may_ask = self.spent.asks < most && !self.is_spent();
+        let most = self.head.steps.clamp(1, MAX_STEPS);
+        let may_ask = self.spent.asks < most && !self.has_spent_its_money();
         match &self.stop {
             Some(StopReason::Pause) | None if may_ask => TurnStep::Ask {
                 last: self.spent.asks + 1 == most,
@@ -384,138 +267,143 @@ impl Turn {
         }
     }
 
-    /// Whether the money of its blueprint is gone.
-    fn is_spent(&self) -> bool {
+    /// Whether the turn spent the money of its blueprint.
+    fn has_spent_its_money(&self) -> bool {
         self.head.cost.is_some_and(|most| self.spent.cost >= most)
     }
 
-    /// What all of it comes to.
+    /// How the turn ends after the last answer.
     fn conclusion(&self) -> TurnEnd {
-        let text = self.said.trim().to_owned();
-        if let Some(made) = self.facts.made(&self.model) {
-            let made = Box::new(made);
-            return TurnEnd::Proposal { made, text };
+        let text = self.last_text.trim().to_owned();
+        if let Some(made) = self.facts.to_proposal(&self.model) {
+            let proposal = Box::new(made);
+            return TurnEnd::Proposal { proposal, text };
         }
-        // What was said before calls that led to nothing more is no answer.
-        let is_cut = self.stop.is_none() && self.is_spent();
+        // Text before calls that led to nothing is not an answer.
+        let is_cut = self.stop.is_none() && self.has_spent_its_money();
         match text.as_str() {
-            _ if is_cut => TurnEnd::Nothing {
+            _ if is_cut => TurnEnd::NoResult {
                 why: format!(
-                    "{} was spent on it, which is as much as the blueprint {} allows for one request",
+                    "the request cost {}, the limit of the blueprint {} for one request; ask for \
+                     less at once, or raise limits.cost_usd",
                     self.spent.cost, self.head.blueprint
                 ),
             },
-            "" => TurnEnd::Nothing {
-                why: "the model came to no answer".to_owned(),
+            "" => TurnEnd::NoResult {
+                why: "the language model gave no answer; ask again".to_owned(),
             },
             _ => TurnEnd::Answer { text },
         }
     }
 
-    /// How it ends where a prompt of so many tokens is more than the most that one may have: with what was put up, else with why.
+    /// How the turn ends if a prompt of `prompt` tokens exceeds `max_prompt`: with the proposal so
+    /// far, or with the reason.
     #[must_use]
-    pub fn full(&self, prompt: u64, most: u64) -> TurnEnd {
-        match self.facts.made(&self.model) {
+    pub fn end_when_full(&self, prompt: u64, max_prompt: u64) -> TurnEnd {
+        match self.facts.to_proposal(&self.model) {
             Some(made) => TurnEnd::Proposal {
-                made: Box::new(made),
+                proposal: Box::new(made),
                 text: String::new(),
             },
-            None => TurnEnd::Nothing {
+            None => TurnEnd::NoResult {
                 why: format!(
-                    "the request has grown to {prompt} tokens and one call may have {most}; ask for less at once, or raise `tokens_per_call` of [llm]"
+                    "the request has grown to {prompt} tokens and one call may have {max_prompt}; \
+                        ask \
+                     for less at once, or raise `tokens_per_call` of [llm]"
                 ),
             },
         }
     }
 
-    /// What has to be written before a turn that broke off goes on: answers to calls that had begun and that must not be run twice.
+    /// Records to append before an unfinished turn resumes: results of started tools that must not
+    /// run twice.
     #[must_use]
-    pub fn resumed(&self, tools: &ToolSet) -> Vec<TurnRecord> {
-        let begun = self.open.iter().filter(|o| o.begun && o.result.is_none());
+    pub fn records_on_resume(&self, tools: &ToolSet) -> Vec<TurnRecord> {
+        let begun = self
+            .open_calls
+            .iter()
+            .filter(|o| o.started && o.result.is_none());
         let effect = |name: &str| tools.find(name).map(|tool| tool.effect);
         let lost = begun.filter(|open| effect(&open.call.name) != Some(Effect::Read));
-        let answer = |open: &OpenCall| TurnRecord::Came {
+        let answer = |open: &OpenCall| TurnRecord::ToolFinished {
             result: Box::new(refusal(&open.call, INTERRUPTED)),
             facts: Vec::new(),
         };
         lost.map(answer).collect()
     }
 
-    /// Whether this call may be run. The error is a sentence for the model.
+    /// Returns the tool of a call, if it may run.
     ///
     /// # Errors
-    /// When the tool is not there, not allowed, or was used as often as it may be.
-    pub fn permit<'t>(
+    /// A sentence for the language model: the tool is unknown, forbidden or used up.
+    pub fn check_call<'t>(
         &self,
         call: &ToolCall,
         tools: &'t ToolSet,
-        gate: &ToolPermissions,
+        permissions: &ToolPermissions,
     ) -> Result<&'t super::tool::Tool, String> {
         let Some(tool) = tools.find(&call.name) else {
             return Err(format!(
-                "there is no tool {:?}; there are: {}",
+                "there is no tool {:?}; the tools are: {}",
                 call.name.chars().take(60).collect::<String>(),
                 tools.names().join(", ")
             ));
         };
-        gate.allows(tool.effect)?;
+        permissions.allows(tool.effect)?;
         let times =
             |counts: &BTreeMap<String, u32>| counts.get(tool.name).copied().unwrap_or_default();
-        // What failed is forgiven, as often as it may be used: mending a mistake costs nobody the use of the tool.
-        let used = times(&self.used);
-        if used.saturating_sub(times(&self.in_vain).min(tool.per_turn)) >= tool.per_turn {
+        // Failed runs are not counted, up to the same number: a mistake costs no use.
+        let used = times(&self.runs);
+        if used.saturating_sub(times(&self.failed_runs).min(tool.max_uses)) >= tool.max_uses {
             return Err(format!(
-                "{} was used {used} times, and one request may {} times besides what failed; go on with what you know",
-                tool.name, tool.per_turn
+                "{} was used {used} times; one request may use it {} times, failed runs apart; \
+                 continue with what you know",
+                tool.name, tool.max_uses
             ));
         }
         Ok(tool)
     }
 
-    /// How it began.
     #[must_use]
     pub fn head(&self) -> &TurnHead {
         &self.head
     }
 
-    /// What was said so far.
     #[must_use]
-    pub fn talk(&self) -> &Conversation {
-        &self.talk
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
     }
 
-    /// What the tools have left.
     #[must_use]
     pub fn facts(&self) -> &TurnFacts {
         &self.facts
     }
 
-    /// How often each tool failed or was refused.
+    /// By tool: failed and refused calls.
     #[must_use]
     pub fn failed(&self) -> &BTreeMap<String, u32> {
         &self.failed
     }
 
-    /// What was spent.
     #[must_use]
     pub fn spent(&self) -> TurnCost {
         self.spent
     }
 
-    /// The model that answered last.
+    /// Name of the model that answered last.
     #[must_use]
     pub fn model(&self) -> &str {
         &self.model
     }
 
-    /// Whether it is over.
+    /// Whether the turn has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.end.is_some()
     }
 }
 
-/// The result of a call that is not run.
+/// The result of a refused call.
 #[must_use]
 pub fn refusal(call: &ToolCall, why: &str) -> ToolResult {
     ToolResult {
@@ -530,14 +418,16 @@ pub fn refusal(call: &ToolCall, why: &str) -> ToolResult {
 pub(crate) mod testing {
     //! Turns for the tests of this module.
 
+    use jiff::Timestamp;
     use serde_json::{Value, json};
     use watchkeeper_llm::conversation::AssistantPart;
     use watchkeeper_llm::raw_json::RawJson;
 
-    use super::super::job_spec::SetupSpec;
-    use super::super::prompt::{self, FIRST_CALL};
+    use super::super::facts::ToolFact;
+    use super::super::job_spec::{FIRST_CALL, SetupSpec};
     use super::*;
     use crate::blueprint::{Job, built_in};
+    use crate::permissions::Entrypoint;
 
     pub(crate) fn head(request: &str) -> TurnHead {
         TurnHead {
@@ -546,27 +436,27 @@ pub(crate) mod testing {
             at: Timestamp::UNIX_EPOCH,
             socket: "/run/a.sock".to_owned(),
             blueprint: "set-up".to_owned(),
-            channel: Entrypoint::Ask,
+            entrypoint: Entrypoint::Ask,
             context: String::new(),
-            steps: MAX_ASKS,
+            steps: MAX_STEPS,
             cost: None,
         }
     }
 
-    /// What the built-in blueprint of a set-up comes to.
+    /// The specification of a set-up by its built-in blueprint.
     pub(crate) fn brief() -> SetupSpec {
         SetupSpec::new(
-            built_in::of(Job::SetUp).unwrap(),
-            ToolPermissions::open(Entrypoint::Ask),
+            built_in::blueprint(Job::SetUp).unwrap(),
+            ToolPermissions::unrestricted(Entrypoint::Ask),
         )
     }
 
     pub(crate) fn begun(request: &str) -> TurnRecord {
-        let talk = prompt::talk(request, &brief()).unwrap();
-        TurnRecord::Begun {
+        let conversation = brief().conversation(request).unwrap();
+        TurnRecord::Started {
             format: FORMAT,
             head: head(request),
-            talk: Box::new(talk),
+            conversation: Box::new(conversation),
         }
     }
 
@@ -584,7 +474,7 @@ pub(crate) mod testing {
         } else {
             StopReason::ToolUse
         };
-        TurnRecord::Said {
+        TurnRecord::Replied {
             turn: Box::new(AssistantTurn {
                 parts: text.into_iter().chain(called).collect(),
                 raw: None,
@@ -600,13 +490,13 @@ pub(crate) mod testing {
     }
 
     pub(crate) fn begins(call: &str) -> TurnRecord {
-        TurnRecord::Begins {
+        TurnRecord::ToolStarted {
             call: call.to_owned(),
         }
     }
 
     pub(crate) fn came(call: &str, facts: Vec<ToolFact>) -> TurnRecord {
-        TurnRecord::Came {
+        TurnRecord::ToolFinished {
             result: Box::new(ToolResult {
                 call: call.to_owned(),
                 parts: vec!["seen".into()],
@@ -616,11 +506,11 @@ pub(crate) mod testing {
         }
     }
 
-    /// A turn whose first look was taken.
+    /// A turn after its first tool call.
     pub(crate) fn looked() -> Turn {
-        let mut turn = Turn::begin(begun("count the goats")).unwrap();
-        turn.take(begins(FIRST_CALL)).unwrap();
-        turn.take(came(FIRST_CALL, Vec::new())).unwrap();
+        let mut turn = Turn::start(begun("count the goats")).unwrap();
+        turn.apply(begins(FIRST_CALL)).unwrap();
+        turn.apply(came(FIRST_CALL, Vec::new())).unwrap();
         turn
     }
 
@@ -628,10 +518,10 @@ pub(crate) mod testing {
         json!({})
     }
 
-    /// The calls that began, each as often as it did, with their tools.
+    /// Started calls with their tools, once per start.
     pub(crate) fn began_names(records: &[TurnRecord]) -> Vec<(String, String)> {
         let said = records.iter().filter_map(|record| match record {
-            TurnRecord::Said { turn, .. } => Some(turn),
+            TurnRecord::Replied { turn, .. } => Some(turn),
             _ => None,
         });
         let names: BTreeMap<String, String> = said
@@ -639,7 +529,7 @@ pub(crate) mod testing {
             .map(|call| (call.id.clone(), call.name.clone()))
             .collect();
         let begun = records.iter().filter_map(|record| match record {
-            TurnRecord::Begins { call } => Some(call.clone()),
+            TurnRecord::ToolStarted { call } => Some(call.clone()),
             _ => None,
         });
         begun
@@ -656,15 +546,16 @@ mod tests {
     use watchkeeper_config::PermissionsConfig;
     use watchkeeper_contract::id::PipelineId;
 
-    use super::super::facts::ModelWords;
-    use super::super::prompt::FIRST_CALL;
+    use super::super::facts::{ModelWords, ToolFact};
+    use super::super::job_spec::FIRST_CALL;
     use super::testing::{began_names, begins, begun, came, head, looked, nothing, says};
     use super::*;
+    use crate::permissions::Entrypoint;
     use crate::proposal::llm_proposal::ProposedChange;
 
     fn tools() -> ToolSet {
-        ToolSet::of(
-            &ToolPermissions::open(Entrypoint::Chat),
+        ToolSet::new(
+            &ToolPermissions::unrestricted(Entrypoint::Chat),
             crate::blueprint::Job::SetUp.tools(),
         )
     }
@@ -680,43 +571,43 @@ mod tests {
     }
 
     #[test]
-    fn a_request_begins_with_a_look_that_nobody_paid_a_model_for() {
-        let turn = Turn::begin(begun("x")).unwrap();
+    fn turn_starts_with_a_tool_call_without_the_model() {
+        let turn = Turn::start(begun("x")).unwrap();
         assert!(matches!(turn.next(), TurnStep::Run(call) if call.id == FIRST_CALL));
         assert_eq!(looked().next(), TurnStep::Ask { last: false });
         assert_eq!(looked().spent().asks, 0);
     }
 
     #[test]
-    fn words_without_a_call_end_it_with_an_answer_or_with_what_was_put_up() {
+    fn text_without_calls_ends_with_answer_or_proposal() {
         let mut turn = looked();
-        turn.take(says("There are no goats.", &[])).unwrap();
+        turn.apply(says("There are no goats.", &[])).unwrap();
         let answer = TurnEnd::Answer {
             text: "There are no goats.".to_owned(),
         };
         assert_eq!(turn.next(), TurnStep::End(answer));
         let mut turn = looked();
-        turn.take(says("", &[("a", "propose_control", nothing())]))
+        turn.apply(says("", &[("a", "propose_control", nothing())]))
             .unwrap();
-        turn.take(begins("a")).unwrap();
-        turn.take(came("a", vec![stop()])).unwrap();
-        turn.take(says("It waits.", &[])).unwrap();
-        let TurnStep::End(TurnEnd::Proposal { made, text }) = turn.next() else {
+        turn.apply(begins("a")).unwrap();
+        turn.apply(came("a", vec![stop()])).unwrap();
+        turn.apply(says("It waits.", &[])).unwrap();
+        let TurnStep::End(TurnEnd::Proposal { proposal, text }) = turn.next() else {
             panic!("{:?}", turn.next());
         };
-        assert_eq!((made.changes.len(), text.as_str()), (1, "It waits."));
+        assert_eq!((proposal.changes.len(), text.as_str()), (1, "It waits."));
         let mut turn = looked();
-        turn.take(says("", &[])).unwrap();
+        turn.apply(says("", &[])).unwrap();
         assert!(matches!(
             turn.next(),
-            TurnStep::End(TurnEnd::Nothing { .. })
+            TurnStep::End(TurnEnd::NoResult { .. })
         ));
     }
 
     #[test]
-    fn calls_of_an_answer_that_was_cut_off_are_never_run() {
+    fn calls_of_a_cut_answer_never_run() {
         let mut turn = looked();
-        let TurnRecord::Said {
+        let TurnRecord::Replied {
             turn: said,
             model,
             usage,
@@ -726,90 +617,93 @@ mod tests {
         else {
             panic!("a reply");
         };
-        let cut = TurnRecord::Said {
+        let cut = TurnRecord::Replied {
             turn: said,
             stop: StopReason::MaxOutput,
             model,
             usage,
             cost,
         };
-        turn.take(cut).unwrap();
+        turn.apply(cut).unwrap();
         assert!(matches!(turn.next(), TurnStep::End(TurnEnd::Answer { .. })));
         assert_eq!(turn.spent().runs, 1, "the first look alone");
     }
 
     #[test]
-    fn what_had_begun_is_run_again_only_where_it_looks() {
+    fn interrupted_tool_runs_again_only_if_read_only() {
         let mut turn = looked();
         let calls = [
             ("a", "memory_note", nothing()),
             ("b", "get_snapshot", nothing()),
             ("c", "memory_note", nothing()),
         ];
-        turn.take(says("", &calls)).unwrap();
-        turn.take(begins("a")).unwrap();
-        turn.take(begins("b")).unwrap();
-        let lost = turn.resumed(&tools());
+        turn.apply(says("", &calls)).unwrap();
+        turn.apply(begins("a")).unwrap();
+        turn.apply(begins("b")).unwrap();
+        let lost = turn.records_on_resume(&tools());
         assert_eq!(lost.len(), 1);
         for record in lost {
-            turn.take(record).unwrap();
+            turn.apply(record).unwrap();
         }
         assert!(matches!(turn.next(), TurnStep::Run(call) if call.id == "b"));
-        turn.take(begins("b")).unwrap();
-        turn.take(came("b", Vec::new())).unwrap();
+        turn.apply(begins("b")).unwrap();
+        turn.apply(came("b", Vec::new())).unwrap();
         assert!(matches!(turn.next(), TurnStep::Run(call) if call.id == "c"));
-        assert!(turn.resumed(&tools()).is_empty(), "c had not begun");
+        assert!(
+            turn.records_on_resume(&tools()).is_empty(),
+            "c had not begun"
+        );
     }
 
     #[test]
-    fn a_tool_that_is_not_there_or_was_used_up_is_refused_with_what_there_is() {
+    fn unknown_and_used_up_tools_are_refused() {
         let (mut turn, tools) = (looked(), tools());
         let call = |name: &str| ToolCall {
             id: "x".to_owned(),
             name: name.to_owned(),
             arguments: watchkeeper_llm::raw_json::RawJson::of(&nothing()),
         };
-        let refused = turn.permit(
+        let refused = turn.check_call(
             &call("deploy_now"),
             &tools,
-            &ToolPermissions::open(Entrypoint::Chat),
+            &ToolPermissions::unrestricted(Entrypoint::Chat),
         );
         assert!(refused.is_err_and(|why| why.contains("propose_deployment")));
         for n in 0..3 {
             let id = format!("n{n}");
-            turn.take(says("", &[(&id, "memory_note", nothing())]))
+            turn.apply(says("", &[(&id, "memory_note", nothing())]))
                 .unwrap();
             assert!(
-                turn.permit(
+                turn.check_call(
                     &call("memory_note"),
                     &tools,
-                    &ToolPermissions::open(Entrypoint::Chat)
+                    &ToolPermissions::unrestricted(Entrypoint::Chat)
                 )
                 .is_ok()
             );
-            turn.take(begins(&id)).unwrap();
-            turn.take(came(&id, Vec::new())).unwrap();
+            turn.apply(begins(&id)).unwrap();
+            turn.apply(came(&id, Vec::new())).unwrap();
         }
-        let refused = turn.permit(
+        let refused = turn.check_call(
             &call("memory_note"),
             &tools,
-            &ToolPermissions::open(Entrypoint::Chat),
+            &ToolPermissions::unrestricted(Entrypoint::Chat),
         );
         assert!(refused.is_err_and(|why| why.contains("3 times")));
-        // A mistake is forgiven, but not for ever.
-        let mut vain = 0;
+        // Failed runs are free, up to the same number.
+        let mut failed = 0;
         while turn
-            .permit(
+            .check_call(
                 &call("update_plan"),
                 &tools,
-                &ToolPermissions::open(Entrypoint::Chat),
+                &ToolPermissions::unrestricted(Entrypoint::Chat),
             )
             .is_ok()
         {
-            let id = format!("v{vain}");
-            turn.take(says("", &[(&id, "update_plan", nothing())]))
+            let id = format!("v{failed}");
+            turn.apply(says("", &[(&id, "update_plan", nothing())]))
                 .unwrap();
-            turn.take(begins(&id)).unwrap();
+            turn.apply(begins(&id)).unwrap();
             let result = refusal(
                 &ToolCall {
                     id,
@@ -818,33 +712,37 @@ mod tests {
                 "no such step",
             );
             let (result, facts) = (Box::new(result), Vec::new());
-            turn.take(TurnRecord::Came { result, facts }).unwrap();
-            vain += 1;
+            turn.apply(TurnRecord::ToolFinished { result, facts })
+                .unwrap();
+            failed += 1;
         }
-        let per_turn = tools.find("update_plan").unwrap().per_turn;
-        assert_eq!(vain, 2 * per_turn);
+        let max_uses = tools.find("update_plan").unwrap().max_uses;
+        assert_eq!(failed, 2 * max_uses);
         let mut config = PermissionsConfig::default();
         config.tools.chat = Some(vec![Effect::Read]);
-        let looking = ToolPermissions::of(&config, Entrypoint::Chat);
-        assert!(turn.permit(&call("update_plan"), &tools, &looking).is_err());
+        let looking = ToolPermissions::new(&config, Entrypoint::Chat);
+        assert!(
+            turn.check_call(&call("update_plan"), &tools, &looking)
+                .is_err()
+        );
     }
 
     #[test]
-    fn it_ends_whatever_the_model_does() {
+    fn turn_ends_after_the_maximum_of_model_calls() {
         let mut turn = looked();
         let mut asks = 0;
         loop {
             match turn.next() {
                 TurnStep::Ask { last } => {
                     asks += 1;
-                    assert_eq!(last, asks == MAX_ASKS);
+                    assert_eq!(last, asks == MAX_STEPS);
                     let id = format!("c{asks}");
-                    turn.take(says("on and on", &[(&id, "list_cameras", nothing())]))
+                    turn.apply(says("on and on", &[(&id, "list_cameras", nothing())]))
                         .unwrap();
                 }
                 TurnStep::Run(call) => {
-                    turn.take(begins(&call.id)).unwrap();
-                    turn.take(came(&call.id, Vec::new())).unwrap();
+                    turn.apply(begins(&call.id)).unwrap();
+                    turn.apply(came(&call.id, Vec::new())).unwrap();
                 }
                 TurnStep::End(end) => {
                     assert!(matches!(end, TurnEnd::Answer { .. }));
@@ -852,31 +750,36 @@ mod tests {
                 }
             }
         }
-        assert_eq!(asks, MAX_ASKS);
+        assert_eq!(asks, MAX_STEPS);
     }
 
     #[test]
-    fn it_ends_when_its_blueprint_allows_no_more_calls_or_no_more_money() {
+    fn turn_ends_at_the_limits_of_its_blueprint() {
         let begin = |change: &dyn Fn(&mut TurnHead)| {
-            let TurnRecord::Begun {
+            let TurnRecord::Started {
                 format,
                 mut head,
-                talk,
+                conversation,
             } = begun("x")
             else {
                 panic!("a beginning");
             };
             change(&mut head);
-            let mut turn = Turn::begin(TurnRecord::Begun { format, head, talk }).unwrap();
-            turn.take(begins(FIRST_CALL)).unwrap();
-            turn.take(came(FIRST_CALL, Vec::new())).unwrap();
+            let mut turn = Turn::start(TurnRecord::Started {
+                format,
+                head,
+                conversation,
+            })
+            .unwrap();
+            turn.apply(begins(FIRST_CALL)).unwrap();
+            turn.apply(came(FIRST_CALL, Vec::new())).unwrap();
             turn
         };
         let step = |turn: &mut Turn, id: &str| {
-            turn.take(says("so", &[(id, "list_cameras", nothing())]))
+            turn.apply(says("so", &[(id, "list_cameras", nothing())]))
                 .unwrap();
-            turn.take(begins(id)).unwrap();
-            turn.take(came(id, Vec::new())).unwrap();
+            turn.apply(begins(id)).unwrap();
+            turn.apply(came(id, Vec::new())).unwrap();
         };
         let mut short = begin(&|head| head.steps = 2);
         assert_eq!(short.next(), TurnStep::Ask { last: false });
@@ -887,18 +790,18 @@ mod tests {
         step(&mut poor, "a");
         assert_eq!(poor.next(), TurnStep::Ask { last: false });
         step(&mut poor, "b");
-        let TurnStep::End(TurnEnd::Nothing { why }) = poor.next() else {
+        let TurnStep::End(TurnEnd::NoResult { why }) = poor.next() else {
             panic!("{:?}", poor.next());
         };
         assert!(why.contains("blueprint set-up"), "{why}");
-        // An answer that came with the last of the money is one.
+        // The answer that spent the last money counts.
         let mut just = begin(&|head| head.cost = Some(Money(5)));
-        just.take(says("There are none.", &[])).unwrap();
+        just.apply(says("There are none.", &[])).unwrap();
         assert!(matches!(just.next(), TurnStep::End(TurnEnd::Answer { .. })));
     }
 
     #[test]
-    fn a_turn_of_a_version_without_blueprints_is_a_set_up() {
+    fn old_turn_without_blueprint_is_a_set_up() {
         let mut old = serde_json::to_value(head("x")).unwrap();
         for member in ["blueprint", "steps"] {
             old.as_object_mut().unwrap().remove(member);
@@ -907,84 +810,87 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_does_not_belong_there_is_refused() {
+    fn unexpected_record_is_rejected() {
         let mut turn = looked();
-        assert!(turn.take(begins("nothing")).is_err());
+        assert!(turn.apply(begins("nothing")).is_err());
         assert!(
-            turn.take(came(FIRST_CALL, Vec::new())).is_err(),
+            turn.apply(came(FIRST_CALL, Vec::new())).is_err(),
             "answered already"
         );
-        assert!(turn.take(begun("x")).is_err());
+        assert!(turn.apply(begun("x")).is_err());
         let end = TurnRecord::Ended {
             end: Box::new(TurnEnd::Answer {
                 text: "x".to_owned(),
             }),
         };
-        turn.take(end.clone()).unwrap();
-        assert!(turn.take(end).is_err());
-        assert!(turn.take(says("more", &[])).is_err());
+        turn.apply(end.clone()).unwrap();
+        assert!(turn.apply(end).is_err());
+        assert!(turn.apply(says("more", &[])).is_err());
     }
 
-    /// The turn as a new process has it.
-    fn again(records: &mut Vec<TurnRecord>) -> Turn {
-        let mut turn = Turn::begin(records[0].clone()).unwrap();
+    /// The turn as a new process reads it.
+    fn restart(records: &mut Vec<TurnRecord>) -> Turn {
+        let mut turn = Turn::start(records[0].clone()).unwrap();
         for record in &records[1..] {
-            turn.take(record.clone()).unwrap();
+            turn.apply(record.clone()).unwrap();
         }
-        for lost in turn.resumed(&tools()) {
+        for lost in turn.records_on_resume(&tools()) {
             records.push(lost.clone());
-            turn.take(lost).unwrap();
+            turn.apply(lost).unwrap();
         }
         turn
     }
 
     proptest! {
-        /// Whenever the process dies, what goes on says the same, and no call with an effect has begun twice.
+        /// No tool with an effect starts twice, wherever the process dies.
         #[test]
-        fn a_turn_that_died_anywhere_goes_on_without_doing_anything_twice(
+        fn turn_resumes_anywhere_without_repeating_an_effect(
             script in prop::collection::vec(prop::collection::vec(0..3_usize, 0..4), 1..6),
             dies in prop::collection::vec(any::<bool>(), 64),
         ) {
             let names = ["memory_note", "get_snapshot", "propose_control"];
             let mut records = vec![begun("count the goats")];
-            let mut turn = Turn::begin(records[0].clone()).unwrap();
+            let mut turn = Turn::start(records[0].clone()).unwrap();
             let mut dies = dies.into_iter().chain(std::iter::repeat(false));
             let mut script = script.into_iter();
             let mut called = 0;
             loop {
-                // After any record the process may die; what is on the disk is read again.
+                // The process may die after any record.
                 if dies.next() == Some(true) {
-                    turn = again(&mut records);
+                    turn = restart(&mut records);
                 }
                 let record = match turn.next() {
                     TurnStep::End(_) => break,
                     TurnStep::Ask { .. } => {
-                        let calls: Vec<(String, &str)> = script.next().unwrap_or_default().into_iter().map(|n| {
+                        let calls: Vec<(String,
+                        &str)> = script.next().unwrap_or_default().into_iter().map(|n| {
                             called += 1;
                             (format!("c{called}"), names[n])
                         }).collect();
-                        let calls: Vec<(&str, &str, serde_json::Value)> = calls.iter().map(|(id, name)| (id.as_str(), *name, json!({}))).collect();
+                        let calls: Vec<(&str, &str, serde_json::Value)> = calls.iter().map(|(id,
+                        name)| (id.as_str(), *name, json!({}))).collect();
                         says("so", &calls)
                     }
                     TurnStep::Run(call) => {
                         let begin = begins(&call.id);
                         records.push(begin.clone());
-                        turn.take(begin).unwrap();
+                        turn.apply(begin).unwrap();
                         if dies.next() == Some(true) {
-                            turn = again(&mut records);
+                            turn = restart(&mut records);
                             continue;
                         }
                         came(&call.id, Vec::new())
                     }
                 };
                 records.push(record.clone());
-                turn.take(record).unwrap();
+                turn.apply(record).unwrap();
             }
             let mut seen = std::collections::BTreeSet::new();
             for (call, name) in began_names(&records) {
-                prop_assert!(name != "memory_note" || seen.insert(call), "a note was written twice");
+                prop_assert!(name != "memory_note" || seen.insert(call), "a note was written \
+                    twice");
             }
-            prop_assert!(turn.talk().open_calls().is_empty());
+            prop_assert!(turn.conversation().open_calls().is_empty());
         }
     }
 }

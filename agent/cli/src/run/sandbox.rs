@@ -106,8 +106,8 @@ impl House {
         let password = named.and_then(|mqtt| mqtt.password.clone());
         secrets.extend(password.map(|password| (password_variable(), password)));
         let agent_args = [&args[..], &["--report", "--clear-at-end"].map(OsStr::new)].concat();
-        let this = std::env::current_exe()
-            .map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+        let this =
+            std::env::current_exe().map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
         let (agent, said) = Program::start_heard(
             watchkeeper_agent::program::NAME,
             &this,

@@ -196,7 +196,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
 }
 
 fn memory_standing(notes: &Notes) -> MemoryStanding {
-    let hashed = || (!notes.want_a_model()).then_some(EmbedderChoice::Hashed);
+    let hashed = || (!notes.use_a_model()).then_some(EmbedderChoice::Hashed);
     MemoryStanding {
         vectors: notes.vectors().cloned().or_else(hashed),
         waiting: notes.waiting(),

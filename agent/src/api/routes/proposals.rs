@@ -19,7 +19,7 @@ use crate::api::app::App;
 use crate::api::conversations::Message;
 use watchkeeper_assistant::permissions::{Entrypoint, may_answer};
 use watchkeeper_assistant::proposal::pending::PendingProposal;
-use watchkeeper_assistant::setup_agent::tool_context::situation;
+use watchkeeper_assistant::setup_agent::tool_context::system_snapshot;
 
 /// A proposal that waits.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -115,7 +115,7 @@ pub(super) async fn get(
 ) -> Result<Json<ProposalDetails>, Refusal> {
     let kept = find(&app, &id).await?;
     let deps = app.shared.conversations.deps();
-    let here = situation(&deps.client, deps.preferred.clone()).await;
+    let here = system_snapshot(&deps.client, deps.preferred.clone()).await;
     let here = here.map_err(|error| no_runtime(&error.in_full()))?;
     let plain = Plain::new().map_err(|error| {
         tracing::error!(%error, "the lexicon can't be read");

@@ -1,4 +1,4 @@
-//! A draft on moving pictures: what it would have counted and told.
+//! Tries a draft on video: its counts and its events.
 
 use futures_util::FutureExt as _;
 use jiff::Zoned;
@@ -12,36 +12,42 @@ use watchkeeper_engine::rules::{LocalTime, is_awake};
 
 use super::super::facts::ToolFact;
 use super::super::tool_context::ToolContext;
+use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::preview_workflow::no_draft;
 use super::propose_deployment::{rules, spec};
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
+use crate::permissions::{Effect, ToolScope};
 
-/// Most events that are told.
+/// Maximum events in the result.
 const MAX_EVENTS: usize = 15;
-/// Most seconds.
+/// Longest trial, in seconds of source time.
 const MAX_SECONDS: f64 = 30.0;
-/// Name under which it is tried. Nothing of that name is deployed.
-const NAME: &str = "dry-run";
+/// Id of the tried pipeline. It is never deployed.
+const PIPELINE_ID: &str = "dry-run";
 
-/// What the words of a decision mean.
-const DECISIONS: &str = "decision is what the box makes of an event's confidence: act (sure), record (stands, flagged), review (a person should look), escalate (a second opinion is asked for, where one is configured); what is below is too weak and is no event";
+/// Explains the verdicts to the language model.
+const VERDICTS: &str = "decision is the verdict on an event's confidence: act (sure), record \
+    (stands, flagged), review (a person should look), escalate (a second opinion is asked for, \
+    where one is configured); below that it is too weak and no event";
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "dry_run_workflow",
-    about: "Tries a draft with its rules on the next seconds of a camera, or the first ones of a recording that nobody watches: frames, tracks, what lines and zones counted, which events there would have been, what failed. Nothing of it is kept. Worth it before a proposal with rules; a quiet scene proves nothing.",
+    description: "Tries a draft with its rules on the next seconds of a camera, or the first \
+        seconds of a recording without a pipeline: frames, tracks, counts of lines and zones, \
+        events, failures. Nothing of it is kept. Worth it before a proposal with rules; a quiet \
+        scene proves nothing.",
     schema: || {
         let properties = json!({
             "draft": text("such as d1"),
             "camera": text("name of the camera"),
             "rules": text("the rules as JSON text: a list, or []"),
-            "seconds": {"type": "number", "description": "of the camera's time, at most 30; usually 10"},
+            "seconds": {"type": "number", "description": "of the camera's time, at most 30; \
+                usually 10"},
         });
         schema(&properties, &["draft", "camera", "rules", "seconds"])
     },
     effect: Effect::Read,
     scope: ToolScope::Cameras,
-    per_turn: 4,
+    max_uses: 4,
     run: |given| async move { dry_run(given).await.into() }.boxed(),
 };
 
@@ -56,63 +62,63 @@ struct Arguments {
 
 async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
-    let here = given.hands.situation().await?;
+    let here = given.context.snapshot().await?;
     let workflow = given.facts.draft(&arguments.draft);
     let workflow = workflow.ok_or_else(|| no_draft(&arguments.draft, given))?;
     let camera = ToolContext::camera(&arguments.camera, &here)?;
     if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
-        return Err(format!("seconds lies over 0 and is at most {MAX_SECONDS}"));
+        return Err(format!("seconds must be above 0 and at most {MAX_SECONDS}"));
     }
-    let id = PipelineId::new(NAME).map_err(|e| e.to_string())?;
+    let id = PipelineId::new(PIPELINE_ID).map_err(|e| e.to_string())?;
     let wanted = DryRun {
         pipeline: spec(id, camera.clone(), workflow, rules(arguments.rules)?),
         seconds: arguments.seconds,
     };
-    let quiet = asleep(&wanted.pipeline, &here.now);
-    let report = given.hands.client.dry_run(&wanted).await;
+    let quiet = sleeping_rules(&wanted.pipeline, &here.now);
+    let report = given.context.client.dry_run(&wanted).await;
     let report = report.map_err(|e| e.in_full())?;
-    let sentence = sentence(&report, camera.as_str());
+    let sentence = summarize(&report, camera.as_str());
     let events: Vec<Value> = report.events.iter().take(MAX_EVENTS).map(event).collect();
     let lines = &report.results.lines;
-    let zones: serde_json::Map<String, Value> = report
-        .results
-        .zones
-        .iter()
-        .map(|(name, zone)| {
-            (
-                name.clone(),
-                json!({"visits": zone.count, "present": zone.present}),
-            )
-        })
-        .collect();
-    let mut told = json!({
-        "summary": sentence, "detector": report.detector, "rules": report.rules, "lines": lines, "zones": zones,
-        "events": events, "more_events": report.more_events + (report.events.len() - events.len()) as u64,
-        "too_weak_for_an_event": report.results.discarded,
-        "failing_steps": report.results.step_errors, "warnings": report.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
-        "ended_early": report.ended,
-        "note": DECISIONS,
+    let zones = report.results.zones.iter().map(|(name, zone)| {
+        let counts = json!({"visits": zone.count, "present": zone.present});
+        (name.clone(), counts)
     });
-    let long = too_long(&wanted.pipeline, arguments.seconds);
+    let zones: serde_json::Map<String, Value> = zones.collect();
+    let mut told = json!({
+        "summary": sentence, "detector": report.detector, "rules": report.rules, "lines": lines,
+        "zones": zones,
+        "events": events,
+        "more_events": report.more_events + (report.events.len() - events.len()) as u64,
+        "too_weak_for_an_event": report.results.discarded,
+        "failing_steps": report.results.step_errors,
+        "warnings": report.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
+        "ended_early": report.ended,
+        "note": VERDICTS,
+    });
+    let long = slow_rules(&wanted.pipeline, arguments.seconds);
     if !long.is_empty() {
         told["too_short_for"] = json!({
-            "rules": long, "why": format!("what they tell takes longer than the {} s that were tried, so no event of theirs proves nothing", arguments.seconds),
+            "rules": long, "why": format!("their events take longer than the {} s of this trial, \
+                so the lack of an event proves nothing", arguments.seconds),
         });
     }
     if !quiet.is_empty() {
         told["quiet_now"] = json!({
             "rules": quiet,
-            "why": format!("their schedule keeps them quiet at this hour ({} local time), so no event of theirs proves nothing; to see what they would tell, try them without \"schedule\" and propose them with it", here.now.strftime("%a %H:%M")),
+            "why": format!("their schedule keeps them quiet at this hour ({} local time), so the \
+                lack of an event proves nothing; to see their events, try them without \
+                \"schedule\" and propose them with it", here.now.strftime("%a %H:%M")),
         });
     }
-    Ok(ToolOutcome::json(&told).leaving(ToolFact::Tried {
+    Ok(ToolOutcome::json(&told).with_fact(ToolFact::Tried {
         draft: arguments.draft,
         sentence,
     }))
 }
 
-/// The rules whose condition has to hold for as long as was tried, or longer.
-fn too_long(pipeline: &PipelineSpec, seconds: f64) -> Vec<String> {
+/// Rules whose condition must hold at least as long as the trial.
+fn slow_rules(pipeline: &PipelineSpec, seconds: f64) -> Vec<String> {
     let rules = pipeline.rules.iter().flatten();
     let long = rules.filter(|rule| match &rule.when {
         Condition::Stays { for_s, .. }
@@ -126,8 +132,8 @@ fn too_long(pipeline: &PipelineSpec, seconds: f64) -> Vec<String> {
     long.map(|rule| rule.name.clone()).collect()
 }
 
-/// The rules that tell nothing at this hour, whatever happens.
-fn asleep(pipeline: &PipelineSpec, now: &Zoned) -> Vec<String> {
+/// Rules whose schedule excludes this hour.
+fn sleeping_rules(pipeline: &PipelineSpec, now: &Zoned) -> Vec<String> {
     let local = LocalTime {
         weekday: weekday(now.weekday()),
         minute_of_day: u16::try_from(i32::from(now.hour()) * 60 + i32::from(now.minute()))
@@ -156,13 +162,14 @@ fn weekday(day: jiff::civil::Weekday) -> Weekday {
 
 fn event(event: &DryRunEvent) -> Value {
     json!({
-        "rule": event.event.rule, "class": event.event.label, "at_s": event.event.pts_s, "decision": event.decision.verdict,
+        "rule": event.event.rule, "class": event.event.label, "at_s": event.event.pts_s,
+        "decision": event.decision.verdict,
         "confidence": event.decision.confidence, "reason": event.event.reason,
     })
 }
 
-/// What came of it, in numbers of the box.
-fn sentence(report: &DryRunReport, camera: &str) -> String {
+/// The result of a trial, in one sentence.
+fn summarize(report: &DryRunReport, camera: &str) -> String {
     let results = &report.results;
     let crossings: u64 = results
         .lines
@@ -172,7 +179,8 @@ fn sentence(report: &DryRunReport, camera: &str) -> String {
     let visits: u64 = results.zones.values().map(|zone| zone.count).sum();
     let failed: u64 = results.step_errors.values().map(|step| step.count).sum();
     format!(
-        "tried on {:.0} s of {camera}: {} frames, {} tracks, {crossings} crossings, {visits} visits, {} events, {failed} failures of steps",
+        "tried on {:.0} s of {camera}: {} frames, {} tracks, {crossings} crossings, {visits} \
+            visits, {} events, {failed} failures of steps",
         results.source_s, results.frames, results.tracks, results.events
     )
 }
@@ -183,19 +191,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_that_sleep_at_this_hour_are_named() {
+    fn rules_asleep_at_this_hour_are_named() {
         let when = json!({"kind": "enters", "zone": "desk"});
         let rule =
             |name: &str, schedule: Value| json!({"name": name, "when": when, "schedule": schedule});
         let night = json!({"days": ["fri"], "from": "22:00", "to": "06:00"});
         let pipeline: PipelineSpec = serde_json::from_value(json!({
             "id": "p", "source": "s", "workflow": {},
-            "rules": [rule("always", Value::Null), rule("night", night), rule("day", json!({"from": "08:00", "to": "18:00"}))],
+            "rules": [rule("always", Value::Null), rule("night", night), rule("day",
+            json!({"from": "08:00", "to": "18:00"}))],
         }))
         .unwrap();
         let at = |when: &str| {
             let local: jiff::civil::DateTime = when.parse().unwrap();
-            asleep(&pipeline, &local.to_zoned(jiff::tz::TimeZone::UTC).unwrap())
+            sleeping_rules(&pipeline, &local.to_zoned(jiff::tz::TimeZone::UTC).unwrap())
         };
         assert_eq!(at("2026-11-23T12:00"), ["night"]);
         assert_eq!(at("2026-11-28T05:00"), ["day"], "Friday's night");

@@ -1,15 +1,16 @@
-//! One block in full: the properties of a step, with what they take, and its outputs.
+//! The details of one block: the properties of its step and its outputs.
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, by_tools, schema, text};
+use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema, text};
+use crate::permissions::{Effect, ToolScope};
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "get_block_details",
-    about: "One block in full: the JSON Schema of its step and the kinds of its outputs. Ask before you use a block that is not in the example.",
+    description: "The details of one block: the JSON Schema of its step and the kinds of its \
+        outputs. Call it before you use a block that is not in the example.",
     schema: || {
         schema(
             &json!({"type": text("such as roboflow_core/time_in_zone@v3")}),
@@ -18,7 +19,7 @@ pub(super) const TOOL: Tool = Tool {
     },
     effect: Effect::Read,
     scope: ToolScope::Catalogue,
-    per_turn: 12,
+    max_uses: 12,
     run: |given| async move { details(given).await.into() }.boxed(),
 };
 
@@ -30,27 +31,30 @@ struct Arguments {
 
 async fn details(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
-    let block = given.hands.client.block(&arguments.r#type).await;
-    let block = block.map_err(|e| by_tools(&e.in_full()))?;
+    let block = given.context.client.block(&arguments.r#type).await;
+    let block = block.map_err(|e| name_tools(&e.in_full()))?;
     let mut told = json!({
         "type": block.summary.r#type, "summary": block.summary.summary,
-        "selector": "where a property lists kinds under `selector`, \"$inputs.NAME\" or \"$steps.NAME.OUTPUT\" of one of them fits; only the former where it says so",
-        "properties": block.schema.get("properties").map(in_short), "required": block.schema.get("required"), "outputs": block.outputs,
+        "selector": "where a property lists kinds under `selector`, \"$inputs.NAME\" or \
+            \"$steps.NAME.OUTPUT\" of one of them fits; only the former where it says so",
+        "properties": block.schema.get("properties").map(shorten),
+        "required": block.schema.get("required"), "outputs": block.outputs,
     });
     let schema = block.schema.to_string();
-    if OPERATED.iter().any(|what| schema.contains(what)) {
+    if OPERATION_MARKS.iter().any(|what| schema.contains(what)) {
         told["operations"] = json!({
-            "an_operation": "{\"type\": NAME, …}; each takes what the one before it gave. A wrong name is answered with all that there are.",
+            "an_operation": "{\"type\": NAME, …}; each takes the result of the previous one. The \
+                error of an unknown name lists all names.",
             "keeps_persons_and_what_is_fast": example(), "properties_of_a_detection": PROPERTIES,
         });
     }
     Ok(ToolOutcome::json(&told))
 }
 
-/// By which the schema tells that a property takes operations or conditions.
-const OPERATED: [&str; 2] = ["operations {", "StatementGroup"];
+/// Texts in the schema of a property that takes operations or conditions.
+const OPERATION_MARKS: [&str; 2] = ["operations {", "StatementGroup"];
 
-/// Properties of a detection by which operations know it.
+/// Properties of a detection that operations can read.
 const PROPERTIES: [&str; 20] = [
     "class_name",
     "confidence",
@@ -74,41 +78,44 @@ const PROPERTIES: [&str; 20] = [
     "in_out",
 ];
 
-/// Operations of a `detections_filter` that use what one needs to know of the language.
+/// An example of operations for a `detections_filter`.
 fn example() -> Value {
     let is = |property: &str, comparator: &str, value: Value| {
         json!({
-            "type": "BinaryStatement", "comparator": {"type": comparator}, "right_operand": {"type": "StaticOperand", "value": value},
-            "left_operand": {"type": "DynamicOperand", "operations": [{"type": "ExtractDetectionProperty", "property_name": property}]},
+            "type": "BinaryStatement", "comparator": {"type": comparator},
+            "right_operand": {"type": "StaticOperand", "value": value},
+            "left_operand": {"type": "DynamicOperand",
+            "operations": [{"type": "ExtractDetectionProperty", "property_name": property}]},
         })
     };
     let statements = [
         is("class_name", "in (Sequence)", json!(["person"])),
         is("speed", "(Number) >", json!(50)),
     ];
-    json!([{"type": "DetectionsFilter", "filter_operation": {"type": "StatementGroup", "operator": "or", "statements": statements}}])
+    json!([{"type": "DetectionsFilter", "filter_operation": {"type": "StatementGroup",
+    "operator": "or", "statements": statements}}])
 }
 
-/// A schema without what it says again for each selector: the pattern that all of them have.
-fn in_short(schema: &Value) -> Value {
+/// Shortens a schema: drops the pattern that all selectors share.
+fn shorten(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
             let kinds = members.get("kinds").filter(|kinds| kinds.is_array());
             let pattern = members.get("pattern").and_then(Value::as_str);
             let (Some(kinds), Some(pattern)) = (kinds, pattern) else {
-                let short = members.iter().map(|(k, v)| (k.clone(), in_short(v)));
+                let short = members.iter().map(|(k, v)| (k.clone(), shorten(v)));
                 return short.collect::<Map<_, _>>().into();
             };
-            let said_once = ["kinds", "pattern", "type"];
+            let repeated = ["kinds", "pattern", "type"];
             let mut short: Map<String, Value> = members.clone();
-            short.retain(|name, _| !said_once.contains(&name.as_str()));
+            short.retain(|name, _| !repeated.contains(&name.as_str()));
             short.insert("selector".to_owned(), kinds.clone());
             if !pattern.contains("steps") {
                 short.insert("only".to_owned(), json!("$inputs.NAME"));
             }
             short.into()
         }
-        Value::Array(items) => items.iter().map(in_short).collect(),
+        Value::Array(items) => items.iter().map(shorten).collect(),
         other => other.clone(),
     }
 }
@@ -118,18 +125,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_and_every_property_that_is_named_compile() {
+    fn example_and_every_listed_property_compile() {
         let valid = |operations: &Value| {
-            let filter = json!({"type": "roboflow_core/detections_filter@v1", "name": "filter", "predictions": "$steps.detect.predictions", "operations": operations});
-            let detect = json!({"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "m/1"});
+            let filter = json!({"type": "roboflow_core/detections_filter@v1", "name": "filter",
+            "predictions": "$steps.detect.predictions", "operations": operations});
+            let detect = json!({"type": "roboflow_core/roboflow_object_detection_model@v2",
+            "name": "detect", "images": "$inputs.image", "model_id": "m/1"});
             let image = json!({"type": "WorkflowImage", "name": "image"});
-            let definition = json!({"version": "1.0", "inputs": [image], "steps": [detect, filter], "outputs": []});
+            let definition = json!({"version": "1.0", "inputs": [image], "steps": [detect,
+            filter], "outputs": []});
             let report = watchkeeper_engine::workflow::validate(&definition);
             assert!(report.ok, "{operations}: {:?}", report.errors);
             let details =
                 watchkeeper_engine::workflow::details("roboflow_core/detections_filter@v1");
             let schema = details.map(|d| d.schema.to_string()).unwrap_or_default();
-            assert!(OPERATED.iter().any(|what| schema.contains(what)));
+            assert!(OPERATION_MARKS.iter().any(|what| schema.contains(what)));
         };
         valid(&example());
         for name in PROPERTIES {
@@ -141,13 +151,15 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_is_said_in_few_words_and_everything_else_stays() {
+    fn only_selectors_of_a_schema_are_shortened() {
         let any = r"^\$(inputs\.[A-Za-z_0-9-]+|steps\.[A-Za-z_0-9-]+\.[A-Za-z_0-9-]+)$";
         let schema = json!({
-            "image": {"description": "the frame", "kinds": ["image"], "pattern": r"^\$inputs\.[A-Za-z_0-9-]+$", "type": "string"},
+            "image": {"description": "the frame", "kinds": ["image"],
+            "pattern": r"^\$inputs\.[A-Za-z_0-9-]+$", "type": "string"},
             "kinds": {"type": "array", "minItems": 1},
             "code": {"type": "string", "pattern": "^[a-z]+$"},
-            "zone": {"anyOf": [{"type": "array"}, {"kinds": ["list_of_values"], "pattern": any, "type": "string"}], "default": []},
+            "zone": {"anyOf": [{"type": "array"}, {"kinds": ["list_of_values"], "pattern": any,
+            "type": "string"}], "default": []},
         });
         let short = json!({
             "image": {"description": "the frame", "selector": ["image"], "only": "$inputs.NAME"},
@@ -155,6 +167,6 @@ mod tests {
             "code": {"type": "string", "pattern": "^[a-z]+$"},
             "zone": {"anyOf": [{"type": "array"}, {"selector": ["list_of_values"]}], "default": []},
         });
-        assert_eq!(in_short(&schema), short);
+        assert_eq!(shorten(&schema), short);
     }
 }

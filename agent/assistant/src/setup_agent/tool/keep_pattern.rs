@@ -1,5 +1,7 @@
-//! Keeps a pattern of events as knowledge. A model names camera, class and hours; the box counts by itself, and what is kept is a fixed sentence of
-//! its own with checked names. So nothing that stood in a picture, a name or a note gets among what is true of the site, whatever it made a model say.
+//! Saves a pattern of events as knowledge.
+//!
+//! A language model names camera, class and hours. The box counts, and saves a fixed sentence with
+//! checked names. So no text of a picture, a name or a note becomes knowledge.
 
 use std::collections::BTreeSet;
 
@@ -12,28 +14,35 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::super::tool_context::{ToolContext, look_back};
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
+use super::super::tool_context::{ToolContext, search_events};
+use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use crate::permissions::{Effect, ToolScope};
 use crate::wording::counted;
 use watchkeeper_client::clock::wall_now;
 
-/// Most days that are looked back.
+/// Longest span, in days.
 const MAX_DAYS: u32 = 31;
-/// Events below which nothing is a pattern.
-const LEAST: usize = 5;
+/// Minimum events of a pattern.
+const MIN_EVENTS: usize = 5;
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "keep_pattern",
-    about: "Keeps as knowledge how many events of a camera fell into some hours of the day. You say which; the box counts in its journal and writes the sentence. It answers with the sentence, or with why nothing was kept.",
+    description: "Keeps as knowledge how many events of a camera fell into some hours of the day. \
+        You name the hours; the box counts in its journal and writes the sentence. The result is \
+        the sentence, or the reason why nothing was kept.",
     schema: || {
-        let hour = |about: &str| json!({"type": "integer", "minimum": 0, "maximum": 24, "description": about});
+        let hour = |about: &str| {
+            json!({"type": "integer", "minimum": 0, "maximum": 24,
+        "description": about})
+        };
         let properties = json!({
             "camera": text("the camera"),
             "class": text("only events of this class; empty: all"),
-            "days": {"type": "integer", "minimum": 1, "maximum": MAX_DAYS, "description": "how many days back"},
+            "days": {"type": "integer", "minimum": 1, "maximum": MAX_DAYS, "description": "how \
+                many days back"},
             "from_hour": hour("first hour, local time"),
-            "to_hour": hour("hour that is no more in it; 24 is midnight; smaller than from_hour: over midnight"),
+            "to_hour": hour("first hour after the span; 24 is midnight; smaller than from_hour: \
+                over midnight"),
         });
         schema(
             &properties,
@@ -42,7 +51,7 @@ pub(super) const TOOL: Tool = Tool {
     },
     effect: Effect::Write,
     scope: ToolScope::Memory,
-    per_turn: 6,
+    max_uses: 6,
     run: |given| async move { keep(given).await.into() }.boxed(),
 };
 
@@ -59,9 +68,9 @@ struct Arguments {
 
 async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let wanted: Arguments = given.arguments()?;
-    let notes = given.hands.memory.as_ref();
-    let notes = notes.ok_or("nothing is remembered here")?;
-    let here = given.hands.situation().await?;
+    let notes = given.context.memory.as_ref();
+    let notes = notes.ok_or("this box keeps no notes")?;
+    let here = given.context.snapshot().await?;
     let camera = ToolContext::camera(&wanted.camera, &here)?;
     let known = here.models.iter().flat_map(|model| &model.labels);
     if !wanted.class.is_empty() && !known.clone().any(|label| *label == wanted.class) {
@@ -72,7 +81,7 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     }
     let hours = Hours::new(wanted.from_hour, wanted.to_hour)?;
     if !(1..=MAX_DAYS).contains(&wanted.days) {
-        return Err(format!("days lies between 1 and {MAX_DAYS}"));
+        return Err(format!("days must be between 1 and {MAX_DAYS}"));
     }
     let back = SignedDuration::from_hours(24 * i64::from(wanted.days));
     let search = EventsWanted {
@@ -86,12 +95,12 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         most: None,
         ..EventsWanted::default()
     };
-    let happened = look_back(&given.hands.client, &search).await;
+    let happened = search_events(&given.context.client, &search).await;
     let happened = happened.map_err(|e| e.in_full())?;
     let counted = Count::of(&happened.moments, hours, here.now.time_zone());
-    if counted.all < LEAST {
+    if counted.all < MIN_EVENTS {
         return Err(format!(
-            "there were {} in that time, and fewer than {LEAST} are no pattern",
+            "there were {} in that time; a pattern needs at least {MIN_EVENTS}",
             crate::wording::counted(counted.all as u64, "event")
         ));
     }
@@ -115,7 +124,7 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     Ok(ToolOutcome::json(&told))
 }
 
-/// Some hours of a day.
+/// A span of hours of a day; `to` is exclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hours {
     from: u32,
@@ -126,14 +135,14 @@ impl Hours {
     fn new(from: u32, to: u32) -> Result<Self, String> {
         if from > 23 || to > 24 || from == to {
             return Err(
-                "from_hour lies between 0 and 23, to_hour between 0 and 24, and they differ"
+                "from_hour must be between 0 and 23, to_hour between 0 and 24, and they must differ"
                     .to_owned(),
             );
         }
         Ok(Self { from, to })
     }
 
-    fn has(self, hour: u32) -> bool {
+    fn contains(self, hour: u32) -> bool {
         match self.from < self.to {
             true => (self.from..self.to).contains(&hour),
             false => hour >= self.from || hour < self.to,
@@ -141,12 +150,12 @@ impl Hours {
     }
 }
 
-/// Events that were counted.
+/// Counts of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     all: usize,
     within: usize,
-    /// Days on which there was one within the hours.
+    /// Days with an event within the hours.
     days: usize,
 }
 
@@ -154,7 +163,7 @@ impl Count {
     fn of(moments: &[Timestamp], hours: Hours, zone: &TimeZone) -> Self {
         let local = moments.iter().map(|at| at.to_zoned(zone.clone()));
         let within: Vec<_> = local
-            .filter(|at| hours.has(u32::try_from(at.hour()).unwrap_or(0)))
+            .filter(|at| hours.contains(u32::try_from(at.hour()).unwrap_or(0)))
             .collect();
         let days: BTreeSet<_> = within.iter().map(|at| at.date()).collect();
         Self {
@@ -177,12 +186,13 @@ fn sentence(
         class => format!(" of {class}"),
     };
     let cut = if is_cut {
-        " The journal was not looked through to the beginning of that time."
+        " The journal was not searched back to the start of that time."
     } else {
         ""
     };
     format!(
-        "In the {} before {on}, {} of {}{of} on camera {camera} fell between {}:00 and {}:00, on {}.{cut}",
+        "In the {} before {on}, {} of {}{of} on camera {camera} fell between {}:00 and {}:00, on \
+            {}.{cut}",
         counted(u64::from(wanted.days), "day"),
         count.within,
         counted(count.all as u64, "event"),
@@ -198,17 +208,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hours_may_go_over_midnight_and_never_be_none() {
+    fn hours_may_span_midnight_and_are_never_empty() {
         let night = Hours::new(22, 6).unwrap();
-        assert!(night.has(23) && night.has(0) && !night.has(6) && !night.has(12));
-        assert!(Hours::new(7, 24).unwrap().has(23));
+        assert!(
+            night.contains(23) && night.contains(0) && !night.contains(6) && !night.contains(12)
+        );
+        assert!(Hours::new(7, 24).unwrap().contains(23));
         for (from, to) in [(7, 7), (24, 3), (1, 25)] {
             assert!(Hours::new(from, to).is_err(), "{from} {to}");
         }
     }
 
     #[test]
-    fn what_is_kept_is_counted_by_the_box_in_its_own_time() {
+    fn events_are_counted_in_local_time() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let moments = [
             at("2026-11-20T07:30:00Z"),
@@ -245,7 +257,8 @@ mod tests {
         let camera = SourceId::new("gate").unwrap();
         assert_eq!(
             sentence(&count(cet), &wanted, &camera, "2026-11-22", false),
-            "In the 7 days before 2026-11-22, 3 of 4 events of car on camera gate fell between 8:00 and 10:00, on 2 days."
+            "In the 7 days before 2026-11-22, 3 of 4 events of car on camera gate fell between \
+                8:00 and 10:00, on 2 days."
         );
     }
 }

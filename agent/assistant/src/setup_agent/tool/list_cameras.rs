@@ -1,33 +1,36 @@
-//! The cameras, with what a workflow has to know of them.
+//! The cameras, with what a workflow needs to know of them.
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
 
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema};
+use super::definition::{Tool, ToolInput, ToolOutcome, schema};
+use crate::permissions::{Effect, ToolScope};
 use crate::proposal::snapshot::SystemSnapshot;
 
-/// Most cameras that are listed.
-const MOST: usize = 100;
+/// Maximum cameras in the result.
+const MAX_CAMERAS: usize = 100;
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "list_cameras",
-    about: "The cameras and recordings: name, kind, state, size of the picture in pixels (absent until one was seen), what runs on each.",
+    description: "The cameras and recordings: name, kind, state, size of the picture in pixels \
+        (absent before the first picture), what runs on each.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
     scope: ToolScope::Cameras,
-    per_turn: 4,
+    max_uses: 4,
     run: |given| async move { list(given).await.into() }.boxed(),
 };
 
 async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
-    let here = given.hands.situation().await?;
-    Ok(ToolOutcome::json(&json!({"cameras": told(&here, MOST)})))
+    let here = given.context.snapshot().await?;
+    Ok(ToolOutcome::json(
+        &json!({"cameras": to_json(&here, MAX_CAMERAS)}),
+    ))
 }
 
-/// The cameras as a model reads them. Addresses stay here; the kind of one and the name of a file go.
-pub(super) fn told(here: &SystemSnapshot, most: usize) -> Vec<Value> {
+/// The first `max` cameras as JSON: of an address only its kind, or a file's name.
+pub(super) fn to_json(here: &SystemSnapshot, max: usize) -> Vec<Value> {
     let one = |source: &SourceStatus| {
         let state = serde_json::to_value(&source.state).unwrap_or_default();
         let on_it: Vec<&str> = here
@@ -37,7 +40,8 @@ pub(super) fn told(here: &SystemSnapshot, most: usize) -> Vec<Value> {
             .map(|p| p.spec.id.as_str())
             .collect();
         let mut told = json!({
-            "camera": source.spec.id, "name": source.spec.name, "kind": kind(&source.spec.uri), "state": state.get("state"),
+            "camera": source.spec.id, "name": source.spec.name, "kind": kind(&source.spec.uri),
+            "state": state.get("state"),
             "size_px": source.size, "pipelines": on_it,
         });
         if let SourceState::Live { blind: Some(how) } = &source.state {
@@ -45,10 +49,10 @@ pub(super) fn told(here: &SystemSnapshot, most: usize) -> Vec<Value> {
         }
         told
     };
-    here.sources.iter().take(most).map(one).collect()
+    here.sources.iter().take(max).map(one).collect()
 }
 
-/// What kind of source an address is, without the address.
+/// The kind of an address, without the address.
 fn kind(uri: &str) -> String {
     if let Some((scheme, _)) = uri.split_once("://") {
         return scheme.to_owned();
@@ -68,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_an_address_only_the_kind_or_the_name_of_a_file_is_told() {
+    fn address_shows_only_its_kind_or_file_name() {
         for (uri, told) in [
             ("rtsp://admin:pw@10.0.0.7/live", "rtsp"),
             ("/home/ann/secret/dock.mp4", "recording dock.mp4"),

@@ -1,41 +1,44 @@
-//! What runs, in few words each.
+//! The deployed pipelines, in short.
 
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineStatus;
 
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema};
+use super::definition::{Tool, ToolInput, ToolOutcome, schema};
+use crate::permissions::{Effect, ToolScope};
 use crate::proposal::counts::format_counts;
 use crate::proposal::snapshot::SystemSnapshot;
 
-/// Most pipelines that are listed.
-const MOST: usize = 100;
+/// Maximum pipelines in the result.
+const MAX_PIPELINES: usize = 100;
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "list_streams",
-    about: "The pipelines that are deployed: name, camera, state, rules, what they have counted.",
+    description: "The deployed pipelines: name, camera, state, rules, counts.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
     scope: ToolScope::Pipelines,
-    per_turn: 4,
+    max_uses: 4,
     run: |given| async move { list(given).await.into() }.boxed(),
 };
 
 async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
-    let here = given.hands.situation().await?;
-    Ok(ToolOutcome::json(&json!({"pipelines": told(&here, MOST)})))
+    let here = given.context.snapshot().await?;
+    Ok(ToolOutcome::json(
+        &json!({"pipelines": to_json(&here, MAX_PIPELINES)}),
+    ))
 }
 
-/// The pipelines as a model reads them.
-pub(super) fn told(here: &SystemSnapshot, most: usize) -> Vec<Value> {
-    here.pipelines.iter().take(most).map(one).collect()
+/// The first `max` pipelines as JSON.
+pub(super) fn to_json(here: &SystemSnapshot, max: usize) -> Vec<Value> {
+    here.pipelines.iter().take(max).map(pipeline).collect()
 }
 
-fn one(status: &PipelineStatus) -> Value {
+fn pipeline(status: &PipelineStatus) -> Value {
     let state = serde_json::to_value(&status.state).unwrap_or_default();
     json!({
-        "pipeline": status.spec.id, "name": status.spec.name, "camera": status.spec.source, "state": state,
+        "pipeline": status.spec.id, "name": status.spec.name, "camera": status.spec.source,
+        "state": state,
         "rules": status.rules, "counts": format_counts(status), "events": status.results.events,
     })
 }

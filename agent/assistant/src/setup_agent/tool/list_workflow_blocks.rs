@@ -7,12 +7,13 @@ use serde::Deserialize;
 use serde_json::json;
 use watchkeeper_contract::workflow::BlockSummary;
 
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
+use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use crate::permissions::{Effect, ToolScope};
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "list_workflow_blocks",
-    about: "The blocks a workflow is made of. Without a category: the categories and how many blocks each has. With one: its blocks, a line each, and of each the newest version.",
+    description: "The blocks of workflows. Without a category: the categories with their number \
+        of blocks. With one: its blocks in their newest version, a line each.",
     schema: || {
         schema(
             &json!({"category": text("a category, or empty for the list of them")}),
@@ -21,7 +22,7 @@ pub(super) const TOOL: Tool = Tool {
     },
     effect: Effect::Read,
     scope: ToolScope::Catalogue,
-    per_turn: 6,
+    max_uses: 6,
     run: |given| async move { list(given).await.into() }.boxed(),
 };
 
@@ -34,7 +35,7 @@ struct Arguments {
 
 async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
-    let blocks = given.hands.client.blocks().await;
+    let blocks = given.context.client.blocks().await;
     let blocks = blocks.map_err(|e| e.in_full())?;
     let mut categories: BTreeMap<&str, u32> = BTreeMap::new();
     for block in newest(&blocks) {
@@ -47,7 +48,7 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     if !categories.contains_key(wanted) {
         let names: Vec<&str> = categories.into_keys().collect();
         return Err(format!(
-            "there is no category {wanted:?}; there are: {}",
+            "there is no category {wanted:?}; the categories are: {}",
             names.join(", ")
         ));
     }
@@ -83,7 +84,7 @@ mod tests {
     use super::family;
 
     #[test]
-    fn the_version_of_a_block_stands_behind_its_name() {
+    fn block_type_has_name_and_version() {
         assert_eq!(family("roboflow_core/sort@v12"), ("roboflow_core/sort", 12));
         assert_eq!(family("odd"), ("odd", 0));
     }

@@ -1,6 +1,7 @@
-//! Keeps something for later. What a model says that has looked at the box is an observation, and marked as no person's words.
+//! Saves a note for later requests.
 //!
-//! Invariant: a wish of the person is kept in whole sentences of their own message and in no other words, since a model may have been made to say anything.
+//! Invariant: a note of the user's wishes is a whole sentence of their own message, because a model
+//! may have been made to say anything. Other text is an observation, marked as not the user's.
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
@@ -9,24 +10,28 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 
 use super::super::sentences::sentences;
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
+use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use crate::permissions::{Effect, ToolScope};
 use crate::proposal::llm_proposal::words;
 use watchkeeper_client::clock::wall_now;
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "memory_note",
-    about: "Keeps an observation about the site for later requests, such as where the entrance is in a picture. It is marked as yours, not the person's. With wish: true it keeps what the person wants for good, where their message says so beside another request: then words is one whole sentence of their message, as it stands there.",
+    description: "Keeps an observation about the site for later requests, such as where the \
+        entrance is in a picture. It is marked as yours, not the user's. With wish: true it keeps \
+        a lasting wish of the user, if their message has one beside another request: then words \
+        is one whole sentence of their message, unchanged.",
     schema: || {
         let properties = json!({
             "words": text("one sentence"), "camera": text("the camera it is about, or empty"),
-            "wish": {"type": "boolean", "description": "a sentence of the person about what they want; usually false"},
+            "wish": {"type": "boolean", "description": "whether it is a lasting wish of the user; \
+                usually false"},
         });
         schema(&properties, &["words", "camera"])
     },
     effect: Effect::Write,
     scope: ToolScope::Memory,
-    per_turn: 3,
+    max_uses: 3,
     run: |given| async move { ToolOutcome::from(note(given)) }.boxed(),
 };
 
@@ -40,40 +45,41 @@ struct Arguments {
     wish: bool,
 }
 
-/// A sentence with single spaces, for comparing.
-fn plain(sentence: &str) -> String {
+/// Normalizes a sentence for comparison: case, spaces, outer punctuation.
+fn normalize(sentence: &str) -> String {
     let trimmed = sentence.trim_matches(|c: char| !c.is_alphanumeric());
     let words: Vec<&str> = trimmed.split_whitespace().collect();
     words.join(" ").to_lowercase()
 }
 
-/// Whether `words` is a whole sentence of `request`.
+/// Checks that `words` is a whole sentence of `request`.
 ///
 /// # Errors
-/// A sentence that says what would be: the whole of which it is a part, where it is one.
-fn whole(words: &str, request: &str) -> Result<(), String> {
-    let words = plain(words);
+/// A sentence for the language model, with the whole sentence if `words` is a part of one.
+fn check_whole_sentence(words: &str, request: &str) -> Result<(), String> {
+    let words = normalize(words);
     let all = sentences(request);
-    if !words.is_empty() && all.iter().any(|sentence| plain(sentence) == words) {
+    if !words.is_empty() && all.iter().any(|sentence| normalize(sentence) == words) {
         return Ok(());
     }
-    let around = |sentence: &&&str| !words.is_empty() && plain(sentence).contains(&words);
+    let around = |sentence: &&&str| !words.is_empty() && normalize(sentence).contains(&words);
     let whole = match all.iter().find(around) {
         Some(whole) => format!("; this is a part of {whole:?}"),
         None => String::new(),
     };
     Err(format!(
-        "a wish is kept in the person's own words only: give one whole sentence of their message, as it stands there{whole}"
+        "a wish is kept only in the user's own words: give one whole sentence of their message, \
+            unchanged{whole}"
     ))
 }
 
 fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let notes = given
-        .hands
+        .context
         .memory
         .as_ref()
-        .ok_or("nothing is remembered here")?;
+        .ok_or("this box keeps no notes")?;
     let camera = match arguments.camera.as_str() {
         "" => None,
         name => Some(SourceId::new(name).map_err(|e| e.to_string())?),
@@ -81,14 +87,14 @@ fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let (kind, origin) = match arguments.wish {
         false => (Kind::Observation, Origin::Camera),
         true => {
-            whole(&arguments.words, &given.head.request)?;
+            check_whole_sentence(&arguments.words, &given.head.request)?;
             (Kind::Preference, Origin::Person)
         }
     };
     let entry = Entry {
         camera,
         tags: Tag::new(&given.head.blueprint).into_iter().collect(),
-        // In its conversation stood what cameras and people named: it may have been made to say an observation.
+        // Text from outside in its conversation may have caused the observation.
         ..Entry::new(
             kind,
             origin,
@@ -100,24 +106,25 @@ fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         .remember(wall_now(), entry)
         .map_err(|e| e.to_string())?;
     Ok(ToolOutcome::text(match arguments.wish {
-        true => "kept as a preference of the person",
+        true => "kept as a preference of the user",
         false => "kept as an observation",
     }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::whole;
+    use super::check_whole_sentence;
 
     #[test]
-    fn a_wish_is_a_whole_sentence_of_the_person() {
-        let request = "Note for good: I never want to hear about cats.  Also tell me when a\ndog is at the front; remember that\tthe boss is away!";
+    fn wish_must_be_a_whole_sentence_of_the_user() {
+        let request = "Note for good: I never want to hear about cats.  Also tell me when a\ndog \
+            is at the front; remember that\tthe boss is away!";
         for theirs in [
             "Note for good: I never want to hear about cats",
             "note for good: i never want to hear about cats.",
             "remember that the boss is away",
         ] {
-            assert_eq!(whole(theirs, request), Ok(()), "{theirs}");
+            assert_eq!(check_whole_sentence(theirs, request), Ok(()), "{theirs}");
         }
         for other in [
             "I want to hear about cats",
@@ -127,18 +134,18 @@ mod tests {
             "",
             ".",
         ] {
-            assert!(whole(other, request).is_err(), "{other}");
+            assert!(check_whole_sentence(other, request).is_err(), "{other}");
         }
     }
 
     #[test]
-    fn what_follows_the_dot_of_an_abbreviation_is_no_wish_and_the_whole_is_named() {
+    fn part_after_an_abbreviation_is_no_wish() {
         let request = "Do not do what Mr. Lee asks for, turn off the night watch";
         let part = "Lee asks for, turn off the night watch";
-        let why = whole(part, request).err();
+        let why = check_whole_sentence(part, request).err();
         assert!(why.is_some_and(|why| why.ends_with(&format!("this is a part of {request:?}"))));
-        assert_eq!(whole(request, request), Ok(()));
+        assert_eq!(check_whole_sentence(request, request), Ok(()));
         let never = "I would never say e.g. tell me about cats";
-        assert!(whole("tell me about cats", never).is_err());
+        assert!(check_whole_sentence("tell me about cats", never).is_err());
     }
 }

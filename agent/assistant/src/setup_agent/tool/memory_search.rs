@@ -1,4 +1,4 @@
-//! Looks into what the agent remembers.
+//! Searches the notes.
 
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
@@ -6,19 +6,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_memory::{Found, Query};
 
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
+use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use crate::permissions::{Effect, ToolScope};
 
-/// Most notes that are told.
-const MOST: usize = 10;
+/// Maximum notes in the result.
+const MAX_NOTES: usize = 10;
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "memory_search",
-    about: "Notes that have to do with some words: what the person said they want, what is true of the site, what was seen, what was learned. Each says whose words it is; those that are not the person's are quotations.",
+    description: "Searches the notes: wishes of the user, facts of the site, observations, \
+        lessons. Each note says whose words it is; those that are not the user's are quotations.",
     schema: || schema(&json!({"words": text("what to look for")}), &["words"]),
     effect: Effect::Read,
     scope: ToolScope::Memory,
-    per_turn: 6,
+    max_uses: 6,
     run: |given| async move { ToolOutcome::from(search(given)) }.boxed(),
 };
 
@@ -31,26 +32,30 @@ struct Arguments {
 fn search(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { words } = given.arguments()?;
     let notes = given
-        .hands
+        .context
         .memory
         .as_ref()
-        .ok_or("nothing is remembered here")?;
+        .ok_or("this box keeps no notes")?;
     let mut memory = notes.open()?;
     let query = Query {
         now: Some(Timestamp::now()),
         ..Query::new(&words)
     };
     let found = memory.search(query).map_err(|e| e.to_string())?;
-    Ok(ToolOutcome::json(&json!({"notes": told(&found, MOST)})))
+    Ok(ToolOutcome::json(
+        &json!({"notes": to_json(&found, MAX_NOTES)}),
+    ))
 }
 
-/// Notes as a model reads them.
-pub(super) fn told(found: &[Found], most: usize) -> Value {
+/// The first `max` notes as JSON.
+pub(super) fn to_json(found: &[Found], max: usize) -> Value {
     let one = |found: &Found| {
         json!({
-            "kind": found.kind, "at": found.note.at.map(|at| at.to_string()), "camera": found.note.camera,
-            "words_of": found.note.origin, "is_quotation": !found.trusted, "words": found.note.words,
+            "kind": found.kind, "at": found.note.at.map(|at| at.to_string()),
+            "camera": found.note.camera,
+            "words_of": found.note.origin, "is_quotation": !found.trusted,
+            "words": found.note.words,
         })
     };
-    found.iter().take(most).map(one).collect()
+    found.iter().take(max).map(one).collect()
 }

@@ -1,4 +1,4 @@
-//! Puts the end, the pause or the going on of pipelines up for the person's yes.
+//! Proposes to stop, pause or resume pipelines.
 
 use futures_util::FutureExt as _;
 use jiff::{Timestamp, Zoned};
@@ -7,28 +7,33 @@ use serde_json::json;
 
 use super::super::facts::{ModelWords, ToolFact};
 use super::super::tool_context::ToolContext;
+use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::propose_deployment::fits;
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
-use crate::moment::{FORMS, moment};
+use crate::moment::{FORMS, parse_moment};
+use crate::permissions::{Effect, ToolScope};
 use crate::proposal::difference::{DiffKind, difference};
 use crate::proposal::llm_proposal::ProposedChange;
+use crate::proposal::snapshot::SystemSnapshot;
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "propose_control",
-    about: "Puts the stop (it ends and is gone), pause or resume of pipelines up for the person's yes; or withdraws what you put up about them in this request. It changes nothing.",
+    description: "Proposes to stop (end and remove), pause or resume pipelines, for the user's \
+        yes; or withdraws what you proposed about them in this request. It changes nothing.",
     schema: || {
         let properties = json!({
             "action": {"type": "string", "enum": ["stop", "pause", "resume", "withdraw"]},
-            "pipelines": {"type": "array", "items": {"type": "string"}, "description": "their names"},
-            "until": text("pause only: when they go on by themselves, local time of the box, such as 2026-05-04T08:00, or RFC 3339 with an offset; leave out: when somebody resumes them"),
-            "says": text("one sentence for the person"),
+            "pipelines": {"type": "array", "items": {"type": "string"}, "description": "their \
+                names"},
+            "until": text("pause only: when they resume by themselves, local time of the box, \
+                such as 2026-05-04T08:00, or RFC 3339 with an offset; leave out: until the user \
+                resumes them"),
+            "says": text("one sentence for the user"),
         });
         schema(&properties, &["action", "pipelines", "says"])
     },
     effect: Effect::ProposeLoss,
     scope: ToolScope::Pipelines,
-    per_turn: 6,
+    max_uses: 6,
     run: |given| async move { propose(given).await.into() }.boxed(),
 };
 
@@ -48,14 +53,13 @@ enum Action {
     Stop,
     Pause,
     Resume,
-    /// What was put up about it is not any more.
     Withdraw,
 }
 
-/// The moment that a model wrote: without an offset it is what the clocks of the box show.
+/// Parses the end of a pause; without an offset it is local time of the box.
 fn end_of_pause(written: &str, now: &Zoned) -> Result<Timestamp, String> {
-    let at = moment(written, now.time_zone())
-        .ok_or_else(|| format!("until {written:?} is no time such as {FORMS}"))?;
+    let at = parse_moment(written, now.time_zone())
+        .ok_or_else(|| format!("until {written:?} is not a time such as {FORMS}"))?;
     if at <= now.timestamp() {
         return Err(format!(
             "until {written:?} is past; it is {} now",
@@ -65,13 +69,13 @@ fn end_of_pause(written: &str, now: &Zoned) -> Result<Timestamp, String> {
     Ok(at)
 }
 
-/// What was understood, with the moment as the clocks of the box will show it.
-fn understood(action: Action, until: Option<Timestamp>, now: &Zoned) -> String {
+/// Repeats the action to the model, with the end of a pause in local time.
+fn describe_action(action: Action, until: Option<Timestamp>, now: &Zoned) -> String {
     match (action, until) {
-        (Action::Stop, _) => "ends and is gone".to_owned(),
-        (Action::Resume, _) => "goes on".to_owned(),
-        (Action::Withdraw, _) => "is not put up any more".to_owned(),
-        (Action::Pause, None) => "pauses until somebody resumes it".to_owned(),
+        (Action::Stop, _) => "ends and is removed".to_owned(),
+        (Action::Resume, _) => "resumes".to_owned(),
+        (Action::Withdraw, _) => "is withdrawn".to_owned(),
+        (Action::Pause, None) => "pauses until the user resumes it".to_owned(),
         (Action::Pause, Some(until)) => {
             let local = until.to_zoned(now.time_zone().clone());
             let local = local.strftime("%Y-%m-%d %H:%M local time (%:z)");
@@ -80,19 +84,19 @@ fn understood(action: Action, until: Option<Timestamp>, now: &Zoned) -> String {
     }
 }
 
-/// Takes back what is put up about a pipeline, which need not be there yet.
-fn withdrawn(name: &str, put_up: &[ProposedChange]) -> Result<ToolFact, String> {
-    let change = put_up.iter().find(|c| c.pipeline().as_str() == name);
+/// Withdraws the proposed change of a pipeline, which need not exist yet.
+fn withdraw(name: &str, proposed: &[ProposedChange]) -> Result<ToolFact, String> {
+    let change = proposed.iter().find(|c| c.pipeline().as_str() == name);
     match change {
         Some(change) => Ok(ToolFact::Withdrawn {
             pipeline: change.pipeline().clone(),
         }),
         None => {
-            let names: Vec<&str> = put_up.iter().map(|c| c.pipeline().as_str()).collect();
+            let names: Vec<&str> = proposed.iter().map(|c| c.pipeline().as_str()).collect();
             Err(match names.as_slice() {
-                [] => "nothing is put up in this request".to_owned(),
+                [] => "nothing is proposed in this request".to_owned(),
                 names => format!(
-                    "nothing is put up about {name:?}; there is: {}",
+                    "nothing is proposed about {name:?}; there are proposals about: {}",
                     names.join(", ")
                 ),
             })
@@ -105,39 +109,29 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     if arguments.pipelines.is_empty() {
         return Err("name at least one pipeline".to_owned());
     }
-    let here = given.hands.situation().await?;
-    let until = match (&arguments.until, arguments.action) {
+    let here = given.context.snapshot().await?;
+    let action = arguments.action;
+    let until = match (&arguments.until, action) {
         (None, _) => None,
         (Some(until), Action::Pause) => Some(end_of_pause(until, &here.now)?),
         (Some(_), Action::Stop | Action::Resume | Action::Withdraw) => {
-            return Err("until is for a pause; leave it out".to_owned());
+            return Err("until is only for a pause; leave it out".to_owned());
         }
     };
     let mut all = given.facts.changes();
     let mut facts = Vec::new();
     for name in &arguments.pipelines {
-        if matches!(arguments.action, Action::Withdraw) {
-            facts.push(withdrawn(name, &all)?);
+        if matches!(action, Action::Withdraw) {
+            facts.push(withdraw(name, &all)?);
             continue;
         }
-        let pipeline = ToolContext::pipeline(name, &here)?;
-        let change = match arguments.action {
-            Action::Stop | Action::Withdraw => ProposedChange::Stop { pipeline },
-            Action::Pause => ProposedChange::Pause { pipeline, until },
-            Action::Resume => ProposedChange::Resume { pipeline },
-        };
-        if difference(&change.change(), &here).becomes == DiffKind::Same {
-            return Err(format!(
-                "{name} is so already, so there is nothing to put up"
-            ));
-        }
+        let change = change(name, action, until, &here)?;
         all.retain(|other| other.pipeline() != change.pipeline());
         all.push(change.clone());
-        // Said once, with the first of them.
-        let says = if facts.is_empty() {
-            arguments.says.clone()
-        } else {
-            String::new()
+        // The first change carries the sentence, so that it is shown once.
+        let says = match facts.is_empty() {
+            true => arguments.says.clone(),
+            false => String::new(),
         };
         facts.push(ToolFact::Proposed {
             change: Box::new(change),
@@ -149,20 +143,41 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         });
     }
     fits(&all)?;
-    let told = if matches!(arguments.action, Action::Withdraw) {
-        "withdrawn"
-    } else {
-        "put_up"
+    let done = match action {
+        Action::Withdraw => "withdrawn",
+        Action::Stop | Action::Pause | Action::Resume => "put_up",
     };
-    let told = json!({
-        told: arguments.pipelines,
-        "understood": understood(arguments.action, until, &here.now),
-        "next": "Nothing has changed. The person is shown all that was put up and says yes or no. Where the request has another part, put that up first; then end with one short sentence.",
+    let result = json!({
+        done: arguments.pipelines,
+        "understood": describe_action(action, until, &here.now),
+        "next": "Nothing has changed. The user sees all proposed changes and says yes or no. If \
+            the request has another part, propose that first; then end with one short sentence.",
     });
     Ok(ToolOutcome {
         facts,
-        ..ToolOutcome::json(&told)
+        ..ToolOutcome::json(&result)
     })
+}
+
+/// The change of one pipeline, unless it has that state already.
+fn change(
+    name: &str,
+    action: Action,
+    until: Option<Timestamp>,
+    here: &SystemSnapshot,
+) -> Result<ProposedChange, String> {
+    let pipeline = ToolContext::pipeline(name, here)?;
+    let change = match action {
+        Action::Stop | Action::Withdraw => ProposedChange::Stop { pipeline },
+        Action::Pause => ProposedChange::Pause { pipeline, until },
+        Action::Resume => ProposedChange::Resume { pipeline },
+    };
+    if difference(&change.change(), here).becomes == DiffKind::Same {
+        return Err(format!(
+            "{name} is in that state already, so there is nothing to propose"
+        ));
+    }
+    Ok(change)
 }
 
 #[cfg(test)]
@@ -171,15 +186,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_without_an_offset_is_what_the_clocks_of_the_box_will_show() {
+    fn time_without_an_offset_is_local() {
         let zone = jiff::tz::TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let now: jiff::civil::DateTime = "2026-10-24T20:00".parse().unwrap();
         let now = now.to_zoned(zone).unwrap();
         let told = |written: &str| {
             let until = end_of_pause(written, &now).unwrap();
-            understood(Action::Pause, Some(until), &now)
+            describe_action(Action::Pause, Some(until), &now)
         };
-        // The clocks are changed in between.
+        // The clocks change in between.
         let eight = "pauses until 2026-10-25 08:00 local time (+01:00)";
         assert_eq!(told("2026-10-25T08:00"), eight);
         assert_eq!(told("2026-10-25 08:00:00"), eight);

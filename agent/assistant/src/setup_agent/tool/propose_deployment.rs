@@ -1,4 +1,4 @@
-//! Puts a draft up for the person's yes.
+//! Proposes to deploy a draft.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,42 @@ use watchkeeper_engine::workflow::compile;
 
 use super::super::facts::{ModelWords, ToolFact};
 use super::super::tool_context::ToolContext;
+use super::definition::{Tool, ToolInput, ToolOutcome, first_message, schema, text};
 use super::preview_workflow::no_draft;
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema, text};
+use crate::permissions::{Effect, ToolScope};
 use crate::proposal::checks::check_spec;
 use crate::proposal::describe::all_steps;
 use crate::proposal::difference::difference;
 use crate::proposal::llm_proposal::{LlmProposal, MAX_BYTES, MAX_CHANGES, ProposedChange};
-use crate::redact::put_back;
+use crate::proposal::snapshot::SystemSnapshot;
+use crate::redact::restore_secrets;
 
-/// What stands for the workflow that a pipeline has already, in place of the name of a draft.
+/// In place of a draft's name: the current workflow of the pipeline.
 const RUNNING: &str = "running";
-/// Most steps of a proposed definition, those of inner workflows counted.
+/// Maximum steps of a proposed workflow, with those of inner workflows.
 const MAX_STEPS: usize = 60;
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "propose_deployment",
-    about: "Puts a draft up for the person's yes, under a name of its own or under that of a pipeline that it is to replace. It changes nothing. A draft with lines or zones has to be previewed on that camera first. Where only the rules of a pipeline change, \"running\" is the draft: its workflow stays, and needs no draft and no preview. Rules say what to tell; an empty list: nothing is told, it only counts.",
+    description: "Proposes a draft for the user's yes, under a new name or under that of a \
+        pipeline that it replaces. It changes nothing. A draft with lines or zones must be \
+        previewed on that camera first. If only the rules of a pipeline change, give \"running\" \
+        as the draft: its workflow stays, without draft and preview. Rules say what makes an \
+        event; with an empty list it only counts.",
     schema: || {
         let properties = json!({
             "draft": text("such as d1, or running"),
             "camera": text("name of the camera"),
             "pipeline": text("name of the pipeline: a-z, 0-9 and -"),
             "rules": text("the rules as JSON text: a list as in the instructions, or []"),
-            "says": text("one or two sentences for the person: what will be watched, and when they are told"),
-            "assumed": {"type": "array", "items": {"type": "string"}, "description": "what the person did not say and you took so"},
-            "not_possible": {"type": "array", "items": {"type": "string"}, "description": "what they asked for and is not in it, and why"},
-            "stop_after_s": {"type": "number", "description": "ends by itself after so many seconds, counted anew with each change; 0: never; leave out: as it is"},
+            "says": text("one or two sentences for the user: what will be watched, and when they \
+                are notified"),
+            "assumed": {"type": "array", "items": {"type": "string"}, "description": "what the \
+                user did not say and you assumed"},
+            "not_possible": {"type": "array", "items": {"type": "string"}, "description": "what \
+                they asked for and is missing, and why"},
+            "stop_after_s": {"type": "number", "description": "ends by itself after so many \
+                seconds, counted from each change; 0: never; leave out: unchanged"},
         });
         schema(
             &properties,
@@ -55,7 +64,7 @@ pub(super) const TOOL: Tool = Tool {
     },
     effect: Effect::Propose,
     scope: ToolScope::Pipelines,
-    per_turn: 8,
+    max_uses: 8,
     run: |given| async move { propose(given).await.into() }.boxed(),
 };
 
@@ -77,9 +86,9 @@ struct Arguments {
 
 async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
-    let here = given.hands.situation().await?;
+    let here = given.context.snapshot().await?;
     let camera = ToolContext::camera(&arguments.camera, &here)?;
-    // Who says "Ramp watch" means the pipeline that is called so.
+    // A display name such as "Ramp watch" means the existing pipeline.
     let id = match ToolContext::pipeline(&arguments.pipeline, &here) {
         Ok(known) => known,
         Err(_) => PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?,
@@ -90,13 +99,13 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         Some(draft) => drafted(draft, &camera, replaced, given)?,
         None => running(&id, &camera, replaced)?,
     };
-    readable(&workflow)?;
-    let mut spec = instead_of(
+    check_length(&workflow)?;
+    let mut spec = keep_settings(
         replaced,
         spec(id, camera, &workflow, rules(arguments.rules)?),
     );
     if let Some(seconds) = arguments.stop_after_s {
-        // What is no time at all is for the check to refuse.
+        // `check` rejects invalid times.
         spec.stop_after_s = (seconds != 0.0).then_some(seconds);
     }
     if draft.is_none() {
@@ -107,34 +116,21 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         return Err(checked.errors.join("; "));
     }
     let spec = Box::new(spec);
-    let change = if here.pipeline(spec.id.as_str()).is_some() {
-        ProposedChange::Replace { spec }
-    } else {
-        ProposedChange::Deploy { spec }
+    let change = match replaced {
+        Some(_) => ProposedChange::Replace { spec },
+        None => ProposedChange::Deploy { spec },
     };
     let mut all = given.facts.changes();
     all.retain(|other| other.pipeline() != change.pipeline());
     all.push(change.clone());
     fits(&all)?;
-    let one = LlmProposal {
-        model: String::new(),
-        says: String::new(),
-        assumed: Vec::new(),
-        not_possible: Vec::new(),
-        evidence: Vec::new(),
-        changes: vec![change.clone()],
-    };
-    let lines: Vec<String> = one
-        .proposal()
-        .changes
-        .iter()
-        .flat_map(|change| difference(change, &here).lines())
-        .collect();
-    let told = json!({
-        "put_up": change.pipeline(), "mind": checked.warnings, "rules": checked.rules, "difference": lines,
-        "next": "Nothing has changed. The person is shown this and says yes or no. End with one short sentence, or put up more first.",
+    let result = json!({
+        "put_up": change.pipeline(), "mind": checked.warnings, "rules": checked.rules,
+        "difference": difference_lines(&change, &here),
+        "next": "Nothing has changed. The user sees this and says yes or no. End with one short \
+            sentence, or propose more first.",
     });
-    Ok(ToolOutcome::json(&told).leaving(ToolFact::Proposed {
+    Ok(ToolOutcome::json(&result).with_fact(ToolFact::Proposed {
         change: Box::new(change),
         draft,
         words: ModelWords {
@@ -145,7 +141,23 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     }))
 }
 
-/// The definition of a draft, whose places were looked at on this camera, with the secrets of the pipeline that it replaces.
+/// The difference of a change to the current state, as the user sees it.
+fn difference_lines(change: &ProposedChange, here: &SystemSnapshot) -> Vec<String> {
+    let proposal = LlmProposal {
+        model: String::new(),
+        says: String::new(),
+        assumed: Vec::new(),
+        not_possible: Vec::new(),
+        evidence: Vec::new(),
+        changes: vec![change.clone()],
+    };
+    let changes = proposal.proposal().changes;
+    let lines = changes.iter().flat_map(|c| difference(c, here).lines());
+    lines.collect()
+}
+
+/// The workflow of a draft that was previewed on this camera, with the secrets of the replaced
+/// pipeline.
 fn drafted(
     draft: &str,
     camera: &SourceId,
@@ -154,12 +166,7 @@ fn drafted(
 ) -> Result<Value, String> {
     let workflow = given.facts.draft(draft);
     let workflow = workflow.ok_or_else(|| no_draft(draft, given))?;
-    let compiled = compile(workflow, &BTreeMap::new()).map_err(|errors| {
-        errors
-            .first()
-            .map(|e| e.message.clone())
-            .unwrap_or_default()
-    })?;
+    let compiled = compile(workflow, &BTreeMap::new()).map_err(|e| first_message(&e))?;
     if !compiled.overlays().is_empty() {
         match given.facts.wrong_on(draft, camera) {
             None => {
@@ -169,16 +176,16 @@ fn drafted(
             }
             Some([first, ..]) => {
                 return Err(format!(
-                    "the preview showed that {first}: put it right in a new draft"
+                    "the preview showed that {first}: correct it in a new draft"
                 ));
             }
             Some([]) => {}
         }
     }
-    put_back(workflow, replaced.map(|spec| &spec.workflow))
+    restore_secrets(workflow, replaced.map(|spec| &spec.workflow))
 }
 
-/// The definition that a pipeline has already: a person said yes to it, on this camera.
+/// The current workflow of a pipeline, which the user confirmed on this camera.
 fn running(
     id: &PipelineId,
     camera: &SourceId,
@@ -186,29 +193,31 @@ fn running(
 ) -> Result<Value, String> {
     match replaced {
         None => Err(format!(
-            "there is no pipeline {id} whose workflow could stay: make a draft with validate_workflow"
+            "there is no pipeline {id} whose workflow can stay: make a draft with validate_workflow"
         )),
         Some(spec) if spec.source != *camera => Err(format!(
-            "{id} watches {}: its lines and zones lie elsewhere on {camera}, so make a draft and look at it there",
+            "{id} watches {}: its lines and zones lie elsewhere on {camera}, so make a draft and \
+                look at it there",
             spec.source
         )),
         Some(spec) => Ok(spec.workflow.clone()),
     }
 }
 
-/// Whether a person can be shown all of it: each step is told before the yes.
-fn readable(workflow: &Value) -> Result<(), String> {
+/// Checks that a user can read every step before the confirmation.
+fn check_length(workflow: &Value) -> Result<(), String> {
     match all_steps(workflow).len() {
         steps if steps > MAX_STEPS => Err(format!(
-            "the draft has {steps} steps; a proposal has at most {MAX_STEPS}, so that a person can read all of them before the yes"
+            "the draft has {steps} steps; a proposal has at most {MAX_STEPS}, so that the user \
+                can read them before the yes"
         )),
         _ => Ok(()),
     }
 }
 
-/// What nothing is said about stays as it is in the pipeline that is replaced: its title, recording, gate of motion, pause, the time after which it ends, and the parameters that the new
-/// definition still has inputs for. Its models are those that the definition names.
-fn instead_of(replaced: Option<&PipelineSpec>, new: PipelineSpec) -> PipelineSpec {
+/// Keeps of the replaced pipeline what the arguments leave open: display name, recording, motion
+/// filter, pause, end, and the parameters that are still inputs. The new workflow names its models.
+fn keep_settings(replaced: Option<&PipelineSpec>, new: PipelineSpec) -> PipelineSpec {
     let Some(old) = replaced else {
         return new;
     };
@@ -230,7 +239,7 @@ fn instead_of(replaced: Option<&PipelineSpec>, new: PipelineSpec) -> PipelineSpe
     }
 }
 
-/// A pipeline of a draft with these rules.
+/// The specification of a new pipeline.
 pub(super) fn spec(
     id: PipelineId,
     source: SourceId,
@@ -253,7 +262,7 @@ pub(super) fn spec(
     }
 }
 
-/// The rules as JSON text, or the list itself from a model that does not keep to the schema.
+/// Parses rules: JSON text, or the list from a model that ignores the schema.
 pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
     let read = match given {
         Value::String(text) => serde_json::from_str(&text),
@@ -262,7 +271,7 @@ pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
     read.map_err(|e| format!("rules: {e}; give a list as in the instructions"))
 }
 
-/// Whether these changes are few and small enough to be shown and kept.
+/// Checks the number and size of changes.
 pub(super) fn fits(changes: &[ProposedChange]) -> Result<(), String> {
     if changes.len() > MAX_CHANGES {
         return Err(format!("a proposal has at most {MAX_CHANGES} changes"));
@@ -270,7 +279,7 @@ pub(super) fn fits(changes: &[ProposedChange]) -> Result<(), String> {
     let bytes = serde_json::to_string(changes).map_or(0, |text| text.len());
     if bytes > MAX_BYTES {
         return Err(format!(
-            "the proposal has {bytes} bytes of definitions; at most {MAX_BYTES} are taken"
+            "the proposal has {bytes} bytes of definitions; the maximum is {MAX_BYTES}"
         ));
     }
     Ok(())

@@ -1,17 +1,18 @@
-//! The model's plan, which the person sees.
+//! The language model's plan, which the user sees.
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::json;
 
 use super::super::facts::{MAX_PLAN, PlanStep, ToolFact};
-use super::{Effect, Tool, ToolInput, ToolOutcome, ToolScope, schema};
+use super::definition::{Tool, ToolInput, ToolOutcome, schema};
+use crate::permissions::{Effect, ToolScope};
 use crate::proposal::llm_proposal::words;
 
-/// The tool.
 pub(super) const TOOL: Tool = Tool {
     name: "update_plan",
-    about: "Writes down the plan, or which of its steps are done. Call it first for anything that takes more than two steps; the person sees it.",
+    description: "Replaces the plan, or marks its steps as done. Call it first for anything that \
+        takes more than two steps; the user sees it.",
     schema: || {
         let step = json!({
             "type": "object", "additionalProperties": false, "required": ["step", "done"],
@@ -24,7 +25,7 @@ pub(super) const TOOL: Tool = Tool {
     },
     effect: Effect::Write,
     scope: ToolScope::Turn,
-    per_turn: 8,
+    max_uses: 8,
     run: |given| async move { ToolOutcome::from(plan(given)) }.boxed(),
 };
 
@@ -47,5 +48,5 @@ fn plan(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         })
         .collect();
     let open = steps.iter().filter(|s| !s.done).count();
-    Ok(ToolOutcome::text(&format!("noted; {open} to do")).leaving(ToolFact::Plan { steps }))
+    Ok(ToolOutcome::text(&format!("noted; {open} to do")).with_fact(ToolFact::Plan { steps }))
 }

@@ -1,0 +1,121 @@
+//! The records of a turn, as the turn log stores them. Serialized names keep their first spelling.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use watchkeeper_llm::StopReason;
+use watchkeeper_llm::conversation::{AssistantTurn, Conversation, ToolResult};
+use watchkeeper_llm::money::Money;
+use watchkeeper_llm::usage::Usage;
+
+use super::facts::ToolFact;
+use crate::blueprint::job::MAX_STEPS;
+use crate::permissions::Entrypoint;
+use crate::proposal::llm_proposal::LlmProposal;
+
+/// Format of the records.
+pub const FORMAT: u32 = 1;
+
+/// The request of a turn, and the limits it started with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnHead {
+    /// Id of the turn in the trace and the ledger.
+    pub id: String,
+    /// The user's text.
+    pub request: String,
+    /// Time of the request.
+    pub at: Timestamp,
+    /// Socket of the runtime.
+    pub socket: String,
+    /// Name of the blueprint.
+    #[serde(default = "default_blueprint")]
+    pub blueprint: String,
+    #[serde(rename = "channel", default = "default_entrypoint")]
+    pub entrypoint: Entrypoint,
+    /// Hash of what came with the text: pictures, and over the API the conversation before it. The
+    /// same text with another context is another request.
+    #[serde(default)]
+    pub context: String,
+    /// Maximum calls of the model, from the blueprint at the start.
+    #[serde(default = "default_steps")]
+    pub steps: u32,
+    /// No further call is made after this was spent; `None`: only the limits of `[llm]` apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Money>,
+}
+
+/// Blueprint of a turn log from before blueprints existed.
+fn default_blueprint() -> String {
+    crate::blueprint::Job::SetUp.name().to_owned()
+}
+
+/// Entrypoint of a turn log that does not name one.
+const fn default_entrypoint() -> Entrypoint {
+    Entrypoint::Ask
+}
+
+const fn default_steps() -> u32 {
+    MAX_STEPS
+}
+
+/// One event of a turn, written before the next step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum TurnRecord {
+    #[serde(rename = "begun")]
+    Started {
+        format: u32,
+        head: TurnHead,
+        /// Instructions, tools and the request.
+        #[serde(rename = "talk")]
+        conversation: Box<Conversation>,
+    },
+    /// The model answered.
+    #[serde(rename = "said")]
+    Replied {
+        turn: Box<AssistantTurn>,
+        stop: StopReason,
+        /// Name of the model, from the provider.
+        model: String,
+        usage: Usage,
+        cost: Money,
+    },
+    /// A tool is about to run.
+    #[serde(rename = "begins")]
+    ToolStarted {
+        /// Id of the tool call.
+        call: String,
+    },
+    /// A tool call has its result, or was refused.
+    #[serde(rename = "came")]
+    ToolFinished {
+        result: Box<ToolResult>,
+        facts: Vec<ToolFact>,
+    },
+    Ended {
+        end: Box<TurnEnd>,
+    },
+}
+
+/// How a turn ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// An answer without a proposal.
+    Answer {
+        /// The model's answer.
+        text: String,
+    },
+    /// A proposal to confirm.
+    Proposal {
+        #[serde(rename = "made")]
+        proposal: Box<LlmProposal>,
+        /// The model's text with it; may be empty.
+        text: String,
+    },
+    /// Neither answer nor proposal.
+    #[serde(rename = "nothing")]
+    NoResult {
+        /// The reason, one sentence.
+        why: String,
+    },
+}
