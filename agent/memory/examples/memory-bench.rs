@@ -1,11 +1,13 @@
-//! How long a search over many notes takes, beside a plain linear scan of the same notes in the same run.
+//! Benchmark of the search over many notes, beside a linear scan of the same notes.
 //!
-//!     cargo run --release -p watchkeeper-memory --example memory-bench [NOTES [PLACES]]
+//!     cargo run --release -p watchkeeper-memory --example memory-bench [NOTES [DIMENSIONS]]
 //!
-//! Notes (100,000 where nothing else is said, 250 a day) are written into a folder as the product writes them, the memory is opened on it, and each
-//! of twenty questions is asked ten times; a search looks at every file for changes first, as it always does. The scan lower-cases each note and looks
-//! for each word of the question in it: what a search without an index would do at the least. With PLACES, such as 384, vectors are not hashed but as dense as a
-//! network's, of so many numbers that all count; making one takes no time here, so what is left is the search. Prints and asserts nothing.
+//! - It writes NOTES (default 100,000, 250 a day) into a folder, opens the memory, and asks each of
+//!   20 questions ten times. A search checks every file for changes, as in the product.
+//! - The scan lower-cases each note and searches it for each word of the question: the least that a
+//!   search without an index does.
+//! - With DIMENSIONS, such as 384, vectors are dense like a network's instead of hashed. Computing
+//!   them takes no time here, so the rest is the search.
 #![allow(clippy::print_stdout, reason = "a command's output")]
 
 use std::fs;
@@ -97,7 +99,7 @@ const QUESTIONS: &[&str] = &[
     "pallet blocking the side door",
 ];
 
-/// Vectors in which every number counts, as those of a network: the sum of one for each word.
+/// Embedder with dense vectors like a network's: the sum of a random vector per word.
 #[derive(Debug)]
 struct Dense(usize);
 
@@ -142,32 +144,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let texts = fill(dir.path(), notes)?;
     let embedder: Arc<dyn Embedder> = match std::env::args().nth(2) {
-        Some(places) => Arc::new(Dense(places.parse()?)),
+        Some(dimensions) => Arc::new(Dense(dimensions.parse()?)),
         None => Arc::new(HashedEmbedder::default()),
     };
-    let begun = Instant::now();
-    let mut memory = Memory::open(dir.path(), Arc::clone(&embedder))?;
-    let opened = begun.elapsed();
-    println!(
-        "{} notes in {} files, read and indexed in {opened:.1?}; {} vectors of {} numbers",
-        memory.len(),
-        notes.div_ceil(A_DAY),
-        embedder.name(),
-        embedder.dimension()
-    );
-    if memory.waiting() > 0 {
-        let begun = Instant::now();
-        while memory.embed_some(1_000) > 0 {}
-        println!("vectors kept in {:.1?}", begun.elapsed());
-        let begun = Instant::now();
-        memory = Memory::open(dir.path(), embedder)?;
-        println!(
-            "opened with them in {:.1?}, {} still wanted",
-            begun.elapsed(),
-            memory.waiting()
-        );
-    }
-    // Files younger than two seconds are read again at each search; a box that has run for a while has none.
+    let mut memory = open(dir.path(), notes, &embedder)?;
+    // A search reads files younger than 2 s again; a box in use has none.
     std::thread::sleep(Duration::from_millis(3_500));
     memory.refresh()?;
 
@@ -180,11 +161,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(hits.max().unwrap_or_default())
     })?;
     println!("linear scan  {}", line(&scan));
-    let look = times(|_| {
+    let refresh = times(|_| {
         memory.refresh()?;
         Ok(0)
     })?;
-    println!("look at files {}", line(&look));
+    println!("check files  {}", line(&refresh));
     for (name, method) in [
         ("words", Method::Words),
         ("vectors", Method::Vectors),
@@ -204,7 +185,38 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Writes `notes` notes into `folder`, 250 a day, and gives their words.
+/// Opens the memory and embeds its notes, and prints how long that takes.
+fn open(
+    folder: &Path,
+    notes: usize,
+    embedder: &Arc<dyn Embedder>,
+) -> Result<Memory, Box<dyn std::error::Error>> {
+    let started = Instant::now();
+    let mut memory = Memory::open(folder, Arc::clone(embedder))?;
+    println!(
+        "{} notes in {} files, read and indexed in {:.1?}; {} vectors of {} numbers",
+        memory.len(),
+        notes.div_ceil(A_DAY),
+        started.elapsed(),
+        embedder.name(),
+        embedder.dimension()
+    );
+    if memory.waiting() > 0 {
+        let started = Instant::now();
+        while memory.embed_some(1_000) > 0 {}
+        println!("vectors stored in {:.1?}", started.elapsed());
+        let started = Instant::now();
+        memory = Memory::open(folder, Arc::clone(embedder))?;
+        println!(
+            "opened with them in {:.1?}, {} still pending",
+            started.elapsed(),
+            memory.waiting()
+        );
+    }
+    Ok(memory)
+}
+
+/// Writes `notes` notes into `folder`, 250 a day, and returns their words.
 fn fill(folder: &Path, notes: usize) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let mut random = fastrand::Rng::with_seed(1);
     let mut pick = |from: &'static [&'static str]| from[random.usize(..from.len())];
@@ -238,7 +250,7 @@ fn fill(folder: &Path, notes: usize) -> Result<Vec<String>, Box<dyn std::error::
     Ok(texts)
 }
 
-/// How long each question takes, ten times.
+/// Measures `ask` on each question ten times, and returns the sorted times.
 fn times(
     mut ask: impl FnMut(&str) -> Result<usize, Box<dyn std::error::Error>>,
 ) -> Result<Vec<Duration>, Box<dyn std::error::Error>> {

@@ -1,14 +1,14 @@
-//! Exponential back-off with jitter: how long to wait before the next attempt.
+//! Exponential back-off with jitter. Sans-IO: callers add the delay to their own `now`.
 //!
-//! Invariant: a delay is never longer than the ceiling and never shorter than half of the nominal step, and the
-//! same seed gives the same delays. The clock is not read here; callers add the delay to their own `now`.
-//!
-//! The jitter is the "equal" kind (half fixed, half random), which spreads a fleet after a common outage without
-//! ever retrying at once. Source: M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+//! - A delay is at most the ceiling and at least half of the nominal step.
+//! - The same seed gives the same delays.
+//! - The jitter is "equal" (half fixed, half random): it spreads a fleet after a common outage, but
+//!   never retries at once. M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog,
+//!   2015.
 
 use std::time::Duration;
 
-/// A back-off that doubles from a first step up to a ceiling.
+/// Back-off that doubles from a first step up to a ceiling.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,
@@ -18,7 +18,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// A back-off whose nominal steps are `first`, `2 × first`, … up to `ceiling`; `seed` fixes the jitter.
+    /// Creates a back-off with nominal steps `first`, `2 × first`, … up to `ceiling`.
     #[must_use]
     pub fn new(first: Duration, ceiling: Duration, seed: u64) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl Backoff {
         }
     }
 
-    /// Delay before the next attempt; each call counts as one failure.
+    /// Returns the delay before the next attempt; each call counts as one failure.
     pub fn next_delay(&mut self) -> Duration {
         let factor = 1_u32.checked_shl(self.attempts).unwrap_or(u32::MAX);
         let nominal = self.first.saturating_mul(factor).min(self.ceiling);
@@ -37,13 +37,13 @@ impl Backoff {
         nominal / 2 + nominal.mul_f64(self.rng.f64() / 2.0)
     }
 
-    /// Failures since the last success.
+    /// Number of failures since the last success.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
 
-    /// Begins again at the first step, after a success.
+    /// Returns to the first step, after a success.
     pub fn reset(&mut self) {
         self.attempts = 0;
     }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_success_brings_the_first_step_back() {
+    fn reset_returns_to_the_first_step() {
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60), 7);
         for _ in 0..5 {
             backoff.next_delay();
@@ -67,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_delay_lies_between_half_the_step_and_the_ceiling(seed: u64, n in 0_u32..80) {
+        fn delay_is_between_half_the_step_and_the_ceiling(seed: u64, n in 0_u32..80) {
             let first = Duration::from_millis(500);
             let ceiling = Duration::from_secs(30);
             let mut backoff = Backoff::new(first, ceiling, seed);
@@ -80,7 +80,7 @@ mod tests {
         }
 
         #[test]
-        fn the_same_seed_gives_the_same_delays(seed: u64) {
+        fn same_seed_gives_the_same_delays(seed: u64) {
             let make = || Backoff::new(Duration::from_millis(100), Duration::from_secs(5), seed);
             let (mut a, mut b) = (make(), make());
             for _ in 0..20 {

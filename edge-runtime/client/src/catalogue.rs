@@ -1,4 +1,4 @@
-//! Routes about the runtime itself and what it knows: health, journal pages, media, workflows, blocks, models, metrics.
+//! Routes of the runtime itself: health, journal, media, workflows, blocks, models and metrics.
 
 use bytes::Bytes;
 use reqwest::Method;
@@ -15,18 +15,14 @@ use watchkeeper_contract::workflow::{
 use super::{Call, ClientError, EventFeed, JournalRecord, RuntimeClient};
 
 impl RuntimeClient {
-    /// How the runtime is (`GET /v1/health`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns the health of the runtime (`GET /v1/health`).
     pub async fn health(&self) -> Result<Health, ClientError> {
         self.get(Call::to(&["health"])).await
     }
 
-    /// Up to `limit` records of the journal after `after`, oldest first, and never more than [`MAX_PAGE`] (`GET /v1/events?after=&limit=`).
+    /// Returns up to `limit` records after `after`, oldest first (`GET /v1/events?after=&limit=`).
     ///
-    /// # Errors
-    /// [`ClientError`], as every request. A record that this version does not know is no error.
+    /// `limit` is at most [`MAX_PAGE`]. A record that this version does not know is not an error.
     pub async fn events(
         &self,
         after: EventSeq,
@@ -38,10 +34,10 @@ impl RuntimeClient {
         Ok(JournalRecord::read_page(&page, after))
     }
 
-    /// Checks the hash chain of up to `limit` records after `after`, and never more than [`MAX_PAGE`] (`GET /v1/events/verify?after=&limit=`).
+    /// Verifies the hash chain of up to `limit` records after `after`
+    /// (`GET /v1/events/verify?after=&limit=`).
     ///
-    /// # Errors
-    /// [`ClientError`], as every request. A chain that does not hold is an answer, not an error.
+    /// `limit` is at most [`MAX_PAGE`]. A broken chain is a report, not an error.
     pub async fn verify_events(
         &self,
         after: EventSeq,
@@ -52,26 +48,22 @@ impl RuntimeClient {
         self.get(Call::to(&["events", "verify"]).with(&query)).await
     }
 
-    /// Every record after `after`, then each new one as it is written (`GET /v1/events/stream?after=`).
+    /// Follows the records after `after`, also future ones (`GET /v1/events/stream?after=`).
     ///
-    /// The feed reconnects by itself from the last record it gave; it ends only when it is dropped.
+    /// The feed reconnects by itself and ends only when it is dropped.
     #[must_use]
     pub fn follow_events(&self, after: EventSeq) -> EventFeed {
         EventFeed::new(self.clone(), after)
     }
 
-    /// A kept picture (`GET /v1/media/{id}`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns a snapshot or clip (`GET /v1/media/{id}`).
     pub async fn media(&self, id: &str) -> Result<Bytes, ClientError> {
         self.bytes(Call::to(&["media", id])).await
     }
 
     /// Checks a workflow definition without deploying it (`POST /v1/workflows/validate`).
     ///
-    /// # Errors
-    /// [`ClientError`], as every request. A definition that does not compile is an answer, not an error.
+    /// An invalid definition is a report, not an error.
     pub async fn validate_workflow(
         &self,
         definition: &serde_json::Value,
@@ -86,10 +78,9 @@ impl RuntimeClient {
         .await
     }
 
-    /// Runs a workflow once on still pictures (`POST /v1/workflows/run`). The runtime does one at a time, and loads the networks that it needs.
+    /// Runs a workflow once on still pictures (`POST /v1/workflows/run`).
     ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// The runtime handles one such request at a time, and loads the networks for it.
     pub async fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, ClientError> {
         let path = ["workflows", "run"];
         let deadline = self.deadlines.slow_answer;
@@ -97,10 +88,8 @@ impl RuntimeClient {
             .await
     }
 
-    /// Tries a pipeline on the next seconds of its source (`POST /v1/workflows/dry-run`). Nothing of it is kept.
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Tries a pipeline on the next seconds of its source, without trace (`POST
+    /// /v1/workflows/dry-run`).
     pub async fn dry_run(&self, wanted: &DryRun) -> Result<DryRunReport, ClientError> {
         let path = ["workflows", "dry-run"];
         let deadline = self.deadlines.slow_answer;
@@ -108,42 +97,27 @@ impl RuntimeClient {
             .await
     }
 
-    /// The block catalogue (`GET /v1/blocks`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Lists all blocks (`GET /v1/blocks`).
     pub async fn blocks(&self) -> Result<Vec<BlockSummary>, ClientError> {
         self.get(Call::to(&["blocks"])).await
     }
 
-    /// One block by its type or an alias (`GET /v1/blocks/{type}`, the slash of the type percent-encoded).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns a block by its type or an alias (`GET /v1/blocks/{type}`).
     pub async fn block(&self, block_type: &str) -> Result<BlockDetails, ClientError> {
         self.get(Call::to(&["blocks", block_type])).await
     }
 
-    /// Models the runtime knows (`GET /v1/models`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Lists all models (`GET /v1/models`).
     pub async fn models(&self) -> Result<Vec<ModelInfo>, ClientError> {
         self.get(Call::to(&["models"])).await
     }
 
-    /// Metrics in Prometheus' text format (`GET /v1/metrics`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns the metrics in Prometheus' text format (`GET /v1/metrics`).
     pub async fn metrics(&self) -> Result<String, ClientError> {
         self.text(Call::to(&["metrics"])).await
     }
 
-    /// The OpenAPI description (`GET /v1/openapi.json`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns the OpenAPI description (`GET /v1/openapi.json`).
     pub async fn openapi(&self) -> Result<serde_json::Value, ClientError> {
         self.get(Call::to(&["openapi.json"])).await
     }

@@ -1,7 +1,6 @@
-//! The clocks of the loop: wall time with its quality.
+//! Wall time with its quality, by the same rule of `watchkeeper-board` as the runtime and `doctor`.
 //!
-//! Only the loop reads them. Cores get `Instant` and [`Wall`] as arguments. What a clock is worth is the board's rule, the same
-//! for the runtime and for `watchkeeper doctor`.
+//! Only shells read the clock; sans-IO cores get `Instant` and [`Wall`] as arguments.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use watchkeeper_board::clock::{ClockState, state};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-/// The wall clock now.
+/// Reads the wall clock.
 #[must_use]
 pub fn wall_now() -> Wall {
     let unix_ms = jiff::Timestamp::now().as_millisecond();
@@ -19,7 +18,7 @@ pub fn wall_now() -> Wall {
     }
 }
 
-/// How long ago that was, as far as both clocks are to be believed: what comes late may be of no use any more, and a clock that was never set makes nothing old.
+/// Returns the age of `at`; zero if either clock was never set.
 #[must_use]
 pub fn age(at: Wall, now: Wall) -> Duration {
     if [at.quality, now.quality].contains(&TimeQuality::Unsynced) {
@@ -29,7 +28,7 @@ pub fn age(at: Wall, now: Wall) -> Duration {
     Duration::from_millis(u64::try_from(passed).unwrap_or(0))
 }
 
-/// What the clock of the box whose files begin at `root` is worth when it says `unix_ms`.
+/// Judges the clock that shows `unix_ms`; `root` is the root of the file system.
 fn quality(root: &Path, unix_ms: i64) -> TimeQuality {
     match state(root, unix_ms.div_euclid(1000)) {
         ClockState::Synced => TimeQuality::Synced,
@@ -43,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn something_has_an_age_only_where_its_clock_and_ours_were_set() {
+    fn age_is_zero_unless_both_clocks_were_set() {
         let at = |unix_ms, quality| Wall { unix_ms, quality };
         let (set, unset) = (TimeQuality::Estimated, TimeQuality::Unsynced);
         let hour = Duration::from_secs(3600);
@@ -54,8 +53,8 @@ mod tests {
     }
 
     #[test]
-    fn a_date_built_into_the_system_is_no_time_also_where_a_marker_was_left() {
-        // 2025-06-01: where systemd sets the clock of a box without a battery at its start.
+    fn date_built_into_the_system_is_unsynced_despite_a_marker() {
+        // 2025-06-01: systemd's start value for the clock of a box without a battery.
         let built_in = 1_748_736_000_000;
         let root = tempfile::tempdir().expect("dir");
         assert_eq!(quality(root.path(), built_in), TimeQuality::Unsynced);
@@ -63,7 +62,7 @@ mod tests {
         std::fs::create_dir_all(&marker).expect("folder");
         std::fs::write(marker.join("synchronized"), "").expect("marker");
         assert_eq!(quality(root.path(), built_in), TimeQuality::Unsynced);
-        // Whether the kernel vouches for it is this machine's business.
+        // Synced or estimated: that depends on the kernel of this machine.
         let today = 1_798_761_600_000;
         assert_ne!(quality(root.path(), today), TimeQuality::Unsynced);
     }

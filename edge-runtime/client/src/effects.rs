@@ -1,4 +1,4 @@
-//! Routes about what workflows want done outside.
+//! Routes of the effects that workflows request.
 
 use std::time::Duration;
 
@@ -8,10 +8,8 @@ use watchkeeper_contract::spool::{EffectNumber, EffectOutcome, SpooledEffect, Wa
 use super::{Call, ClientError, RuntimeClient};
 
 impl RuntimeClient {
-    /// Effects that wait, after a number; waits for one up to `wait_s` seconds (`GET /v1/effects?after=&wait=`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Lists pending effects after a number, waiting up to `wait_s` seconds for one
+    /// (`GET /v1/effects?after=&wait=`).
     pub async fn effects(
         &self,
         after: EffectNumber,
@@ -24,18 +22,12 @@ impl RuntimeClient {
         self.json(Method::GET, call, None::<&()>, deadline).await
     }
 
-    /// An effect that waits, with everything that is in it (`GET /v1/effects/{number}`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns a pending effect with its contents (`GET /v1/effects/{number}`).
     pub async fn effect(&self, number: EffectNumber) -> Result<SpooledEffect, ClientError> {
         self.get(Call::to(&["effects", &number.to_string()])).await
     }
 
-    /// Says what came of an effect (`POST /v1/effects/{number}/outcome`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Reports the outcome of an effect (`POST /v1/effects/{number}/outcome`).
     pub async fn settle_effect(
         &self,
         number: EffectNumber,

@@ -1,4 +1,4 @@
-//! What can go wrong between a client and the runtime.
+//! Errors of requests to the runtime.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,81 +8,53 @@ use watchkeeper_contract::problem::{Problem, ProblemCode, with_allowed};
 
 use crate::how_to_start;
 
-/// The daemon that is asked.
 const RUNTIME: &str = "watchkeeper-runtime";
 
-/// A request to the runtime that brought no answer, or a refusal.
+/// Failed request to the runtime. `request` is method and path.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens on the socket.
+    /// No process accepts connections on the socket.
     #[error(
-        "the runtime is not reachable at {}: {cause}; start it (`{}`) or name the socket of the one that runs",
+        "the runtime is not reachable at {}: {cause}; start it (`{}`) or name its socket with --socket",
         socket.display(), how_to_start::start(Path::new("/"), RUNTIME)
     )]
-    Unreachable {
-        /// Socket that was tried.
-        socket: PathBuf,
-        /// What the system said.
-        cause: String,
-    },
-    /// The socket is there, but not for this user.
+    Unreachable { socket: PathBuf, cause: String },
+    /// This user has no permission on the socket.
     #[error(
-        "this user may not open {}: {cause}; its permission is the authority: {}",
+        "this user may not open {}: {cause}; {}",
         socket.display(), how_to_start::admission(socket)
     )]
-    Forbidden {
-        /// Socket that was tried.
-        socket: PathBuf,
-        /// What the system said.
-        cause: String,
-    },
-    /// The runtime is there and keeps silent.
+    Forbidden { socket: PathBuf, cause: String },
+    /// No answer came before the deadline.
     #[error(
-        "the runtime did not answer {request} within {} s; its log says more ({})",
+        "the runtime did not answer {request} within {} s; see its log ({})",
         after.as_secs(), how_to_start::log(Path::new("/"), RUNTIME)
     )]
-    Timeout {
-        /// Method and path.
-        request: String,
-        /// Deadline that passed.
-        after: Duration,
-    },
-    /// The connection broke in the middle of an answer.
+    Timeout { request: String, after: Duration },
+    /// The connection broke during the answer.
     #[error("the connection to the runtime broke during {request}: {cause}")]
-    Broken {
-        /// Method and path.
-        request: String,
-        /// What the system said.
-        cause: String,
-    },
-    /// The runtime refused, and says why.
+    Broken { request: String, cause: String },
+    /// The runtime refused the request, with the reason.
     #[error(transparent)]
     Refused(Box<Problem>),
-    /// The answer is not in the words of this version.
+    /// This version can't parse the answer.
     #[error(
-        "the runtime's answer to {request} was not understood: {cause}; runtime and agent must be of the same version"
+        "unknown format of the runtime's answer to {request}: {cause}; install all programs in the same version"
     )]
-    Answer {
-        /// Method and path.
-        request: String,
-        /// What was wrong with it.
-        cause: String,
-    },
-    /// What came could not be written where the caller wanted it.
-    #[error("could not write the answer to {request}: {source}")]
+    Answer { request: String, cause: String },
+    /// The caller's writer failed.
+    #[error("can't write the answer to {request}: {source}")]
     Write {
-        /// Method and path.
         request: String,
-        /// What the system said.
         source: std::io::Error,
     },
-    /// The HTTP client could not be made; a fault of this installation.
-    #[error("could not set up the HTTP client: {0}")]
+    /// The HTTP client can't be created, because this installation is broken.
+    #[error("can't set up the HTTP client: {0}")]
     Setup(String),
 }
 
 impl ClientError {
-    /// All of it in one line: what was wrong, where, and what is allowed.
+    /// Formats the error with the field and value in question and the allowed values, in one line.
     #[must_use]
     pub fn in_full(&self) -> String {
         let mut text = self.to_string();
@@ -95,7 +67,7 @@ impl ClientError {
         with_allowed(text, &problem.allowed)
     }
 
-    /// The refusal, where this is one.
+    /// Returns the problem of a refusal.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         match self {
@@ -110,14 +82,13 @@ impl ClientError {
         }
     }
 
-    /// Whether the runtime said that there is no such thing.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.problem()
             .is_some_and(|p| p.code == ProblemCode::NotFound)
     }
 
-    /// Whether the same request may succeed later without anybody changing it: the runtime is away, slow, busy or restarting.
+    /// Returns whether a retry may succeed: the runtime is away, slow, busy or restarting.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {

@@ -1,8 +1,8 @@
-//! An error with everything that caused it, as one line for a log or a terminal.
+//! Formats an error with its causes as one line.
 
 use std::error::Error;
 
-/// `error` and its causes, outermost first, joined by `: `. A cause that is told already is not told again.
+/// Joins `error` and its causes by `: `, outermost first; skips a cause that the text contains.
 #[must_use]
 pub fn one_line(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -31,7 +31,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_is_told_once() {
+    fn every_cause_is_named_once() {
         let inner = Link {
             text: "no route",
             cause: None,

@@ -1,10 +1,9 @@
-//! The journal as an endless stream of server-sent events that survives restarts of the runtime.
+//! The journal as an endless stream of server-sent events, across restarts of the runtime.
 //!
-//! Invariant: records come in strictly rising order and each at most once per feed; after a lost connection the feed
-//! asks for what follows the last record it gave. A jump in the numbers is passed on as it is: the consumer decides.
-//!
-//! `eventsource-stream` reads the lines: the other end is our own runtime, which bounds them and begins with no byte order mark. For servers of strangers
-//! there is a reader of our own in `agent/llm`.
+//! - Records rise strictly, each at most once per feed. After a lost connection the feed continues
+//!   behind its last record. A gap in the numbers is passed on: the consumer decides.
+//! - `eventsource-stream` reads the lines, because the runtime bounds them and sends no byte order
+//!   mark. Not here: `agent/llm` has its own reader for foreign servers.
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,31 +20,25 @@ use super::{Call, ClientError, JournalRecord, RuntimeClient};
 use crate::backoff::Backoff;
 use crate::error_chain::one_line;
 
-/// First wait after a lost connection. The socket is local, so the steps are short.
-const RETRY_FIRST: Duration = Duration::from_millis(200);
-/// Longest wait between two attempts.
-const RETRY_CEILING: Duration = Duration::from_secs(3);
+/// First delay after a lost connection; short, because the socket is local.
+const MIN_RETRY_DELAY: Duration = Duration::from_millis(200);
+/// Maximum delay between two attempts.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(3);
 
-/// What a feed gives.
 #[derive(Debug)]
 pub enum FeedItem {
-    /// Connected; records after `after` follow.
-    Connected {
-        /// Cursor that was asked for.
-        after: EventSeq,
-    },
-    /// One record of the journal. One that can't be read counts as given.
+    /// The feed is connected; records after `after` follow.
+    Connected { after: EventSeq },
+    /// A record of the journal, also an unreadable one.
     Record(JournalRecord),
-    /// The connection failed or broke; the feed tries again by itself.
+    /// The connection failed or broke; the feed reconnects in `retry_in`.
     Lost {
-        /// Why.
         error: ClientError,
-        /// How long it waits before the next attempt.
         retry_in: Duration,
     },
 }
 
-/// An endless stream over the journal. Dropping a pending `next()` loses nothing.
+/// Endless stream over the journal. Dropping a pending `next()` loses nothing.
 pub struct EventFeed {
     items: BoxStream<'static, FeedItem>,
 }
@@ -61,7 +54,7 @@ impl EventFeed {
         let state = State {
             client,
             after,
-            backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..)),
+            backoff: Backoff::new(MIN_RETRY_DELAY, MAX_RETRY_DELAY, fastrand::u64(..)),
             link: Link::Wait(Duration::ZERO),
         };
         Self {
@@ -85,7 +78,7 @@ impl Stream for EventFeed {
 type Frames = BoxStream<'static, Result<eventsource_stream::Event, String>>;
 
 enum Link {
-    /// Connect after this wait.
+    /// Not connected; the next attempt is after this delay.
     Wait(Duration),
     Open(Frames),
 }
@@ -98,7 +91,7 @@ struct State {
 }
 
 impl State {
-    /// The next item, however long it takes.
+    /// Returns the next item, without a timeout.
     async fn advance(&mut self) -> FeedItem {
         loop {
             match &mut self.link {
@@ -146,12 +139,12 @@ impl State {
             .boxed())
     }
 
-    /// Turns one server-sent event into an item; `None` for what carries no record or was given before.
+    /// Converts a server-sent event; `None` for an empty one or a record that was returned before.
     fn read(&mut self, frame: &eventsource_stream::Event) -> Option<FeedItem> {
         if frame.data.is_empty() {
             return None;
         }
-        // Neither a number on the frame nor one in the record: nothing a cursor could move to.
+        // Without a number, the record's own is used, and without both the cursor stays.
         let number = frame.id.parse().map_or(self.after, EventSeq);
         let record = JournalRecord::read(&frame.data, number);
         if record.seq() <= self.after {

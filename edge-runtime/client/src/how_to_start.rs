@@ -1,10 +1,10 @@
-//! How a person starts one of the daemons on this machine, for messages that say what to do.
+//! Commands for messages: how a user starts a daemon, finds its log or gets access to the socket.
 //!
-//! Invariant: a unit is named only where its file is installed and systemd runs.
+//! Invariant: a systemd unit is named only if its file is installed and systemd runs.
 
 use std::path::Path;
 
-/// Folders that systemd reads units from, by falling precedence (systemd.unit(5), "Unit File Load Path").
+/// Unit folders of systemd by falling precedence (systemd.unit(5), "Unit File Load Path").
 const UNIT_FOLDERS: [&str; 5] = [
     "etc/systemd/system",
     "run/systemd/system",
@@ -13,17 +13,17 @@ const UNIT_FOLDERS: [&str; 5] = [
     "lib/systemd/system",
 ];
 
-/// Whether `daemon` is a service of the machine whose file system begins at `root`.
+/// Returns whether `daemon` is a systemd service; `root` is the root of the file system.
 #[must_use]
 pub fn is_installed(root: &Path, daemon: &str) -> bool {
-    // How sd_booted(3) finds out.
+    // The test of sd_booted(3).
     let is_booted = root.join("run/systemd/system").is_dir();
     let unit = format!("{daemon}.service");
     let has_unit = |folder: &&str| root.join(folder).join(&unit).is_file();
     is_booted && UNIT_FOLDERS.iter().any(has_unit)
 }
 
-/// The command that starts `daemon`.
+/// Returns the command that starts `daemon`.
 #[must_use]
 pub fn start(root: &Path, daemon: &str) -> String {
     if is_installed(root, daemon) {
@@ -33,35 +33,36 @@ pub fn start(root: &Path, daemon: &str) -> String {
     }
 }
 
-/// The command that starts `daemon` anew where it hangs or has died.
+/// Returns the command that restarts a hanging or dead `daemon`.
 #[must_use]
 pub fn restart(root: &Path, daemon: &str) -> String {
     start(root, daemon).replace("systemctl start", "systemctl restart")
 }
 
-/// Where the log of `daemon` is.
+/// Returns the place of the log of `daemon`.
 #[must_use]
 pub fn log(root: &Path, daemon: &str) -> String {
     if is_installed(root, daemon) {
         format!("`journalctl -u {daemon}`")
     } else {
-        format!("what {daemon} wrote to its standard error")
+        format!("standard error of {daemon}")
     }
 }
 
-/// What lets this user open the socket of the runtime.
+/// Returns how this user gets access to the socket of the runtime.
 #[must_use]
 pub fn admission(socket: &Path) -> String {
     match group_of(socket).as_str() {
-        // Whoever is in that group may do far more than look at a camera.
-        "root" | "0" => "use sudo, or run the daemons as a user of their own".to_owned(),
+        // The group root has far more rights than access to a camera.
+        "root" | "0" => "use sudo, or run the daemons as their own user".to_owned(),
         group => format!(
-            "use sudo, or join the group that owns it (`sudo usermod -aG {group} $(id -un)`, then log in again)"
+            "use sudo, or join the group of the socket (`sudo usermod -aG {group} $(id -un)`, then log in again)"
         ),
     }
 }
 
-/// Name of the group that owns the socket, as `/etc/group` has it; else its number, else the one of an installation.
+/// Returns the socket's group by its name in `/etc/group`, else its number; `watchkeeper` without a
+/// socket.
 fn group_of(socket: &Path) -> String {
     use std::os::unix::fs::MetadataExt;
     let Ok(found) = socket.metadata() else {
@@ -83,17 +84,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_told_to_join_the_group_of_root() {
+    fn group_of_root_is_never_recommended() {
         let socket = tempfile::NamedTempFile::new().unwrap();
         let group = group_of(socket.path());
-        let said = admission(socket.path());
-        assert_eq!(said.contains("usermod"), group != "root", "{group}: {said}");
+        let advice = admission(socket.path());
+        assert_eq!(
+            advice.contains("usermod"),
+            group != "root",
+            "{group}: {advice}"
+        );
         let absent = admission(Path::new("/no/such.sock"));
         assert!(absent.contains("usermod -aG watchkeeper"), "{absent}");
     }
 
     #[test]
-    fn a_unit_is_named_only_where_it_is_installed_and_systemd_runs() {
+    fn unit_is_named_only_if_installed_under_systemd() {
         let root = tempfile::tempdir().unwrap();
         let daemon = "watchkeeper-runtime";
         let by_hand = "watchkeeper-runtime --config FILE";

@@ -1,9 +1,9 @@
-//! The typed client of the runtime: HTTP/JSON over its Unix socket, one method a route.
+//! Typed client of the runtime: HTTP/JSON over its Unix socket, one method per route.
 //!
-//! Invariant: no request waits for ever. Every answer has a deadline; streams have one for silence ([`Deadlines`]). The authority is
-//! the permission of the socket file, so there is no credential here.
-//!
-//! Not here: any decision about what to ask. The daemon, the command line and the tests share this one client.
+//! - Every request has a deadline, a stream has an idle timeout ([`Deadlines`]); failures are a
+//!   [`ClientError`]. No request is repeated.
+//! - The permission of the socket file is the authority, so there are no credentials.
+//! - Agent, command line and tests share this client.
 //!
 //! ```no_run
 //! # async fn f() -> Result<(), watchkeeper_client::ClientError> {
@@ -50,32 +50,32 @@ pub use feed::{EventFeed, FeedItem};
 pub use newer::NewerRecord;
 pub use record::JournalRecord;
 
-/// Most bytes of an answer that is kept in memory.
-const MAX_ANSWER: usize = 64 * 1024 * 1024;
+/// Maximum bytes of an answer in memory.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 
-/// A client of one runtime. Cheap to clone; connections are shared.
+/// Client of one runtime. Clones share their connections.
 #[derive(Debug, Clone)]
 pub struct RuntimeClient {
     socket: PathBuf,
     deadlines: Deadlines,
     http: reqwest::Client,
-    /// For answers that have no end, of which only a silence says that something is wrong.
+    /// For answers without a known end, which have an idle timeout instead of a deadline.
     streams: reqwest::Client,
 }
 
 impl RuntimeClient {
-    /// A client of the runtime that listens on `socket`. Connects on the first request, not here.
+    /// Creates a client of the runtime at `socket`; the first request connects.
     ///
     /// # Errors
-    /// [`ClientError::Setup`] when the HTTP client can't be made.
+    /// [`ClientError::Setup`].
     pub fn new(socket: impl Into<PathBuf>) -> Result<Self, ClientError> {
         Self::with_deadlines(socket, Deadlines::USUAL)
     }
 
-    /// The same with deadlines of one's own.
+    /// Creates a client with other deadlines than [`Deadlines::USUAL`].
     ///
     /// # Errors
-    /// [`ClientError::Setup`] when the HTTP client can't be made.
+    /// [`ClientError::Setup`].
     pub fn with_deadlines(
         socket: impl Into<PathBuf>,
         deadlines: Deadlines,
@@ -86,7 +86,7 @@ impl RuntimeClient {
             reqwest::Client::builder()
                 .unix_socket(socket.as_path())
                 .no_proxy()
-                // A socket needs no authorities, and a box may have none: without this the system's are demanded.
+                // Without this reqwest requires the system's certificates, which a box may lack.
                 .tls_certs_only([])
                 .pool_max_idle_per_host(2)
                 .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
@@ -105,13 +105,11 @@ impl RuntimeClient {
         })
     }
 
-    /// How long it waits.
     #[must_use]
     pub fn deadlines(&self) -> Deadlines {
         self.deadlines
     }
 
-    /// Socket this client talks to.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
@@ -122,7 +120,7 @@ impl RuntimeClient {
             .await
     }
 
-    /// Asks for something to be done that may have to wait for its turn.
+    /// Sends a POST without body, with the longer deadline.
     async fn act<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ClientError> {
         let deadline = self.deadlines.slow_answer;
         self.json(Method::POST, Call::to(path), None::<&()>, deadline)
@@ -143,7 +141,7 @@ impl RuntimeClient {
         })
     }
 
-    /// Like [`Self::json`] for answers without a body worth reading.
+    /// Sends a request and ignores the body of its answer.
     async fn done<B: Serialize + ?Sized>(
         &self,
         method: Method,
@@ -192,10 +190,10 @@ impl RuntimeClient {
             .await
             .map_err(|error| self.transport(&name, &error, deadline))?
         {
-            if bytes.len() + chunk.len() > MAX_ANSWER {
+            if bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
                 return Err(ClientError::Answer {
                     request: name,
-                    cause: format!("longer than {MAX_ANSWER} bytes"),
+                    cause: format!("longer than {MAX_ANSWER_BYTES} bytes"),
                 });
             }
             bytes.extend_from_slice(&chunk);
@@ -203,7 +201,7 @@ impl RuntimeClient {
         Ok((name, bytes.into()))
     }
 
-    /// Copies an answer of any length to `out`; only silence has a deadline. Answers its content type.
+    /// Copies an answer of any length to `out`, with an idle timeout. Returns its content type.
     async fn download<W: AsyncWrite + Unpin>(
         &self,
         call: Call<'_>,
@@ -257,12 +255,12 @@ impl RuntimeClient {
         if error.is_connect() && is_forbidden(error) {
             ClientError::Forbidden {
                 socket: self.socket.clone(),
-                cause: innermost(error),
+                cause: root_cause(error),
             }
         } else if error.is_connect() {
             ClientError::Unreachable {
                 socket: self.socket.clone(),
-                cause: innermost(error),
+                cause: root_cause(error),
             }
         } else if error.is_timeout() {
             ClientError::Timeout {
@@ -278,7 +276,7 @@ impl RuntimeClient {
     }
 }
 
-/// The problem in a refusal; one that carries none is described by its status.
+/// Reads the problem of a refusal; without one, describes its status and text.
 fn refusal(request: &str, status: StatusCode, body: &[u8]) -> Problem {
     serde_json::from_slice(body).unwrap_or_else(|_| {
         let text = String::from_utf8_lossy(body);
@@ -296,7 +294,7 @@ fn refusal(request: &str, status: StatusCode, body: &[u8]) -> Problem {
     })
 }
 
-/// One route with its parameters. Segments are percent-encoded, so a block name with a slash stays one segment.
+/// A route with its parameters. Segments are percent-encoded: a block type keeps its slash.
 #[derive(Debug, Clone, Copy)]
 struct Call<'a> {
     path: &'a [&'a str],
@@ -316,7 +314,7 @@ impl<'a> Call<'a> {
         format!("{method} /{API_VERSION}/{}", self.path.join("/"))
     }
 
-    /// The host is a placeholder: the client always connects to its socket.
+    /// Builds the URL; its host is a placeholder, since the client connects to its socket.
     fn url(&self) -> Result<url::Url, ClientError> {
         let setup = |what: &str| ClientError::Setup(format!("{what} in {:?}", self.path));
         let mut url = url::Url::parse("http://runtime/").map_err(|_| setup("bad base"))?;
@@ -332,7 +330,6 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether the system said that this user may not.
 fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -346,7 +343,7 @@ fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
     false
 }
 
-fn innermost(error: &dyn std::error::Error) -> String {
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut last = error;
     while let Some(next) = last.source() {
         last = next;

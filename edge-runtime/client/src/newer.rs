@@ -1,7 +1,8 @@
-//! A record of the journal in words that only a newer runtime has: what can be told of it all the same.
+//! Journal records of a newer runtime, read in part: during an update the runtime may be newer than
+//! its client.
 //!
-//! While a box is updated its runtime may be newer than its agent. Invariant: the record is carried to the byte as it came, and only what has
-//! the same meaning in every version is read: the number, the identity, the kind; of the rest what this version understands.
+//! - Number, id and kind have the same meaning in every version; other fields are read if known.
+//! - Invariant: [`NewerRecord::raw`] is the record unchanged, to the byte.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -12,26 +13,19 @@ use watchkeeper_contract::id::{EventId, EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 
-/// A record that this version knows only in part.
+/// A record that this version knows only in part; unknown values are `None`.
 #[derive(Debug, Clone)]
 pub struct NewerRecord {
-    /// Position in the journal.
     pub seq: EventSeq,
-    /// Identity over the event's life.
     pub id: EventId,
-    /// What happened, in the runtime's word.
+    /// Kind of the event, as the runtime names it.
     pub kind: String,
-    /// Which source it is about, where it names one.
     pub source: Option<SourceId>,
-    /// Part of its life, where this version knows it.
     pub phase: Option<Phase>,
-    /// How much it matters, where this version knows the word.
     pub severity: Option<Severity>,
-    /// When it happened, where that is readable.
     pub at: Option<Wall>,
-    /// Of a rule's event its condition, where it has one.
+    /// Condition of a rule's event.
     pub condition: Option<String>,
-    /// Its hash, where it has one.
     pub hash: Option<String>,
     /// The record as the runtime wrote it.
     pub raw: Box<RawValue>,
@@ -62,7 +56,7 @@ struct Body {
 }
 
 impl NewerRecord {
-    /// Reads `text`; `None` where number, identity or kind are missing: that is no record.
+    /// Parses a record; `None` without number, id or kind.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let parts: Parts = serde_json::from_str(text).ok()?;
@@ -93,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_this_version_knows_is_read_and_the_rest_is_carried() {
+    fn known_fields_are_read_and_the_raw_record_is_kept() {
         let text = r#"{"schema":2, "id":"01MB78QN00000000000000001A","seq":7,"source":"gate","phase":"paused",
             "severity":"warning","body":{"kind":"door_forced","door":3.10}}"#;
         let record = NewerRecord::read(text).expect("a record");
@@ -108,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_number_identity_or_kind_is_no_record() {
+    fn text_without_number_id_or_kind_is_refused() {
         for text in [
             "nonsense",
             r#"{"schema":99}"#,

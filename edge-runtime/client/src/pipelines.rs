@@ -1,7 +1,4 @@
-//! Routes about pipelines.
-//!
-//! Owns which of them may have to wait for a model that loads, and so get the longer deadline. Never: repeats a request; whoever asked knows what it
-//! means to ask twice.
+//! Routes of pipelines; those that may load a model get the longer deadline.
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -13,26 +10,17 @@ use watchkeeper_contract::pipeline::{PauseRequest, PipelineResults, PipelineSpec
 use super::{Call, ClientError, RuntimeClient};
 
 impl RuntimeClient {
-    /// Every pipeline (`GET /v1/pipelines`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Lists all pipelines (`GET /v1/pipelines`).
     pub async fn pipelines(&self) -> Result<Vec<PipelineStatus>, ClientError> {
         self.get(Call::to(&["pipelines"])).await
     }
 
-    /// One pipeline (`GET /v1/pipelines/{id}`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns one pipeline (`GET /v1/pipelines/{id}`).
     pub async fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
         self.get(Call::to(&["pipelines", id.as_str()])).await
     }
 
-    /// Creates a pipeline (`POST /v1/pipelines`); refused when the name is taken.
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Creates a pipeline (`POST /v1/pipelines`); fails if its id is taken.
     pub async fn create_pipeline(
         &self,
         spec: &PipelineSpec,
@@ -46,10 +34,7 @@ impl RuntimeClient {
         .await
     }
 
-    /// Creates a pipeline or replaces the one of that name (`PUT /v1/pipelines/{id}`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Creates a pipeline or replaces the one with its id (`PUT /v1/pipelines/{id}`).
     pub async fn put_pipeline(&self, spec: &PipelineSpec) -> Result<PipelineStatus, ClientError> {
         let path = ["pipelines", spec.id.as_str()];
         self.json(
@@ -61,35 +46,26 @@ impl RuntimeClient {
         .await
     }
 
-    /// Stops taking frames and keeps everything else, until then or until it is resumed (`POST /v1/pipelines/{id}/pause`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Pauses a pipeline, until a time or until it is resumed (`POST /v1/pipelines/{id}/pause`).
     pub async fn pause_pipeline(
         &self,
         id: &PipelineId,
         until: Option<Timestamp>,
     ) -> Result<PipelineStatus, ClientError> {
         let path = ["pipelines", id.as_str(), "pause"];
-        // A runtime of before knows no body there.
+        // Older runtimes accept no body.
         let body = until.map(|until| PauseRequest { until: Some(until) });
         let deadline = self.deadlines.slow_answer;
         self.json(Method::POST, Call::to(&path), body.as_ref(), deadline)
             .await
     }
 
-    /// Takes frames again (`POST /v1/pipelines/{id}/resume`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Resumes a pipeline (`POST /v1/pipelines/{id}/resume`).
     pub async fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
         self.act(&["pipelines", id.as_str(), "resume"]).await
     }
 
-    /// Stops and forgets a pipeline (`DELETE /v1/pipelines/{id}`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Stops and deletes a pipeline (`DELETE /v1/pipelines/{id}`).
     pub async fn delete_pipeline(&self, id: &PipelineId) -> Result<(), ClientError> {
         let path = ["pipelines", id.as_str()];
         self.done(
@@ -101,29 +77,25 @@ impl RuntimeClient {
         .await
     }
 
-    /// What it has seen so far (`GET /v1/pipelines/{id}/results`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns the results of a pipeline (`GET /v1/pipelines/{id}/results`).
     pub async fn pipeline_results(&self, id: &PipelineId) -> Result<PipelineResults, ClientError> {
         self.get(Call::to(&["pipelines", id.as_str(), "results"]))
             .await
     }
 
-    /// Latest annotated frame as JPEG (`GET /v1/pipelines/{id}/frame.jpg`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns the latest annotated frame as JPEG (`GET /v1/pipelines/{id}/frame.jpg`).
     pub async fn pipeline_frame(&self, id: &PipelineId) -> Result<Bytes, ClientError> {
         self.bytes(Call::to(&["pipelines", id.as_str(), "frame.jpg"]))
             .await
     }
 
-    /// Writes a part of the annotated video to `out` (`GET /v1/pipelines/{id}/recording`) and answers its content type: `video/mp4`, or `video/webm` of a box without
-    /// an encoder for the other. Parts are counted from 1; without a number it is the last one.
+    /// Copies a part of the annotated video to `out` (`GET /v1/pipelines/{id}/recording`).
+    ///
+    /// Parts count from 1; `None` is the last one. Returns the content type: `video/mp4`, or
+    /// `video/webm` from a box without an MP4 encoder.
     ///
     /// # Errors
-    /// [`ClientError`], as every request; [`ClientError::Write`] when `out` refuses.
+    /// [`ClientError::Write`] if `out` fails.
     pub async fn recording<W: AsyncWrite + Unpin>(
         &self,
         id: &PipelineId,

@@ -1,6 +1,6 @@
-//! One record of the journal as it came over the socket, read as far as this version can.
+//! Records of the journal, parsed as far as this version can.
 //!
-//! Invariant: each record is read by itself, in the stream as in a page, so one that this version does not know costs none of the others.
+//! Invariant: each record is parsed by itself, so an unknown one does not lose the others.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,15 +12,11 @@ use super::NewerRecord;
 /// A record of the journal.
 #[derive(Debug, Clone)]
 pub enum JournalRecord {
-    /// One that this version knows.
     Known(Box<Event>),
-    /// One in words that only a newer runtime has.
+    /// Kind or fields are those of a newer runtime.
     Newer(Box<NewerRecord>),
-    /// One that can't be read at all.
     Unreadable {
-        /// Its number.
         seq: EventSeq,
-        /// What was wrong with it.
         cause: String,
     },
 }
@@ -31,7 +27,7 @@ struct Numbered {
 }
 
 impl JournalRecord {
-    /// Reads `text`. `number` is the record's where it tells none itself.
+    /// Parses a record; `number` is that of an unreadable one.
     pub(super) fn read(text: &str, number: EventSeq) -> Self {
         let error = match serde_json::from_str(text) {
             Ok(event) => return Self::Known(Box::new(event)),
@@ -45,7 +41,7 @@ impl JournalRecord {
         Self::Unreadable { seq, cause }
     }
 
-    /// The records of a page that begins after `after`. Numbers rise by one where nothing is missing, so one that tells none has the next.
+    /// Parses a page that starts after `after`. An unreadable record gets the next number.
     pub(super) fn read_page(page: &[Box<RawValue>], after: EventSeq) -> Vec<Self> {
         let mut last = after;
         let mut records = Vec::with_capacity(page.len());
@@ -57,7 +53,6 @@ impl JournalRecord {
         records
     }
 
-    /// Its number.
     #[must_use]
     pub fn seq(&self) -> EventSeq {
         match self {
@@ -67,7 +62,6 @@ impl JournalRecord {
         }
     }
 
-    /// Its hash, where it has one.
     #[must_use]
     pub fn hash(&self) -> Option<&str> {
         match self {

@@ -1,6 +1,6 @@
-//! Routes about sources.
+//! Routes of sources.
 //!
-//! Invariant: an address goes to the runtime with its credential and comes back without.
+//! Invariant: the runtime receives an address with its password and returns it without.
 
 use bytes::Bytes;
 use reqwest::Method;
@@ -11,26 +11,17 @@ use watchkeeper_contract::source::{SourceSpec, SourceStatus};
 use super::{Call, ClientError, RuntimeClient};
 
 impl RuntimeClient {
-    /// Every source (`GET /v1/sources`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Lists all sources (`GET /v1/sources`).
     pub async fn sources(&self) -> Result<Vec<SourceStatus>, ClientError> {
         self.get(Call::to(&["sources"])).await
     }
 
-    /// One source (`GET /v1/sources/{id}`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns one source (`GET /v1/sources/{id}`).
     pub async fn source(&self, id: &SourceId) -> Result<SourceStatus, ClientError> {
         self.get(Call::to(&["sources", id.as_str()])).await
     }
 
-    /// Adds a source or replaces the one of that name (`PUT /v1/sources/{id}`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Adds a source or replaces the one with its id (`PUT /v1/sources/{id}`).
     pub async fn put_source(&self, spec: &SourceSpec) -> Result<SourceStatus, ClientError> {
         let path = ["sources", spec.id.as_str()];
         self.json(
@@ -42,10 +33,7 @@ impl RuntimeClient {
         .await
     }
 
-    /// Removes a source (`DELETE /v1/sources/{id}`); refused while a pipeline watches it.
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Removes a source (`DELETE /v1/sources/{id}`); fails while a pipeline uses it.
     pub async fn delete_source(&self, id: &SourceId) -> Result<(), ClientError> {
         let path = ["sources", id.as_str()];
         self.done(
@@ -57,19 +45,13 @@ impl RuntimeClient {
         .await
     }
 
-    /// Latest frame as JPEG (`GET /v1/sources/{id}/frame.jpg`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Returns the latest frame as JPEG (`GET /v1/sources/{id}/frame.jpg`).
     pub async fn source_frame(&self, id: &SourceId) -> Result<Bytes, ClientError> {
         self.bytes(Call::to(&["sources", id.as_str(), "frame.jpg"]))
             .await
     }
 
-    /// Keeps the latest frame as media and answers its id and checksum (`POST /v1/sources/{id}/snapshot`).
-    ///
-    /// # Errors
-    /// [`ClientError`], as every request.
+    /// Saves the latest frame as media (`POST /v1/sources/{id}/snapshot`).
     pub async fn snapshot(&self, id: &SourceId) -> Result<Media, ClientError> {
         self.act(&["sources", id.as_str(), "snapshot"]).await
     }

@@ -1,25 +1,23 @@
-//! Words that mean much the same on a site under watch.
-//!
-//! Invariant: data, not code: `concepts.txt`, one concept a line, its name and then its words. A word may belong to several.
+//! Synonyms on a site under watch, from `concepts.txt`: one concept a line, its name and its words.
 
 use std::collections::BTreeMap;
 
 use crate::search::terms::stem;
 
-/// Which concepts a word belongs to.
+/// Concepts by the stems of their words; a word may belong to several.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Concepts {
     by_stem: BTreeMap<String, Vec<String>>,
 }
 
 impl Concepts {
-    /// The table that this crate brings along: English, about people, vehicles, places and what happens at a site.
+    /// Returns the built-in English table about people, vehicles, places and events at a site.
     #[must_use]
     pub fn of_a_site() -> Self {
         Self::parse(include_str!("concepts.txt"))
     }
 
-    /// Reads a table: `name: word word …`, one a line; `#` begins a comment. Any text is one; a line without `:` says nothing.
+    /// Parses a table of lines `name: word word …`; `#` begins a comment, other lines are ignored.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut by_stem: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -39,7 +37,7 @@ impl Concepts {
         Self { by_stem }
     }
 
-    /// Names of the concepts of a word's stem.
+    /// Returns the concepts of a stem.
     pub(super) fn of(&self, stem: &str) -> &[String] {
         self.by_stem.get(stem).map_or(&[], Vec::as_slice)
     }

@@ -1,10 +1,10 @@
-//! Vectors by feature hashing: no model, no weights, no state.
+//! Vectors by feature hashing, without model, weights or state.
 //!
-//! Invariant: a vector is a function of the text and the table of concepts alone, on every machine.
-//!
-//! Each word gives three kinds of features: its stem, the character n-grams of `<word>` (which two spellings, a typing error or a compound word
-//! share) and the concepts that it belongs to. A feature goes to one place of the vector with a sign, both taken from its hash (Weinberger et al.,
-//! "Feature Hashing for Large Scale Multitask Learning", ICML 2009), so that features that fall on the same place cancel out on average.
+//! - A vector depends on the text and the table of concepts alone, on every machine.
+//! - Features of a word: its stem, its concepts, and the character n-grams of `<word>`, which
+//!   spellings, typing errors and compound words share.
+//! - The hash of a feature gives its dimension and sign, so collisions cancel out on average
+//!   (Weinberger et al., "Feature Hashing for Large Scale Multitask Learning", ICML 2009).
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,29 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::{Concepts, EmbedError, Embedder};
 use crate::search::terms::{stem, words};
 
-/// Places of a vector. By chance alone two texts have a cosine of about 1/√512 = 0.044.
+/// Dimensions of a vector. The cosine of two unrelated texts is about 1/√512 = 0.044.
 const DIMENSION: usize = 512;
-/// Shortest and longest n-gram, in characters.
+/// Characters of n-grams.
 const GRAMS: std::ops::RangeInclusive<usize> = 3..=5;
-/// Longest word that is taken apart, in characters; more is noise.
-const LONGEST: usize = 24;
-/// Length of all n-grams of a word together, against 1 for its stem.
+/// Maximum characters of a word for its n-grams; more is noise.
+const MAX_WORD_CHARS: usize = 24;
+/// Length of all n-grams of a word together, where its stem has 1.
 const GRAM_WEIGHT: f32 = 0.6;
-/// Length of a concept.
+/// Length of a concept, where a stem has 1.
 const CONCEPT_WEIGHT: f32 = 1.6;
 
-// What the seeds are does not matter; that they differ keeps the kinds apart.
+// Seeds of the hash: any different values.
 const STEM: u64 = 1;
 const GRAM: u64 = 2;
 const CONCEPT: u64 = 3;
 
-/// The embedder that is always there.
+/// Embedder by feature hashing, which is always available.
 #[derive(Debug, Clone)]
 pub struct HashedEmbedder {
     concepts: Concepts,
 }
 
 impl HashedEmbedder {
-    /// With a table of concepts.
     #[must_use]
     pub const fn new(concepts: Concepts) -> Self {
         Self { concepts }
@@ -59,7 +58,7 @@ impl Embedder for HashedEmbedder {
     }
 
     fn floor(&self) -> f32 {
-        // Three times the chance.
+        // Three times the cosine of unrelated texts.
         0.13
     }
 
@@ -78,8 +77,8 @@ impl Embedder for HashedEmbedder {
         for (word, count) in &counts {
             let weight = damped(*count);
             let stem = stem(word);
-            add(&mut vector, STEM, stem.as_bytes(), weight);
-            grams(&mut vector, word, weight * GRAM_WEIGHT);
+            add_feature(&mut vector, STEM, stem.as_bytes(), weight);
+            add_grams(&mut vector, word, weight * GRAM_WEIGHT);
             for concept in self.concepts.of(&stem) {
                 let seen = concepts.entry(concept).or_default();
                 *seen = seen.saturating_add(*count);
@@ -87,7 +86,7 @@ impl Embedder for HashedEmbedder {
         }
         for (concept, count) in concepts {
             let weight = damped(count);
-            add(
+            add_feature(
                 &mut vector,
                 CONCEPT,
                 concept.as_bytes(),
@@ -102,12 +101,12 @@ impl Embedder for HashedEmbedder {
     }
 }
 
-/// What comes again says less than the first time.
+/// Damps repetitions of a word.
 fn damped(count: u16) -> f32 {
     1.0 + f32::from(count).ln()
 }
 
-fn add(vector: &mut [f32], kind: u64, feature: &[u8], weight: f32) {
+fn add_feature(vector: &mut [f32], kind: u64, feature: &[u8], weight: f32) {
     let hash = xxh3_64_with_seed(feature, kind);
     let place = usize::try_from(hash % DIMENSION as u64).unwrap_or_default();
     let sign = if hash >> 63 == 0 { weight } else { -weight };
@@ -116,9 +115,9 @@ fn add(vector: &mut [f32], kind: u64, feature: &[u8], weight: f32) {
     }
 }
 
-fn grams(vector: &mut [f32], word: &str, weight: f32) {
+fn add_grams(vector: &mut [f32], word: &str, weight: f32) {
     let bounded: String = std::iter::once('<')
-        .chain(word.chars().take(LONGEST))
+        .chain(word.chars().take(MAX_WORD_CHARS))
         .chain(std::iter::once('>'))
         .collect();
     let mut starts: Vec<usize> = bounded.char_indices().map(|(at, _)| at).collect();
@@ -133,7 +132,7 @@ fn grams(vector: &mut [f32], word: &str, weight: f32) {
     };
     let each = weight / all().map(|_| 1.0_f32).sum::<f32>().max(1.0).sqrt();
     for gram in all() {
-        add(vector, GRAM, gram, each);
+        add_feature(vector, GRAM, gram, each);
     }
 }
 
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_has_the_same_vector_of_length_one() {
+    fn same_text_has_the_same_unit_vector() {
         let same = cosine(
             "A van stood at the dock, a van.",
             "A van stood at the dock, a van.",
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_errors_compounds_and_synonyms_are_near_and_the_rest_is_not() {
+    fn typing_errors_compounds_and_synonyms_are_near() {
         let floor = HashedEmbedder::default().floor();
         for (a, b) in [
             ("delivery", "delivry"),

@@ -1,6 +1,6 @@
-//! What turns words into vectors: the seam, and the one that needs no model file.
+//! Embeddings: the trait [`Embedder`], and [`HashedEmbedder`], which needs no model file.
 //!
-//! Invariant: the index asks for nothing but this trait, so a neural embedder (`neural`) takes the place of [`HashedEmbedder`] without a change to it.
+//! The index depends on the trait only; `neural` has the other implementation.
 
 mod concepts;
 mod hashed;
@@ -8,46 +8,48 @@ mod hashed;
 pub use concepts::Concepts;
 pub use hashed::HashedEmbedder;
 
-/// Why a text has no vector.
+/// A text without a vector, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the embedder {embedder} has no vector for a text: {why}")]
+#[error("the embedder {embedder} failed on a text: {why}")]
 pub struct EmbedError {
-    /// [`Embedder::name`].
     pub embedder: &'static str,
-    /// What it said.
     pub why: String,
 }
 
-/// Turns words into vectors whose angle says how much they have to do with each other.
+/// Computes vectors of texts; the cosine of two vectors is the similarity of the texts.
 pub trait Embedder: Send + Sync + std::fmt::Debug {
-    /// For people and logs.
+    /// Name for messages and logs.
     fn name(&self) -> &'static str;
 
     /// Length of every vector.
     fn dimension(&self) -> usize;
 
-    /// Cosine below which two texts have nothing to do with each other; chance alone gives less.
+    /// Returns the cosine below which two texts are unrelated.
     fn floor(&self) -> f32;
 
-    /// How much its order weighs in a search against that of the words, which weighs 1.
+    /// Returns the weight of the ranking by vectors in a search; the ranking by words has 1.
     fn weight(&self) -> f32;
 
-    /// A name for what its vectors are made by, if making one takes so long that they are worth keeping: 1 to 64 of `a-z` and `0-9`, and another one whenever a
-    /// text may get another vector. None: they are made when they are needed.
+    /// Returns a name for stored vectors, if computing one is slow.
+    ///
+    /// It has 1 to 64 characters of `a-z` and `0-9`, and changes whenever a text may get another
+    /// vector.
     fn kept_as(&self) -> Option<&str> {
         None
     }
 
-    /// The vector of `text`, of length 1; of length 0 for a text without meaning. The same text has the same vector at any time.
+    /// Computes the vector of a note's text: of length 1, or 0 for a text without meaning.
+    ///
+    /// The same text always has the same vector.
     ///
     /// # Errors
-    /// When the text can't be embedded. A note without a vector is still found by its words.
+    /// [`EmbedError`]; the note is still found by its words.
     fn embed(&self, text: &str) -> Result<Vec<f32>, EmbedError>;
 
-    /// The vector that a question is compared by, where that differs.
+    /// Computes the vector of a query, if it differs from that of a note.
     ///
     /// # Errors
-    /// As [`Embedder::embed`]; then notes are searched by their words alone.
+    /// [`EmbedError`]; then notes are searched by words only.
     fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
         self.embed(text)
     }

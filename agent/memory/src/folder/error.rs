@@ -1,124 +1,90 @@
-//! What may be wrong with the files, and what to do about it.
+//! Errors of the files of a memory.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::file::MAX_FILE_BYTES;
-use super::layout::{max_notes, max_of_agent};
+use super::limits::{MAX_FILE_BYTES, max_agent_notes, max_notes};
 use crate::note::{Kind, MAX_TAGS, NotAllowed};
-use crate::page::Fault;
+use crate::page::PageError;
 
-/// What is wrong with a file.
+/// Error of a file that is not or not completely read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
-    /// Something in it is not understood.
+pub enum FileError {
     #[error(transparent)]
-    Fault(#[from] Fault),
-    /// It is not there.
-    #[error("the file is not there")]
+    Page(#[from] PageError),
+    #[error("the file is missing")]
     Missing,
-    /// It is too large to be read.
+    #[error("the file has {0} bytes, at most {MAX_FILE_BYTES} are read; move old notes elsewhere")]
+    TooLarge(u64),
+    /// A folder, a pipe or a device.
+    #[error("not a regular file, so it is not read")]
+    NotRegular,
     #[error(
-        "the file has {0} bytes and is not read; at most {MAX_FILE_BYTES} are, so move what is old elsewhere"
-    )]
-    Large(u64),
-    /// It is a folder, a pipe or the like.
-    #[error("this is no plain file and is not read")]
-    NotPlain,
-    /// Its name is none of ours.
-    #[error(
-        "no notes are read under this name; use a day like 2026-11-22.md for observations, a month like 2026-11.md for the journal, or undated.md"
+        "unknown file name, so it is not read; use a day like 2026-11-22.md for observations, a month like 2026-11.md for the journal, or undated.md"
     )]
     Name,
-    /// There are too many.
-    #[error("this file is not read, because there are more than {0} newer ones; move it elsewhere")]
-    Many(usize),
-    /// The system refuses.
-    #[error("the file can't be read: {0}")]
+    #[error("not read, because there are more than {0} newer files; move it elsewhere")]
+    TooMany(usize),
+    #[error("can't read the file: {0}")]
     Io(String),
 }
 
-/// Something wrong with a file of the memory. It reads `knowledge.md:12: …` where there is a line.
+/// Error of a file with its name; displays as `knowledge.md:12: …` if it has a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The file, below the folder.
+    /// Path below the folder.
     pub file: PathBuf,
-    /// What is wrong.
-    pub trouble: Trouble,
+    pub error: FileError,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.display();
-        match &self.trouble {
-            Trouble::Fault(Fault { line, why }) => write!(f, "{file}:{line}: {why}"),
-            trouble => write!(f, "{file}: {trouble}"),
+        match &self.error {
+            FileError::Page(PageError { line, why }) => write!(f, "{file}:{line}: {why}"),
+            error => write!(f, "{file}: {error}"),
         }
     }
 }
 
-/// Why something is not kept or not given.
+/// Error of reading or changing a memory. Paths are below its folder.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// Such words may not stand there.
     #[error(transparent)]
     NotAllowed(#[from] NotAllowed),
-    /// Too many tags.
-    #[error("a note may have {MAX_TAGS} tags, and this has {0}; leave some out")]
+    #[error("the note has {0} tags, at most {MAX_TAGS} are allowed; leave some out")]
     Tags(usize),
-    /// The file has as many notes, or bytes, as it may.
+    /// The file has its maximum of notes or bytes.
     #[error(
-        "{} has no room for another {} (at most {} notes and {MAX_FILE_BYTES} bytes); delete or join some of them",
+        "{} is full, another {} does not fit (at most {} notes and {MAX_FILE_BYTES} bytes); delete or join notes",
         file.display(), kind.name(), max_notes(*kind)
     )]
-    Full {
-        /// The file, below the folder.
-        file: PathBuf,
-        /// What it is of.
-        kind: Kind,
-    },
-    /// The agent has written as many notes there as it may: the rest is for people.
+    Full { file: PathBuf, kind: Kind },
+    /// The agent has written its maximum of notes; the rest is for users.
     #[error(
-        "{} has {} notes of the agent's own, which is as many {} as it may keep; a person can delete some of them",
-        file.display(), max_of_agent(*kind), kind.name()
+        "{} has {} notes by the agent, the maximum of its {}; delete some of them",
+        file.display(), max_agent_notes(*kind), kind.name()
     )]
-    AgentsShare {
-        /// The file, below the folder.
-        file: PathBuf,
-        /// What it is of.
-        kind: Kind,
-    },
-    /// The file is there and can't be read.
+    AgentLimit { file: PathBuf, kind: Kind },
     #[error("{0}; nothing is added to it until it can be read")]
     Unreadable(Problem),
-    /// Somebody else keeps changing the file.
-    #[error("{} is being changed by somebody else; try again when they are done", .0.display())]
+    /// Another process kept changing the file.
+    #[error("another program is changing {}; try again when it is done", .0.display())]
     Busy(PathBuf),
-    /// The active configuration is not what it was when it was read.
-    #[error("{} was changed since it was read; read it again and make the change on that", .0.display())]
+    /// The active configuration has changed since it was read.
+    #[error("{} has changed since it was read; read it again and repeat the change", .0.display())]
     Changed(PathBuf),
-    /// The active configuration is no JSON object.
-    #[error("{}:{line}:{column}: {why}; mend it, it is left as it is until then", file.display())]
+    /// The active configuration is not a JSON object. Line and column count from 1.
+    #[error("{}:{line}:{column}: {why}; repair the file, it stays unchanged until then", file.display())]
     Json {
-        /// The file, below the folder.
         file: PathBuf,
-        /// Where, from 1.
         line: usize,
-        /// Where in the line, from 1.
         column: usize,
-        /// What the parser says.
         why: String,
     },
-    /// The active configuration would be too large.
-    #[error("the active configuration has {0} bytes; at most {MAX_FILE_BYTES} are kept")]
-    Large(u64),
-    /// The system refuses.
+    #[error("the active configuration has {0} bytes; at most {MAX_FILE_BYTES} are allowed")]
+    TooLarge(u64),
     #[error("{}: {source}", path.display())]
-    Io {
-        /// What was touched.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }

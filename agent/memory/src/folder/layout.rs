@@ -1,16 +1,16 @@
-//! Which files there are, and which notes stand in which.
+//! Files of a memory, and the notes in each.
 //!
 //! ```text
-//! knowledge.md               what is true of the site
-//! preferences.md             what people want
-//! observations/2026-11-22.md what was seen, by day (UTC)
-//! observations/undated.md    what was seen while the box did not know the time
-//! journal/2026-11.md         what was learned, by month
+//! knowledge.md               facts about the site
+//! preferences.md             wishes of users
+//! observations/2026-11-22.md observations, by day (UTC)
+//! observations/undated.md    observations before the clock was set
+//! journal/2026-11.md         lessons, by month
 //! journal/undated.md
 //! active.json                the active configuration
 //! ```
 //!
-//! Invariant: no name that text from outside could have chosen is ever opened: names are made of dates, or are these.
+//! Invariant: only these names and names of dates are opened, never one that outside text chose.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,13 +20,9 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::Offset;
 
-use super::error::{MemoryError, Problem, Trouble};
+use super::error::{FileError, MemoryError, Problem};
+use super::limits::{MAX_DAYS, MAX_MONTHS};
 use crate::note::Kind;
-
-/// Days of observations that are kept. With [`max_notes`] of a day that is 100,000. Beyond, the oldest files are removed, unless a person wrote in them.
-pub const MAX_DAYS: usize = 400;
-/// Months of lessons that are kept, by the same rule.
-pub const MAX_MONTHS: usize = 60;
 
 pub(super) const KNOWLEDGE: &str = "knowledge.md";
 pub(super) const PREFERENCES: &str = "preferences.md";
@@ -34,47 +30,21 @@ pub(super) const ACTIVE: &str = "active.json";
 const OBSERVATIONS: &str = "observations";
 const JOURNAL: &str = "journal";
 const UNDATED: &str = "undated";
-/// The folders, the outer one first.
+/// Folders, the parent first.
 pub(super) const FOLDERS: [&str; 3] = ["", OBSERVATIONS, JOURNAL];
-
-/// Notes that a file may have before none is added any more. It is full then: which of them can go, a person knows.
-pub(super) const fn max_notes(kind: Kind) -> usize {
-    match kind {
-        Kind::Observation => 250,
-        Kind::Knowledge | Kind::Lesson => 1_000,
-        Kind::Preference => 200,
-    }
-}
-
-/// Those among them that the agent may have written: half, so that a person always has room. A dated file gives way as a whole and needs no such bound.
-pub(super) const fn max_of_agent(kind: Kind) -> usize {
-    match kind {
-        Kind::Knowledge => max_notes(kind) / 2,
-        Kind::Observation | Kind::Lesson | Kind::Preference => max_notes(kind),
-    }
-}
-
-/// Dated files of a kind that are kept.
-pub(super) const fn keep(kind: Kind) -> Option<usize> {
-    match kind {
-        Kind::Observation => Some(MAX_DAYS),
-        Kind::Lesson => Some(MAX_MONTHS),
-        Kind::Knowledge | Kind::Preference => None,
-    }
-}
 
 /// A file of notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Below the folder.
+    /// Path below the folder.
     pub(super) file: PathBuf,
     pub(super) kind: Kind,
-    /// The day or the first of the month that it is of.
+    /// Day of the file, or the first of its month.
     pub(super) day: Option<Date>,
 }
 
 impl Place {
-    /// How a new file begins.
+    /// Returns the first lines of a new file.
     pub(super) fn header(&self) -> String {
         let name = self.file.file_stem().unwrap_or_default().to_string_lossy();
         let title = match self.kind {
@@ -90,7 +60,7 @@ impl Place {
     }
 }
 
-/// Where a note of `kind` made at `at` belongs.
+/// Returns the file of a note of `kind` made at `at`.
 pub(super) fn place(kind: Kind, at: Option<Timestamp>) -> Place {
     let date = at.map(|at| Offset::UTC.to_datetime(at).date());
     let dated = |folder: &str, name: Option<String>| {
@@ -113,22 +83,21 @@ fn month_name(month: Date) -> String {
     month.to_string().chars().take("2026-11".len()).collect()
 }
 
-/// Whether `file` is named after a date.
 pub(super) fn is_dated(file: &Path) -> bool {
     file.file_stem().is_some_and(|stem| stem != UNDATED)
 }
 
-/// The files of notes in `folder` that there are, by path, and what else stands there that somebody may have meant as notes.
+/// Lists the existing files of notes by path, and the Markdown files that are not read.
 pub(super) fn list(folder: &Path) -> Result<(BTreeMap<PathBuf, Place>, Vec<Problem>), MemoryError> {
     let mut places = BTreeMap::new();
-    let mut strange = Vec::new();
+    let mut ignored = Vec::new();
     for kind in [Kind::Knowledge, Kind::Preference] {
         let place = place(kind, None);
         if fs::symlink_metadata(folder.join(&place.file)).is_ok() {
             places.insert(place.file.clone(), place);
         }
     }
-    for (kind, name, most) in [
+    for (kind, name, max) in [
         (Kind::Observation, OBSERVATIONS, 2 * MAX_DAYS),
         (Kind::Lesson, JOURNAL, 2 * MAX_MONTHS),
     ] {
@@ -141,38 +110,38 @@ pub(super) fn list(folder: &Path) -> Result<(BTreeMap<PathBuf, Place>, Vec<Probl
         for entry in fs::read_dir(&path).map_err(io)? {
             let file = Path::new(name).join(entry.map_err(io)?.file_name());
             let stem = file.file_stem().and_then(|stem| stem.to_str());
-            let markdown = file.extension().is_some_and(|e| e == "md");
-            let hidden = stem.is_some_and(|stem| stem.starts_with('.'));
-            if !markdown || hidden {
+            let is_markdown = file.extension().is_some_and(|e| e == "md");
+            let is_hidden = stem.is_some_and(|stem| stem.starts_with('.'));
+            if !is_markdown || is_hidden {
                 continue;
             }
             match stem.and_then(|stem| day(kind, stem)) {
                 Some(day) => {
                     found.insert(file.clone(), Place { file, kind, day });
                 }
-                None => strange.push(Problem {
+                None => ignored.push(Problem {
                     file,
-                    trouble: Trouble::Name,
+                    error: FileError::Name,
                 }),
             }
         }
-        // A person may keep more than is kept without one, but not without a bound.
-        while found.len() > most {
+        // Users may keep more files than the agent does, up to twice as many.
+        while found.len() > max {
             let Some((file, _)) = found.pop_first() else {
                 break;
             };
-            strange.push(Problem {
+            ignored.push(Problem {
                 file,
-                trouble: Trouble::Many(most),
+                error: FileError::TooMany(max),
             });
         }
         places.append(&mut found);
     }
-    strange.sort_by(|a, b| a.file.cmp(&b.file));
-    Ok((places, strange))
+    ignored.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok((places, ignored))
 }
 
-/// The day that a file name says; none when it is no name of such a file.
+/// Parses the day of a file name: `Some(None)` for an undated file, `None` for another name.
 fn day(kind: Kind, stem: &str) -> Option<Option<Date>> {
     if stem == UNDATED {
         return Some(None);

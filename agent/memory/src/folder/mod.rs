@@ -1,16 +1,16 @@
-//! The folder that memory is kept in: what is read, what is added, and when what a person edited is picked up.
+//! The folder of a memory: reading, appending notes, and picking up edits of users.
 //!
-//! Invariants:
-//! - before each answer and each change the folder is looked at, and what changed on it is read anew: a person's word is the last one;
-//! - a file is only ever replaced by itself with a note at its end, under the lock of the folder, and only when it is still what was read;
-//! - what can't be read stays as it is, is told, and takes nothing else away.
-//!
-//! Calls block for the disk: adding a note waits for it to be on stable storage.
+//! - Every answer and change first reads the files that have changed: a user's edit wins.
+//! - A file is only replaced by itself plus a note at its end, under the lock of the folder, and
+//!   only if it has not changed since it was read.
+//! - An unreadable file stays unchanged, is reported, and does not hide the others.
+//! - Calls block on the disk: a saved note is synced.
 
 mod active;
 mod error;
 mod file;
 mod layout;
+mod limits;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -25,61 +25,63 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 pub use active::{Active, Revision};
-pub use error::{MemoryError, Problem, Trouble};
-pub use file::MAX_FILE_BYTES;
-pub use layout::{MAX_DAYS, MAX_MONTHS};
+pub use error::{FileError, MemoryError, Problem};
+pub use limits::{MAX_DAYS, MAX_FILE_BYTES, MAX_MONTHS};
 
 use crate::embed::Embedder;
 use crate::note::{Entry, Kind, MAX_TAGS, Note, Origin};
 use crate::page::{self, Page, whole_seconds};
-use crate::search::{Found, Index, Key, Query, Signature, Wanted, made};
+use crate::search::{Found, Index, Key, PendingText, Query, Signature, embed};
 use file::{Reading, Stamp};
-use layout::{Place, max_notes, max_of_agent};
+use layout::Place;
+use limits::{max_agent_notes, max_files, max_notes};
 use vectors::Vectors;
 
-/// How often a change starts anew because somebody else changed the file in the meantime.
-const TRIES: usize = 3;
+/// Attempts to append while another program changes the file.
+const MAX_ATTEMPTS: usize = 3;
 const LOCK: &str = ".lock";
 
-/// A note that is kept.
+/// Place of a saved note.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
-    /// Its file, below the folder.
+pub struct SavedNote {
+    /// Path below the folder.
     pub file: PathBuf,
-    /// The line that it begins with, from 1.
+    /// First line, from 1.
     pub line: usize,
-    /// Whether it stood there already, word for word and of the same second, and was not added again.
+    /// The file had the same note of the same second, so it was not added again.
     pub known: bool,
 }
 
-/// A file as it was when it was read.
+/// State of a file when it was read.
 #[derive(Debug)]
-struct Seen {
+struct FileState {
     stamp: Option<Stamp>,
     problems: Vec<Problem>,
 }
 
-/// The memory.
+/// Notes in a folder, with their search index.
 #[derive(Debug)]
 pub struct Memory {
     folder: PathBuf,
     index: Index,
-    /// Vectors that were made before; none where making one is done in passing.
+    /// Stored vectors; `None` if the embedder is fast.
     vectors: Option<Vectors>,
-    seen: BTreeMap<PathBuf, Seen>,
-    /// What is wrong with names in the folder.
-    strange: Vec<Problem>,
+    files: BTreeMap<PathBuf, FileState>,
+    /// Files that are not read because of their name or number.
+    ignored: Vec<Problem>,
 }
 
 impl Memory {
-    /// Opens the memory in `folder`, which is made if it is not there, and reads all of it. Nothing is embedded for it by an embedder
-    /// [whose vectors are kept](Embedder::kept_as): what has no vector yet is [wanted](Memory::wanted).
+    /// Opens or creates the memory in `folder` and reads all files.
+    ///
+    /// It embeds no text with a slow embedder ([`Embedder::kept_as`]): [`Memory::wanted`] lists
+    /// them.
     ///
     /// # Errors
-    /// When the folder can't be made or listed. What is wrong with a file is no error: see [`Memory::problems`].
+    /// If the folder can't be created or listed. Errors of files are in [`Memory::problems`].
     pub fn open(folder: &Path, embedder: Arc<dyn Embedder>) -> Result<Self, MemoryError> {
         for name in layout::FOLDERS {
-            file::make_folder(&folder.join(name))?;
+            file::create_folder(&folder.join(name))?;
         }
         let name = embedder.kept_as();
         let vectors = name.and_then(|name| Vectors::open(folder, name, embedder.dimension()));
@@ -87,65 +89,66 @@ impl Memory {
             folder: folder.to_path_buf(),
             index: Index::new(embedder),
             vectors,
-            seen: BTreeMap::new(),
-            strange: Vec::new(),
+            files: BTreeMap::new(),
+            ignored: Vec::new(),
         };
         memory.refresh()?;
         Ok(memory)
     }
 
-    /// Reads what has changed in the folder.
+    /// Reads the files that have changed.
     ///
     /// # Errors
-    /// When the folder can't be listed.
+    /// If the folder can't be listed.
     pub fn refresh(&mut self) -> Result<(), MemoryError> {
-        let (places, strange) = layout::list(&self.folder)?;
-        self.strange = strange;
+        let (places, ignored) = layout::list(&self.folder)?;
+        self.ignored = ignored;
         let gone: Vec<PathBuf> = {
-            let seen = self.seen.keys();
-            seen.filter(|path| !places.contains_key(*path))
+            let known = self.files.keys();
+            known
+                .filter(|path| !places.contains_key(*path))
                 .cloned()
                 .collect()
         };
         for path in gone {
-            self.seen.remove(&path);
+            self.files.remove(&path);
             self.index.remove(&path);
         }
         for place in places.into_values() {
-            let stamp = self.seen.get(&place.file).and_then(|seen| seen.stamp);
+            let stamp = self.files.get(&place.file).and_then(|state| state.stamp);
             let path = self.folder.join(&place.file);
             if stamp.is_some() && stamp == Stamp::of(&path) {
                 continue;
             }
             let reading = file::read(&path);
-            self.take(place, reading);
+            self.update(place, reading);
         }
         Ok(())
     }
 
-    /// Takes what was read of `place` for what stands there.
-    fn take(&mut self, place: Place, reading: Result<Reading, Trouble>) {
+    /// Updates index and problems with the contents of a file.
+    fn update(&mut self, place: Place, reading: Result<Reading, FileError>) {
         let (stamp, page) = match reading {
             Ok(reading) => {
                 let page = page::read(&reading.bytes, place.kind, place.day);
-                (reading.stamp, page.map_err(Trouble::from))
+                (reading.stamp, page.map_err(FileError::from))
             }
-            Err(trouble) => (None, Err(trouble)),
+            Err(error) => (None, Err(error)),
         };
         let file = place.file.clone();
-        let problem = |trouble| Problem {
+        let problem = |error| Problem {
             file: file.clone(),
-            trouble,
+            error,
         };
         let (notes, problems) = match page {
-            Ok(Page { notes, faults }) => {
-                let told = faults.into_iter().map(|fault| problem(fault.into()));
-                (notes, told.collect())
+            Ok(Page { notes, errors }) => {
+                let problems = errors.into_iter().map(|error| problem(error.into()));
+                (notes, problems.collect())
             }
-            Err(trouble) => (Vec::new(), vec![problem(trouble)]),
+            Err(error) => (Vec::new(), vec![problem(error)]),
         };
-        let known = self.seen.get(&place.file);
-        if known.is_none_or(|seen| seen.problems != problems) {
+        let before = self.files.get(&place.file);
+        if before.is_none_or(|state| state.problems != problems) {
             for problem in &problems {
                 tracing::warn!("memory: {problem}");
             }
@@ -154,97 +157,104 @@ impl Memory {
         self.index.put(&place.file, place.kind, notes, &mut |key| {
             vectors.as_ref().and_then(|vectors| vectors.get(key))
         });
-        self.seen.insert(place.file, Seen { stamp, problems });
+        self.files.insert(place.file, FileState { stamp, problems });
     }
 
-    /// What could not be read or understood when the folder was last looked at.
+    /// Lists what the last refresh could not read.
     pub fn problems(&self) -> impl Iterator<Item = &Problem> {
-        let of_files = self.seen.values().flat_map(|seen| &seen.problems);
-        self.strange.iter().chain(of_files)
+        let of_files = self.files.values().flat_map(|state| &state.problems);
+        self.ignored.iter().chain(of_files)
     }
 
-    /// How many notes there are.
+    /// Number of notes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the files are.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The notes that answer `query` best, the best first.
+    /// Finds notes, the best first.
     ///
     /// # Errors
-    /// When the folder can't be listed.
+    /// If the folder can't be listed.
     pub fn search(&mut self, query: Query) -> Result<Vec<Found>, MemoryError> {
         self.refresh()?;
         Ok(self.index.search(&query.bounded()))
     }
 
-    /// How many notes wait for their vectors; they are found by their words.
+    /// Number of notes without a vector yet; the search finds them by their words.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.index.waiting()
     }
 
-    /// Up to `most` texts of notes that wait for their vectors, those of the newest files first. What was made for them by another process meanwhile is taken.
-    pub fn wanted(&mut self, most: usize) -> Vec<Wanted> {
+    /// Returns up to `max` texts to embed, those of the newest files first.
+    ///
+    /// It first loads the vectors that another process has stored meanwhile.
+    pub fn wanted(&mut self, max: usize) -> Vec<PendingText> {
         if self.waiting() == 0 {
             return Vec::new();
         }
         if let Some(vectors) = self.vectors.as_mut()
-            && vectors.look()
+            && vectors.refresh()
         {
-            let wanted = self.index.wanted(usize::MAX).into_iter();
-            let made = wanted.filter_map(|w| Some((w.key(), Some(vectors.get(w.key())?))));
-            self.index.learn(&made.collect());
+            let pending = self.index.wanted(usize::MAX).into_iter();
+            let stored = pending.filter_map(|text| {
+                let vector = vectors.get(text.key())?;
+                Some((text.key(), Some(vector)))
+            });
+            self.index.learn(&stored.collect());
         }
-        self.index.wanted(most)
+        self.index.wanted(max)
     }
 
-    /// Takes the vectors of texts that were [wanted](Memory::wanted), and keeps them beside the notes; none: the embedder refuses the text, and its note is found by
-    /// its words until the next start.
-    pub fn learn(&mut self, made: Vec<(Wanted, Option<Vec<f32>>)>) {
-        let made = made.into_iter();
-        let made = made.map(|(wanted, v)| (wanted.key(), v.map(|v| Signature::of(&v))));
-        self.take_vectors(&made.collect());
+    /// Takes and stores the vectors of texts from [`Memory::wanted`].
+    ///
+    /// `None` is a text that the embedder refused: until the next start only its words are
+    /// searched.
+    pub fn learn(&mut self, vectors: Vec<(PendingText, Option<Vec<f32>>)>) {
+        let vectors = vectors
+            .into_iter()
+            .map(|(text, vector)| (text.key(), vector.map(|vector| Signature::of(&vector))));
+        self.add_vectors(&vectors.collect());
     }
 
-    /// Makes up to `most` of the vectors that are wanted, one after the other, and keeps them. Answers how many.
-    pub fn embed_some(&mut self, most: usize) -> usize {
+    /// Embeds and stores up to `max` pending texts and returns their number.
+    pub fn embed_some(&mut self, max: usize) -> usize {
         let embedder = Arc::clone(self.index.embedder());
-        let wanted = self.wanted(most).into_iter();
-        let all = wanted.map(|w| (w.key(), made(embedder.as_ref(), w.text())));
-        let all: BTreeMap<Key, Option<Signature>> = all.collect();
-        self.take_vectors(&all);
-        all.len()
+        let pending = self.wanted(max).into_iter();
+        let vectors = pending.map(|text| (text.key(), embed(embedder.as_ref(), text.text())));
+        let vectors: BTreeMap<Key, Option<Signature>> = vectors.collect();
+        self.add_vectors(&vectors);
+        vectors.len()
     }
 
-    fn take_vectors(&mut self, made: &BTreeMap<Key, Option<Signature>>) {
-        if made.is_empty() {
+    fn add_vectors(&mut self, new: &BTreeMap<Key, Option<Signature>>) {
+        if new.is_empty() {
             return;
         }
-        self.index.learn(made);
+        self.index.learn(new);
         let index = &self.index;
         if let Some(vectors) = self.vectors.as_mut() {
-            vectors.add(made, index.len(), || index.keys());
+            vectors.add(new, index.len(), || index.keys());
         }
     }
 
-    /// The newest observations since a time, of one camera or of all, the newest first, `limit` at most. Those of a box that did not know the time have
-    /// none and are not among them.
+    /// Returns up to `limit` observations since a time, of one camera or of all, the newest first.
+    ///
+    /// Undated observations are not among them.
     ///
     /// # Errors
-    /// When the folder can't be listed.
+    /// If the folder can't be listed.
     pub fn recent(
         &mut self,
         camera: Option<&SourceId>,
@@ -252,7 +262,7 @@ impl Memory {
         limit: usize,
     ) -> Result<Vec<Note>, MemoryError> {
         self.refresh()?;
-        let wanted = Query {
+        let filter = Query {
             camera: camera.cloned(),
             since: Some(since),
             ..Query::new("")
@@ -262,30 +272,32 @@ impl Memory {
             .flat_map(|(_, notes)| notes)
             .map(|placed| &placed.note);
         let mut notes: Vec<&Note> = notes
-            .filter(|note| wanted.takes(Kind::Observation, note))
+            .filter(|note| filter.matches(Kind::Observation, note))
             .collect();
-        // Of the same second, what was written later is newer.
+        // Within a second, the later note in the file is newer.
         notes.reverse();
         notes.sort_by_key(|note| std::cmp::Reverse(note.at));
         Ok(notes.into_iter().take(limit).cloned().collect())
     }
 
-    /// What people want, in the order of the file: a later word is the newer one.
+    /// Returns the preferences in the order of their file; a later one is newer.
     ///
     /// # Errors
-    /// When the folder can't be listed.
+    /// If the folder can't be listed.
     pub fn preferences(&mut self) -> Result<Vec<Note>, MemoryError> {
         self.refresh()?;
         let notes = self.index.notes(Path::new(layout::PREFERENCES));
         Ok(notes.map(|placed| placed.note.clone()).collect())
     }
 
-    /// Adds a note at the end of its file. It is on stable storage on return. A note that stands there already, of the same second, is not added twice, so
-    /// what may have failed can be tried again.
+    /// Appends a note to its file and syncs it.
+    ///
+    /// The same note of the same second is not added twice, so a failed call can be repeated.
     ///
     /// # Errors
-    /// When such words may not stand there, the file is full or can't be understood, or the disk refuses; then nothing has changed.
-    pub fn remember(&mut self, now: Wall, entry: Entry) -> Result<Kept, MemoryError> {
+    /// If the origin is not allowed for the kind, or the file is full, unreadable or unwritable;
+    /// then nothing has changed.
+    pub fn remember(&mut self, now: Wall, entry: Entry) -> Result<SavedNote, MemoryError> {
         entry.origin.may_be(entry.kind)?;
         if entry.tags.len() > MAX_TAGS {
             return Err(MemoryError::Tags(entry.tags.len()));
@@ -295,32 +307,32 @@ impl Memory {
         let note = entry.into_note(at);
         let _lock = self.lock()?;
         self.refresh()?;
-        for _ in 0..TRIES {
-            if let Some(kept) = self.append(&place, &note)? {
-                if !kept.known {
-                    self.thin(&place);
+        for _ in 0..MAX_ATTEMPTS {
+            if let Some(saved) = self.append(&place, &note)? {
+                if !saved.known {
+                    self.remove_old_files(&place);
                 }
-                return Ok(kept);
+                return Ok(saved);
             }
         }
         Err(MemoryError::Busy(place.file))
     }
 
-    /// Adds `note` to the file at `place`; none when somebody changed the file meanwhile.
-    fn append(&mut self, place: &Place, note: &Note) -> Result<Option<Kept>, MemoryError> {
+    /// Appends `note` to the file at `place`; `None` if another program changed the file meanwhile.
+    fn append(&mut self, place: &Place, note: &Note) -> Result<Option<SavedNote>, MemoryError> {
         let path = self.folder.join(&place.file);
         let before = match file::read(&path) {
             Ok(reading) => Some(reading),
-            Err(Trouble::Missing) => None,
-            Err(trouble) => return Err(unreadable(place, trouble)),
+            Err(FileError::Missing) => None,
+            Err(error) => return Err(unreadable(place, error)),
         };
         let old = before.as_ref().map(|reading| reading.bytes.as_slice());
         let page = page::read(old.unwrap_or_default(), place.kind, place.day)
-            .map_err(|fault| unreadable(place, fault.into()))?;
+            .map_err(|error| unreadable(place, error.into()))?;
         let file = place.file.clone();
         if let Some(same) = page.notes.iter().find(|placed| placed.note == *note) {
             let (line, known) = (same.line, true);
-            return Ok(Some(Kept { file, line, known }));
+            return Ok(Some(SavedNote { file, line, known }));
         }
         let mut bytes = match old {
             None | Some([]) => place.header().into_bytes(),
@@ -339,22 +351,22 @@ impl Memory {
         }
         let origins = page.notes.iter().map(|placed| placed.note.origin);
         let agents = origins.filter(|origin| *origin == Origin::Agent).count();
-        if note.origin == Origin::Agent && agents >= max_of_agent(kind) {
-            return Err(MemoryError::AgentsShare { file, kind });
+        if note.origin == Origin::Agent && agents >= max_agent_notes(kind) {
+            return Err(MemoryError::AgentLimit { file, kind });
         }
         if !file::replace(&path, &bytes, old)? {
             return Ok(None);
         }
         let reading = file::read(&path);
-        self.take(place.clone(), reading);
+        self.update(place.clone(), reading);
         let known = false;
-        Ok(Some(Kept { file, line, known }))
+        Ok(Some(SavedNote { file, line, known }))
     }
 
-    /// Removes the oldest files of dated notes beyond those that are kept, but for files that hold a word of a person or something that is not understood, and
-    /// the one that was just written to.
-    fn thin(&mut self, written: &Place) {
-        let Some(keep) = layout::keep(written.kind).filter(|_| written.day.is_some()) else {
+    /// Removes the oldest dated files beyond [`max_files`], but none with a user's note or an
+    /// error, and not `written`.
+    fn remove_old_files(&mut self, written: &Place) {
+        let Some(max) = max_files(written.kind).filter(|_| written.day.is_some()) else {
             return;
         };
         let dated: Vec<PathBuf> = {
@@ -362,27 +374,28 @@ impl Memory {
             let dated = pages.filter(|path| layout::is_dated(path));
             dated.map(Path::to_path_buf).collect()
         };
-        let spare = dated.len().saturating_sub(keep);
+        let surplus = dated.len().saturating_sub(max);
         let removable = dated.iter().filter(|path| {
-            let sound = self.seen.get(*path).is_some_and(|s| s.problems.is_empty());
+            let state = self.files.get(*path);
+            let is_valid = state.is_some_and(|state| state.problems.is_empty());
             let mut notes = self.index.notes(path);
-            let persons = notes.any(|placed| placed.note.origin == Origin::Person);
-            sound && !persons && **path != written.file
+            let has_user_note = notes.any(|placed| placed.note.origin == Origin::Person);
+            is_valid && !has_user_note && **path != written.file
         });
-        let oldest: Vec<PathBuf> = removable.take(spare).cloned().collect();
+        let oldest: Vec<PathBuf> = removable.take(surplus).cloned().collect();
         for path in oldest {
             match file::remove(&self.folder.join(&path)) {
                 Ok(()) => {
-                    tracing::info!(file = %path.display(), "memory: old notes give way to new ones");
+                    tracing::info!(file = %path.display(), "memory: removed a file of old notes");
                     self.index.remove(&path);
-                    self.seen.remove(&path);
+                    self.files.remove(&path);
                 }
-                Err(error) => tracing::warn!(%error, "memory: old notes can't be removed"),
+                Err(error) => tracing::warn!(%error, "memory: can't remove a file of old notes"),
             }
         }
     }
 
-    /// Holds off other processes that add to this folder until it is dropped.
+    /// Locks the folder against other processes until the file is dropped.
     fn lock(&self) -> Result<File, MemoryError> {
         let path = self.folder.join(LOCK);
         let locked = fs::OpenOptions::new()
@@ -394,12 +407,12 @@ impl Memory {
     }
 }
 
-fn unreadable(place: &Place, trouble: Trouble) -> MemoryError {
+fn unreadable(place: &Place, error: FileError) -> MemoryError {
     let file = place.file.clone();
-    MemoryError::Unreadable(Problem { file, trouble })
+    MemoryError::Unreadable(Problem { file, error })
 }
 
-/// The time of a note; none on a box that does not know it.
+/// Returns the time of a note; `None` if the clock was never set.
 fn known_time(now: Wall) -> Option<Timestamp> {
     if now.quality == TimeQuality::Unsynced || now.unix_ms < 0 {
         return None;

@@ -1,12 +1,12 @@
-//! Vectors on the disk, for embedders that take long: `.vectors/NAME.vec` beside the notes, one file for each [`Embedder::kept_as`](crate::Embedder::kept_as).
+//! Stored vectors of slow embedders: `.vectors/NAME.vec`, one file per
+//! [`Embedder::kept_as`](crate::Embedder::kept_as).
 //!
-//! Invariants:
-//! - nothing depends on it: it can be deleted at any time, what is damaged in it is left out, and either costs the time to make those vectors again;
-//! - a vector is only ever used for the text and by the model that it was made for;
-//! - it never has more than [`MAX_VECTORS`], and what no note says any more goes when it is more than half.
-//!
-//! A head, then records of one length: the key of the text, the scale, the places, a checksum over these. Records are added at the end under a lock and nothing is
-//! written over but a torn end, so a reader needs no lock. They are not synced: a crash loses the last ones, and flash is spared.
+//! - A cache: it may be deleted at any time, and damaged records are skipped.
+//! - A vector belongs to one text and one model.
+//! - At most [`MAX_VECTORS`]; records without a note are dropped once they are more than half.
+//! - Format: a head, then records of one length: key of the text, scale, dimensions, checksum.
+//! - Records are appended under a lock and only a torn end is overwritten, so readers need no lock.
+//! - Records are not synced: a crash loses the last ones, and flash is spared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -18,10 +18,10 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::search::{Key, Signature};
 
-/// Most vectors of a file: half more than the notes that are kept of themselves.
+/// Maximum vectors of a file: 1.5 times the notes that the limits of files allow.
 const MAX_VECTORS: usize = 150_000;
-/// Records without a note that are not worth writing the file anew for.
-const SLACK: usize = 1_000;
+/// Number of records without a note below which the file is not rewritten.
+const REWRITE_SLACK: usize = 1_000;
 
 const FOLDER: &str = ".vectors";
 const LOCK: &str = "lock";
@@ -30,29 +30,29 @@ const MAGIC: &[u8; 8] = b"WKVEC\0\0\x01";
 const HEAD: usize = 20;
 const SUM: usize = 8;
 
-/// The file of one embedder.
+/// Vector file of one embedder.
 #[derive(Debug)]
 pub(super) struct Vectors {
     folder: PathBuf,
     path: PathBuf,
     dimension: usize,
-    /// Open for reading; none while there is no file.
+    /// Open for reading; `None` without a file.
     file: Option<File>,
-    /// Which record holds the vector of a text.
+    /// Number of the record of each text.
     records: BTreeMap<Key, u64>,
-    /// Records that were looked at, those that are damaged or there twice with them.
+    /// Number of records read, damaged and duplicate ones included.
     read: u64,
     damaged: u64,
-    /// Whether it was said already that it can't be used.
-    told: bool,
+    /// A failure has been logged.
+    has_warned: bool,
 }
 
 impl Vectors {
-    /// Those below `folder` that the embedder of this name made; what can't be read is made anew.
+    /// Opens the file of an embedder below `folder`; `None` for an invalid name.
     pub(super) fn open(folder: &Path, name: &str, dimension: usize) -> Option<Self> {
         let fits = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit();
         if !(1..=64).contains(&name.len()) || !name.bytes().all(fits) {
-            tracing::warn!(name, "memory: vectors are not kept under this name");
+            tracing::warn!(name, "memory: invalid name, vectors are not stored");
             return None;
         }
         let folder = folder.join(FOLDER);
@@ -64,49 +64,51 @@ impl Vectors {
             records: BTreeMap::new(),
             read: 0,
             damaged: 0,
-            told: false,
+            has_warned: false,
         };
-        vectors.look();
+        vectors.refresh();
         if vectors.damaged > 0 {
             let (file, damaged) = (vectors.path.display(), vectors.damaged);
-            tracing::warn!(%file, damaged, "memory: vectors are damaged and are made anew");
+            tracing::warn!(%file, damaged, "memory: damaged vectors, computing them again");
         }
         Some(vectors)
     }
 
-    /// The vector of a text.
+    /// Reads the vector of a text.
     pub(super) fn get(&self, key: Key) -> Option<Signature> {
         let mut record = vec![0; self.record()];
-        let at = self.place(*self.records.get(&key)?);
+        let at = self.offset(*self.records.get(&key)?);
         self.file.as_ref()?.read_exact_at(&mut record, at).ok()?;
         let (found, signature) = parse(&record)?;
         (found == key).then_some(signature)
     }
 
-    /// Takes in what another process has added. True when there was something.
-    pub(super) fn look(&mut self) -> bool {
+    /// Reads what another process has added; returns whether there were new records.
+    pub(super) fn refresh(&mut self) -> bool {
         let before = self.records.len();
-        if let Err(error) = self.look_at_file() {
-            self.failed(&error);
+        if let Err(error) = self.read_new_records() {
+            self.warn(&error);
         }
         self.records.len() > before
     }
 
-    /// Adds vectors; there are `notes` notes, whose texts have the keys `live`. What can't be kept is made again after the next start.
+    /// Appends vectors. `notes` is the number of notes, `live` are the keys of their texts.
+    ///
+    /// A failure is logged; the vectors are computed again after the next start.
     pub(super) fn add(
         &mut self,
-        made: &BTreeMap<Key, Option<Signature>>,
+        vectors: &BTreeMap<Key, Option<Signature>>,
         notes: usize,
         live: impl FnOnce() -> BTreeSet<Key>,
     ) {
-        if let Err(error) = self.append(made, notes, live) {
-            self.failed(&error);
+        if let Err(error) = self.append(vectors, notes, live) {
+            self.warn(&error);
         }
     }
 
     fn append(
         &mut self,
-        made: &BTreeMap<Key, Option<Signature>>,
+        vectors: &BTreeMap<Key, Option<Signature>>,
         notes: usize,
         live: impl FnOnce() -> BTreeSet<Key>,
     ) -> io::Result<()> {
@@ -116,18 +118,18 @@ impl Vectors {
             .append(true)
             .open(self.folder.join(LOCK))?;
         lock.lock()?;
-        self.look_at_file()?;
-        let new = made.iter().filter_map(|(key, vector)| {
+        self.read_new_records()?;
+        let new = vectors.iter().filter_map(|(key, vector)| {
             let vector = vector.as_ref()?;
             let is_new = !self.records.contains_key(key) && vector.dimension() == self.dimension;
             is_new.then(|| (*key, vector.clone()))
         });
         let mut new: Vec<(Key, Signature)> = new.collect();
         let read = usize::try_from(self.read).unwrap_or(usize::MAX);
-        if read > 2 * notes + SLACK || read + new.len() > MAX_VECTORS {
+        if read > 2 * notes + REWRITE_SLACK || read + new.len() > MAX_VECTORS {
             let live = live();
-            let kept = self.records.keys().filter(|key| live.contains(key)).count();
-            if read > kept + SLACK {
+            let used = self.records.keys().filter(|key| live.contains(key)).count();
+            if read > used + REWRITE_SLACK {
                 return self.rewrite(&live, new);
             }
         }
@@ -140,18 +142,19 @@ impl Vectors {
             write(&mut bytes, *key, signature);
         }
         let file = OpenOptions::new().write(true).open(&self.path)?;
-        file.write_all_at(&bytes, self.place(self.read))?;
-        self.look_at_file()
+        file.write_all_at(&bytes, self.offset(self.read))?;
+        self.read_new_records()
     }
 
-    /// Writes the file anew with `new` and those that it has of `live`. Those of other models go.
+    /// Rewrites the file with its records of `live` and with `new`, and removes files of other
+    /// models.
     fn rewrite(&mut self, live: &BTreeSet<Key>, new: Vec<(Key, Signature)>) -> io::Result<()> {
         let temporary = self.path.with_extension("tmp");
         let mut file = io::BufWriter::new(File::create(&temporary)?);
         file.write_all(&head(self.dimension))?;
         let mut bytes = Vec::new();
-        let here = live.iter().filter_map(|key| Some((*key, self.get(*key)?)));
-        for (key, signature) in here.chain(new).take(MAX_VECTORS) {
+        let old = live.iter().filter_map(|key| Some((*key, self.get(*key)?)));
+        for (key, signature) in old.chain(new).take(MAX_VECTORS) {
             bytes.clear();
             write(&mut bytes, key, &signature);
             file.write_all(&bytes)?;
@@ -165,42 +168,41 @@ impl Vectors {
                 fs::remove_file(&path)?;
             }
         }
-        self.look_at_file()
+        self.read_new_records()
     }
 
-    /// Reads what was added since the last look, or all of a file that is another one.
-    fn look_at_file(&mut self) -> io::Result<()> {
+    /// Reads the records that were appended, or all records of a replaced file.
+    fn read_new_records(&mut self) -> io::Result<()> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.forget();
+                self.clear();
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
         let meta = file.metadata()?;
         if !meta.is_file() {
-            return Err(io::Error::other("it is no plain file"));
+            return Err(io::Error::other("not a regular file"));
         }
-        let known = self.file.as_ref().map(File::metadata).transpose()?;
-        let same =
-            known.is_some_and(|known| (known.dev(), known.ino()) == (meta.dev(), meta.ino()));
-        // One that shrank was cut by somebody else.
-        if !same || meta.len() < self.place(self.read) {
-            self.forget();
-            let mut begins = [0; HEAD];
-            let whole = file.read_exact_at(&mut begins, 0);
-            if whole.is_err() || begins != head(self.dimension) {
+        let open = self.file.as_ref().map(File::metadata).transpose()?;
+        let is_same = open.is_some_and(|open| (open.dev(), open.ino()) == (meta.dev(), meta.ino()));
+        // Another program truncated a file that has shrunk.
+        if !is_same || meta.len() < self.offset(self.read) {
+            self.clear();
+            let mut start = [0; HEAD];
+            let read = file.read_exact_at(&mut start, 0);
+            if read.is_err() || start != head(self.dimension) {
                 self.damaged += 1;
                 return Ok(());
             }
         }
         let size = self.record() as u64;
-        let there = (meta.len().saturating_sub(HEAD as u64) / size).min(MAX_VECTORS as u64);
+        let count = (meta.len().saturating_sub(HEAD as u64) / size).min(MAX_VECTORS as u64);
         let mut reader = BufReader::with_capacity(64 << 10, &file);
-        io::Seek::seek(&mut reader, io::SeekFrom::Start(self.place(self.read)))?;
+        io::Seek::seek(&mut reader, io::SeekFrom::Start(self.offset(self.read)))?;
         let mut record = vec![0; self.record()];
-        for number in self.read..there {
+        for number in self.read..count {
             reader.read_exact(&mut record)?;
             match parse(&record) {
                 Some((key, _)) => {
@@ -215,28 +217,28 @@ impl Vectors {
         Ok(())
     }
 
-    fn forget(&mut self) {
+    fn clear(&mut self) {
         self.file = None;
         self.records.clear();
         self.read = 0;
         self.damaged = 0;
     }
 
-    fn failed(&mut self, error: &io::Error) {
-        if !self.told {
-            self.told = true;
+    fn warn(&mut self, error: &io::Error) {
+        if !self.has_warned {
+            self.has_warned = true;
             let file = self.path.display();
-            tracing::warn!(%file, %error, "memory: vectors can't be kept, and are made again at each start");
+            tracing::warn!(%file, %error, "memory: can't store vectors, computing them at each start");
         }
     }
 
-    /// Length of a record, in bytes.
+    /// Length of a record in bytes.
     fn record(&self) -> usize {
         16 + 4 + self.dimension + SUM
     }
 
-    /// Where a record begins.
-    fn place(&self, number: u64) -> u64 {
+    /// Offset of a record in bytes.
+    fn offset(&self, number: u64) -> u64 {
         HEAD as u64 + number.saturating_mul(self.record() as u64)
     }
 }
@@ -261,13 +263,13 @@ fn write(bytes: &mut Vec<u8>, key: Key, signature: &Signature) {
     bytes.extend(sum.to_le_bytes());
 }
 
-/// The key and the vector of a record; none when it is damaged.
+/// Parses key and vector of a record; `None` if it is damaged.
 fn parse(record: &[u8]) -> Option<(Key, Signature)> {
-    let (said, sum) = record.split_last_chunk::<SUM>()?;
-    if xxh3_64(said) != u64::from_le_bytes(*sum) {
+    let (data, sum) = record.split_last_chunk::<SUM>()?;
+    if xxh3_64(data) != u64::from_le_bytes(*sum) {
         return None;
     }
-    let (key, rest) = said.split_first_chunk::<16>()?;
+    let (key, rest) = data.split_first_chunk::<16>()?;
     let (scale, places) = rest.split_first_chunk::<4>()?;
     let signature = Signature::stored(f32::from_le_bytes(*scale), places)?;
     Some((Key(u128::from_le_bytes(*key)), signature))

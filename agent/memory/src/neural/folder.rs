@@ -1,6 +1,4 @@
-//! The files of a model, read within bounds.
-//!
-//! Invariant: no more of a file is read than its kind may have, and nothing but a plain file is opened.
+//! Files of a sentence model, each read within a bound; only regular files are opened.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -10,12 +8,12 @@ use serde::de::DeserializeOwned;
 
 use super::error::LoadError;
 
-/// Largest network in bytes. Small models have 90 to 130 MB; a larger one would take memory and time that a box has other uses for.
-pub(crate) const MAX_NETWORK: u64 = 256 << 20;
-/// Largest tokenizer in bytes: that of a vocabulary of 30,000 words has 0.7 MB.
-pub(crate) const MAX_TOKENIZER: u64 = 16 << 20;
-/// Largest of the other files in bytes; they have a few hundred.
-pub(crate) const MAX_SETTINGS: u64 = 64 << 10;
+/// Maximum bytes of a network. Small models have 90 to 130 MB; a larger one is too slow for a box.
+pub(crate) const MAX_NETWORK_BYTES: u64 = 256 << 20;
+/// Maximum bytes of a tokenizer; one of 30,000 words has 0.7 MB.
+pub(crate) const MAX_TOKENIZER_BYTES: u64 = 16 << 20;
+/// Maximum bytes of the other files, which have a few hundred.
+pub(crate) const MAX_SETTINGS_BYTES: u64 = 64 << 10;
 
 pub(crate) const NETWORKS: [&str; 2] = ["model.onnx", "onnx/model.onnx"];
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
@@ -24,32 +22,30 @@ pub(crate) const MODULES: &str = "modules.json";
 pub(crate) const LENGTH: &str = "sentence_bert_config.json";
 pub(crate) const PROMPTS: &str = "config_sentence_transformers.json";
 
-const AGAIN: &str = "copy the model's folder again";
+const COPY_AGAIN: &str = "copy the model's folder again";
 
-/// A file and what stands in it.
+/// Contents of a file.
 #[derive(Debug)]
 pub(crate) struct Bytes {
     pub(crate) path: PathBuf,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Whether the files that a model needs are in `folder`; they are not opened.
+/// Checks that `folder` has the files of a model, without opening them.
 ///
 /// # Errors
-/// Which is missing, and what to do.
+/// [`LoadError`] about a missing file.
 pub fn look(folder: &Path) -> Result<(), LoadError> {
     network_path(folder)?;
     tokenizer_path(folder).map(|_| ())
 }
 
-/// The network's file.
 pub(crate) fn network(folder: &Path) -> Result<Bytes, LoadError> {
-    read(&network_path(folder)?, MAX_NETWORK)
+    read(&network_path(folder)?, MAX_NETWORK_BYTES)
 }
 
-/// The tokenizer's file.
 pub(crate) fn tokenizer(folder: &Path) -> Result<Bytes, LoadError> {
-    read(&tokenizer_path(folder)?, MAX_TOKENIZER)
+    read(&tokenizer_path(folder)?, MAX_TOKENIZER_BYTES)
 }
 
 fn network_path(folder: &Path) -> Result<PathBuf, LoadError> {
@@ -57,61 +53,61 @@ fn network_path(folder: &Path) -> Result<PathBuf, LoadError> {
     if !folder.is_dir() {
         return Err(LoadError::new(folder, "there is no such folder", remedy));
     }
-    let there = NETWORKS.map(|name| folder.join(name));
-    let path = there.into_iter().find(|path| path.exists());
+    let candidates = NETWORKS.map(|name| folder.join(name));
+    let path = candidates.into_iter().find(|path| path.exists());
     path.ok_or_else(|| LoadError::new(folder, "it has no model.onnx", remedy))
 }
 
 fn tokenizer_path(folder: &Path) -> Result<PathBuf, LoadError> {
     let path = folder.join(TOKENIZER);
     if !path.exists() {
-        let remedy = "put the one of the same model there: the network means nothing without it";
+        let remedy = "put the tokenizer.json of the same model there";
         return Err(LoadError::new(&path, "there is no such file", remedy));
     }
     Ok(path)
 }
 
-/// A file of settings; none where it is not there.
+/// Reads a file of settings; `None` if it is missing.
 pub(crate) fn settings(folder: &Path, name: &str) -> Result<Option<Bytes>, LoadError> {
     let path = folder.join(name);
     if !path.exists() {
         return Ok(None);
     }
-    read(&path, MAX_SETTINGS).map(Some)
+    read(&path, MAX_SETTINGS_BYTES).map(Some)
 }
 
 impl Bytes {
-    /// What it says as JSON.
+    /// Parses the contents as JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, LoadError> {
         serde_json::from_slice(&self.bytes)
-            .map_err(|error| LoadError::new(&self.path, error.to_string(), AGAIN))
+            .map_err(|error| LoadError::new(&self.path, error.to_string(), COPY_AGAIN))
     }
 }
 
-fn read(path: &Path, most: u64) -> Result<Bytes, LoadError> {
+fn read(path: &Path, max: u64) -> Result<Bytes, LoadError> {
     let unreadable = |error: io::Error| {
         let remedy = "let the agent's user read it";
         LoadError::new(path, format!("it can't be read: {error}"), remedy)
     };
-    // Asked before it is opened: opening a pipe would wait for its writer.
+    // Before the open, which blocks on a pipe without a writer.
     let meta = fs::metadata(path).map_err(unreadable)?;
     if !meta.is_file() {
-        return Err(LoadError::new(path, "it is no plain file", AGAIN));
+        return Err(LoadError::new(path, "it is not a regular file", COPY_AGAIN));
     }
-    let large = |bytes: u64| {
-        let why = format!("it has {bytes} bytes, and at most {most} are read");
-        LoadError::new(path, why, "take a smaller model")
+    let too_large = |bytes: u64| {
+        let why = format!("it has {bytes} bytes, and at most {max} are read");
+        LoadError::new(path, why, "use a smaller model")
     };
-    if meta.len() > most {
-        return Err(large(meta.len()));
+    if meta.len() > max {
+        return Err(too_large(meta.len()));
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
-    file.take(most + 1)
+    file.take(max + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
-    if bytes.len() as u64 > most {
-        return Err(large(bytes.len() as u64));
+    if bytes.len() as u64 > max {
+        return Err(too_large(bytes.len() as u64));
     }
     let path = path.to_path_buf();
     Ok(Bytes { path, bytes })

@@ -1,7 +1,8 @@
-//! A model of sentences: its files, and the vectors that it makes.
+//! Embedder with a sentence model.
 //!
-//! Invariants: what is handed out has been tried; [`SentenceModel::kept_as`](Embedder::kept_as) names the files by what stands in them, so vectors of one model are
-//! never taken for those of another.
+//! - [`SentenceModel::load`] tries a model before it returns it.
+//! - [`SentenceModel::kept_as`](Embedder::kept_as) is a hash of the files, so vectors of two models
+//!   are never mixed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,20 +18,21 @@ use super::network::Network;
 use super::pooling::{NoVector, Pooling, pool};
 use super::tokens::Tokenizer;
 
-/// Most tokens of a text; the rest is left out. The time that a network takes grows with them, and models of sentences were trained on fewer.
+/// Maximum tokens of a text; the rest is cut. Run time grows with them, and sentence models were
+/// trained on fewer.
 pub const MAX_TOKENS: usize = 512;
-/// Tokens of a text where the files say nothing: what most such models take.
-const TOKENS: usize = 256;
-/// Fewest that a model must take.
+/// Default of most sentence models, if the files have no limit.
+const DEFAULT_TOKENS: usize = 256;
+/// Minimum tokens of a text that a model must accept.
 const MIN_TOKENS: usize = 8;
-/// Most numbers of a vector: the memory holds one byte of each for each of up to 100,000 notes.
+/// Maximum dimensions of a vector: memory holds a byte of each for up to 100,000 notes.
 pub const MAX_DIMENSION: usize = 1024;
-/// What begins the fingerprint; another number when the same files begin to give other vectors.
-const FORM: &[u8] = b"watchkeeper sentences 1";
+/// Prefix of the fingerprint; it changes if the same files give other vectors.
+const FINGERPRINT_PREFIX: &[u8] = b"watchkeeper sentences 1";
 const NAME: &str = "sentences";
 
-/// Sentences that have nothing to do with each other. What a model says of them is what it says where nothing is found.
-const UNLIKE: [&str; 10] = [
+/// Unrelated sentences, whose cosines show the noise of a model.
+const UNRELATED: [&str; 10] = [
     "A white van stands at the loading dock.",
     "The choir sang two songs by Schubert.",
     "Water boils at a lower temperature in the mountains.",
@@ -42,21 +44,23 @@ const UNLIKE: [&str; 10] = [
     "Please sign the contract on the last page.",
     "Somebody climbs over the fence at night.",
 ];
-/// Mean cosine of these from which on a model says nothing. Of models that are in use, those of E5 come highest, with 0.7 to 0.8.
-const SAYS_NOTHING: f32 = 0.95;
-/// Deviations above the mean of unlike sentences at which two texts begin to have something to do with each other: by chance one in forty does.
-const DEVIATIONS: f32 = 2.0;
+/// Mean cosine of unrelated sentences above which a model is useless. E5 models have the highest in
+/// use, 0.7 to 0.8.
+const MAX_UNRELATED_COSINE: f32 = 0.95;
+/// Standard deviations above the mean of unrelated sentences at which two texts count as related:
+/// by chance 1 in 40 does.
+const FLOOR_DEVIATIONS: f32 = 2.0;
 
-const OTHER: &str = "take a model of the kind of all-MiniLM-L6-v2, bge-small-en or e5-small, as exported to ONNX by sentence-transformers or optimum";
-const MATCHING: &str = "take network and tokenizer from the same model";
+const USE_OTHER: &str = "use a model like all-MiniLM-L6-v2, bge-small-en or e5-small, exported to ONNX by sentence-transformers or optimum";
+const USE_MATCHING: &str = "use network and tokenizer of the same model";
 
-/// An embedder that runs a network.
+/// Embedder that runs a network.
 #[derive(Debug)]
 pub struct SentenceModel {
     network: Network,
     tokenizer: Tokenizer,
     pooling: Pooling,
-    /// What is put before a question, and before a note.
+    /// Prefixes of a query and of a note.
     prompts: (String, String),
     tokens: usize,
     dimension: usize,
@@ -64,7 +68,7 @@ pub struct SentenceModel {
     fingerprint: String,
 }
 
-/// Why a text has no vector.
+/// A text without a vector.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{0}")]
@@ -101,10 +105,10 @@ struct PromptsFile {
 }
 
 impl SentenceModel {
-    /// Reads the model in `folder` and tries it. Takes as long as a dozen sentences and the longest text.
+    /// Loads and tries the model in `folder`, on a dozen sentences and the longest text.
     ///
     /// # Errors
-    /// Which file, what is wrong with it, what to do.
+    /// [`LoadError`].
     pub fn load(folder: &Path) -> Result<Self, LoadError> {
         let network = folder::network(folder)?;
         let tokenizer = folder::tokenizer(folder)?;
@@ -116,7 +120,7 @@ impl SentenceModel {
             settings(folder::PROMPTS)?,
         ];
         let mut hash = Xxh3::new();
-        hash.update(FORM);
+        hash.update(FINGERPRINT_PREFIX);
         let all = [Some(&network), Some(&tokenizer), pooling.as_ref()];
         for file in all.into_iter().chain([length.as_ref(), prompts.as_ref()]) {
             let bytes = file.map_or(&[][..], |file| &file.bytes);
@@ -124,22 +128,26 @@ impl SentenceModel {
             hash.update(bytes);
         }
         if let Some(file) = modules {
-            known_modules(&file)?;
+            check_modules(&file)?;
         }
-        let pooling = pooling.as_ref().map_or(Ok(Pooling::Mean), pooling_of)?;
-        let told: Option<LengthFile> = length.as_ref().map(Bytes::json).transpose()?;
-        let prompts = prompts.as_ref().map(prompts_of).transpose()?;
+        let pooling = pooling.as_ref().map_or(Ok(Pooling::Mean), read_pooling)?;
+        let length: Option<LengthFile> = length.as_ref().map(Bytes::json).transpose()?;
+        let prompts = prompts.as_ref().map(read_prompts).transpose()?;
         let words = Tokenizer::read(&tokenizer.bytes)
-            .map_err(|bad| LoadError::new(&tokenizer.path, bad.to_string(), OTHER))?;
-        let tokens = told.and_then(|told| told.max_seq_length).or(words.cut());
+            .map_err(|bad| LoadError::new(&tokenizer.path, bad.to_string(), USE_OTHER))?;
+        let tokens = length
+            .and_then(|length| length.max_seq_length)
+            .or(words.cut());
         let Bytes { path, bytes } = network;
-        let network = Network::new(bytes).map_err(|why| LoadError::new(&path, why, OTHER))?;
+        let network = Network::new(bytes).map_err(|why| LoadError::new(&path, why, USE_OTHER))?;
         let mut model = Self {
             network,
             tokenizer: words,
             pooling,
             prompts: prompts.unwrap_or_default(),
-            tokens: tokens.unwrap_or(TOKENS).clamp(MIN_TOKENS, MAX_TOKENS),
+            tokens: tokens
+                .unwrap_or(DEFAULT_TOKENS)
+                .clamp(MIN_TOKENS, MAX_TOKENS),
             dimension: 0,
             floor: 0.0,
             fingerprint: format!("{:032x}", hash.digest128()),
@@ -150,30 +158,30 @@ impl SentenceModel {
         Ok(model)
     }
 
-    /// Most tokens of a text that it looks at.
+    /// Maximum tokens of a text; the rest is cut.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// Runs it on unlike sentences and on the longest text, and takes from the answers what only they can say.
+    /// Runs the model on unrelated sentences and on the longest text; measures dimension and floor.
     fn try_out(&mut self) -> Result<(), (String, &'static str)> {
-        let of = |sentence: &&str| self.vector(&self.prompts.1, sentence);
-        let notes: Result<Vec<Vec<f32>>, Failure> = UNLIKE.iter().map(of).collect();
-        let notes = notes.map_err(|why| (why.to_string(), OTHER))?;
-        let asked = |sentence: &&str| self.vector(&self.prompts.0, sentence);
+        let as_note = |sentence: &&str| self.vector(&self.prompts.1, sentence);
+        let notes: Result<Vec<Vec<f32>>, Failure> = UNRELATED.iter().map(as_note).collect();
+        let notes = notes.map_err(|why| (why.to_string(), USE_OTHER))?;
+        let as_question = |sentence: &&str| self.vector(&self.prompts.0, sentence);
         let questions: Result<Vec<Vec<f32>>, Failure> = if self.prompts.0 == self.prompts.1 {
             Ok(notes.clone())
         } else {
-            UNLIKE.iter().map(asked).collect()
+            UNRELATED.iter().map(as_question).collect()
         };
-        let questions = questions.map_err(|why| (why.to_string(), OTHER))?;
+        let questions = questions.map_err(|why| (why.to_string(), USE_OTHER))?;
         let dimension = notes.first().map_or(0, Vec::len);
         if !(1..=MAX_DIMENSION).contains(&dimension) {
             let why = format!(
-                "its vectors have {dimension} numbers, and at most {MAX_DIMENSION} are taken"
+                "its vectors have {dimension} numbers, and at most {MAX_DIMENSION} are allowed"
             );
-            return Err((why, "take a smaller model"));
+            return Err((why, "use a smaller model"));
         }
         let mut cosines = Vec::new();
         for (n, question) in questions.iter().enumerate() {
@@ -181,29 +189,29 @@ impl SentenceModel {
             cosines.extend(others.map(|(_, note)| cosine(question, note)));
         }
         let (mean, deviation) = mean_and_deviation(&cosines);
-        if mean > SAYS_NOTHING {
+        if mean > MAX_UNRELATED_COSINE {
             let why = format!(
-                "it says nearly the same of sentences that have nothing to do with each other (mean cosine {mean:.2})"
+                "it gives nearly the same vector to unrelated sentences (mean cosine {mean:.2})"
             );
-            return Err((why, MATCHING));
+            return Err((why, USE_MATCHING));
         }
-        // The last token shows that the tokenizer has no more of them than the network, the length that the network takes as long a text.
+        // Checks that the network knows the tokenizer's last token, and accepts the longest text.
         let last = self.tokenizer.last();
-        let long = match self.made(&vec![last; self.tokens]) {
-            // It may say nothing.
-            Err(Failure::Answer(NoVector::Nought)) => vec![0.0; dimension],
+        let long = match self.run(&vec![last; self.tokens]) {
+            // Such a text may have no meaning.
+            Err(Failure::Answer(NoVector::Zero)) => vec![0.0; dimension],
             other => other.map_err(|why| {
                 let tokens = self.tokens;
-                let why = format!("it can't take {tokens} tokens of number {last}: {why}");
-                (why, MATCHING)
+                let why = format!("it fails on {tokens} tokens of number {last}: {why}");
+                (why, USE_MATCHING)
             })?,
         };
         if long.len() != dimension {
-            let why = "its vectors have unlike many numbers for two texts".to_owned();
-            return Err((why, OTHER));
+            let why = "its vectors differ in length".to_owned();
+            return Err((why, USE_OTHER));
         }
         self.dimension = dimension;
-        self.floor = (mean + DEVIATIONS * deviation).clamp(0.0, 1.0);
+        self.floor = (mean + FLOOR_DEVIATIONS * deviation).clamp(0.0, 1.0);
         Ok(())
     }
 
@@ -214,12 +222,12 @@ impl SentenceModel {
             self.tokenizer
                 .tokens(&format!("{prompt}{text}"), self.tokens)
         };
-        self.made(&tokens)
+        self.run(&tokens)
     }
 
-    fn made(&self, tokens: &[i32]) -> Result<Vec<f32>, Failure> {
+    fn run(&self, tokens: &[i32]) -> Result<Vec<f32>, Failure> {
         if tokens.is_empty() {
-            return Err(Failure::Answer(NoVector::Nought));
+            return Err(Failure::Answer(NoVector::Zero));
         }
         let read =
             |shape: &[usize], numbers: &[f32]| pool(self.pooling, tokens.len(), shape, numbers);
@@ -227,22 +235,22 @@ impl SentenceModel {
         answer.map_err(Failure::Answer)
     }
 
-    fn embedded(&self, prompt: &str, text: &str) -> Result<Vec<f32>, EmbedError> {
+    fn embed_with(&self, prompt: &str, text: &str) -> Result<Vec<f32>, EmbedError> {
         let failed = |why: String| EmbedError {
             embedder: NAME,
             why,
         };
         let vector = match self.vector(prompt, text) {
             Ok(vector) => vector,
-            // It has no meaning, which is what a vector of length 0 says.
-            Err(Failure::Answer(NoVector::Nought)) => vec![0.0; self.dimension],
+            // A text without meaning has a vector of length 0.
+            Err(Failure::Answer(NoVector::Zero)) => vec![0.0; self.dimension],
             Err(failure) => return Err(failed(failure.to_string())),
         };
         if vector.len() == self.dimension {
             Ok(vector)
         } else {
             Err(failed(format!(
-                "the network answers {} numbers in place of {}",
+                "the network returns {} numbers instead of {}",
                 vector.len(),
                 self.dimension
             )))
@@ -260,13 +268,15 @@ impl Embedder for SentenceModel {
     }
 
     fn floor(&self) -> f32 {
-        // Measured, because models differ: unlike sentences have cosines about 0 with MiniLM, and 0.7 and more with E5, whose model card says so (it was trained with
-        // a temperature of 0.01).
+        // Measured, because models differ: cosines of unrelated sentences are about 0 with MiniLM,
+        // and 0.7 and more with E5 (by its model card, because of its training temperature of
+        // 0.01).
         self.floor
     }
 
     fn weight(&self) -> f32 {
-        // As much as the words: rank fusion was found good without weights (Cormack et al. 2009), and nothing here could measure better ones.
+        // Like the words: rank fusion works well without weights (Cormack et al. 2009), and no data
+        // here could tune them.
         1.0
     }
 
@@ -275,50 +285,53 @@ impl Embedder for SentenceModel {
     }
 
     fn embed(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
-        self.embedded(&self.prompts.1, text)
+        self.embed_with(&self.prompts.1, text)
     }
 
     fn embed_question(&self, text: &str) -> Result<Vec<f32>, EmbedError> {
-        self.embedded(&self.prompts.0, text)
+        self.embed_with(&self.prompts.0, text)
     }
 }
 
-/// That nothing stands between the network and the vector that isn't done here.
-fn known_modules(file: &Bytes) -> Result<(), LoadError> {
+/// Checks that every step of the model is implemented here.
+fn check_modules(file: &Bytes) -> Result<(), LoadError> {
     let modules: Vec<Module> = file.json()?;
-    let done = ["Transformer", "Pooling", "Normalize"];
+    let implemented = ["Transformer", "Pooling", "Normalize"];
     let other = modules
         .iter()
         .map(|module| module.kind.rsplit('.').next().unwrap_or_default())
-        .find(|kind| !done.contains(kind));
+        .find(|kind| !implemented.contains(kind));
     match other {
         None => Ok(()),
         Some(other) => {
-            let why = format!("the model has a step {other:?}, which is not done here");
-            Err(LoadError::new(&file.path, why, OTHER))
+            let why = format!("the model has a step {other:?}, which is not supported");
+            Err(LoadError::new(&file.path, why, USE_OTHER))
         }
     }
 }
 
-fn pooling_of(file: &Bytes) -> Result<Pooling, LoadError> {
-    let told: PoolingFile = file.json()?;
-    let modes = told
+fn read_pooling(file: &Bytes) -> Result<Pooling, LoadError> {
+    let settings: PoolingFile = file.json()?;
+    let modes = settings
         .others
         .iter()
         .filter(|(key, value)| key.starts_with("pooling_mode_") && value.as_bool() == Some(true));
     let others: Vec<&str> = modes.map(|(key, _)| key.as_str()).collect();
-    match (told.pooling_mode_mean_tokens, told.pooling_mode_cls_token) {
+    match (
+        settings.pooling_mode_mean_tokens,
+        settings.pooling_mode_cls_token,
+    ) {
         (true, false) if others.is_empty() => Ok(Pooling::Mean),
         (false, true) if others.is_empty() => Ok(Pooling::First),
         _ => {
             let why = "exactly one of pooling_mode_mean_tokens and pooling_mode_cls_token must be true, and no other mode";
-            Err(LoadError::new(&file.path, why, OTHER))
+            Err(LoadError::new(&file.path, why, USE_OTHER))
         }
     }
 }
 
-/// What a model wants before a question and before a note.
-fn prompts_of(file: &Bytes) -> Result<(String, String), LoadError> {
+/// Reads the prefixes of a query and of a note.
+fn read_prompts(file: &Bytes) -> Result<(String, String), LoadError> {
     let PromptsFile { prompts } = file.json()?;
     let named = |names: &[&str]| {
         let found = names.iter().find_map(|name| prompts.get(*name));

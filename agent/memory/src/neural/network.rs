@@ -1,8 +1,8 @@
-//! The network: numbers of tokens in, numbers of the text out.
+//! The network of a sentence model: tokens in, vectors out.
 //!
-//! Invariants: no type of the `rten` crates leaves this file; a panic of the library is an error.
-//!
-//! Not `edge-runtime/detect`'s network: that one is of pictures, of one shape that a manifest states, and the agent does not depend on what looks at pictures.
+//! - No type of the `rten` crates leaves this file; a panic of the library is an error.
+//! - Not shared with `edge-runtime/detect`, whose networks take pictures of a shape from a
+//!   manifest: the agent does not depend on vision.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,21 +11,20 @@ use rten::{Dimension, Model, NodeId, RunOptions, ThreadPool, ValueOrView};
 use rten_tensor::prelude::*;
 use rten_tensor::{Contiguous, TensorView};
 
-/// What an input is given.
+/// Contents of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Given {
-    /// The tokens.
+enum Input {
     Tokens,
-    /// One for each token: nothing is filled up, so all of them count.
+    /// 1 for each token, because there is no padding.
     Mask,
-    /// Nought for each token: there is one text.
-    Kinds,
+    /// 0 for each token, because there is one text.
+    Segments,
 }
 
-/// A network of sentences.
+/// Network that computes sentence embeddings.
 pub(crate) struct Network {
     model: Model,
-    inputs: Vec<(NodeId, Given)>,
+    inputs: Vec<(NodeId, Input)>,
     output: NodeId,
     name: String,
     pool: Arc<ThreadPool>,
@@ -39,7 +38,7 @@ impl std::fmt::Debug for Network {
     }
 }
 
-/// What is read of a network, the first that is there: the vector of the whole text, or those of its tokens.
+/// Names of outputs by preference: the vector of the whole text, or those of its tokens.
 const OUTPUTS: [&str; 3] = [
     "sentence_embedding",
     "last_hidden_state",
@@ -47,12 +46,12 @@ const OUTPUTS: [&str; 3] = [
 ];
 
 impl Network {
-    /// Takes a file's bytes.
+    /// Loads a network.
     ///
     /// # Errors
-    /// What is wrong, one clause.
+    /// One clause.
     pub(crate) fn new(bytes: Vec<u8>) -> Result<Self, String> {
-        guarded(|| Self::load(bytes))
+        catch_panics(|| Self::load(bytes))
     }
 
     fn load(bytes: Vec<u8>) -> Result<Self, String> {
@@ -64,10 +63,10 @@ impl Network {
         let mut inputs = Vec::new();
         for (n, id) in model.input_ids().iter().enumerate() {
             let name = name_of(id);
-            let given = match name.as_str() {
-                "input_ids" => Given::Tokens,
-                "attention_mask" => Given::Mask,
-                "token_type_ids" => Given::Kinds,
+            let input = match name.as_str() {
+                "input_ids" => Input::Tokens,
+                "attention_mask" => Input::Mask,
+                "token_type_ids" => Input::Segments,
                 _ => {
                     return Err(format!(
                         "it has an input `{name}`, and only `input_ids`, `attention_mask` and `token_type_ids` are known"
@@ -87,61 +86,61 @@ impl Network {
                     "its input `{name}` must take 1 text of any number of tokens; export it with dynamic axes"
                 ));
             }
-            inputs.push((*id, given));
+            inputs.push((*id, input));
         }
-        if !inputs.iter().any(|(_, given)| *given == Given::Tokens) {
+        if !inputs.iter().any(|(_, input)| *input == Input::Tokens) {
             return Err("it has no input `input_ids`".to_owned());
         }
-        let there: Vec<String> = model.output_ids().iter().map(name_of).collect();
+        let outputs: Vec<String> = model.output_ids().iter().map(name_of).collect();
         let name = OUTPUTS
             .into_iter()
-            .find(|name| there.iter().any(|there| there == name));
+            .find(|name| outputs.iter().any(|output| output == name));
         let name = name.ok_or_else(|| {
             format!(
                 "it has none of the outputs `{}`, only `{}`",
                 OUTPUTS.join("`, `"),
-                there.join("`, `")
+                outputs.join("`, `")
             )
         })?;
         let output = model
             .find_node(name)
-            .ok_or_else(|| format!("its output `{name}` leads nowhere"))?;
+            .ok_or_else(|| format!("its output `{name}` has no node"))?;
         Ok(Self {
             inputs,
             output,
             name: name.to_owned(),
-            // One: the cameras need the other cores, and a sentence takes milliseconds.
+            // One thread: the cameras need the other cores, and a sentence takes milliseconds.
             pool: Arc::new(ThreadPool::with_num_threads(1)),
             model,
         })
     }
 
-    /// Hands `read` the shape and the numbers that the network answers to some tokens.
+    /// Runs the network on tokens and passes shape and numbers of its output to `read`.
     ///
     /// # Errors
-    /// What the network says, one clause.
+    /// One clause.
     pub(crate) fn run<T>(
         &self,
         tokens: &[i32],
         read: impl FnOnce(&[usize], &[f32]) -> T,
     ) -> Result<T, String> {
-        guarded(|| {
+        catch_panics(|| {
             let shape: &[usize] = &[1, tokens.len()];
-            let (ones, noughts) = (vec![1; tokens.len()], vec![0; tokens.len()]);
-            let mut fed: Vec<(NodeId, ValueOrView<'_>)> = Vec::new();
-            for (id, given) in &self.inputs {
-                let data: &[i32] = match given {
-                    Given::Tokens => tokens,
-                    Given::Mask => &ones,
-                    Given::Kinds => &noughts,
+            let (ones, zeros) = (vec![1; tokens.len()], vec![0; tokens.len()]);
+            let mut inputs: Vec<(NodeId, ValueOrView<'_>)> = Vec::new();
+            for (id, input) in &self.inputs {
+                let data: &[i32] = match input {
+                    Input::Tokens => tokens,
+                    Input::Mask => &ones,
+                    Input::Segments => &zeros,
                 };
                 let view = TensorView::try_from_data(shape, data).map_err(|e| e.to_string())?;
-                fed.push((*id, view.into()));
+                inputs.push((*id, view.into()));
             }
             let options = RunOptions::default().with_thread_pool(Some(Arc::clone(&self.pool)));
-            let values = self.model.run(fed, &[self.output], Some(options));
+            let values = self.model.run(inputs, &[self.output], Some(options));
             let values = values.map_err(|e| e.to_string())?;
-            let value = values.first().ok_or("it answers nothing")?;
+            let value = values.first().ok_or("it returns no output")?;
             let view: TensorView<'_, f32> = value
                 .as_view()
                 .try_into()
@@ -153,15 +152,15 @@ impl Network {
 }
 
 /// Turns a panic of the library into an error.
-fn guarded<T>(does: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    catch_unwind(AssertUnwindSafe(does)).unwrap_or_else(|panic| {
-        let said = panic
+fn catch_panics<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        let message = panic
             .downcast_ref::<&str>()
             .map(ToString::to_string)
             .or_else(|| panic.downcast_ref::<String>().cloned());
         Err(format!(
-            "the library broke over it: {}",
-            said.unwrap_or_default()
+            "the inference library panicked: {}",
+            message.unwrap_or_default()
         ))
     })
 }

@@ -1,39 +1,29 @@
-//! One vector of what a network says of each token.
+//! Pools the vectors of tokens into that of a text.
 //!
-//! Invariant: what is answered has length 1, and every number in it is finite.
+//! Invariant: the result has length 1, and its numbers are finite.
 
-/// How the vectors of the tokens become one.
+/// Method of pooling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pooling {
-    /// Their mean.
     #[default]
     Mean,
-    /// That of the first token, which stands for the whole text.
+    /// The vector of the first token stands for the text.
     First,
 }
 
-/// Why a network's answer is no vector.
+/// An output of a network that has no vector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoVector {
-    /// The numbers do not make rows.
-    #[error(
-        "its answer has the shape {shape:?}, and {tokens} rows, one for each token, are needed"
-    )]
-    Shape {
-        /// What there is.
-        shape: Vec<usize>,
-        /// Tokens that were asked about.
-        tokens: usize,
-    },
-    /// Numbers that are none.
-    #[error("there are numbers in its answer that are not finite")]
+    #[error("its output has the shape {shape:?}, but {tokens} rows are needed, one per token")]
+    Shape { shape: Vec<usize>, tokens: usize },
+    #[error("its output has numbers that are not finite")]
     NotFinite,
-    /// No direction.
-    #[error("its answer is nought everywhere")]
-    Nought,
+    /// A vector of length 0 has no direction.
+    #[error("its output is zero everywhere")]
+    Zero,
 }
 
-/// The vector of a text of `tokens` tokens, of which the network says `numbers` of `shape`: a row for each, or one row for all.
+/// Pools the output of a network: `numbers` of `shape`, with one row per token or one in total.
 ///
 /// # Errors
 /// [`NoVector`].
@@ -55,23 +45,23 @@ pub fn pool(
     if width == 0 || rows == 0 || rows.checked_mul(width) != Some(numbers.len()) {
         return Err(wrong());
     }
-    let taken = match pooling {
+    let used_rows = match pooling {
         Pooling::Mean => rows,
         Pooling::First => 1,
     };
     let mut sums = vec![0.0_f64; width];
-    for row in numbers.chunks_exact(width).take(taken) {
+    for row in numbers.chunks_exact(width).take(used_rows) {
         for (sum, number) in sums.iter_mut().zip(row) {
             *sum += f64::from(*number);
         }
     }
-    // Sums, not means: their length is taken out anyway.
+    // Sums instead of means: the normalisation cancels the factor.
     let length = sums.iter().map(|x| x * x).sum::<f64>().sqrt();
     if !length.is_finite() {
         return Err(NoVector::NotFinite);
     }
     if length <= f64::MIN_POSITIVE {
-        return Err(NoVector::Nought);
+        return Err(NoVector::Zero);
     }
     #[expect(clippy::cast_possible_truncation, reason = "between -1 and 1")]
     Ok(sums.into_iter().map(|x| (x / length) as f32).collect())
@@ -84,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_of_all_rows_or_the_first_of_them() {
+    fn pooling_takes_the_mean_or_the_first_row() {
         let rows = [3.0, 0.0, 0.0, 4.0];
         assert_eq!(
             pool(Pooling::Mean, 2, &[1, 2, 2], &rows),
@@ -94,7 +84,7 @@ mod tests {
             pool(Pooling::First, 2, &[1, 2, 2], &rows),
             Ok(vec![1.0, 0.0])
         );
-        // One row is the whole text's, however many tokens it has.
+        // One row is that of the whole text, for any number of tokens.
         assert_eq!(
             pool(Pooling::Mean, 7, &[1, 2], &[0.0, 0.5]),
             Ok(vec![0.0, 1.0])
@@ -102,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_vector_is_refused() {
+    fn invalid_output_is_refused() {
         let mean = |tokens, shape: &[usize], numbers: &[f32]| {
             pool(Pooling::Mean, tokens, shape, numbers).expect_err("refused")
         };
@@ -112,14 +102,14 @@ mod tests {
         }
         assert_eq!(mean(1, &[1, 2], &[0.0, f32::NAN]), NoVector::NotFinite);
         assert_eq!(mean(1, &[1, 2], &[1.0, f32::INFINITY]), NoVector::NotFinite);
-        assert_eq!(mean(1, &[1, 2], &[0.0, 0.0]), NoVector::Nought);
+        assert_eq!(mean(1, &[1, 2], &[0.0, 0.0]), NoVector::Zero);
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn whatever_comes_is_refused_or_of_length_one(
+        fn any_output_is_refused_or_gives_a_unit_vector(
             tokens in 0..4_usize,
             shape in prop::collection::vec(0..4_usize, 0..4),
             numbers in prop::collection::vec(prop::num::f32::ANY, 0..20),

@@ -1,13 +1,12 @@
-//! Texts to tokens, as BERT and the sentence models made of it do: `tokenizer.json` with `BertNormalizer`, `BertPreTokenizer` and `WordPiece`.
+//! Tokenizer of BERT and its sentence models: `tokenizer.json` with `BertNormalizer`,
+//! `BertPreTokenizer` and `WordPiece`.
 //!
-//! Invariants:
-//! - the tokens are those of Hugging Face's `tokenizers` for the same file (`tests/golden` holds what it makes), but for one thing: what reads like a mark in a text,
-//!   such as `[SEP]`, is text. A note must not be able to end itself for the network;
-//! - there are never more tokens than were asked for, and no more of a text is looked at than these need;
-//! - a file with anything else in it is refused: other rules would make other tokens, and the network would answer nonsense.
-//!
-//! Our own, because the libraries for it either leave half of this out (no control characters, no CJK, parts of a word before an unknown one) or bring two dozen crates
-//! along for training and for kinds of tokens that none of these models has.
+//! - Tokens equal those of Hugging Face's `tokenizers` (`tests/golden`), except that a special
+//!   token in a text, such as `[SEP]`, is text: a note must not end itself for the network.
+//! - It returns at most the requested tokens and reads no more of a text than they need.
+//! - Other kinds are refused: with other tokens the network returns nonsense.
+//! - Own code, because the small libraries miss control characters, CJK or the parts of a word
+//!   before an unknown one, and the large one brings two dozen crates for training and other kinds.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +15,31 @@ use serde_json::Value;
 use unicode_categories::UnicodeCategories as _;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Most tokens of a vocabulary. Models of one language have 30,000, those of many 250,000.
+/// Maximum tokens of a vocabulary. Models of one language have 30,000, multilingual ones 250,000.
 const MAX_VOCABULARY: usize = 300_000;
-/// Longest word that is looked up, in characters, whatever the file says.
-const MAX_WORD: usize = 200;
-/// Most marks around a text.
-const MAX_MARKS: usize = 8;
+/// Maximum characters of a word, whatever the file says.
+const MAX_WORD_CHARS: usize = 200;
+/// Maximum special tokens around a text.
+const MAX_SPECIAL_TOKENS: usize = 8;
 
-/// What is wrong with a tokenizer, one clause.
+/// An invalid or unsupported tokenizer, as a clause.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadTokenizer(String);
 
-/// Makes tokens of texts.
+/// Splits texts into tokens.
 #[derive(Clone)]
 pub struct Tokenizer {
     vocabulary: BTreeMap<String, i32>,
     unknown: i32,
-    /// What a part of a word begins with that is not its first.
-    inner: String,
-    longest: usize,
+    /// Prefix of every part of a word but the first.
+    continuation: String,
+    max_word_chars: usize,
     rules: Rules,
+    /// Special tokens before and after a text.
     before: Vec<i32>,
     after: Vec<i32>,
-    /// Tokens that the file cuts a text to, if it does.
+    /// Maximum tokens of a text by the file.
     cut: Option<usize>,
 }
 
@@ -49,7 +49,7 @@ impl std::fmt::Debug for Tokenizer {
     }
 }
 
-/// What is done to a text before it is taken apart.
+/// Normalisation of a text.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Rules {
     clean_text: bool,
@@ -67,43 +67,43 @@ struct Pieces {
 }
 
 impl Tokenizer {
-    /// Reads `tokenizer.json`.
+    /// Parses `tokenizer.json`.
     ///
     /// # Errors
-    /// When it is none, or one of another kind.
+    /// [`BadTokenizer`].
     pub fn read(json: &[u8]) -> Result<Self, BadTokenizer> {
         let bad = |error: serde_json::Error| BadTokenizer(error.to_string());
         let mut file: Value = serde_json::from_slice(json).map_err(bad)?;
-        of_kind(&file, "normalizer", "BertNormalizer")?;
-        of_kind(&file, "pre_tokenizer", "BertPreTokenizer")?;
-        of_kind(&file, "model", "WordPiece")?;
+        check_kind(&file, "normalizer", "BertNormalizer")?;
+        check_kind(&file, "pre_tokenizer", "BertPreTokenizer")?;
+        check_kind(&file, "model", "WordPiece")?;
         let rules: Rules = serde_json::from_value(file["normalizer"].take()).map_err(bad)?;
         let pieces: Pieces = serde_json::from_value(file["model"].take()).map_err(bad)?;
         if pieces.vocab.len() > MAX_VOCABULARY {
             let count = pieces.vocab.len();
             return Err(BadTokenizer(format!(
-                "its vocabulary has {count} tokens, and at most {MAX_VOCABULARY} are taken"
+                "its vocabulary has {count} tokens, and at most {MAX_VOCABULARY} are allowed"
             )));
         }
         let mut vocabulary = BTreeMap::new();
         for (word, id) in pieces.vocab {
-            let id = number(&word, id)?;
+            let id = token_id(&word, id)?;
             vocabulary.insert(word, id);
         }
         let unknown = vocabulary.get(&pieces.unk_token).copied();
         let unknown = unknown.ok_or_else(|| {
             BadTokenizer(format!(
-                "its vocabulary has no token {:?} for what is unknown",
+                "its vocabulary has no token {:?} for unknown words",
                 pieces.unk_token
             ))
         })?;
-        let (before, after) = marks(&file["post_processor"])?;
+        let (before, after) = special_tokens(&file["post_processor"])?;
         let cut = file["truncation"]["max_length"].as_u64();
         Ok(Self {
             vocabulary,
             unknown,
-            inner: pieces.continuing_subword_prefix,
-            longest: pieces.max_input_chars_per_word.min(MAX_WORD),
+            continuation: pieces.continuing_subword_prefix,
+            max_word_chars: pieces.max_input_chars_per_word.min(MAX_WORD_CHARS),
             rules,
             before,
             after,
@@ -111,7 +111,7 @@ impl Tokenizer {
         })
     }
 
-    /// Tokens that the file cuts a text to, if it does.
+    /// Maximum tokens of a text, if the file has one.
     #[must_use]
     pub fn cut(&self) -> Option<usize> {
         self.cut
@@ -125,23 +125,23 @@ impl Tokenizer {
         all.copied().max().unwrap_or_default()
     }
 
-    /// The tokens of `text` between the marks, at most `most` with these.
+    /// Splits `text` into at most `max` tokens, special tokens included.
     #[must_use]
-    pub fn tokens(&self, text: &str, most: usize) -> Vec<i32> {
-        let room = most.saturating_sub(self.before.len() + self.after.len());
+    pub fn tokens(&self, text: &str, max: usize) -> Vec<i32> {
+        let room = max.saturating_sub(self.before.len() + self.after.len());
         let mut tokens = self.before.clone();
         let full = self.before.len() + room;
         let mut word = String::new();
-        for c in self.normal(text).map(Some).chain([None]) {
-            let ends = c.is_none_or(|c| c.is_whitespace() || is_punctuation(c));
-            if !ends {
+        for c in self.normalize(text).map(Some).chain([None]) {
+            let ends_word = c.is_none_or(|c| c.is_whitespace() || is_punctuation(c));
+            if !ends_word {
                 word.extend(c);
                 continue;
             }
-            self.pieces(&word, &mut tokens);
+            self.push_word(&word, &mut tokens);
             word.clear();
             if let Some(c) = c.filter(|c| !c.is_whitespace()) {
-                self.pieces(c.encode_utf8(&mut [0; 4]), &mut tokens);
+                self.push_word(c.encode_utf8(&mut [0; 4]), &mut tokens);
             }
             if tokens.len() >= full {
                 break;
@@ -149,12 +149,12 @@ impl Tokenizer {
         }
         tokens.truncate(full);
         tokens.extend(&self.after);
-        tokens.truncate(most);
+        tokens.truncate(max);
         tokens
     }
 
-    /// `text` without what the rules leave out. Lazy: of a long text only the beginning is looked at.
-    fn normal(&self, text: &str) -> impl Iterator<Item = char> {
+    /// Normalises `text` by the rules; lazy, because a long text is cut.
+    fn normalize(&self, text: &str) -> impl Iterator<Item = char> {
         let rules = self.rules;
         let clean = move |c: char| match c {
             _ if !rules.clean_text => Some(c),
@@ -184,47 +184,49 @@ impl Tokenizer {
         decomposed.flat_map(lower)
     }
 
-    /// The longest parts of `word` that the vocabulary has, from the left. A word with a part that it doesn't have is unknown as a whole.
-    fn pieces(&self, word: &str, tokens: &mut Vec<i32>) {
+    /// Appends the longest parts of `word` in the vocabulary, from the left.
+    ///
+    /// A word with an unknown part is unknown as a whole.
+    fn push_word(&self, word: &str, tokens: &mut Vec<i32>) {
         if word.is_empty() {
             return;
         }
-        if word.chars().count() > self.longest {
+        if word.chars().count() > self.max_word_chars {
             tokens.push(self.unknown);
             return;
         }
-        let begun = tokens.len();
+        let start = tokens.len();
         let mut rest = word;
-        let mut sought = String::new();
+        let mut part = String::new();
         while !rest.is_empty() {
-            sought.clear();
-            if tokens.len() > begun {
-                sought.push_str(&self.inner);
+            part.clear();
+            if tokens.len() > start {
+                part.push_str(&self.continuation);
             }
-            let prefix = sought.len();
-            sought.push_str(rest);
+            let prefix = part.len();
+            part.push_str(rest);
             let found = loop {
-                if let Some(id) = self.vocabulary.get(&sought) {
+                if let Some(id) = self.vocabulary.get(&part) {
                     break Some(*id);
                 }
-                sought.pop();
-                if sought.len() <= prefix {
+                part.pop();
+                if part.len() <= prefix {
                     break None;
                 }
             };
             let Some(id) = found else {
-                tokens.truncate(begun);
+                tokens.truncate(start);
                 tokens.push(self.unknown);
                 return;
             };
             tokens.push(id);
-            rest = rest.get(sought.len() - prefix..).unwrap_or_default();
+            rest = rest.get(part.len() - prefix..).unwrap_or_default();
         }
     }
 }
 
-/// That a part of the file is of the kind that is understood.
-fn of_kind(file: &Value, part: &str, kind: &str) -> Result<(), BadTokenizer> {
+/// Checks that a part of the file has the supported kind.
+fn check_kind(file: &Value, part: &str, kind: &str) -> Result<(), BadTokenizer> {
     let found = file[part]["type"].as_str();
     if found == Some(kind) {
         return Ok(());
@@ -233,11 +235,11 @@ fn of_kind(file: &Value, part: &str, kind: &str) -> Result<(), BadTokenizer> {
         format!("{:?}", found.chars().take(40).collect::<String>())
     });
     Err(BadTokenizer(format!(
-        "its {part} is {found}, and only {kind:?} is understood"
+        "its {part} is {found}, and only {kind:?} is supported"
     )))
 }
 
-fn number(word: &str, id: i64) -> Result<i32, BadTokenizer> {
+fn token_id(word: &str, id: i64) -> Result<i32, BadTokenizer> {
     let fits = i32::try_from(id).ok().filter(|id| *id >= 0);
     fits.ok_or_else(|| {
         let word: String = word.chars().take(40).collect();
@@ -245,49 +247,53 @@ fn number(word: &str, id: i64) -> Result<i32, BadTokenizer> {
     })
 }
 
-/// What stands before and after a text.
-fn marks(processor: &Value) -> Result<(Vec<i32>, Vec<i32>), BadTokenizer> {
-    let odd = |what: &str| BadTokenizer(format!("its post_processor {what}"));
-    let mark = |name: &str, id: Option<i64>| {
-        let id = id.ok_or_else(|| odd(&format!("has no number for its mark {name:?}")))?;
-        number(name, id)
+/// Reads the special tokens before and after a text.
+fn special_tokens(processor: &Value) -> Result<(Vec<i32>, Vec<i32>), BadTokenizer> {
+    let bad = |what: &str| BadTokenizer(format!("its post_processor {what}"));
+    let special = |name: &str, id: Option<i64>| {
+        let id = id.ok_or_else(|| bad(&format!("has no number for its token {name:?}")))?;
+        token_id(name, id)
     };
     let (before, after) = match processor["type"].as_str() {
         None => (Vec::new(), Vec::new()),
         Some("BertProcessing") => {
-            let one = |name: &str| mark(name, processor[name][1].as_i64());
-            (vec![one("cls")?], vec![one("sep")?])
+            let of_member = |name: &str| special(name, processor[name][1].as_i64());
+            (vec![of_member("cls")?], vec![of_member("sep")?])
         }
         Some("TemplateProcessing") => {
             let single = processor["single"].as_array();
-            let single = single.ok_or_else(|| odd("has no `single`"))?;
-            let (mut before, mut after, mut passed) = (Vec::new(), Vec::new(), false);
-            for piece in single.iter().take(MAX_MARKS + 2) {
+            let single = single.ok_or_else(|| bad("has no `single`"))?;
+            let (mut before, mut after, mut is_after_text) = (Vec::new(), Vec::new(), false);
+            for piece in single.iter().take(MAX_SPECIAL_TOKENS + 2) {
                 if let Some(name) = piece["SpecialToken"]["id"].as_str() {
                     let ids = processor["special_tokens"][name]["ids"].as_array();
-                    for id in ids.ok_or_else(|| odd(&format!("does not say what {name:?} is")))? {
-                        let side = if passed { &mut after } else { &mut before };
-                        side.push(mark(name, id.as_i64())?);
+                    for id in ids.ok_or_else(|| bad(&format!("does not define {name:?}")))? {
+                        let side = if is_after_text {
+                            &mut after
+                        } else {
+                            &mut before
+                        };
+                        side.push(special(name, id.as_i64())?);
                     }
                 } else {
-                    passed = true;
+                    is_after_text = true;
                 }
             }
-            if !passed {
-                return Err(odd("has no place for the text"));
+            if !is_after_text {
+                return Err(bad("has no place for the text"));
             }
             (before, after)
         }
         Some(other) => {
             let other: String = other.chars().take(40).collect();
-            return Err(odd(&format!(
-                "is {other:?}, and only \"TemplateProcessing\" and \"BertProcessing\" are understood"
+            return Err(bad(&format!(
+                "is {other:?}, and only \"TemplateProcessing\" and \"BertProcessing\" are supported"
             )));
         }
     };
-    if before.len() + after.len() > MAX_MARKS {
-        return Err(odd(&format!(
-            "puts more than {MAX_MARKS} marks around a text"
+    if before.len() + after.len() > MAX_SPECIAL_TOKENS {
+        return Err(bad(&format!(
+            "puts more than {MAX_SPECIAL_TOKENS} special tokens around a text"
         )));
     }
     Ok((before, after))
@@ -297,7 +303,7 @@ fn is_punctuation(c: char) -> bool {
     c.is_ascii_punctuation() || c.is_punctuation()
 }
 
-/// Of the blocks that BERT calls Chinese: each character is a word of its own.
+/// Returns whether a character is in the blocks that BERT splits into words of one character.
 fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c),
         0x4E00..=0x9FFF | 0x3400..=0x4DBF | 0x20000..=0x2A6DF | 0x2A700..=0x2B73F | 0x2B740..=0x2B81F

@@ -1,35 +1,37 @@
-//! Whose words a note holds, and where such words may stand.
+//! Origin of a note's words, and the kinds of notes that it may have.
 //!
-//! Invariant: the table in [`Origin::may_be`] is asked when a note is written *and* when one is read, so a mark that was put into a file by
-//! other ways has no more weight.
+//! Invariant: [`Origin::may_be`] is checked when a note is written *and* when it is read, so a mark
+//! that another program put into a file has no effect.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-use super::Kind;
+use super::kind::Kind;
 
-/// Whose words these are. Words of a model in whose conversation a picture or other foreign text stood are the picture's: what made it
-/// say them is not known.
+/// Origin of a note's words.
+///
+/// An LLM's words after it saw a picture or other foreign text have the origin of that text: it may
+/// have dictated them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// A person's, said over a channel of theirs or typed into the file.
+    /// Written by a user, in a request or in the file.
     Person,
-    /// The agent's own: fixed sentences with numbers and checked names.
+    /// Fixed sentences of the agent with numbers and checked names.
     Agent,
-    /// A language model's, that had seen nothing foreign.
+    /// Words of an LLM that saw no foreign text.
     Model,
-    /// Read in a picture, or said by a model that saw one.
+    /// Text in a picture, or words of an LLM that saw one.
     Camera,
-    /// Answered by a tool or server outside the box.
+    /// Answer of a tool or server outside the box.
     Tool,
-    /// Nobody says: quoted, and not marked.
+    /// Quoted without a mark.
     Unknown,
 }
 
-/// All of them, in the order of trust.
+/// Every origin, by falling trust.
 const ALL: [Origin; 6] = [
     Origin::Person,
     Origin::Agent,
@@ -39,25 +41,23 @@ const ALL: [Origin; 6] = [
     Origin::Unknown,
 ];
 
-/// Words that may not be what they are to be.
+/// A kind of note that this origin may not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("words of origin `{origin}` can't be kept as {}; {}", kind.name(), remedy(*kind))]
+#[error("words of origin `{origin}` can't be saved as {}; {}", kind.name(), remedy(*kind))]
 pub struct NotAllowed {
-    /// Whose words.
     pub origin: Origin,
-    /// What they were to be.
     pub kind: Kind,
 }
 
 const fn remedy(kind: Kind) -> &'static str {
     match kind {
-        Kind::Preference => "a preference is what a person said, so ask one",
-        _ => "keep them as an observation, or let a person say them",
+        Kind::Preference => "a preference needs a user's own words, so ask the user",
+        _ => "save them as an observation, or ask a user to write them",
     }
 }
 
 impl Origin {
-    /// The mark in a file.
+    /// Mark of the origin in a file.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -70,16 +70,17 @@ impl Origin {
         }
     }
 
-    /// Whether these words may be taken for more than a quotation.
+    /// Returns whether the words are more than a quotation.
     #[must_use]
     pub const fn trusted(self) -> bool {
         matches!(self, Self::Person | Self::Agent)
     }
 
-    /// Whether such words may be a note of `kind`: preferences are a person's; what came from outside is only ever observed.
+    /// Checks that these words may be a note of `kind`: preferences only by users, foreign words
+    /// only as observations.
     ///
     /// # Errors
-    /// [`NotAllowed`], with what to do.
+    /// [`NotAllowed`] with a remedy.
     pub const fn may_be(self, kind: Kind) -> Result<(), NotAllowed> {
         let allowed = match kind {
             Kind::Observation => true,
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_person_has_preferences() {
+    fn only_users_have_preferences() {
         for origin in ALL {
             let may = origin.may_be(Kind::Preference).is_ok();
             assert_eq!(may, origin == Origin::Person, "{origin}");
@@ -125,12 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_outside_is_only_observed() {
+    fn foreign_words_are_only_observations() {
         for origin in [Origin::Camera, Origin::Tool, Origin::Unknown] {
             assert!(!origin.trusted());
             assert!(origin.may_be(Kind::Observation).is_ok());
             let refused = origin.may_be(Kind::Knowledge).expect_err("refused");
-            assert!(refused.to_string().contains("keep them as an observation"));
+            assert!(refused.to_string().contains("save them as an observation"));
             assert!(origin.may_be(Kind::Lesson).is_err());
         }
     }

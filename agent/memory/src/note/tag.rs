@@ -1,12 +1,13 @@
-//! A tag of a note.
+//! Tags of notes.
 //!
-//! Invariant: a [`Tag`] is one word of a heading, so no text from outside can end a heading or begin another mark through one.
+//! Invariant: a [`Tag`] is one word of a heading, so foreign text in it can't end the heading or
+//! start another mark.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Longest tag, in characters.
+/// Maximum length of a tag in characters.
 pub const MAX_TAG: usize = 32;
 
 /// Text that is not a tag.
@@ -14,7 +15,7 @@ pub const MAX_TAG: usize = 32;
 #[error("tag {0:?} is not valid; use 1 to {MAX_TAG} of a-z, 0-9, '-' and '_'")]
 pub struct BadTag(pub String);
 
-/// A word that a note is about.
+/// Subject of a note, in one word.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Tag(String);
 
@@ -22,7 +23,7 @@ impl Tag {
     /// Checks `value` and wraps it.
     ///
     /// # Errors
-    /// [`BadTag`] when it is empty, too long or holds another character.
+    /// [`BadTag`] if it is empty, too long or has another character.
     pub fn new(value: &str) -> Result<Self, BadTag> {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if (1..=MAX_TAG).contains(&value.len()) && value.chars().all(fits) {
@@ -32,7 +33,6 @@ impl Tag {
         }
     }
 
-    /// The tag as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

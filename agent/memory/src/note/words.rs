@@ -1,25 +1,22 @@
 //! The words of a note.
 //!
-//! Invariant: [`Words`] are neither empty nor longer than [`MAX_CHARS`], begin and end with something visible, and hold no control characters but
-//! line feeds and tabs, and none that turn the direction of writing around: what a person sees in the file is what is there.
+//! - [`Words`] have 1 to [`MAX_CHARS`] characters; the first and the last are visible.
+//! - They have no control characters but line feeds and tabs, and none that change the direction of
+//!   writing, so a file looks as it is read.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Longest text of a note, in characters. A longer one is refused on writing; of a longer one that a person typed, the beginning is read.
+/// Maximum length of a note in characters. Writing refuses a longer one, reading cuts it.
 pub const MAX_CHARS: usize = 4_000;
 
-/// Text that is not kept as a note.
+/// Text that can't be a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadWords {
-    /// Nothing visible.
-    #[error("the note is empty; say in words what is to be remembered")]
+    #[error("the note is empty; write what to remember")]
     Empty,
-    /// Too long.
-    #[error(
-        "the note has {0} characters, which is more than {MAX_CHARS}; say it in fewer or in several notes"
-    )]
+    #[error("the note has {0} characters, at most {MAX_CHARS} are allowed; shorten or split it")]
     Long(usize),
 }
 
@@ -28,10 +25,10 @@ pub enum BadWords {
 pub struct Words(String);
 
 impl Words {
-    /// Takes `text` without what can't be seen.
+    /// Removes invisible characters and wraps the text.
     ///
     /// # Errors
-    /// When nothing is left, or too much.
+    /// [`BadWords`] if the rest is empty or too long.
     pub fn new(text: &str) -> Result<Self, BadWords> {
         let clean = clean(text);
         match clean.chars().count() {
@@ -41,10 +38,10 @@ impl Words {
         }
     }
 
-    /// The beginning of `text`, and whether anything was left out.
+    /// Wraps the beginning of `text`, and returns whether it was cut.
     ///
     /// # Errors
-    /// When nothing visible is there.
+    /// [`BadWords::Empty`].
     pub(crate) fn beginning(text: &str) -> Result<(Self, bool), BadWords> {
         match Self::new(text) {
             Ok(words) => Ok((words, false)),
@@ -56,7 +53,6 @@ impl Words {
         }
     }
 
-    /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -71,14 +67,14 @@ impl fmt::Display for Words {
 
 fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    let seen: String = text.chars().filter(|c| visible(*c)).collect();
-    seen.trim().to_owned()
+    let visible: String = text.chars().filter(|c| is_visible(*c)).collect();
+    visible.trim().to_owned()
 }
 
-fn visible(c: char) -> bool {
-    // Explicit directional formatting, of the Unicode Bidirectional Algorithm (UAX #9, table 4).
-    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c == '\n' || c == '\t' || !(c.is_control() || turns)
+fn is_visible(c: char) -> bool {
+    // Explicit directional formatting of the Unicode Bidirectional Algorithm (UAX #9, table 4).
+    let is_directional = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c == '\n' || c == '\t' || !(c.is_control() || is_directional)
 }
 
 #[cfg(test)]
@@ -86,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_left_out() {
+    fn invisible_characters_are_removed() {
         let words = Words::new(" \u{202e}a\u{0}\r\nb\u{1b}[31m\t ").expect("words");
         assert_eq!(words.as_str(), "a\nb[31m");
         assert_eq!(Words::new("\u{7}\n \u{2066}"), Err(BadWords::Empty));

@@ -1,8 +1,8 @@
-//! The words under a heading: quoted, or plain with what would be a mark escaped.
+//! The words below a heading: quoted, or plain with escaped marks.
 //!
-//! Invariant: no line of what [`quote`] or [`escape`] make begins a note, and [`read`] gives back what they were given.
+//! Invariant: no line of [`quote`] and [`escape`] begins a note, and [`read`] reverses both.
 
-/// `text` with `>` before every line.
+/// Puts `>` before every line.
 pub(super) fn quote(text: &str) -> String {
     let lines = text.split('\n').map(|line| match line {
         "" => ">\n".to_owned(),
@@ -11,7 +11,7 @@ pub(super) fn quote(text: &str) -> String {
     lines.collect()
 }
 
-/// `text` as plain lines.
+/// Puts a backslash before every line that looks like a mark.
 pub(super) fn escape(text: &str) -> String {
     let lines = text.split('\n').map(|line| {
         let backslash = if has_mark(line) { "\\" } else { "" };
@@ -20,22 +20,22 @@ pub(super) fn escape(text: &str) -> String {
     lines.collect()
 }
 
-/// A line that would be a heading or a quotation but for backslashes.
+/// Returns whether a line, without its backslashes, is a heading or a quotation.
 fn has_mark(line: &str) -> bool {
     line.trim_start_matches('\\').starts_with(['#', '>'])
 }
 
-/// The text of `lines`, and whether all of it is quoted.
+/// Returns the text of `lines`, and whether all of it is quoted.
 pub(super) fn read(lines: &[&str]) -> (String, bool) {
-    let mut seen = lines
+    let mut visible = lines
         .iter()
         .filter(|line| !line.trim().is_empty())
         .peekable();
-    let quoted = seen.peek().is_some() && seen.all(|line| line.starts_with('>'));
+    let is_quoted = visible.peek().is_some() && visible.all(|line| line.starts_with('>'));
     let text: Vec<&str> = lines
         .iter()
         .map(|line| {
-            if quoted {
+            if is_quoted {
                 let line = line.strip_prefix('>').unwrap_or(line);
                 line.strip_prefix(' ').unwrap_or(line)
             } else if has_mark(line) {
@@ -45,5 +45,5 @@ pub(super) fn read(lines: &[&str]) -> (String, bool) {
             }
         })
         .collect();
-    (text.join("\n"), quoted)
+    (text.join("\n"), is_quoted)
 }

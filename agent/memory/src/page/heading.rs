@@ -1,7 +1,7 @@
-//! The line that begins a note: its marks and its title.
+//! The heading of a note: its marks and its title.
 //!
-//! Invariant: a mark that can't be read is an error and never a part of the title, so a slip of the pen in `(camera)` doesn't make foreign words a
-//! person's.
+//! Invariant: an invalid mark is an error, never a part of the title, so a typing error in
+//! `(camera)` does not turn foreign words into a user's.
 
 use jiff::Timestamp;
 use jiff::civil::{Date, Time};
@@ -10,7 +10,7 @@ use watchkeeper_contract::id::{InvalidName, SourceId};
 
 use crate::note::{BadTag, MAX_TAGS, Origin, Tag};
 
-/// What a heading says.
+/// Marks and title of a note.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Heading {
     pub(super) at: Option<Timestamp>,
@@ -20,47 +20,42 @@ pub(super) struct Heading {
     pub(super) title: String,
 }
 
-/// Why a heading can't be read.
+/// An invalid heading.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadHeading {
-    /// The camera.
     #[error(transparent)]
     Camera(#[from] InvalidName),
-    /// A tag.
     #[error(transparent)]
     Tag(#[from] BadTag),
-    /// Too many tags.
     #[error("there are more than {MAX_TAGS} tags; leave some out")]
     Tags,
-    /// The origin.
     #[error(
         "origin {0:?} is unknown; use (person), (agent), (model), (camera) or (tool), or begin the title with another word"
     )]
     Origin(String),
-    /// The time.
     #[error(
-        "time {0:?} can't be read; write it like 2026-11-22T14:23:05Z or 2026-11-22, or begin the title with another word"
+        "time {0:?} is invalid; write it like 2026-11-22T14:23:05Z or 2026-11-22, or begin the title with another word"
     )]
     Time(String),
-    /// A mark that stands there twice.
     #[error("{0} is given twice; leave one of them out")]
     Twice(&'static str),
 }
 
-fn once<T>(slot: &mut Option<T>, value: T, what: &'static str) -> Result<(), BadHeading> {
+/// Sets a mark that may stand only once.
+fn set_once<T>(slot: &mut Option<T>, value: T, what: &'static str) -> Result<(), BadHeading> {
     match slot.replace(value) {
         None => Ok(()),
         Some(_) => Err(BadHeading::Twice(what)),
     }
 }
 
-/// Reads `line`, which begins a note. `day` is that of the file: on it, `14:23` is a time.
+/// Parses the heading `line`. `day` is that of the file, to complete a time such as `14:23`.
 pub(super) fn read(line: &str, day: Option<Date>) -> Result<Heading, BadHeading> {
     let mut heading = Heading::default();
     let mut rest = line.strip_prefix("##").unwrap_or(line).trim();
     while let Some(word) = rest.split_whitespace().next() {
         if let Some(name) = word.strip_prefix('@') {
-            once(&mut heading.camera, SourceId::new(name)?, "the camera")?;
+            set_once(&mut heading.camera, SourceId::new(name)?, "the camera")?;
         } else if let Some(tag) = word.strip_prefix('#') {
             if heading.tags.len() == MAX_TAGS {
                 return Err(BadHeading::Tags);
@@ -68,13 +63,13 @@ pub(super) fn read(line: &str, day: Option<Date>) -> Result<Heading, BadHeading>
             heading.tags.push(Tag::new(tag)?);
         } else if let Some(name) = word.strip_prefix('(').and_then(|w| w.strip_suffix(')')) {
             let unknown = |()| BadHeading::Origin(name.chars().take(80).collect());
-            once(
+            set_once(
                 &mut heading.origin,
                 name.parse().map_err(unknown)?,
                 "the origin",
             )?;
         } else if let Some(at) = time(word, day)? {
-            once(&mut heading.at, at, "the time")?;
+            set_once(&mut heading.at, at, "the time")?;
         } else {
             break;
         }
@@ -84,7 +79,7 @@ pub(super) fn read(line: &str, day: Option<Date>) -> Result<Heading, BadHeading>
     Ok(heading)
 }
 
-/// The time that `word` is; none when it is no time.
+/// Parses a time; `None` for a word of another form.
 fn time(word: &str, day: Option<Date>) -> Result<Option<Timestamp>, BadHeading> {
     let bytes = word.as_bytes();
     let digits = bytes.iter().take_while(|b| b.is_ascii_digit()).count();
@@ -110,7 +105,7 @@ fn at(day: Date, time: Time) -> Option<Timestamp> {
     Offset::UTC.to_timestamp(day.to_datetime(time)).ok()
 }
 
-/// `at` without the part of a second.
+/// Truncates a time to whole seconds.
 pub(crate) fn whole_seconds(at: Timestamp) -> Timestamp {
     Timestamp::from_second(at.as_second()).unwrap_or(at)
 }

@@ -1,4 +1,4 @@
-//! The Markdown that notes are written in.
+//! The Markdown of notes.
 //!
 //! ```text
 //! # Observations of 2026-11-22
@@ -14,11 +14,12 @@
 //! They come on Tuesdays.
 //! ```
 //!
-//! A line of `##` begins a note. Marks stand first in it, in any order: a time, `@camera`, `#tag` and `(origin)`; the first other word begins a
-//! title, which belongs to the words of the note. Words that are not a person's or the agent's own are quoted with `>` on every line, so nothing
-//! in them can begin a note or be a mark. In plain words a line that begins with `#` or `>` has a backslash before it.
-//!
-//! Invariants: [`read`](fn@read) takes any bytes; what it does not understand it tells with the line; and what [`write`](fn@write) made is read back as it was.
+//! - A line of `##` begins a note, with marks in any order: a time, `@camera`, `#tag`, `(origin)`.
+//!   The first other word begins a title, which belongs to the words of the note.
+//! - Words by neither user nor agent are quoted with `>` on every line, so they can't begin a note
+//!   or be a mark. In plain words a backslash escapes a line that begins with `#` or `>`.
+//! - [`read`](fn@read) accepts any bytes, reports errors with their line, and reverses
+//!   [`write`](fn@write).
 
 mod body;
 mod heading;
@@ -27,10 +28,9 @@ mod write;
 
 pub use heading::BadHeading;
 pub(crate) use heading::whole_seconds;
-pub use read::{Fault, Page, Placed, Why, read};
+pub use read::{Page, PageError, PageErrorKind, Placed, read};
 pub use write::write;
 
-/// Whether a line begins a note.
 fn begins_note(line: &str) -> bool {
     line == "##" || line.starts_with("## ") || line.starts_with("##\t") || line == "##\r"
 }

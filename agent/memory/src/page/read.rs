@@ -1,70 +1,59 @@
-//! Reads a page.
+//! Parser of pages.
 //!
-//! Invariant: every note that can be understood is read, whatever stands beside it.
+//! Invariant: every valid note is read, whatever stands beside it.
 
 use jiff::civil::Date;
 
 use super::{BadHeading, begins_note, body, heading};
 use crate::note::{BadWords, Kind, MAX_CHARS, NotAllowed, Note, Origin, Words};
 
-/// What a page says.
+/// Notes and errors of a page, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Its notes, in their order.
     pub notes: Vec<Placed>,
-    /// What could not be understood.
-    pub faults: Vec<Fault>,
+    pub errors: Vec<PageError>,
 }
 
-/// A note and where it stands.
+/// A note with its first line, from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// The line that it begins with, from 1.
     pub line: usize,
-    /// The note.
     pub note: Note,
 }
 
-/// Something on a page that could not be understood.
+/// Invalid part of a page, with its line from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
-pub struct Fault {
-    /// Where, from 1.
+pub struct PageError {
     pub line: usize,
-    /// What.
-    pub why: Why,
+    pub why: PageErrorKind,
 }
 
-/// What could not be understood, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
-    /// The page is no text.
-    #[error("this is not UTF-8, so nothing of the file is read; save it as UTF-8")]
+pub enum PageErrorKind {
+    #[error("the file is not UTF-8, so nothing is read; save it as UTF-8")]
     NotUtf8,
-    /// A mark of a note.
     #[error("{0}; until then this note is not read")]
     Heading(#[from] BadHeading),
-    /// A note without words.
     #[error("{0}; until then this note is not read")]
     Words(#[from] BadWords),
-    /// A note that is too long; its beginning is read.
-    #[error("only the first {MAX_CHARS} characters of this note are read; divide it")]
+    /// The note is too long; its beginning is read.
+    #[error("only the first {MAX_CHARS} characters of this note are read; split it")]
     Long,
-    /// A note that may not stand here.
     #[error("{0}; this note is not read")]
     NotAllowed(#[from] NotAllowed),
 }
 
-/// Reads the page `bytes`, whose notes are of `kind` and, where the file is of a day, of `day`.
+/// Parses a page of notes of `kind`, with the day of its file.
 ///
 /// # Errors
-/// When it is no text; then nothing of it is read.
-pub fn read(bytes: &[u8], kind: Kind, day: Option<Date>) -> Result<Page, Fault> {
+/// [`PageErrorKind::NotUtf8`]; other errors are in [`Page::errors`].
+pub fn read(bytes: &[u8], kind: Kind, day: Option<Date>) -> Result<Page, PageError> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-        let why = Why::NotUtf8;
-        Fault { line, why }
+        let why = PageErrorKind::NotUtf8;
+        PageError { line, why }
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<&str> = text.lines().collect();
@@ -82,12 +71,13 @@ pub fn read(bytes: &[u8], kind: Kind, day: Option<Date>) -> Result<Page, Fault> 
             Ok(heading) => note(heading, under),
             Err(error) => Err(error.into()),
         };
-        page.take(start + 1, kind, placed);
+        page.add(start + 1, kind, placed);
     }
     Ok(page)
 }
 
-/// What stands before the first heading: each paragraph is a note of a person. Titles and comments are none.
+/// Parses the text before the first heading: each paragraph but titles and comments is a user's
+/// note.
 fn paragraphs(lines: &[&str], kind: Kind, page: &mut Page) {
     let mut at = 0;
     for paragraph in lines.split(|line| line.trim().is_empty()) {
@@ -96,20 +86,20 @@ fn paragraphs(lines: &[&str], kind: Kind, page: &mut Page) {
         let titles = paragraph.iter().take_while(|l| l.starts_with("# "));
         let titles = titles.count();
         let words = paragraph.get(titles..).unwrap_or_default();
-        let comment = words.first().is_some_and(|l| l.starts_with("<!--"))
+        let is_comment = words.first().is_some_and(|l| l.starts_with("<!--"))
             && words.last().is_some_and(|l| l.trim_end().ends_with("-->"));
-        if !words.is_empty() && !comment {
+        if !words.is_empty() && !is_comment {
             let placed = note(heading::Heading::default(), words);
-            page.take(line + titles, kind, placed);
+            page.add(line + titles, kind, placed);
         }
     }
 }
 
-/// The note of a heading and the lines under it, and whether it was cut.
-fn note(heading: heading::Heading, under: &[&str]) -> Result<(Note, bool), Why> {
-    let (text, quoted) = body::read(under);
-    // A person types plain words; what is quoted and not marked is nobody's.
-    let unmarked = if quoted {
+/// Builds the note of a heading and the lines below it, and returns whether it was cut.
+fn note(heading: heading::Heading, body: &[&str]) -> Result<(Note, bool), PageErrorKind> {
+    let (text, is_quoted) = body::read(body);
+    // Users write plain words; a quotation without a mark has an unknown origin.
+    let unmarked = if is_quoted {
         Origin::Unknown
     } else {
         Origin::Person
@@ -131,7 +121,7 @@ fn note(heading: heading::Heading, under: &[&str]) -> Result<(Note, bool), Why> 
 }
 
 impl Page {
-    fn take(&mut self, line: usize, kind: Kind, note: Result<(Note, bool), Why>) {
+    fn add(&mut self, line: usize, kind: Kind, note: Result<(Note, bool), PageErrorKind>) {
         let allowed = note.and_then(|(note, cut)| {
             note.origin.may_be(kind)?;
             Ok((note, cut))
@@ -139,10 +129,10 @@ impl Page {
         let why = match allowed {
             Ok((note, cut)) => {
                 self.notes.push(Placed { line, note });
-                cut.then_some(Why::Long)
+                cut.then_some(PageErrorKind::Long)
             }
             Err(why) => Some(why),
         };
-        self.faults.extend(why.map(|why| Fault { line, why }));
+        self.errors.extend(why.map(|why| PageError { line, why }));
     }
 }

@@ -1,13 +1,11 @@
-//! Writes a note.
-//!
-//! Invariant: only this makes what a page is added with, so no other place has to know what must be quoted.
+//! Writer of notes; the only code that decides what is quoted.
 
 use std::fmt::Write as _;
 
 use super::body;
 use crate::note::Note;
 
-/// The note as it stands in a file: a heading, an empty line and the words.
+/// Formats a note: a heading, an empty line and the words.
 #[must_use]
 pub fn write(note: &Note) -> String {
     let mut out = "##".to_owned();

@@ -1,49 +1,47 @@
-//! Finds notes: by their words (BM25), by their vectors, and by both together.
+//! Search for notes by words (BM25), by vectors, or by both.
 //!
-//! Invariants:
-//! - an index says the same after any sequence of changes as one that is made anew of the same pages;
-//! - the order of what is found is total: the same index and question give the same answer;
-//! - what is filtered out never takes the place of what is not;
-//! - a note is found by its words from the moment that it is here, whether its vector is made yet or not.
+//! - An index depends on its pages alone, not on the sequence of changes.
+//! - The order of results is total: the same index and query give the same answer.
+//! - Filters apply before the limit.
+//! - A note is found by its words even before its vector exists.
 
 mod fuse;
+mod pending_text;
 mod query;
 mod segment;
 mod signature;
 pub(crate) mod terms;
-mod wanted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub(crate) use pending_text::Key;
+pub use pending_text::PendingText;
 pub use query::{Found, Method, Query};
 pub(crate) use signature::Signature;
-pub(crate) use wanted::Key;
-pub use wanted::Wanted;
 
 use crate::embed::Embedder;
 use crate::note::Kind;
 use crate::page::Placed;
-use fuse::{Leg, fuse};
-use segment::{Made, Segment};
+use fuse::{NotePosition, Ranking, fuse};
+use segment::{Segment, TextVector};
 
-/// Notes that each way of searching contributes before the two are put together.
+/// Notes of each ranking that take part in the fusion.
 const DEPTH: usize = 100;
 
-/// Part of what a question says, weighed by idf, that a note must say in the same words to be put before others for them where both ways are
-/// used. A note that shares one common word with a question would come first by words when no note shares more.
-const COVER: f32 = 0.5;
+/// Part of a query's idf that the words of a note must cover to be ranked by words in a hybrid
+/// search.
+///
+/// Without it, a note that shares one common word would be first if no note shares more.
+const MIN_COVER: f32 = 0.5;
 
-/// The pages that can be searched.
+/// Search index over pages.
 #[derive(Debug)]
 pub(crate) struct Index {
     embedder: Arc<dyn Embedder>,
     pages: BTreeMap<PathBuf, Segment>,
 }
-
-/// A note of the index: its page, by position, and its position on it.
-type At = (usize, usize);
 
 impl Index {
     pub(crate) fn new(embedder: Arc<dyn Embedder>) -> Self {
@@ -51,91 +49,92 @@ impl Index {
         Self { embedder, pages }
     }
 
-    /// Takes `notes` as what stands on `page` now. Notes that were added at its end cost no more than themselves. `kept` is asked for the vector of a text
-    /// where making one is not done in passing.
+    /// Replaces the notes of a page; appended notes are indexed alone.
+    ///
+    /// `stored` returns the stored vector of a text, for a slow embedder.
     pub(crate) fn put(
         &mut self,
         page: &Path,
         kind: Kind,
         notes: Vec<Placed>,
-        kept: &mut dyn FnMut(Key) -> Option<Signature>,
+        stored: &mut dyn FnMut(Key) -> Option<Signature>,
     ) {
         let old = self.pages.remove(page);
         let embedder = Arc::clone(&self.embedder);
         let fresh = || Segment::new(kind, embedder.dimension());
-        let is_kept = embedder.kept_as().is_some();
-        // A page that was edited keeps the vectors of what still stands there.
-        let mut had: BTreeMap<Key, Signature> = BTreeMap::new();
+        let is_stored = embedder.kept_as().is_some();
+        // An edited page keeps the vectors of its unchanged texts.
+        let mut old_vectors: BTreeMap<Key, Signature> = BTreeMap::new();
         let segment = match old {
-            Some(old) if old.begins(kind, &notes) => old,
-            Some(old) if is_kept => {
+            Some(old) if old.is_prefix_of(kind, &notes) => old,
+            Some(old) if is_stored => {
                 let vectors = old.vectors();
-                had.extend(vectors.filter_map(|(text, vector)| Some((Key::of(&text), vector?))));
+                old_vectors
+                    .extend(vectors.filter_map(|(text, vector)| Some((Key::of(&text), vector?))));
                 fresh()
             }
             Some(_) | None => fresh(),
         };
         let segment = segment.extend(notes, &mut |text| {
-            if !is_kept {
-                return made(embedder.as_ref(), text).map_or(Made::None, Made::Vector);
+            if !is_stored {
+                let vector = embed(embedder.as_ref(), text);
+                return vector.map_or(TextVector::Refused, TextVector::Known);
             }
             let key = Key::of(text);
-            let vector = had.get(&key).cloned().or_else(|| kept(key));
-            vector.map_or(Made::Later(key), Made::Vector)
+            let vector = old_vectors.get(&key).cloned().or_else(|| stored(key));
+            vector.map_or(TextVector::Pending(key), TextVector::Known)
         });
         self.pages.insert(page.to_path_buf(), segment);
     }
 
-    /// Up to `most` texts that wait for their vectors, of each page the last first, and of the pages those of the last days first.
-    pub(crate) fn wanted(&self, most: usize) -> Vec<Wanted> {
+    /// Returns up to `max` pending texts: the last pages first, and of each page the last notes.
+    pub(crate) fn wanted(&self, max: usize) -> Vec<PendingText> {
         let mut all = Vec::new();
         let mut known = BTreeSet::new();
-        let pages = self.pages.values().rev().filter(|page| page.wanted() > 0);
-        for wanted in pages.flat_map(Segment::texts) {
-            if all.len() >= most {
+        let pages = self.pages.values().rev().filter(|page| page.pending() > 0);
+        for text in pages.flat_map(Segment::texts) {
+            if all.len() >= max {
                 break;
             }
-            if known.insert(wanted.key()) {
-                all.push(wanted);
+            if known.insert(text.key()) {
+                all.push(text);
             }
         }
         all
     }
 
-    /// How many notes wait for their vectors.
+    /// Number of notes without a vector yet.
     pub(crate) fn waiting(&self) -> usize {
-        self.pages.values().map(Segment::wanted).sum()
+        self.pages.values().map(Segment::pending).sum()
     }
 
-    /// Gives notes that wait what was made for them; none: there is no vector.
-    pub(crate) fn learn(&mut self, made: &BTreeMap<Key, Option<Signature>>) {
+    /// Sets the vectors of pending notes; `None` marks a refused text.
+    pub(crate) fn learn(&mut self, vectors: &BTreeMap<Key, Option<Signature>>) {
         for page in self.pages.values_mut() {
-            page.learn(made);
+            page.learn(vectors);
         }
     }
 
-    /// The keys of all texts.
+    /// Returns the keys of all texts.
     pub(crate) fn keys(&self) -> BTreeSet<Key> {
         let texts = self.pages.values().flat_map(Segment::vectors);
         texts.map(|(text, _)| Key::of(&text)).collect()
     }
 
-    /// What makes the vectors.
     pub(crate) fn embedder(&self) -> &Arc<dyn Embedder> {
         &self.embedder
     }
 
-    /// Forgets what stood on `page`.
     pub(crate) fn remove(&mut self, page: &Path) {
         self.pages.remove(page);
     }
 
-    /// How many notes there are.
+    /// Number of notes.
     pub(crate) fn len(&self) -> usize {
         self.pages.values().map(Segment::len).sum()
     }
 
-    /// The notes of `page`, in its order.
+    /// Returns the notes of `page`, in its order.
     pub(crate) fn notes(&self, page: &Path) -> impl DoubleEndedIterator<Item = &Placed> {
         self.pages
             .get(page)
@@ -143,7 +142,7 @@ impl Index {
             .flat_map(|page| page.notes())
     }
 
-    /// All pages of a kind with their notes, by name.
+    /// Returns the pages of a kind with their notes, by path.
     pub(crate) fn pages(&self, kind: Kind) -> impl DoubleEndedIterator<Item = (&Path, &[Placed])> {
         self.pages
             .iter()
@@ -151,25 +150,26 @@ impl Index {
             .map(|(path, page)| (path.as_path(), page.notes()))
     }
 
-    /// The notes that answer `query` best, the best first.
+    /// Finds the notes that match `query`, the best first.
     pub(crate) fn search(&self, query: &Query) -> Vec<Found> {
         let pages: Vec<(&PathBuf, &Segment)> = self.pages.iter().collect();
-        let mut legs = Vec::new();
+        let mut rankings = Vec::new();
         if query.method != Method::Vectors {
-            let order = self.by_words(query, &pages);
-            legs.push(Leg { order, weight: 1.0 });
+            let order = self.rank_by_words(query, &pages);
+            rankings.push(Ranking { order, weight: 1.0 });
         }
         if query.method != Method::Words {
-            let order = self.by_vectors(query, &pages);
+            let order = self.rank_by_vectors(query, &pages);
             let weight = self.embedder.weight();
-            legs.push(Leg { order, weight });
+            rankings.push(Ranking { order, weight });
         }
-        let placed = |(page, note): At| {
+        let placed = |(page, note): NotePosition| {
             let (path, segment) = pages.get(page)?;
             Some((path, segment.kind(), segment.notes().get(note)?))
         };
-        let recency = |at: At| placed(at).map_or(0.0, |(_, kind, p)| query.recency(kind, &p.note));
-        fuse(&legs, recency, query.limit)
+        let recency =
+            |at: NotePosition| placed(at).map_or(0.0, |(_, kind, p)| query.recency(kind, &p.note));
+        fuse(&rankings, recency, query.limit)
             .into_iter()
             .filter_map(|(at, score)| {
                 let (path, kind, placed) = placed(at)?;
@@ -185,8 +185,11 @@ impl Index {
             .collect()
     }
 
-    /// Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009, equation 3.15, with the never negative idf of Lucene.
-    fn by_words(&self, query: &Query, pages: &[(&PathBuf, &Segment)]) -> Vec<At> {
+    /// Ranks notes by BM25, with the non-negative idf of Lucene.
+    ///
+    /// Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009,
+    /// equation 3.15.
+    fn rank_by_words(&self, query: &Query, pages: &[(&PathBuf, &Segment)]) -> Vec<NotePosition> {
         let terms: BTreeSet<_> = terms::terms(&query.text).collect();
         let notes = self.len() as f32;
         let words: u64 = self.pages.values().map(Segment::words).sum();
@@ -194,63 +197,70 @@ impl Index {
         let weighted: Vec<(terms::Term, f32)> = terms
             .into_iter()
             .map(|term| {
-                let with: usize = self.pages.values().map(|page| page.with(term)).sum();
-                let with = with as f32;
-                (term, (1.0 + (notes - with + 0.5) / (with + 0.5)).ln())
+                let frequency: usize = self.pages.values().map(|page| page.frequency(term)).sum();
+                let frequency = frequency as f32;
+                let idf = (1.0 + (notes - frequency + 0.5) / (frequency + 0.5)).ln();
+                (term, idf)
             })
             .collect();
-        let cover = match query.method {
-            Method::Hybrid => COVER * weighted.iter().map(|(_, idf)| idf).sum::<f32>(),
+        let min_cover = match query.method {
+            Method::Hybrid => MIN_COVER * weighted.iter().map(|(_, idf)| idf).sum::<f32>(),
             Method::Words | Method::Vectors => 0.0,
         };
         best(pages, |page, found| {
             page.score_words(
                 &weighted,
                 mean,
-                cover,
-                |note| query.takes(page.kind(), note),
+                min_cover,
+                |note| query.matches(page.kind(), note),
                 found,
             );
         })
     }
 
-    fn by_vectors(&self, query: &Query, pages: &[(&PathBuf, &Segment)]) -> Vec<At> {
+    fn rank_by_vectors(&self, query: &Query, pages: &[(&PathBuf, &Segment)]) -> Vec<NotePosition> {
         if !pages.iter().any(|(_, page)| page.has_vectors()) {
             return Vec::new();
         }
         let vector = match self.embedder.embed_question(&query.text) {
             Ok(vector) => Signature::of(&vector),
             Err(error) => {
-                tracing::warn!(%error, "notes are searched by their words alone");
+                tracing::warn!(%error, "memory: searching notes by words only");
                 return Vec::new();
             }
         };
         let floor = self.embedder.floor();
         best(pages, |page, found| {
-            page.score_vectors(&vector, floor, |note| query.takes(page.kind(), note), found);
+            page.score_vectors(
+                &vector,
+                floor,
+                |note| query.matches(page.kind(), note),
+                found,
+            );
         })
     }
 }
 
-/// The vector that `embedder` makes of `text`, if it makes one.
-pub(crate) fn made(embedder: &dyn Embedder, text: &str) -> Option<Signature> {
+/// Embeds a text; a failure is logged.
+pub(crate) fn embed(embedder: &dyn Embedder, text: &str) -> Option<Signature> {
     match embedder.embed(text) {
         Ok(vector) => Some(Signature::of(&vector)),
         Err(error) => {
-            tracing::warn!(%error, "a note is found by its words alone");
+            tracing::warn!(%error, "memory: a note is found by its words only");
             None
         }
     }
 }
 
-/// The [`DEPTH`] best of what `score` finds on each page, the best first; of equals the first.
+/// Returns the [`DEPTH`] best notes by `score`, the best first, ties by position.
 fn best(
     pages: &[(&PathBuf, &Segment)],
     score: impl Fn(&Segment, &mut Vec<(usize, f32)>),
-) -> Vec<At> {
-    let mut all: Vec<(f32, At)> = Vec::new();
+) -> Vec<NotePosition> {
+    type Scored = (f32, NotePosition);
+    let mut all: Vec<Scored> = Vec::new();
     let mut found = Vec::new();
-    let order = |a: &(f32, At), b: &(f32, At)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    let order = |a: &Scored, b: &Scored| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
     for (number, (_, page)) in pages.iter().enumerate() {
         found.clear();
         score(page, &mut found);

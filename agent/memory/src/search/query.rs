@@ -1,4 +1,4 @@
-//! What is asked of the index, and what it answers.
+//! Queries and their results.
 
 use std::path::PathBuf;
 
@@ -8,50 +8,46 @@ use watchkeeper_contract::id::SourceId;
 
 use crate::note::{Kind, Note, Tag};
 
-/// Notes that are given out at most, whatever is asked for.
+/// Maximum number of results.
 const MAX_FOUND: usize = 50;
-/// Notes that are given out where nothing else is asked for.
-const FOUND: usize = 6;
-/// Age at which half of the bonus for being recent is gone, in days.
-const HALF_LIFE: f64 = 30.0;
-/// The part of a score that goes with age. Small, because ranks differ by little: it orders what answers about equally well.
-const BONUS: f64 = 0.1;
+/// Default number of results.
+const DEFAULT_LIMIT: usize = 6;
+/// Half-life of the recency bonus in days.
+const HALF_LIFE_DAYS: f64 = 30.0;
+/// Part of a score that decays with age; small, because ranks differ little: it orders near ties.
+const RECENCY_BONUS: f64 = 0.1;
 
-/// How notes are looked for.
+/// Ranking of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
-    /// By words and by vectors, and the two orders put together.
+    /// Fusion of the rankings by words and by vectors.
     #[default]
     Hybrid,
-    /// By words alone.
     Words,
-    /// By vectors alone.
     Vectors,
 }
 
-/// A question.
+/// Text and filters of a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// In words.
     pub text: String,
     /// Only notes about this camera.
     pub camera: Option<SourceId>,
-    /// Only notes of these kinds; none means all.
+    /// Only notes of these kinds; empty for all.
     pub kinds: Vec<Kind>,
     /// Only notes with all of these tags.
     pub tags: Vec<Tag>,
-    /// Only notes made at or after this time; those without a time are none of them.
+    /// Only notes made at or after this time; undated notes do not match.
     pub since: Option<Timestamp>,
-    /// The time now, where it is known. With it, of observations that answer about equally well the newer comes first.
+    /// Current time, if known. With it, newer observations win near ties.
     pub now: Option<Timestamp>,
-    /// How many are wanted, up to 50.
+    /// Maximum number of results, up to 50.
     pub limit: usize,
-    /// How they are looked for.
     pub method: Method,
 }
 
 impl Query {
-    /// A question over everything, for a handful of notes.
+    /// Creates a hybrid query over all notes.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self {
@@ -61,13 +57,13 @@ impl Query {
             tags: Vec::new(),
             since: None,
             now: None,
-            limit: FOUND,
+            limit: DEFAULT_LIMIT,
             method: Method::Hybrid,
         }
     }
 
-    /// Whether `note` is among what is asked about.
-    pub(crate) fn takes(&self, kind: Kind, note: &Note) -> bool {
+    /// Returns whether the filters accept `note`.
+    pub(crate) fn matches(&self, kind: Kind, note: &Note) -> bool {
         let camera = self.camera.is_none() || self.camera == note.camera;
         let kind = self.kinds.is_empty() || self.kinds.contains(&kind);
         let tags = self.tags.iter().all(|tag| note.tags.contains(tag));
@@ -75,37 +71,35 @@ impl Query {
         camera && kind && tags && since
     }
 
-    /// What the score of `note` is multiplied with, up to 1. What is true for long doesn't age.
+    /// Returns the factor of a note's score, up to 1. Only observations age.
     pub(super) fn recency(&self, kind: Kind, note: &Note) -> f64 {
         match (kind, self.now, note.at) {
             (Kind::Observation, Some(now), Some(at)) => {
                 let days = (now.as_second() - at.as_second()).max(0) as f64 / 86_400.0;
-                1.0 - BONUS + BONUS * (-days / HALF_LIFE).exp2()
+                1.0 - RECENCY_BONUS + RECENCY_BONUS * (-days / HALF_LIFE_DAYS).exp2()
             }
             _ => 1.0,
         }
     }
 
-    /// [`Query::limit`] within its bound.
+    /// Clamps [`Query::limit`] to its maximum.
     pub(crate) fn bounded(mut self) -> Self {
         self.limit = self.limit.min(MAX_FOUND);
         self
     }
 }
 
-/// A note that was found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Found {
-    /// Its file, below the folder of the memory.
+    /// Path below the folder of the memory.
     pub file: PathBuf,
-    /// The line that it begins with, from 1.
+    /// First line of the note, from 1.
     pub line: usize,
-    /// What it is.
     pub kind: Kind,
-    /// How well it answers, from 0 to 1: 1 is the best of both ways of searching. Good for comparing within one answer only.
+    /// From 0 to 1, the best of every ranking. Only comparable within one result.
     pub score: f64,
-    /// Whether its words may be taken for more than a quotation.
+    /// The words are more than a quotation: [`Origin::trusted`](crate::Origin::trusted).
     pub trusted: bool,
-    /// The note.
     pub note: Note,
 }

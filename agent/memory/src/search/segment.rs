@@ -1,65 +1,63 @@
-//! The notes of one page, ready to be searched.
+//! Search index of one page.
 //!
-//! Invariants: a segment is what [`Segment::extend`] makes of the notes in their order, however many at a time; a note that waits for its vector is near
-//! nothing, and found by its words as if there were no vectors.
+//! - A segment depends on the sequence of its notes, not on how many were added at a time.
+//! - A note without a vector yet is near nothing, and is found by its words.
 
 use std::collections::BTreeMap;
 
+use super::pending_text::{Key, PendingText};
 use super::signature::{Signature, Signatures};
 use super::terms::{Term, terms};
-use super::wanted::{Key, Wanted};
 use crate::note::{Kind, Note};
 use crate::page::Placed;
 
-/// How soon more of the same word says nothing more, and how much a long note is held against it: the middle of what Robertson and
-/// Zaragoza found good (2009, section 3.5).
+/// Saturation of a word's frequency, and normalisation by a note's length: the middle of the ranges
+/// of Robertson and Zaragoza (2009, section 3.5).
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
 
-/// A word in a note.
+/// Occurrences of a term in a note.
 #[derive(Debug)]
 struct Posting {
     note: usize,
-    times: u32,
+    count: u32,
 }
 
-/// How it stands with a note's vector.
+/// State of a note's vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// It is there.
-    There,
-    /// It is still to be made of the text with this key.
-    Wanted(Key),
-    /// There is none: the embedder has refused the text.
+    Known,
+    /// The text with this key is to be embedded.
+    Pending(Key),
+    /// The embedder refused the text.
     Refused,
 }
 
-/// What is known of a text's vector when its note comes.
+/// Vector of a new note's text.
 #[derive(Debug)]
-pub(super) enum Made {
-    /// The vector.
-    Vector(Signature),
-    /// Nothing yet.
-    Later(Key),
-    /// That there is none.
-    None,
+pub(super) enum TextVector {
+    Known(Signature),
+    /// The text with this key is to be embedded.
+    Pending(Key),
+    /// The embedder refused the text.
+    Refused,
 }
 
-/// A page.
 #[derive(Debug)]
 pub(super) struct Segment {
     kind: Kind,
     notes: Vec<Placed>,
-    /// Words of each note.
+    /// Number of words of each note.
     lengths: Vec<u32>,
+    /// Number of words of all notes.
     words: u64,
     postings: BTreeMap<Term, Vec<Posting>>,
     signatures: Signatures,
-    /// How it stands with the vector of each note.
+    /// State of each note's vector.
     states: Vec<State>,
-    /// How many of them are wanted.
-    wanted: usize,
-    /// Places of a signature.
+    /// Number of notes whose state is [`State::Pending`].
+    pending: usize,
+    /// Length of a signature.
     dimension: usize,
 }
 
@@ -68,7 +66,7 @@ impl Segment {
         Self {
             kind,
             states: Vec::new(),
-            wanted: 0,
+            pending: 0,
             dimension,
             notes: Vec::new(),
             lengths: Vec::new(),
@@ -90,31 +88,37 @@ impl Segment {
         self.notes.len()
     }
 
-    /// Words of all notes.
+    /// Number of words of all notes.
     pub(super) fn words(&self) -> u64 {
         self.words
     }
 
-    /// How many notes have this word.
-    pub(super) fn with(&self, term: Term) -> usize {
+    /// Number of notes with this term.
+    pub(super) fn frequency(&self, term: Term) -> usize {
         self.postings.get(&term).map_or(0, Vec::len)
     }
 
-    /// Whether `notes` begin with what is here.
-    pub(super) fn begins(&self, kind: Kind, notes: &[Placed]) -> bool {
+    /// Returns whether `notes` begin with those of the segment.
+    pub(super) fn is_prefix_of(&self, kind: Kind, notes: &[Placed]) -> bool {
         self.kind == kind && notes.starts_with(&self.notes)
     }
 
-    /// Takes what `notes` have beyond those that are here; they must [begin](Self::begins) with them. `make` is asked for the vector of each text.
-    pub(super) fn extend(mut self, notes: Vec<Placed>, make: &mut dyn FnMut(&str) -> Made) -> Self {
+    /// Appends the notes behind its own; the segment must be a prefix of `notes`.
+    ///
+    /// `embed` returns the vector of a text.
+    pub(super) fn extend(
+        mut self,
+        notes: Vec<Placed>,
+        embed: &mut dyn FnMut(&str) -> TextVector,
+    ) -> Self {
         for placed in notes.into_iter().skip(self.notes.len()) {
-            self.push(placed, make);
+            self.push(placed, embed);
         }
         self
     }
 
-    fn push(&mut self, placed: Placed, make: &mut dyn FnMut(&str) -> Made) {
-        let text = searchable(&placed.note);
+    fn push(&mut self, placed: Placed, embed: &mut dyn FnMut(&str) -> TextVector) {
+        let text = searchable_text(&placed.note);
         let number = self.notes.len();
         let mut counts: BTreeMap<Term, u32> = BTreeMap::new();
         let mut length = 0_u32;
@@ -122,18 +126,20 @@ impl Segment {
             *counts.entry(term).or_default() += 1;
             length += 1;
         }
-        for (term, times) in counts {
+        for (term, count) in counts {
             let note = number;
             let list = self.postings.entry(term).or_default();
-            list.push(Posting { note, times });
+            list.push(Posting { note, count });
         }
-        let nothing = || Signature::of(&vec![0.0; self.dimension]);
-        let (signature, state) = match make(&text) {
-            Made::Vector(vector) if vector.dimension() == self.dimension => (vector, State::There),
-            Made::Later(key) => (nothing(), State::Wanted(key)),
-            Made::Vector(_) | Made::None => (nothing(), State::Refused),
+        let zero = || Signature::of(&vec![0.0; self.dimension]);
+        let (signature, state) = match embed(&text) {
+            TextVector::Known(vector) if vector.dimension() == self.dimension => {
+                (vector, State::Known)
+            }
+            TextVector::Pending(key) => (zero(), State::Pending(key)),
+            TextVector::Known(_) | TextVector::Refused => (zero(), State::Refused),
         };
-        self.wanted += usize::from(matches!(state, State::Wanted(_)));
+        self.pending += usize::from(matches!(state, State::Pending(_)));
         self.states.push(state);
         self.signatures.push(&signature);
         self.lengths.push(length);
@@ -141,118 +147,121 @@ impl Segment {
         self.notes.push(placed);
     }
 
-    /// Notes that wait for their vector.
-    pub(super) fn wanted(&self) -> usize {
-        self.wanted
+    /// Number of notes without a vector yet.
+    pub(super) fn pending(&self) -> usize {
+        self.pending
     }
 
-    /// Whether any note has its vector.
+    /// Returns whether any note has a vector.
     pub(super) fn has_vectors(&self) -> bool {
-        self.states.contains(&State::There)
+        self.states.contains(&State::Known)
     }
 
-    /// The texts of those that wait, the last first.
-    pub(super) fn texts(&self) -> impl Iterator<Item = Wanted> {
+    /// Returns the pending texts, the last first.
+    pub(super) fn texts(&self) -> impl Iterator<Item = PendingText> {
         let notes = self.notes.iter().zip(&self.states).rev();
         notes.filter_map(|(placed, state)| match state {
-            State::Wanted(key) => Some(Wanted::new(*key, searchable(&placed.note))),
-            State::There | State::Refused => None,
+            State::Pending(key) => Some(PendingText::new(*key, searchable_text(&placed.note))),
+            State::Known | State::Refused => None,
         })
     }
 
-    /// Gives those that wait what was made for them; none: there is no vector.
-    pub(super) fn learn(&mut self, made: &BTreeMap<Key, Option<Signature>>) {
-        if self.wanted == 0 {
+    /// Sets the vectors of pending notes; `None` marks a refused text.
+    pub(super) fn learn(&mut self, vectors: &BTreeMap<Key, Option<Signature>>) {
+        if self.pending == 0 {
             return;
         }
         for (at, state) in self.states.iter_mut().enumerate() {
-            let State::Wanted(key) = *state else {
+            let State::Pending(key) = *state else {
                 continue;
             };
-            let Some(vector) = made.get(&key) else {
+            let Some(vector) = vectors.get(&key) else {
                 continue;
             };
-            self.wanted = self.wanted.saturating_sub(1);
+            self.pending = self.pending.saturating_sub(1);
             *state = State::Refused;
             if let Some(vector) = vector
                 && vector.dimension() == self.dimension
             {
                 self.signatures.set(at, vector);
-                *state = State::There;
+                *state = State::Known;
             }
         }
     }
 
-    /// The texts of all notes, each with its vector where that is there.
+    /// Returns the texts of all notes with their vectors.
     pub(super) fn vectors(&self) -> impl Iterator<Item = (String, Option<Signature>)> {
         let notes = self.notes.iter().zip(&self.states).enumerate();
         notes.map(|(at, (placed, state))| {
-            let there = *state == State::There;
-            let vector = there.then(|| self.signatures.get(at, self.dimension));
-            (searchable(&placed.note), vector.flatten())
+            let is_known = *state == State::Known;
+            let vector = is_known.then(|| self.signatures.get(at, self.dimension));
+            (searchable_text(&placed.note), vector.flatten())
         })
     }
 
-    /// BM25 of the notes that `takes` lets through and that have one of `terms`, given with their idf, and, where they have a vector to be found by too, terms of
-    /// at least `cover` of idf in all; `mean` is the mean length of all notes.
+    /// Scores notes by BM25 and appends them to `found`.
+    ///
+    /// - `terms` are those of the query with their idf; `mean` is the mean length of all notes.
+    /// - `accepts` filters notes.
+    /// - A note with a vector must have terms of at least `min_cover` idf in total.
     pub(super) fn score_words(
         &self,
         terms: &[(Term, f32)],
         mean: f32,
-        cover: f32,
-        takes: impl Fn(&Note) -> bool,
+        min_cover: f32,
+        accepts: impl Fn(&Note) -> bool,
         found: &mut Vec<(usize, f32)>,
     ) {
-        // Score, and idf of the terms that a note has.
+        // Score, and idf of the query's terms in the note.
         let mut scores = vec![(0.0_f32, 0.0_f32); self.notes.len()];
         for (term, idf) in terms {
-            for Posting { note, times } in self.postings.get(term).into_iter().flatten() {
+            for Posting { note, count } in self.postings.get(term).into_iter().flatten() {
                 let (Some((score, covered)), Some(length)) =
                     (scores.get_mut(*note), self.lengths.get(*note))
                 else {
                     continue;
                 };
-                let times = *times as f32;
+                let count = *count as f32;
                 let length = 1.0 - B + B * *length as f32 / mean;
                 *covered += idf;
-                *score += idf * times * (K1 + 1.0) / (times + K1 * length);
+                *score += idf * count * (K1 + 1.0) / (count + K1 * length);
             }
         }
         let scores = scores.into_iter().zip(&self.states);
         let scores = scores.map(|((score, covered), state)| {
-            let left_to_vectors = covered < cover && *state == State::There;
-            if left_to_vectors { 0.0 } else { score }
+            let is_left_to_vectors = covered < min_cover && *state == State::Known;
+            if is_left_to_vectors { 0.0 } else { score }
         });
-        self.keep(scores, 0.0, takes, found);
+        self.collect(scores, 0.0, accepts, found);
     }
 
-    /// Cosines of the notes that `takes` lets through and that are nearer to `vector` than `floor`.
+    /// Scores notes by their cosine with `vector`, and appends those above `floor` to `found`.
     pub(super) fn score_vectors(
         &self,
         vector: &Signature,
         floor: f32,
-        takes: impl Fn(&Note) -> bool,
+        accepts: impl Fn(&Note) -> bool,
         found: &mut Vec<(usize, f32)>,
     ) {
-        self.keep(self.signatures.cosines(vector), floor, takes, found);
+        self.collect(self.signatures.cosines(vector), floor, accepts, found);
     }
 
-    fn keep(
+    fn collect(
         &self,
         scores: impl Iterator<Item = f32>,
-        above: f32,
-        takes: impl Fn(&Note) -> bool,
+        floor: f32,
+        accepts: impl Fn(&Note) -> bool,
         found: &mut Vec<(usize, f32)>,
     ) {
         let scored = scores.zip(&self.notes).enumerate();
         found.extend(scored.filter_map(|(at, (score, placed))| {
-            (score > above && takes(&placed.note)).then_some((at, score))
+            (score > floor && accepts(&placed.note)).then_some((at, score))
         }));
     }
 }
 
-/// What of a note is searched: its camera, tags and words.
-fn searchable(note: &Note) -> String {
+/// Returns the searched text of a note: camera, tags and words.
+fn searchable_text(note: &Note) -> String {
     let mut text = String::new();
     let camera = note.camera.as_ref().map(|camera| camera.as_str());
     for word in camera

@@ -1,36 +1,38 @@
-//! A vector in one byte a place.
+//! Vectors quantised to one byte per dimension.
 //!
-//! Invariant: cosines of signatures differ from those of their vectors by less than 0.02, which changes the order of near equals and nothing else.
-//!
-//! 100,000 of 512 places are 49 MiB. What a question says fills few places of a hashed vector, and only those are looked at: signatures lie in blocks in which the
-//! same place of all of them stands together. Of a network's vector all places count.
+//! - Cosines differ from those of the exact vectors by less than 0.02, which only reorders near
+//!   ties.
+//! - 100,000 signatures of 512 dimensions take 49 MiB.
+//! - A query has few non-zero dimensions in a hashed vector, and only those are read: a block
+//!   stores the same dimension of all its signatures together. A network's vector has no zero
+//!   dimensions.
 
-/// Signatures of a block: one place of all of them is a cache line, so that what is not looked at is not fetched either. A page wastes at most a block,
-/// 32 KiB.
+/// Signatures of a block. One dimension of all of them is a cache line, so unread dimensions are
+/// not fetched. A page wastes at most one block, 32 KiB.
 const BLOCK: usize = 64;
 
-/// A vector of length 1, or of length 0.
+/// Quantised vector of length 1 or 0.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Signature {
     places: Vec<i8>,
     scale: f32,
 }
 
-/// Many signatures of one length.
+/// Signatures of one dimension.
 #[derive(Debug, Default)]
 pub(super) struct Signatures {
-    /// Blocks of [`BLOCK`] signatures, the last one filled up with nought: a row for the first place of each, one for the second, and so on.
+    /// Blocks of [`BLOCK`] signatures, one row per dimension; the last block is padded with zeros.
     rows: Vec<Row>,
     scales: Vec<f32>,
 }
 
-/// The same place of each signature of a block.
+/// One dimension of each signature of a block.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 struct Row([i8; BLOCK]);
 
 impl Signature {
-    /// The nearest signature of `vector`.
+    /// Quantises a vector to one byte per dimension.
     pub(crate) fn of(vector: &[f32]) -> Self {
         let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
         let scale = largest / f32::from(i8::MAX);
@@ -45,20 +47,19 @@ impl Signature {
         Self { places, scale }
     }
 
-    /// One that was stored; none when it is no signature.
+    /// Restores a stored signature; `None` if its values are invalid.
     pub(crate) fn stored(scale: f32, places: &[u8]) -> Option<Self> {
         let places: Vec<i8> = places.iter().map(|place| place.cast_signed()).collect();
-        let is_one = scale.is_finite() && scale >= 0.0 && !places.contains(&i8::MIN);
-        is_one.then_some(Self { places, scale })
+        let is_valid = scale.is_finite() && scale >= 0.0 && !places.contains(&i8::MIN);
+        is_valid.then_some(Self { places, scale })
     }
 
-    /// What one place of it stands for, and its places, as they are stored.
+    /// Returns scale and dimensions, as they are stored.
     pub(crate) fn parts(&self) -> (f32, impl Iterator<Item = u8>) {
         let places = self.places.iter().map(|place| place.cast_unsigned());
         (self.scale, places)
     }
 
-    /// How many places it has.
     pub(crate) fn dimension(&self) -> usize {
         self.places.len()
     }
@@ -75,7 +76,7 @@ impl Signatures {
         self.set(at, signature);
     }
 
-    /// Puts `signature`, which is as long as the others, in the place of the one at `at`.
+    /// Replaces the signature at `at` by one of the same dimension.
     pub(super) fn set(&mut self, at: usize, signature: &Signature) {
         let block = at / BLOCK * signature.places.len();
         for (row, place) in self.rows.iter_mut().skip(block).zip(&signature.places) {
@@ -88,7 +89,7 @@ impl Signatures {
         }
     }
 
-    /// The one at `at`, of `length` places.
+    /// Returns the signature at `at`, of `length` dimensions.
     pub(super) fn get(&self, at: usize, length: usize) -> Option<Signature> {
         let scale = *self.scales.get(at)?;
         let rows = self.rows.iter().skip(at / BLOCK * length).take(length);
@@ -99,9 +100,9 @@ impl Signatures {
         })
     }
 
-    /// Cosines of `with` and each signature, in their order.
+    /// Computes the cosines of `with` and each signature, in their order.
     pub(super) fn cosines(&self, with: &Signature) -> impl Iterator<Item = f32> {
-        let said: Vec<(usize, i16)> = with
+        let nonzero: Vec<(usize, i16)> = with
             .places
             .iter()
             .enumerate()
@@ -110,18 +111,19 @@ impl Signatures {
             .collect();
         let length = with.places.len().max(1);
         let blocks = self.rows.chunks_exact(length);
-        let dots = blocks.flat_map(move |block| dots(block, &said));
+        let dots = blocks.flat_map(move |block| dots(block, &nonzero));
         let scale = with.scale;
         dots.zip(&self.scales)
             .map(move |(dot, each)| dot as f32 * each * scale)
     }
 }
 
-/// Products of each signature of a block with those places of another that are not nought.
-fn dots(block: &[Row], said: &[(usize, i16)]) -> [i32; BLOCK] {
+/// Computes the dot products of a block's signatures with the non-zero dimensions of another one.
+fn dots(block: &[Row], nonzero: &[(usize, i16)]) -> [i32; BLOCK] {
     let mut sums = [0; BLOCK];
-    // Two at a time: the sum of two products of bytes fits in 16 bits (2 · 127 · 127; -128 is never stored), so half as many numbers are made wide.
-    let (pairs, last) = said.as_chunks::<2>();
+    // In pairs, because the sum of two products of bytes fits in 16 bits (2 · 127 · 127; -128 is
+    // never stored): half as many widenings.
+    let (pairs, last) = nonzero.as_chunks::<2>();
     for [(one, of_one), (other, of_other)] in pairs {
         let (Some(first), Some(second)) = (block.get(*one), block.get(*other)) else {
             continue;
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cosines_of_signatures_are_near_those_of_the_vectors() {
+    fn cosines_are_near_those_of_the_exact_vectors() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut vector = || {
             let raw: Vec<f32> = (0..512).map(|_| random.f32() - 0.5).collect();
@@ -164,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Vectors as networks make them: in clusters, and a few places larger than all others.
+    /// Imitates vectors of networks: clustered, with a few dominant dimensions.
     fn dense(random: &mut fastrand::Rng, places: usize, near: Option<&[f32]>) -> Vec<f32> {
         let raw: Vec<f32> = (0..places)
             .map(|at| {
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn of_dense_vectors_the_nearest_by_signature_are_the_nearest() {
+    fn nearest_signatures_are_the_nearest_dense_vectors() {
         const NEAREST: usize = 10;
         let mut random = fastrand::Rng::with_seed(11);
         for places in [384, 768] {
@@ -203,7 +205,7 @@ mod tests {
                 };
                 let (nearest, found) = (first(&exact), first(&near));
                 hits += nearest.iter().filter(|at| found.contains(at)).count();
-                // Whoever took another's place is as near to a few thousandths.
+                // A swapped note is as near to a few thousandths.
                 let last = exact[nearest[NEAREST - 1]];
                 let worst = found.iter().map(|at| exact[*at]).fold(1.0, f32::min);
                 assert!(last - worst < 0.004, "{worst} in place of {last}");
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_later_is_what_was_pushed_and_is_stored_and_read_unchanged() {
+    fn set_equals_push_and_stored_signatures_are_unchanged() {
         let mut random = fastrand::Rng::with_seed(3);
         let signatures: Vec<Signature> = (0..130)
             .map(|_| Signature::of(&dense(&mut random, 24, None)))
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_places_overflow_nothing() {
+    fn largest_values_do_not_overflow() {
         let edge = Signature::of(&[1.0, -1.0, 1.0, -1.0, 1.0]);
         let mut all = Signatures::default();
         all.push(&edge);
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_of_length_zero_is_near_nothing() {
+    fn zero_vector_is_near_nothing() {
         let mut all = Signatures::default();
         all.push(&Signature::of(&[0.0; 8]));
         let cosines: Vec<f32> = all.cosines(&Signature::of(&[1.0; 8])).collect();

@@ -1,16 +1,15 @@
-//! Words of a text, for the search.
+//! Splits texts into words and stems, notes and queries by the same code.
 //!
-//! Invariant: notes and questions are taken apart by the same code.
-//!
-//! Word boundaries are those of Unicode (UAX #29), stems those of Snowball's English algorithm. Words of other languages keep their endings; the
-//! n-grams of the hashed vectors see past these.
+//! Word boundaries are those of Unicode (UAX #29), stems those of Snowball's English algorithm.
+//! Words of other languages keep their endings, which the n-grams of the hashed vectors compensate.
 
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_segmentation::UnicodeSegmentation;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Words that say nothing about what a text is about, sorted: English articles, pronouns, prepositions, auxiliary verbs and question words.
-const STOP: &[&str] = &[
+/// English stop words, sorted: articles, pronouns, prepositions, auxiliary verbs and question
+/// words.
+const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
     "been", "before", "being", "but", "by", "can", "could", "did", "do", "does", "for", "from",
     "get", "got", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "into",
@@ -20,16 +19,16 @@ const STOP: &[&str] = &[
     "which", "while", "who", "whose", "why", "will", "with", "would", "you", "your",
 ];
 
-/// The words of `text` in lower case, without those that say nothing.
+/// Returns the words of `text` in lower case, without stop words.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = String> {
     text.unicode_words()
         // UAX #29 joins words with underscores; names of cameras have them.
         .flat_map(|word| word.split('_'))
         .map(|word| word.to_lowercase().replace('\u{2019}', "'"))
-        .filter(|word| !word.is_empty() && STOP.binary_search(&word.as_str()).is_err())
+        .filter(|word| !word.is_empty() && STOP_WORDS.binary_search(&word.as_str()).is_err())
 }
 
-/// What inflections of a word in lower case have in common.
+/// Returns the stem of a word in lower case.
 pub(crate) fn stem(word: &str) -> String {
     let english = word.bytes().all(|b| b.is_ascii_lowercase() || b == b'\'');
     if english {
@@ -39,11 +38,12 @@ pub(crate) fn stem(word: &str) -> String {
     }
 }
 
-/// A stem as a number. Two of a million stems share one with a chance of 3 in 10⁸; then they count as the same word.
+/// Hash of a stem. Two of a million stems collide with a chance of 3 in 10⁸; then they are one
+/// word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Term(u64);
 
-/// The terms of `text`, in its order.
+/// Returns the terms of `text`, in its order.
 pub(super) fn terms(text: &str) -> impl Iterator<Item = Term> {
     words(text).map(|word| Term(xxh3_64(stem(&word).as_bytes())))
 }
@@ -53,12 +53,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_say_nothing_are_sorted() {
-        assert!(STOP.is_sorted());
+    fn stop_words_are_sorted() {
+        assert!(STOP_WORDS.is_sorted());
     }
 
     #[test]
-    fn inflections_cases_and_names_of_cameras_meet() {
+    fn inflections_cases_and_names_share_their_terms() {
         let of = |text| terms(text).collect::<Vec<_>>();
         assert_eq!(of("The deliveries"), of("DELIVERY"));
         assert_eq!(of("loading_dock-2"), of("loading dock 2"));

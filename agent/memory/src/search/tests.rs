@@ -68,10 +68,10 @@ fn words_synonyms_and_typing_errors_find_their_note() {
 }
 
 #[test]
-fn what_is_filtered_out_takes_nobodys_place() {
+fn filters_apply_before_the_limit() {
     let mut index = index();
     let dock = SourceId::new("dock").ok();
-    // More at the gate than either way of searching contributes.
+    // More at the gate than the depth of a ranking.
     let mut notes: Vec<Note> = (0..3 * DEPTH).map(|_| note("A van waits.")).collect();
     let mut wanted = note("A van waits here for quite a long time, and its driver with it.");
     wanted.camera = dock.clone();
@@ -119,7 +119,7 @@ fn what_is_filtered_out_takes_nobodys_place() {
 }
 
 #[test]
-fn of_equal_observations_the_newer_comes_first_and_what_is_true_for_long_does_not_age() {
+fn newer_of_equal_observations_is_first() {
     let mut index = index();
     let dated = |words: &str, day| Note {
         at: at(day),
@@ -141,7 +141,7 @@ fn of_equal_observations_the_newer_comes_first_and_what_is_true_for_long_does_no
     assert_eq!(found(&index, &query)[0], "A dog at the gate!");
     let old = dated("A dog at the gate", -900);
     assert!(query.recency(Kind::Knowledge, &old) == 1.0);
-    // Age orders equals; it doesn't bury what answers better.
+    // Age orders near ties; a better match stays first.
     assert!(query.recency(Kind::Observation, &old) >= 0.9);
 }
 
@@ -205,7 +205,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_index_after_changes_is_one_made_anew(
+    fn changed_index_equals_a_fresh_one(
         changes in prop::collection::vec(any_change(), 1..10),
         questions in prop::collection::vec(any_text(), 1..4),
     ) {
@@ -226,14 +226,14 @@ proptest! {
                 Change::Remove(page) => { pages.remove(&page); changed.remove(Path::new(PAGES[page])); }
             }
         }
-        let mut anew = index();
+        let mut fresh = index();
         for (page, texts) in &pages {
-            put(&mut anew, *page, texts);
+            put(&mut fresh, *page, texts);
         }
-        prop_assert_eq!(changed.len(), anew.len());
+        prop_assert_eq!(changed.len(), fresh.len());
         for question in questions {
             let query = Query::new(question);
-            prop_assert_eq!(changed.search(&query), anew.search(&query));
+            prop_assert_eq!(changed.search(&query), fresh.search(&query));
         }
     }
 }

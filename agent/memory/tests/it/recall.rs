@@ -1,6 +1,4 @@
-//! How often what answers a question is among the first five, on notes and questions in `tests/data`.
-//!
-//! Everything goes the way of the product: notes are kept in a folder, and found in it.
+//! Recall of the first five results on the notes and questions in `tests/data`, over a real folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,9 +12,9 @@ const NOTES: &str = include_str!("../data/notes.txt");
 const QUESTIONS: &str = include_str!("../data/queries.txt");
 
 struct Question {
-    /// Nothing was changed for what it missed while weights were chosen.
+    /// Not used while weights were chosen.
     held_out: bool,
-    /// In other words than the note.
+    /// Worded differently than the note.
     other_words: bool,
     answers: BTreeSet<&'static str>,
     text: &'static str,
@@ -43,7 +41,7 @@ fn questions() -> Vec<Question> {
     .collect()
 }
 
-/// A memory with all notes, and their words by id.
+/// Opens a memory with all notes, and returns their words by id.
 fn site(folder: &Path) -> (Memory, BTreeMap<&'static str, &'static str>) {
     let mut memory = Memory::open(folder, Arc::new(HashedEmbedder::default())).expect("open");
     let mut ids = BTreeMap::new();
@@ -69,7 +67,7 @@ fn site(folder: &Path) -> (Memory, BTreeMap<&'static str, &'static str>) {
     (memory, ids)
 }
 
-/// The mean part of the answers that is among the first five, and the questions of which something is missing.
+/// Returns the mean recall of the first five results, and the questions with a missing answer.
 fn recall(
     memory: &mut Memory,
     ids: &BTreeMap<&str, &str>,
@@ -99,7 +97,7 @@ fn recall(
 }
 
 #[test]
-fn the_set_is_large_enough_to_say_something() {
+fn data_set_is_large_enough() {
     let ids: BTreeSet<&str> = rows::<5>(NOTES).map(|[id, ..]| id).collect();
     let questions = questions();
     assert_eq!(
@@ -123,7 +121,7 @@ fn the_set_is_large_enough_to_say_something() {
     reason = "the figures are what this test is about"
 )]
 #[test]
-fn nine_of_ten_questions_find_their_note_and_vectors_find_what_words_do_not() {
+fn recall_is_at_least_nine_of_ten_with_vectors() {
     let dir = tempfile::tempdir().expect("a folder");
     let (mut memory, ids) = site(dir.path());
     let questions = questions();
@@ -149,7 +147,7 @@ fn nine_of_ten_questions_find_their_note_and_vectors_find_what_words_do_not() {
             "{name}: {hybrid} with vectors, {words} without"
         );
     }
-    // Words alone leave a third of the questions unanswered; without this the set would say nothing about vectors.
+    // Words alone miss a third of the answers, or the set would not measure vectors.
     let (words, _) = recall(&mut memory, &ids, &of(|_| true), Method::Words);
     assert!(words < 0.75, "{words}");
 }

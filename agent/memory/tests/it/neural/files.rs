@@ -1,4 +1,4 @@
-//! What a model's folder may hold: the tiny model of `tests/models/sentences`, and each thing that may be wrong with one.
+//! Folders of models: the tiny model of `tests/models/sentences`, and each error in one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub(crate) fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models")
 }
 
-/// A copy of the tiny model that may be changed.
+/// Copies the tiny model to a temporary folder.
 pub(crate) fn copy() -> tempfile::TempDir {
     let to = tempfile::tempdir().expect("a folder");
     let from = models().join("sentences");
@@ -42,7 +42,7 @@ fn cosine(model: &SentenceModel, a: &str, b: &str) -> f32 {
 }
 
 #[test]
-fn a_model_says_of_words_what_its_table_says() {
+fn tiny_model_embeds_by_its_table() {
     let model = load(&models().join("sentences"));
     assert_eq!((model.dimension(), model.tokens()), (16, 64));
     let near = cosine(&model, "a stray hound", "a dog barks at the gate");
@@ -52,18 +52,18 @@ fn a_model_says_of_words_what_its_table_says() {
         "{near} {far} {}",
         model.floor()
     );
-    // Unlike sentences lie on both sides of nought with such a table, so what begins to mean something is not far from it.
+    // Cosines of unrelated sentences are around 0 with such a table, so the floor is low.
     assert!((0.1..0.9).contains(&model.floor()), "{}", model.floor());
     let same = cosine(&model, "The dog!", "the dog");
     assert!((same - 1.0).abs() < 1e-5, "{same}");
-    // Only words that say nothing.
+    // Only stop words.
     assert_eq!(model.embed("the of and").expect("a vector"), [0.0; 16]);
     assert_eq!(model.embed("").expect("a vector"), [0.0; 16]);
     assert!(model.embed(&"dog ".repeat(100_000)).is_ok());
 }
 
 #[test]
-fn networks_may_lie_in_onnx_and_answer_for_the_whole_text() {
+fn network_in_onnx_folder_with_one_row_is_accepted() {
     let folder = copy();
     let rows = load(folder.path());
     fs::create_dir(folder.path().join("onnx")).expect("a folder");
@@ -87,14 +87,11 @@ fn networks_may_lie_in_onnx_and_answer_for_the_whole_text() {
 }
 
 #[test]
-fn each_network_that_is_none_of_sentences_is_refused_with_what_is_wrong() {
+fn unsuitable_networks_are_refused_with_the_reason() {
     for (name, said) in [
         ("no-numbers", "not finite"),
-        (
-            "all-alike",
-            "nearly the same of sentences that have nothing to do with each other",
-        ),
-        ("few-tokens", "it can't take 64 tokens of number"),
+        ("all-alike", "nearly the same vector to unrelated sentences"),
+        ("few-tokens", "it fails on 64 tokens of number"),
         ("one-row", "has the shape [1, 1, 16]"),
         (
             "other-output",
@@ -116,7 +113,7 @@ fn each_network_that_is_none_of_sentences_is_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn each_file_that_is_wrong_is_named_with_what_to_do() {
+fn invalid_files_are_named_with_a_remedy() {
     let settings = r#"{"pooling_mode_mean_tokens": true, "pooling_mode_max_tokens": true}"#;
     let dense = r#"[{"type": "sentence_transformers.models.Dense"}]"#;
     for (name, content, said) in [
@@ -154,14 +151,13 @@ fn each_file_that_is_wrong_is_named_with_what_to_do() {
     }
     let folder = copy();
     fs::remove_file(folder.path().join("tokenizer.json")).expect("gone");
-    assert!(
-        refused(folder.path())
-            .contains("tokenizer.json: there is no such file; put the one of the same model")
-    );
+    assert!(refused(folder.path()).contains(
+        "tokenizer.json: there is no such file; put the tokenizer.json of the same model"
+    ));
     fs::remove_file(folder.path().join("model.onnx")).expect("gone");
     assert!(refused(folder.path()).contains("it has no model.onnx; put the ONNX export"));
     assert!(refused(Path::new("/nowhere")).contains("/nowhere: there is no such folder"));
-    // A network cut short, as by a download that broke off.
+    // A truncated network, as from an interrupted download.
     let folder = copy();
     let path = folder.path().join("model.onnx");
     let whole = fs::read(&path).expect("read");
@@ -171,11 +167,11 @@ fn each_file_that_is_wrong_is_named_with_what_to_do() {
     }
     let large = fs::File::create(&path).expect("a file");
     large.set_len(300 << 20).expect("a hole");
-    assert!(refused(folder.path()).contains("at most 268435456 are read; take a smaller model"));
+    assert!(refused(folder.path()).contains("at most 268435456 are read; use a smaller model"));
 }
 
 #[test]
-fn the_other_files_of_a_model_are_heeded() {
+fn optional_files_of_a_model_are_used() {
     let folder = copy();
     let plain = load(folder.path());
     let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("write");
@@ -194,8 +190,8 @@ fn the_other_files_of_a_model_are_heeded() {
         "1_Pooling/config.json",
         r#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}"#,
     );
-    // The first token of the tiny model says nothing, as it can't see the others.
-    assert!(refused(folder.path()).contains("nought everywhere"));
+    // The first token of the tiny model has no vector, because it does not depend on the others.
+    assert!(refused(folder.path()).contains("zero everywhere"));
     put(
         "1_Pooling/config.json",
         r#"{"pooling_mode_mean_tokens": true}"#,
@@ -230,7 +226,7 @@ struct Row {
 }
 
 #[test]
-fn a_transformer_as_it_is_exported_says_what_the_reference_says() {
+fn exported_transformer_matches_the_reference() {
     let rows: Vec<Row> =
         serde_json::from_str(include_str!("../../golden/bert.json")).expect("golden");
     let folder = copy();
@@ -249,9 +245,9 @@ fn a_transformer_as_it_is_exported_says_what_the_reference_says() {
             }
         }
     }
-    // It takes the 64 tokens that the tokenizer cuts a text to, and not one more.
+    // The network accepts the 64 tokens of the tokenizer, and not one more.
     let longer = r#"{"max_seq_length": 65}"#;
     fs::write(folder.path().join("sentence_bert_config.json"), longer).expect("write");
     let told = refused(folder.path());
-    assert!(told.contains("it can't take 65 tokens"), "{told}");
+    assert!(told.contains("it fails on 65 tokens"), "{told}");
 }

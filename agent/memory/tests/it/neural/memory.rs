@@ -1,4 +1,4 @@
-//! Notes found by what they mean: the memory with a network.
+//! Memory with a sentence model.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn found(memory: &mut Memory, question: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_question_without_a_word_in_common_finds_its_note_once_the_network_has_read_it() {
+fn question_without_common_words_finds_an_embedded_note() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut memory = open(folder.path(), &models().join("sentences"));
     for note in [
@@ -50,7 +50,7 @@ fn a_question_without_a_word_in_common_finds_its_note_once_the_network_has_read_
         remember(&mut memory, note);
     }
     assert_eq!(memory.waiting(), 3);
-    // By its words at once, with one that only half of the question shares.
+    // By words at once, also by one that covers only half of the question.
     assert_eq!(
         found(&mut memory, "the big lorry of yesterday"),
         ["The lorry stands at the dock."]
@@ -70,7 +70,7 @@ fn a_question_without_a_word_in_common_finds_its_note_once_the_network_has_read_
 }
 
 #[test]
-fn another_model_reads_all_notes_anew_and_the_vectors_of_the_first_one_go() {
+fn another_model_embeds_again_and_removes_old_vectors() {
     let folder = tempfile::tempdir().expect("a folder");
     let model = copy();
     let vectors = || {

@@ -1,4 +1,4 @@
-//! Models of sentences as files, and what becomes of them.
+//! Sentence models: their files, tokens and notes.
 
 mod files;
 mod memory;

@@ -1,4 +1,4 @@
-//! The tokens are those of the library that the models were trained with; `tests/tools/tiny-sentences` asked it.
+//! Tokens compared with those of the training library, recorded by `tests/tools/tiny-sentences`.
 
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ fn tokenizer() -> Tokenizer {
 }
 
 #[test]
-fn tokens_are_those_of_the_library_that_models_are_trained_with() {
+fn tokens_equal_those_of_the_training_library() {
     let tokenizer = tokenizer();
     assert_eq!(tokenizer.cut(), Some(64));
     let rows: Vec<Row> = serde_json::from_str(GOLDEN).expect("golden");
@@ -35,7 +35,7 @@ fn with(change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_of_another_kind_is_refused_with_what_it_is() {
+fn tokenizer_of_another_kind_is_refused() {
     type Change = fn(&mut serde_json::Value);
     let cases: [(Change, &str); 8] = [
         (
@@ -56,11 +56,11 @@ fn a_file_of_another_kind_is_refused_with_what_it_is() {
         ),
         (
             |f| f["post_processor"]["special_tokens"] = serde_json::Value::Null,
-            "does not say what \"[CLS]\" is",
+            "does not define \"[CLS]\"",
         ),
         (
             |f| f["model"]["unk_token"] = "[NONE]".into(),
-            "no token \"[NONE]\" for what is unknown",
+            "no token \"[NONE]\" for unknown words",
         ),
         (
             |f| f["model"]["vocab"]["dog"] = (1_i64 << 40).into(),
@@ -75,7 +75,7 @@ fn a_file_of_another_kind_is_refused_with_what_it_is() {
         assert!(refused.contains(said), "{refused}");
     }
     assert!(Tokenizer::read(b"{").is_err());
-    // The form of older files.
+    // Format of older files.
     let older = with(|f| {
         let bert =
             serde_json::json!({"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]});
@@ -89,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_a_text_is_its_tokens_are_no_more_than_asked_for_and_stand_between_the_marks(
+    fn tokens_of_any_text_are_bounded_by_special_tokens(
         text in any::<String>(),
         many in 0..40_usize,
         most in 0..20_usize,
@@ -102,7 +102,7 @@ proptest! {
         if most >= 2 {
             prop_assert_eq!(tokens.first(), Some(&2));
             prop_assert_eq!(tokens.last(), Some(&3));
-            // What is cut off changes nothing before it.
+            // The cut does not change the tokens before it.
             let all = tokenizer.tokens(&long, 100_000);
             prop_assert_eq!(&tokens[..tokens.len() - 1], &all[..tokens.len() - 1]);
         }

@@ -1,28 +1,28 @@
-//! Texts that wait for their vectors, and the key by which a vector is known again.
+//! Texts to embed, and the keys of texts.
 //!
-//! Invariant: a key is a function of the text alone, so the same words have the same vector wherever they stand.
+//! Invariant: a key depends on the text alone, so equal texts share a vector.
 
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Which text. Two texts share one by chance once in 10^38, and then one of them is found by the vector of the other.
+/// Hash of a text. Two texts collide with a chance of 1 in 10^38; then they share a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(pub(crate) u128);
 
 impl Key {
-    /// That of a text.
+    /// Computes the key of a text.
     pub(crate) fn of(text: &str) -> Self {
         Self(xxh3_128(text.as_bytes()))
     }
 }
 
-/// A text without its vector. It is handed back with what an embedder makes of it.
+/// A text without a vector; the caller returns it together with one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PendingText {
     key: Key,
     text: String,
 }
 
-impl Wanted {
+impl PendingText {
     pub(crate) fn new(key: Key, text: String) -> Self {
         Self { key, text }
     }
@@ -31,7 +31,6 @@ impl Wanted {
         self.key
     }
 
-    /// What is to be embedded.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
