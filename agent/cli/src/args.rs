@@ -1,4 +1,4 @@
-//! Flags as a person types them. Turning them into a checked request is the commands' first step.
+//! Flags of the command line. Turning them into a checked request is the commands' first step.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::run::shape::{NamedLine, NamedZone};
 use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_assistant::moment::{FORMS, parse_moment};
 
-/// Headless edge vision: watches cameras, decides, remembers, reports.
+/// Local video analytics for cameras: detect, count, alert.
 #[derive(Debug, Parser)]
 #[command(
     name = "watchkeeper",
@@ -20,22 +20,19 @@ use watchkeeper_assistant::moment::{FORMS, parse_moment};
     max_term_width = 100
 )]
 pub struct Cli {
-    /// What every command takes.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// Flags that every command takes.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Global {
-    /// Write one JSON object a line for programs, and nothing else, to standard output.
+    /// Print JSON to standard output, one object a line.
     #[arg(long, global = true)]
     pub json: bool,
-    /// Configuration file [default: WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml where it exists].
+    /// Configuration file [default: $WATCHKEEPER_CONFIG, else /etc/watchkeeper/watchkeeper.toml].
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Unix socket of the runtime [default: from the configuration].
@@ -44,126 +41,117 @@ pub struct Global {
     /// Folder of model files [default: from the configuration].
     #[arg(long, global = true, value_name = "DIR")]
     pub models_dir: Option<PathBuf>,
-    /// Say more: the logs of programs that were started go to standard error.
+    /// Write the logs of started programs to standard error.
     #[arg(short, long, global = true)]
     pub verbose: bool,
 }
 
-/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Watch a source now: starts everything it needs, prints events as they happen and the counts at the end.
+    /// Watch a camera or file now; prints events as they happen and the counts at the end.
     Run(Box<RunArgs>),
-    /// Show how the runtime, its sources and its pipelines are.
+    /// Show runtime, camera and pipeline status.
     Status,
-    /// List, add and remove sources.
+    /// List, add and remove cameras [default: list].
     Sources {
-        /// What to do [default: list].
         #[command(subcommand)]
         action: Option<SourceAction>,
     },
-    /// List, show, create, pause, resume and delete pipelines.
+    /// List, show, create, pause, resume and delete pipelines [default: list].
     Pipelines {
-        /// What to do [default: list].
         #[command(subcommand)]
         action: Option<PipelineAction>,
     },
-    /// Print events of the journal, or check that nobody changed them.
+    /// Print events of the journal, or verify their hash chain.
     Events(EventArgs),
-    /// Save the latest frame of a source, or the annotated frame of a pipeline, as JPEG.
+    /// Save the latest frame of a camera, or the annotated frame of a pipeline, as JPEG.
     Frame(FrameArgs),
-    /// Fetch a kept picture by its id, as events and snapshots name it.
+    /// Download a snapshot or clip by its ID.
     Media(MediaArgs),
-    /// Keep the latest frame of a source, as events keep theirs, and say its id.
+    /// Save the latest frame of a camera and print its ID.
     Snapshot(SnapshotArgs),
-    /// Say in plain words what to watch, to change or to know. Nothing is changed before you say yes.
+    /// Ask a question or request a change in plain English; changes need your confirmation.
     Ask(AskArgs),
-    /// Talk with the box in plain words. Nothing is changed before you say yes.
+    /// Chat with the box in plain English; changes need your confirmation.
     Chat,
-    /// Print what was asked in plain words, proposed, confirmed and done, and what the agent asked a model about doubtful events.
+    /// Print the log of requests, proposals, confirmations and calls of language models.
     Trace(TraceArgs),
-    /// List, show, create, change, copy and delete blueprints: which jobs a model of language has here, and what each may use and spend.
+    /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
     Blueprints(BlueprintArgs),
-    /// List, fetch, check and add models.
+    /// List, download, verify and add models [default: list].
     Models {
-        /// What to do [default: list].
         #[command(subcommand)]
         action: Option<ModelAction>,
     },
-    /// List the blocks a workflow can use, or describe one.
+    /// List the workflow blocks, or describe one.
     Blocks {
-        /// Type of the block to describe.
+        /// Type of the block to describe, such as line_counter.
         block: Option<String>,
     },
-    /// Check a workflow definition, or run it on pictures or on recorded detections.
+    /// Check a workflow definition, or run it on pictures or recorded detections.
     Workflow {
-        /// What to do.
         #[command(subcommand)]
         action: WorkflowAction,
     },
-    /// Check or show the configuration.
+    /// Check or print the configuration.
     Config {
-        /// What to do.
         #[command(subcommand)]
         action: ConfigAction,
     },
-    /// Find what is missing on this machine and say the command that mends it.
+    /// Check this machine and print the command that fixes each problem.
     Doctor,
     /// Print the completion script of a shell.
     Completions {
-        /// Which shell.
+        /// Shell that reads the script.
         shell: clap_complete::Shell,
     },
     /// Write the man pages.
     Man {
-        /// Folder to write them to; left out: the first page goes to standard output.
+        /// Folder for all pages [default: print the first page].
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
 }
 
-/// Flags of `run`.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// A video file, a folder of images, rtsp://…, http://…, /dev/videoN or demo:
+    /// Video file, folder of images, rtsp://…, http://…, /dev/videoN or demo:
     pub source: String,
     /// Workflow to run, in Roboflow's JSON.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "line", "zone"])]
     pub workflow: Option<PathBuf>,
-    /// Classes to watch, such as person,car; `all` for every class the model knows [default: people, vehicles and
-    /// animals with a model that knows COCO's classes, else all].
+    /// Classes to watch, or `all` [default: people, vehicles, animals with a COCO model, else all].
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
     pub watch: Vec<String>,
-    /// Count crossings of this line; in pixels of the source. May be given several times.
+    /// Count crossings of this line, in pixels; repeatable.
     #[arg(long, value_name = "NAME:x1,y1,x2,y2", allow_hyphen_values = true)]
     pub line: Vec<NamedLine>,
-    /// Time visits of this polygon; in pixels of the source. May be given several times.
+    /// Time visits of this polygon, in pixels; repeatable.
     #[arg(
         long,
         value_name = "NAME:x1,y1,x2,y2,x3,y3,…",
         allow_hyphen_values = true
     )]
     pub zone: Vec<NamedZone>,
-    /// Model: a name of the zoo, an ONNX file, or motion [default: yolox-nano where it is here, else motion].
+    /// Model name, ONNX file, or `motion` [default: yolox-nano if installed, else motion].
     #[arg(long, value_name = "NAME|FILE")]
     pub model: Option<String>,
-    /// Lowest score of a detection, 0 to 1 [default: 0.1, the tracker sorts out the rest].
-    #[arg(long, value_name = "SCORE", value_parser = unit_interval)]
+    /// Minimum confidence of a detection, 0 to 1 [default: 0.1; the tracker filters further].
+    #[arg(long, value_name = "CONFIDENCE", value_parser = unit_interval)]
     pub confidence: Option<f64>,
-    /// Make events by this rule instead of those that follow from lines and zones: a JSON object, or @FILE with one or a
-    /// list. May be given several times.
+    /// Rule for events, or @FILE with one or a list; repeatable [default: from lines and zones].
     #[arg(long, value_name = "JSON|@FILE")]
     pub rule: Vec<String>,
-    /// Stop after this many seconds of the source, counted from its first frame; for a camera those are the clock's.
+    /// Stop after this many seconds of the source, counted from its first frame.
     #[arg(long = "for", value_name = "SECONDS", value_parser = positive)]
     pub seconds: Option<f64>,
-    /// Play recordings at their own speed, as a camera would, dropping late frames.
+    /// Play files in real time, dropping late frames.
     #[arg(long, conflicts_with = "fast")]
     pub native: bool,
-    /// Take every frame of a recording, as fast as it goes (the default).
+    /// Process every frame of a file, as fast as possible [default].
     #[arg(long)]
     pub fast: bool,
-    /// Take any certificate of rtsps:// and https://, as cameras need that signed their own.
+    /// Accept self-signed certificates.
     #[arg(long)]
     pub no_tls_verify: bool,
     /// Write an annotated video.
@@ -172,208 +160,194 @@ pub struct RunArgs {
     /// Show the annotated frames in a window.
     #[arg(long)]
     pub show: bool,
-    /// Keep journal, pictures and logs in this folder instead of a temporary one.
+    /// Save journal, snapshots and logs in this folder [default: a temporary folder].
     #[arg(long, value_name = "DIR")]
     pub keep_state: Option<PathBuf>,
-    /// Publish the events to this MQTT broker: [mqtt[s]://][USER@]HOST[:PORT]. Its password is taken from
-    /// WATCHKEEPER_MQTT__PASSWORD or from the file in WATCHKEEPER_MQTT__PASSWORD_FILE, never from here.
+    /// Publish to this MQTT broker, [mqtt[s]://][USER@]HOST[:PORT]; the password is in
+    /// WATCHKEEPER_MQTT__PASSWORD or WATCHKEEPER_MQTT__PASSWORD_FILE.
     #[arg(long, value_name = "ADDRESS")]
     #[allow(
         rustdoc::broken_intra_doc_links,
-        reason = "the brackets are the address's own; a person reads them in --help"
+        reason = "the brackets are part of the address in --help"
     )]
     pub mqtt: Option<String>,
 }
 
-/// What to do with sources.
 #[derive(Debug, Subcommand)]
 pub enum SourceAction {
-    /// List them.
+    /// List cameras and their state.
     List,
-    /// Add one, or replace the one of that name.
+    /// Add a camera, or replace the one with this ID.
     Add {
-        /// Name.
+        /// ID of the camera, such as gate.
         id: SourceId,
-        /// Where the pictures come from.
+        /// Address: rtsp://…, http://…, /dev/videoN, demo:, a video file or a folder of images.
         uri: String,
-        /// What people call it, such as "Loading dock"; its id where nothing is said.
+        /// Name in messages, such as "Loading dock" [default: the ID].
         #[arg(long, value_name = "NAME")]
         name: Option<DisplayName>,
-        /// Play recordings at their own speed.
+        /// Play files in real time, dropping late frames.
         #[arg(long)]
         native: bool,
-        /// Upper bound on frames a second.
+        /// Maximum frames per second.
         #[arg(long, value_name = "FPS", value_parser = positive)]
         max_fps: Option<f64>,
-        /// Take RTSP over UDP.
+        /// Use UDP for RTSP [default: TCP].
         #[arg(long)]
         udp: bool,
-        /// Take any certificate of rtsps:// and https://, as cameras need that signed their own.
+        /// Accept self-signed certificates.
         #[arg(long)]
         no_tls_verify: bool,
-        /// Longest time between two pictures of a camera before it counts as lost; 5 where nothing is said.
+        /// Seconds without a frame before the camera counts as lost [default: 5].
         #[arg(long, value_name = "SECONDS", value_parser = positive)]
         stall: Option<f64>,
     },
-    /// Remove one.
+    /// Remove a camera.
     Remove {
-        /// Name.
+        /// ID of the camera.
         id: SourceId,
     },
 }
 
-/// What to do with pipelines.
 #[derive(Debug, Subcommand)]
 pub enum PipelineAction {
-    /// List them.
+    /// List pipelines and their counts.
     List,
-    /// Show one with its results.
+    /// Show a pipeline and its counts.
     Show {
-        /// Name.
+        /// ID of the pipeline.
         id: PipelineId,
     },
-    /// Create one from a JSON file, or replace the one of its name.
+    /// Create a pipeline from a JSON file, or replace the one with its ID.
     Create {
-        /// A file with {"id": "gate-count", "source": "gate", "workflow": {…}, "rules": […]}, where source is a camera's name and workflow is a
-        /// definition as `workflow validate` takes it; docs/ref/api.md has the rest of its fields.
+        /// File with {"id": …, "source": …, "workflow": {…}, "rules": […]}; see docs/ref/api.md.
         file: PathBuf,
     },
-    /// Pause one.
+    /// Pause a pipeline.
     Pause {
-        /// Name.
+        /// ID of the pipeline.
         id: PipelineId,
-        /// When it goes on by itself: the box's local time, such as 2026-03-29T08:00, or with an offset, such as 2026-03-29T08:00:00+02:00; otherwise when it
-        /// is resumed.
+        /// Resume at this time: 2026-03-29T08:00, or with offset 2026-03-29T08:00+02:00.
         #[arg(long, value_name = "TIME", value_parser = until)]
         until: Option<Timestamp>,
     },
-    /// Let a paused one go on.
+    /// Resume a pipeline.
     Resume {
-        /// Name.
+        /// ID of the pipeline.
         id: PipelineId,
     },
-    /// Delete one.
+    /// Delete a pipeline.
     Delete {
-        /// Name.
+        /// ID of the pipeline.
         id: PipelineId,
     },
 }
 
-/// Flags of `events`.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct EventArgs {
-    /// What else to do with them.
     #[command(subcommand)]
     pub action: Option<EventAction>,
-    /// Go on with new ones as they happen.
+    /// Print new events as they happen.
     #[arg(long, short)]
     pub follow: bool,
-    /// Only records after this number [default: the latest --limit ones].
+    /// Print only events after this number [default: the latest --limit events].
     #[arg(long, value_name = "NUMBER")]
     pub after: Option<u64>,
-    /// Most records to print before following.
+    /// Maximum number of events to print before following.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     pub limit: u32,
 }
 
-/// What to do with events besides printing them.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub enum EventAction {
-    /// Check that each record follows from the one before it by its hash: none was changed, removed or put in. Who can write the journal can
-    /// make a new chain; compare the hash that is printed with one that was kept elsewhere.
+    /// Verify the hash chain of the journal and print its last hash, to compare with a saved one.
     Verify,
 }
 
-/// Flags of `ask`.
 #[derive(Debug, Clone, Args)]
 pub struct AskArgs {
     /// The request, such as "tell me when a person crosses the vertical line at 50%".
     #[arg(required_unless_present = "confirm")]
     pub text: Vec<String>,
-    /// Do it at once, for scripts. Refused where part of the request was not understood or can't be done.
+    /// Apply without confirmation; refused if any part of the request was not understood.
     #[arg(long)]
     pub yes: bool,
-    /// Leave the rules aside and let the configured model of language look, write a workflow and propose it.
+    /// Skip the rules: the configured language model writes and proposes a workflow.
     #[arg(long)]
     pub think: bool,
-    /// Leave the rules aside and let the configured model of language work on it by this blueprint.
+    /// Skip the rules: the configured language model works by this blueprint.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["think", "yes"])]
     pub blueprint: Option<String>,
-    /// A picture that the request is about, JPEG or PNG. It goes to the configured model of language.
+    /// Picture for the configured language model, JPEG or PNG; repeatable.
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
-    /// Say yes to a proposal that was shown before. One that would mean something else by now is shown anew and not carried out.
+    /// Apply the proposal with this ID; if its effect has changed, it is shown again instead.
     #[arg(long, value_name = "ID", conflicts_with_all = ["text", "yes", "think", "blueprint", "image"])]
     pub confirm: Option<String>,
-    /// Understand it as if it were said then, such as 2026-03-28T21:10:00+01:00: for trying what a time in a request means.
+    /// Interpret the request as of this time, such as 2026-03-28T21:10:00+01:00; for tests.
     #[arg(long, value_name = "TIME", hide = true)]
     pub at: Option<Timestamp>,
 }
 
-/// Flags of `blueprints`.
 #[derive(Debug, Clone, Args)]
 pub struct BlueprintArgs {
-    /// What to do [default: list].
     #[command(subcommand)]
     pub action: Option<BlueprintAction>,
-    /// Those of the agent (second opinions, its API) in the box's state folder, and not those of your own `ask` and `chat`.
+    /// Use the agent's blueprints (API, second opinions) instead of those of `ask` and `chat`.
     #[arg(long, global = true)]
     pub agent: bool,
 }
 
-/// What to do with blueprints.
 #[derive(Debug, Clone, Subcommand)]
 pub enum BlueprintAction {
-    /// List them, the built-in ones too.
+    /// List blueprints, the built-in ones included.
     List,
-    /// Print one, as its file is written.
+    /// Print the text of a blueprint.
     Show {
-        /// Name.
+        /// Name of the blueprint.
         name: String,
     },
-    /// Create one from a file.
+    /// Create a blueprint from a file.
     Create {
-        /// Name.
+        /// Name of the new blueprint.
         name: BlueprintName,
-        /// The file; `-` is standard input.
+        /// File to read; `-` for standard input.
         #[arg(long, value_name = "FILE")]
         from: PathBuf,
     },
-    /// Change one, in the editor of EDITOR where nothing else gives the text. A built-in one gets a file in its place.
+    /// Change a blueprint, in $EDITOR or from a file; a file overrides a built-in blueprint.
     Update {
-        /// Name.
+        /// Name of the blueprint.
         name: BlueprintName,
-        /// The file with the new text; `-` is standard input, which is taken too where it is no terminal.
+        /// File with the new text; `-` for standard input.
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
     },
-    /// Copy one to another name.
+    /// Copy a blueprint to a new name.
     Duplicate {
-        /// Name.
+        /// Name of the blueprint.
         name: BlueprintName,
         /// Name of the copy.
         new: BlueprintName,
     },
-    /// Delete the file of one. The built-in ones stay.
+    /// Delete the file of a blueprint; built-in blueprints stay.
     Delete {
-        /// Name.
+        /// Name of the blueprint.
         name: BlueprintName,
     },
 }
 
-/// Flags of `trace`.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct TraceArgs {
-    /// Most entries to print, the latest.
+    /// Maximum number of entries to print, the latest.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     pub limit: usize,
 }
 
-/// Flags of `frame`.
 #[derive(Debug, Clone, Args)]
 pub struct FrameArgs {
-    /// Source whose latest frame to save.
+    /// ID of the camera.
     #[arg(required_unless_present = "pipeline")]
     pub source: Option<SourceId>,
     /// Pipeline whose annotated frame to save.
@@ -384,107 +358,102 @@ pub struct FrameArgs {
     pub output: PathBuf,
 }
 
-/// Flags of `media`.
 #[derive(Debug, Clone, Args)]
 pub struct MediaArgs {
-    /// Id of the picture.
+    /// ID of the snapshot or clip, as events show it.
     pub id: String,
     /// File to write.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
 
-/// Flags of `snapshot`.
 #[derive(Debug, Clone, Args)]
 pub struct SnapshotArgs {
-    /// Source whose latest frame to keep.
+    /// ID of the camera.
     pub source: SourceId,
-    /// File to write a copy to.
+    /// Also write the picture to this file.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 
-/// What to do with models.
 #[derive(Debug, Subcommand)]
 pub enum ModelAction {
-    /// List the zoo and what is here.
+    /// List known models and the files of installed ones.
     List,
-    /// Fetch one from where it is published, continuing an earlier attempt.
+    /// Download a model and verify its checksum; resumes an interrupted download.
     Pull {
-        /// Name in the zoo.
+        /// Name of the model, as `models list` shows it.
         name: String,
-        /// Accept a file whose checksum is not known, and write its checksum down.
+        /// Accept a file without a known checksum, and record its checksum.
         #[arg(long)]
         trust: bool,
-        /// Accept exactly this checksum.
+        /// Accept only a file with this checksum.
         #[arg(long, value_name = "HEX", conflicts_with = "trust")]
         sha256: Option<String>,
     },
-    /// Compare files with their checksums.
+    /// Compare model files with their checksums.
     Verify {
-        /// Which; left out: every one that is here.
+        /// Names of the models [default: all installed].
         names: Vec<String>,
     },
-    /// Copy a file into the models folder.
+    /// Copy a model file into the models folder.
     Add {
-        /// The file.
+        /// ONNX file of the model.
         file: PathBuf,
-        /// Its manifest [default: the .toml beside it, or a known export].
+        /// Manifest of the model [default: the .toml beside the file, or that of a known export].
         #[arg(long, value_name = "FILE")]
         manifest: Option<PathBuf>,
-        /// Model of the zoo that has the same layout and classes.
+        /// Known model with the same layout and classes.
         #[arg(long, value_name = "NAME", conflicts_with = "manifest")]
         like: Option<String>,
-        /// Its name [default: that of its manifest; with --like that of the file].
+        /// Name of the new model [default: from its manifest; with --like, from the file name].
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
     },
 }
 
-/// What to do with a workflow.
 #[derive(Debug, Subcommand)]
 pub enum WorkflowAction {
     /// Check a definition without deploying it; needs no runtime.
     Validate {
-        /// The definition, in Roboflow's JSON.
+        /// Definition in Roboflow's JSON.
         file: PathBuf,
     },
     /// Run a definition on still pictures; needs no runtime.
     Run {
-        /// The definition, in Roboflow's JSON.
+        /// Definition in Roboflow's JSON.
         file: PathBuf,
-        /// Pictures, JPEG or PNG; several are one batch.
+        /// JPEG or PNG pictures; several are one batch.
         #[arg(long, num_args = 1.., value_name = "IMAGE")]
         image: Vec<PathBuf>,
-        /// Value of another input, as NAME=JSON.
+        /// Value of another input; repeatable.
         #[arg(long, value_name = "NAME=JSON")]
         param: Vec<String>,
-        /// Model that takes the place of every detection model: a name in the zoo, a file, or a folder of a package.
+        /// Model that replaces every detection model: a name, a file, or a package folder.
         #[arg(long, value_name = "NAME-OR-FOLDER")]
         detector: Option<String>,
     },
     /// Run a definition on recorded detections, frame by frame; needs no runtime.
     Replay {
-        /// The definition, in Roboflow's JSON.
+        /// Definition in Roboflow's JSON.
         file: PathBuf,
-        /// The recording.
+        /// File of recorded detections.
         #[arg(long, value_name = "FILE")]
         detections: PathBuf,
-        /// Add the workflow's outputs to each frame, pictures by their size.
+        /// Print the workflow's outputs of each frame; pictures as their size.
         #[arg(long)]
         outputs: bool,
     },
 }
 
-/// What to do with the configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigAction {
-    /// Report everything that is wrong.
+    /// Check the configuration and print every error.
     Check {
         /// File to check [default: --config].
         file: Option<PathBuf>,
     },
-    /// Print what holds in the end, without secrets.
+    /// Print the effective configuration (secrets hidden).
     Show,
 }
 
@@ -495,7 +464,7 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A moment with an offset, or of the clocks of this machine.
+/// Parses a time with an offset, or in this machine's time zone.
 fn until(text: &str) -> Result<Timestamp, String> {
     parse_moment(text, &TimeZone::system()).ok_or_else(|| format!("must be a time such as {FORMS}"))
 }
@@ -523,12 +492,12 @@ mod tests {
     }
 
     #[test]
-    fn the_declaration_of_the_flags_is_consistent() {
+    fn flag_declarations_are_consistent() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn the_flags_that_evaluation_scripts_use_are_understood() {
+    fn flags_of_evaluation_scripts_are_parsed() {
         let args = run_args(&[
             "clip.mp4",
             "--json",
@@ -553,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_pause_is_the_moment_that_was_written_or_none() {
+    fn pause_until_takes_local_and_offset_times() {
         let until = |text: &str| {
             let line = ["watchkeeper", "pipelines", "pause", "gate", "--until", text];
             match Cli::try_parse_from(line).map(|cli| cli.command) {
@@ -572,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_contradict_each_other_are_refused() {
+    fn contradicting_flags_are_refused() {
         for bad in [
             &["c.mp4", "--workflow", "w.json", "--line", "a:0,0,1,1"][..],
             &["c.mp4", "--native", "--fast"],

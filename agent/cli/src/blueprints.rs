@@ -1,4 +1,4 @@
-//! `watchkeeper blueprints`: which jobs a model of language has, and what each may use and spend. Needs no daemon.
+//! `watchkeeper blueprints`: manages the blueprints of LLM jobs. Needs no daemon.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -20,10 +20,9 @@ use watchkeeper_assistant::blueprint::{Blueprint, BlueprintName, BlueprintStore,
 use watchkeeper_assistant::trace::TRACE_FOLDER;
 use watchkeeper_assistant::wording::cut;
 
-/// Longest sentence of the table, in characters.
-const SHOWN: usize = 70;
+/// Maximum length of a sentence in the table, in characters.
+const MAX_SHOWN: usize = 70;
 
-/// Carries out the command.
 pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let home = match args.agent {
         true => configuration::read_without_broker(global)?
@@ -31,45 +30,47 @@ pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<
             .join(TRACE_FOLDER),
         false => state_folder()?,
     };
-    let shelf = BlueprintStore::new(&home);
+    let store = BlueprintStore::new(&home);
     match args.action.unwrap_or(BlueprintAction::List) {
-        BlueprintAction::List => list(&shelf, out),
-        BlueprintAction::Show { name } => show(&shelf, &name, out),
+        BlueprintAction::List => list(&store, out),
+        BlueprintAction::Show { name } => show(&store, &name, out),
         BlueprintAction::Create { name, from } => {
-            let made = shelf.create(&name, &read(&from)?)?;
-            changed(&made, "created", out);
+            let made = store.create(&name, &read(&from)?)?;
+            report_change(&made, "created", out);
             Ok(())
         }
         BlueprintAction::Update { name, from } => {
             let made = match from {
-                Some(from) => shelf.update(&name, &read(&from)?)?,
+                Some(from) => store.update(&name, &read(&from)?)?,
                 None if !std::io::stdin().is_terminal() => {
-                    shelf.update(&name, &read(Path::new("-"))?)?
+                    store.update(&name, &read(Path::new("-"))?)?
                 }
-                None => edit(&shelf, &name, &editor()?)?,
+                None => edit(&store, &name, &editor()?)?,
             };
-            changed(&made, "updated", out);
+            report_change(&made, "updated", out);
             Ok(())
         }
         BlueprintAction::Duplicate { name, new } => {
-            let made = shelf.duplicate(&name, &new)?;
-            changed(&made, "created", out);
+            let made = store.duplicate(&name, &new)?;
+            report_change(&made, "created", out);
             Ok(())
         }
         BlueprintAction::Delete { name } => {
-            let serves_again = shelf.delete(&name)?;
-            let done = json!({"deleted": name, "built_in_serves": serves_again});
-            out.both(&done, || match serves_again {
-                true => format!("{name}: the file is deleted, the built-in blueprint serves again"),
-                false => format!("{name} is deleted"),
+            let is_built_in = store.delete(&name)?;
+            let done = json!({"deleted": name, "built_in_serves": is_built_in});
+            out.both(&done, || match is_built_in {
+                true => {
+                    format!("Deleted the file of {name}; the built-in blueprint is in use again")
+                }
+                false => format!("Deleted blueprint {name}"),
             });
             Ok(())
         }
     }
 }
 
-fn list(shelf: &BlueprintStore, out: &Output) -> Result<(), Failure> {
-    let (all, notes) = shelf.list()?;
+fn list(store: &BlueprintStore, out: &Output) -> Result<(), Failure> {
+    let (all, notes) = store.list()?;
     all.iter().for_each(|listed| out.object(&object(listed)));
     let rows = all.iter().map(|listed| {
         let (job, limits, when) = match &listed.serves {
@@ -81,7 +82,7 @@ fn list(shelf: &BlueprintStore, out: &Output) -> Result<(), Failure> {
                     b.cost.dollars(),
                     b.model.name()
                 ),
-                cut(b.when.clone(), SHOWN),
+                cut(b.when.clone(), MAX_SHOWN),
             ),
             None => ("–", String::new(), String::new()),
         };
@@ -103,16 +104,13 @@ fn list(shelf: &BlueprintStore, out: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn show(shelf: &BlueprintStore, name: &str, out: &Output) -> Result<(), Failure> {
-    let listed = shelf.get(name)?;
+fn show(store: &BlueprintStore, name: &str, out: &Output) -> Result<(), Failure> {
+    let listed = store.get(name)?;
     if let Some(trouble) = listed.trouble() {
         if listed.serves.is_none() {
             let lines = listed.flaws.iter().map(ToString::to_string);
-            let file = shelf.folder().join(format!("{}.md", listed.name));
-            let sentence = format!(
-                "the blueprint {name} can't be used; mend {}",
-                file.display()
-            );
+            let file = store.folder().join(format!("{}.md", listed.name));
+            let sentence = format!("blueprint {name} is invalid; correct {}", file.display());
             return Err(Failure::input(sentence).with(lines));
         }
         out.note(trouble);
@@ -123,7 +121,7 @@ fn show(shelf: &BlueprintStore, name: &str, out: &Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// A blueprint as programs get it.
+/// Returns the JSON of a blueprint.
 fn object(listed: &BlueprintEntry) -> Value {
     let mut object = json!({"blueprint": listed.name, "from": listed.origin});
     if let Some(b) = &listed.serves {
@@ -143,17 +141,18 @@ const fn from(origin: BlueprintOrigin) -> &'static str {
     match origin {
         BlueprintOrigin::BuiltIn => "built in",
         BlueprintOrigin::File => "file",
-        BlueprintOrigin::FileInPlace => "file in place of the built-in one",
-        BlueprintOrigin::BuiltInForDamaged => "built in; its file is damaged",
-        BlueprintOrigin::Damaged => "damaged file",
+        BlueprintOrigin::FileInPlace => "file, overrides the built-in",
+        BlueprintOrigin::BuiltInForDamaged => "built in; its file is invalid",
+        BlueprintOrigin::Damaged => "invalid file",
     }
 }
 
-fn changed(made: &Blueprint, what: &str, out: &Output) {
+/// Reports a change; `what` is the participle, such as `created`.
+fn report_change(made: &Blueprint, what: &str, out: &Output) {
     let done = json!({what: made.name, "job": made.job, "tools": made.tools});
     out.both(&done, || {
         format!(
-            "{} is {what}: job {}, {} tools, at most {} calls of a {} model and ${:.2} for one request",
+            "{}: {what}. Job {}, {} tools; limits per request: {} calls of a {} model, ${:.2}",
             made.name,
             made.job.name(),
             made.tools.len(),
@@ -164,34 +163,36 @@ fn changed(made: &Blueprint, what: &str, out: &Output) {
     });
 }
 
-/// The text of a file, or of standard input for `-`; of what is too long, as much as shows it.
+/// Reads a file, or standard input for `-`, up to one byte more than a blueprint may have.
 fn read(from: &Path) -> Result<String, Failure> {
     let failed = |why: String| Failure::input(format!("can't read {}: {why}", from.display()));
     let mut text = String::new();
-    let most = MAX_BYTES as u64 + 1;
+    let limit = MAX_BYTES as u64 + 1;
     let read = match from == Path::new("-") {
-        true => std::io::stdin().take(most).read_to_string(&mut text),
-        false => File::open(from).and_then(|file| file.take(most).read_to_string(&mut text)),
+        true => std::io::stdin().take(limit).read_to_string(&mut text),
+        false => File::open(from).and_then(|file| file.take(limit).read_to_string(&mut text)),
     };
     read.map_err(|e| failed(e.to_string()))?;
     Ok(text)
 }
 
-/// The person's editor.
+/// Returns the user's editor command.
 fn editor() -> Result<OsString, Failure> {
-    let named = ["VISUAL", "EDITOR"].iter().find_map(std::env::var_os);
-    named.filter(|editor| !editor.is_empty()).ok_or_else(|| {
-        Failure::input("no editor is named: set EDITOR, or give the new text by --from FILE or on standard input")
+    let editor = ["VISUAL", "EDITOR"].iter().find_map(std::env::var_os);
+    editor.filter(|editor| !editor.is_empty()).ok_or_else(|| {
+        Failure::input(
+            "no editor: set EDITOR, or pass the new text with --from FILE or on standard input",
+        )
     })
 }
 
-/// Has an editor change the text. What is no blueprint afterwards is kept in a file, which is told.
+/// Opens the text in an editor. An invalid result is saved in a file that the error names.
 fn edit(
-    shelf: &BlueprintStore,
+    store: &BlueprintStore,
     name: &BlueprintName,
     editor: &OsStr,
 ) -> Result<Blueprint, Failure> {
-    let before = shelf.get(name.as_str())?.text;
+    let before = store.get(name.as_str())?.text;
     let failed = |e: std::io::Error| Failure::new(Exit::Failed, format!("can't edit {name}: {e}"));
     let file = tempfile::Builder::new()
         .prefix(&format!("{name}-"))
@@ -199,7 +200,7 @@ fn edit(
         .tempfile()
         .map_err(failed)?;
     std::fs::write(file.path(), &before).map_err(failed)?;
-    // By a shell, as git does: an editor may be named with arguments.
+    // Through a shell, as git does: the variable may hold arguments.
     let mut command = Command::new("sh");
     let script = format!("{} \"$1\"", editor.to_string_lossy());
     let ended = command
@@ -210,15 +211,15 @@ fn edit(
     if !ended.success() {
         return Err(Failure::new(
             Exit::Failed,
-            format!("the editor ended with {ended}; nothing was changed"),
+            format!("nothing was changed: the editor ended with {ended}"),
         ));
     }
     let after = read(file.path())?;
-    shelf.update(name, &after).map_err(|error| {
+    store.update(name, &after).map_err(|error| {
         let failure = Failure::from(error);
         match file.keep() {
             Ok((_, path)) => failure.with([format!(
-                "what you wrote is kept in {}; mend it and give it by --from",
+                "your text is saved in {}; correct it and pass it with --from",
                 path.display()
             )]),
             Err(_) => failure,
@@ -234,7 +235,7 @@ impl From<BlueprintStoreError> for Failure {
             }
             BlueprintStoreError::Invalid(flaws) => {
                 let lines = flaws.iter().map(ToString::to_string);
-                Self::input("this is no blueprint").with(lines)
+                Self::input("the blueprint is invalid:").with(lines)
             }
             BlueprintStoreError::Unknown { .. }
             | BlueprintStoreError::Taken { .. }
@@ -251,24 +252,24 @@ mod tests {
     use watchkeeper_assistant::blueprint::{Job, built_in};
 
     #[test]
-    fn an_editor_changes_one_and_what_it_broke_is_kept_elsewhere() {
+    fn edited_blueprint_is_stored_and_an_invalid_one_saved_aside() {
         let home = tempfile::tempdir().unwrap();
-        let (shelf, name) = (
+        let (store, name) = (
             BlueprintStore::new(home.path()),
             BlueprintName::new("question").unwrap(),
         );
-        let by = |script: &str| edit(&shelf, &name, OsStr::new(script));
+        let by = |script: &str| edit(&store, &name, OsStr::new(script));
         assert_eq!(by("sed -i 's/steps = 8/steps = 3/'").unwrap().steps, 3);
-        assert_eq!(shelf.serving(Job::Question).unwrap().0.steps, 3);
+        assert_eq!(store.serving(Job::Question).unwrap().0.steps, 3);
         let broken = by("sed -i 's/steps = 3/steps = 300/'").unwrap_err();
-        let told = broken.to_string();
+        let text = broken.to_string();
         assert!(
-            told.contains("limits.steps = 300") && told.contains("is kept in"),
-            "{told}"
+            text.contains("limits.steps = 300") && text.contains("is saved in"),
+            "{text}"
         );
-        let kept = broken.details.last().unwrap();
-        let path = kept
-            .split_once("kept in ")
+        let saved = broken.details.last().unwrap();
+        let path = saved
+            .split_once("saved in ")
             .unwrap()
             .1
             .split_once(';')
@@ -286,9 +287,9 @@ mod tests {
                 .sentence
                 .contains("nothing was changed")
         );
-        assert_eq!(shelf.serving(Job::Question).unwrap().0.steps, 3);
+        assert_eq!(store.serving(Job::Question).unwrap().0.steps, 3);
         assert_ne!(
-            shelf.get("question").unwrap().text,
+            store.get("question").unwrap().text,
             built_in::text(Job::Question)
         );
     }

@@ -1,7 +1,8 @@
-//! The configuration for the command: read, checked, shown.
+//! The command's configuration: loading, `config check` and `config show`.
 //!
-//! Invariant: what is shown can be read again as a configuration, and holds no secret. Not here: what is right (`watchkeeper-config`), and whether what it
-//! names is there ([`inspect`](super::inspect)).
+//! - Invariant: the output of `config show` loads as a configuration and holds no secret.
+//! - Not here: the rules of the file (`watchkeeper-config`), and whether the files, models and
+//!   folders that it names exist ([`inspect`](super::inspect)).
 
 use std::path::{Path, PathBuf};
 
@@ -17,25 +18,27 @@ use super::args::{ConfigAction, Global};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 
-/// Site of a run's messages and of its client id, so that neither is taken for the box's own.
+/// Site of a run's topics and client id, which keeps them apart from those of the box.
 pub(super) const RUN_SITE: &str = "run";
 
-/// Reads the configuration with the flags of the command line on top.
+/// Loads the configuration, overridden by the flags of the command line.
 pub(super) fn read(global: &Global) -> Result<Config, Failure> {
-    load(&request(global, None)).map_err(wrong)
+    load(&request(global, None)).map_err(invalid)
 }
 
-/// As [`read`], for commands that speak to no broker: whether this user may read its password is no matter.
+/// Loads the configuration without the broker's password, which this user may be unable to read.
 pub(super) fn read_without_broker(global: &Global) -> Result<Config, Failure> {
     let request = LoadRequest {
         broker: BrokerLayers::Nobody,
         ..request(global, None)
     };
-    load(&request).map_err(wrong)
+    load(&request).map_err(invalid)
 }
 
-/// As [`read`], for a run that publishes to a broker of its own choice: `onto` adds its address. The section of the file
-/// is about the box's broker, and the box's client id would throw the box's own agent out.
+/// Loads the configuration of a run with `--mqtt`; `onto` adds the broker's address.
+///
+/// The file's `[mqtt]` is ignored: it names the box's broker, and its client id would disconnect
+/// the box's agent.
 pub(super) fn read_for_run(
     global: &Global,
     onto: impl FnOnce(LoadRequest) -> LoadRequest,
@@ -45,7 +48,7 @@ pub(super) fn read_for_run(
         ..request(global, None)
     };
     let request = request.with("run", "box.site", Some(RUN_SITE));
-    load(&onto(request)).map_err(wrong)
+    load(&onto(request)).map_err(invalid)
 }
 
 fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
@@ -64,15 +67,14 @@ fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
         )
 }
 
-fn wrong(errors: Vec<ConfigError>) -> Failure {
+fn invalid(errors: Vec<ConfigError>) -> Failure {
     let sentence = match errors.len() {
-        1 => "the configuration is wrong".to_owned(),
-        count => format!("the configuration is wrong in {count} places"),
+        1 => "the configuration has 1 error:".to_owned(),
+        count => format!("the configuration has {count} errors:"),
     };
     Failure::new(Exit::BadInput, sentence).with(errors.iter().map(ToString::to_string))
 }
 
-/// `watchkeeper config`.
 pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result<(), Failure> {
     match action {
         ConfigAction::Check { file } => check(&request(global, file.as_deref()), out),
@@ -81,7 +83,7 @@ pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result
             for warning in &config.warnings {
                 out.note(warning.to_string());
             }
-            let shown = shown(&config);
+            let shown = effective(&config);
             out.both(&shown, || {
                 toml::to_string_pretty(&shown).unwrap_or_default()
             });
@@ -90,9 +92,9 @@ pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result
     }
 }
 
-/// What is wrong with a configuration that the daemons would run with all the same.
+/// Returns the errors with which the daemons still start, leaving out the affected parts.
 pub(super) fn warnings(global: &Global) -> Vec<ConfigError> {
-    watchkeeper_config::check(&request(global, None), &super::inspect::look).warnings
+    watchkeeper_config::check(&request(global, None), &super::inspect::check).warnings
 }
 
 fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
@@ -102,12 +104,11 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
         mut notes,
         file,
         config,
-    } = watchkeeper_config::check(request, &super::inspect::look);
+    } = watchkeeper_config::check(request, &super::inspect::check);
     if file.is_none() && config.is_some() {
         notes.insert(
             0,
-            "there is no configuration file; what is checked is the default and the environment"
-                .to_owned(),
+            "no configuration file found; checking defaults and environment variables".to_owned(),
         );
     }
     for note in &notes {
@@ -122,11 +123,11 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
     });
     out.object(&report);
     match config {
-        None => Err(wrong(errors.into_iter().chain(warnings).collect())),
+        None => Err(invalid(errors.into_iter().chain(warnings).collect())),
         Some(config) if warnings.is_empty() => {
             let file = file.map(|file| format!(" ({})", file.display()));
             out.line(format!(
-                "the configuration is right{}: box {} at {}; sources: {}, pipelines: {}",
+                "the configuration is valid{}: box {} at site {}, {} cameras, {} pipelines",
                 file.unwrap_or_default(),
                 config.box_id,
                 config.site,
@@ -136,7 +137,7 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
             Ok(())
         }
         Some(_) => {
-            let sentence = "the daemons would run without what is wrong here";
+            let sentence = "warning: the box starts, but skips these parts:";
             let lines = warnings.iter().map(ToString::to_string);
             Err(Failure::new(Exit::BadInput, sentence).with(lines))
         }
@@ -157,59 +158,17 @@ fn error_object(error: &ConfigError) -> Value {
     })
 }
 
-/// What holds in the end, in the shape of the file; secrets are `***`.
-fn shown(config: &Config) -> Value {
-    let library = config.inference.ort_library.as_deref();
-    let inference = inference_section(config, library);
+/// Returns the effective configuration in the shape of the file; secrets are `***`.
+fn effective(config: &Config) -> Value {
     let mut shown = json!({
         "box": {"site": config.site, "id": config.box_id},
-        "runtime": {
-            "socket": config.runtime_socket,
-            "socket_mode": format!("{:04o}", config.socket_mode),
-            "state_dir": config.state_dir,
-            "media_bytes": config.media.max_bytes,
-            "recording_bytes": config.recordings.max_bytes,
-            "recording_days": config.recordings.max_age.as_secs_f64() / 86_400.0,
-            "crash_loop_limit": config.crash_loop_limit,
-            "journal_events": config.journal.max_events,
-            "journal_bytes": config.journal.max_bytes,
-            "inference": inference,
-        },
-        "agent": {
-            "outbox_events": config.agent.outbox_events,
-            "outbox_bytes": config.agent.outbox_bytes,
-            "telemetry_s": config.agent.telemetry.as_secs_f64(),
-        },
+        "runtime": runtime_section(config),
+        "agent": agent_section(config),
+        "models": models_section(config),
     });
-    shown["agent"]["api"] = api_section(&config.agent_api);
     for channel in &config.channels {
         shown["channels"][channel.id.as_str()] = channel_section(channel);
     }
-    for (channel, kinds) in config.permissions.lists() {
-        if !kinds.is_empty() {
-            let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-            shown["agent"]["auto_approve"][channel] = json!(names);
-        }
-    }
-    for (channel, effects) in config.permissions.tools.lists() {
-        let names: Vec<&str> = effects.iter().map(|effect| effect.name()).collect();
-        shown["agent"]["tools"][channel] = json!(names);
-    }
-    if let Some(every) = config.agent.heartbeat {
-        shown["agent"]["heartbeat"] = json!({"interval_min": every.as_secs() / 60});
-    }
-    if let Some(model) = &config.memory.model {
-        shown["agent"]["memory"] = json!({"model": model});
-    }
-    let mut models = json!({});
-    set(&mut models, "dir", config.models.dir.as_ref());
-    set(
-        &mut models,
-        "mirror",
-        config.models.mirror.as_deref().map(redact::uri),
-    );
-    set(&mut models, "default", config.models.default.as_ref());
-    shown["models"] = models;
     if let Some(mqtt) = &config.mqtt {
         let mut section = mqtt_section(mqtt);
         set(
@@ -239,7 +198,57 @@ fn shown(config: &Config) -> Value {
     shown
 }
 
-/// The section `[mqtt]` that says the same, without the password.
+fn runtime_section(config: &Config) -> Value {
+    json!({
+        "socket": config.runtime_socket,
+        "socket_mode": format!("{:04o}", config.socket_mode),
+        "state_dir": config.state_dir,
+        "media_bytes": config.media.max_bytes,
+        "recording_bytes": config.recordings.max_bytes,
+        "recording_days": config.recordings.max_age.as_secs_f64() / 86_400.0,
+        "crash_loop_limit": config.crash_loop_limit,
+        "journal_events": config.journal.max_events,
+        "journal_bytes": config.journal.max_bytes,
+        "inference": inference_section(config, config.inference.ort_library.as_deref()),
+    })
+}
+
+fn agent_section(config: &Config) -> Value {
+    let mut section = json!({
+        "outbox_events": config.agent.outbox_events,
+        "outbox_bytes": config.agent.outbox_bytes,
+        "telemetry_s": config.agent.telemetry.as_secs_f64(),
+        "api": api_section(&config.agent_api),
+    });
+    for (entrypoint, kinds) in config.permissions.lists() {
+        if !kinds.is_empty() {
+            let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+            section["auto_approve"][entrypoint] = json!(names);
+        }
+    }
+    for (entrypoint, effects) in config.permissions.tools.lists() {
+        let names: Vec<&str> = effects.iter().map(|effect| effect.name()).collect();
+        section["tools"][entrypoint] = json!(names);
+    }
+    if let Some(interval) = config.agent.heartbeat {
+        section["heartbeat"] = json!({"interval_min": interval.as_secs() / 60});
+    }
+    if let Some(model) = &config.memory.model {
+        section["memory"] = json!({"model": model});
+    }
+    section
+}
+
+fn models_section(config: &Config) -> Value {
+    let mut section = json!({});
+    set(&mut section, "dir", config.models.dir.as_ref());
+    let mirror = config.models.mirror.as_deref().map(redact::uri);
+    set(&mut section, "mirror", mirror);
+    set(&mut section, "default", config.models.default.as_ref());
+    section
+}
+
+/// Builds the section `[mqtt]` without the password.
 pub(super) fn mqtt_section(mqtt: &MqttConfig) -> Value {
     let mut section = json!({
         "host": mqtt.host, "port": mqtt.port, "client_id": mqtt.client_id, "tls": mqtt.tls,
@@ -256,7 +265,7 @@ pub(super) fn mqtt_section(mqtt: &MqttConfig) -> Value {
     section
 }
 
-/// The section `[agent.api]`; it names where the token is.
+/// Builds the section `[agent.api]`, with the place of the token.
 fn api_section(api: &AgentApiConfig) -> Value {
     let mut section =
         json!({"socket": api.socket, "socket_mode": format!("{:04o}", api.socket_mode)});
@@ -265,14 +274,14 @@ fn api_section(api: &AgentApiConfig) -> Value {
         match &tcp.token {
             SecretSource::File(file) => section["token_file"] = json!(absolute(file)),
             SecretSource::Credential(name) => section["token_credential"] = json!(name),
-            // No key of this section can say so.
+            // This section has no key for these.
             SecretSource::Value(_) | SecretSource::Variable(_) => {}
         }
     }
     section
 }
 
-/// One section of `[channels]`; it names where the address is, which is a secret.
+/// Builds one section of `[channels]`; its address is a secret.
 fn channel_section(channel: &ChannelConfig) -> Value {
     let mut section = json!({
         "kind": match channel.kind {
@@ -291,11 +300,17 @@ fn channel_section(channel: &ChannelConfig) -> Value {
     section
 }
 
-/// The section `[llm]`, without the key.
+/// Builds the section `[llm]` with the key masked.
 fn llm_section(llm: &LlmConfig) -> Value {
     let mut section = json!({
-        "provider": llm.provider, "calls_per_hour": llm.calls_per_hour, "tokens_per_call": llm.tokens_per_call,
-        "idle_timeout_s": llm.idle_timeout.as_secs_f64(), "timeout_factor": llm.timeout_factor, "day_usd": llm.day_usd, "month_usd": llm.month_usd, "second_opinion": llm.second_opinion,
+        "provider": llm.provider,
+        "calls_per_hour": llm.calls_per_hour,
+        "tokens_per_call": llm.tokens_per_call,
+        "idle_timeout_s": llm.idle_timeout.as_secs_f64(),
+        "timeout_factor": llm.timeout_factor,
+        "day_usd": llm.day_usd,
+        "month_usd": llm.month_usd,
+        "second_opinion": llm.second_opinion,
     });
     set(
         &mut section,
@@ -318,8 +333,9 @@ fn llm_section(llm: &LlmConfig) -> Value {
     section
 }
 
-/// The section `[sinks]`; none where nothing may be done. How addresses are written and what stands for a secret that the configuration itself
-/// holds, by its name, is the caller's: neither belongs into every file.
+/// Builds the section `[sinks]`, unless it allows nothing.
+///
+/// `address` writes a URL, `secret` replaces a secret's value, given its name.
 pub(super) fn sinks_section(
     sinks: &SinksConfig,
     address: impl Fn(&Url) -> String,
@@ -355,12 +371,12 @@ pub(super) fn sinks_section(
     Some(section)
 }
 
-/// A path as it is found from anywhere: what is relative begins where the command runs, and a file may be read elsewhere.
+/// Makes a path absolute: the file may be read by a process with another working folder.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// `[runtime.inference]` in the shape of the file, with the library at this path.
+/// Builds the section `[runtime.inference]` with the ONNX Runtime at `library`.
 pub(super) fn inference_section(config: &Config, library: Option<&Path>) -> Value {
     let mut section = json!({
         "backend": match config.inference.backend {
@@ -374,7 +390,7 @@ pub(super) fn inference_section(config: &Config, library: Option<&Path>) -> Valu
     section
 }
 
-/// Sets a key unless there is no value: TOML has no null.
+/// Sets a key if it has a value; TOML has no null.
 fn set(section: &mut Value, key: &str, value: Option<impl serde::Serialize>) {
     if let Some(value) = value {
         section[key] = json!(value);
@@ -394,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_holds_no_secret_and_loads_again() {
+    fn effective_configuration_has_no_secret_and_loads_again() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("wk.toml");
         let text = "[agent.heartbeat]\ninterval_min = 20\n[agent.memory]\nmodel = \"/srv/sentences\"\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n[channels.office]\nurl_env = \"HOOK\"\nmin_severity = \"warning\"\n[channels.phone]\nkind = \"slack\"\nurl_file = \"/run/hook\"\n[agent.tools]\nremote = [\"read\"]\n[agent.auto_approve]\nchat = [\"pause\"]\n";
@@ -404,7 +420,7 @@ mod tests {
             hostname: "h".to_owned(),
             ..LoadRequest::default()
         };
-        let shown = toml::to_string_pretty(&shown(&load(&request).unwrap())).unwrap();
+        let shown = toml::to_string_pretty(&effective(&load(&request).unwrap())).unwrap();
         assert!(!shown.contains("hunter2"), "{shown}");
         std::fs::write(&file, &shown).unwrap();
         let again = load(&request).unwrap();

@@ -1,16 +1,18 @@
-//! `watchkeeper doctor`: what is missing on this machine, and the command that mends it.
+//! `watchkeeper doctor`: checks this machine and prints a remedy for each finding.
 //!
-//! A [`Finding`] is `ok`, `advice` (it works without) or `problem` (something will not work). The exit code is 1 where
-//! there is a problem. The hardware is asked through `watchkeeper-board`, GStreamer through the runtime's own check.
+//! - The exit code is 1 if any [`Finding`] is a problem.
+//! - `watchkeeper-board` reads the hardware, `watchkeeper-runtime --check-media` checks GStreamer.
+//! - Nothing is sent to a channel or an LLM.
 
 mod channels;
-mod model;
+mod finding;
+mod llm;
 mod tcp_probe;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use watchkeeper_board::{clock, identity, profile, storage, thermal};
 use watchkeeper_config::{Backend, Config, ConfigError};
 use watchkeeper_models::Zoo;
@@ -18,70 +20,24 @@ use watchkeeper_models::Zoo;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run::find;
+use finding::{Finding, Level};
 use watchkeeper_agent::connectors::secrets::credentials_folder;
 use watchkeeper_assistant::notes::EmbedderChoice;
 use watchkeeper_client::how_to_start;
 
-/// The daemon whose folder and socket are looked at.
 const RUNTIME: &str = "watchkeeper-runtime";
+const AGENT: &str = "watchkeeper-agent";
 
-/// Free space below which the journal and pictures are in danger, in bytes.
-const LITTLE_SPACE: u64 = 1 << 30;
-/// Temperature at which boards begin to slow down (NVIDIA states 85 to 99 °C for Orin's zones), in degrees Celsius.
-const HOT: f64 = 85.0;
+/// Free bytes below which journal and media are at risk.
+const MIN_FREE_BYTES: u64 = 1 << 30;
+/// Degrees Celsius at which boards throttle; NVIDIA states 85 to 99 for Orin's zones.
+const THROTTLE_CELSIUS: f64 = 85.0;
 
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Level {
-    /// As it should be.
-    Ok,
-    /// It works without.
-    Advice,
-    /// Something will not work.
-    Problem,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Finding {
-    level: Level,
-    what: String,
-    /// Command or action that mends it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<String>,
-}
-
-impl Finding {
-    fn ok(what: impl Into<String>) -> Self {
-        Self {
-            level: Level::Ok,
-            what: what.into(),
-            remedy: None,
-        }
-    }
-
-    fn advice(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            level: Level::Advice,
-            what: what.into(),
-            remedy: Some(remedy.into()),
-        }
-    }
-
-    fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            level: Level::Problem,
-            what: what.into(),
-            remedy: Some(remedy.into()),
-        }
-    }
-}
-
-/// Looks at everything. `wrong` is what `config check` finds in a configuration that can be run with.
+/// Runs all checks. `warnings` are the findings of `config check` with which the daemons still
+/// start.
 pub(super) fn run(
     config: Result<Config, Failure>,
-    wrong: &[ConfigError],
+    warnings: &[ConfigError],
     out: &Output,
 ) -> Result<(), Failure> {
     let root = Path::new("/");
@@ -90,7 +46,7 @@ pub(super) fn run(
     findings.extend(media());
     match &config {
         Ok(config) => {
-            findings.extend(configuration(wrong));
+            findings.extend(configuration(warnings));
             findings.push(onnxruntime(config));
             findings.push(models(config));
             findings.push(folder("state folder", &config.state_dir));
@@ -98,8 +54,8 @@ pub(super) fn run(
             findings.push(space(&config.state_dir));
             findings.extend(sinks(config));
             let credentials = credentials_folder();
-            findings.extend(channels::look(&config.channels, credentials.as_deref()));
-            findings.extend(model::look(config));
+            findings.extend(channels::check(&config.channels, credentials.as_deref()));
+            findings.extend(llm::check(config));
             findings.push(notes(config));
         }
         Err(failure) => findings.push(Finding::problem(
@@ -131,10 +87,10 @@ fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {
         .count()
     {
         0 => Ok(()),
-        1 => Err(Failure::new(Exit::Failed, "one problem was found")),
+        1 => Err(Failure::new(Exit::Failed, "1 problem found")),
         count => Err(Failure::new(
             Exit::Failed,
-            format!("{count} problems were found"),
+            format!("{count} problems found"),
         )),
     }
 }
@@ -151,19 +107,19 @@ fn board(root: &Path) -> Finding {
 }
 
 fn programs() -> Vec<Finding> {
-    ["watchkeeper-runtime", "watchkeeper-agent"]
+    [RUNTIME, AGENT]
         .into_iter()
         .map(|name| match find(name) {
             Some(path) => Finding::ok(format!("{name}: {}", path.display())),
             None => Finding::problem(
-                format!("{name} is neither beside this program nor on PATH"),
+                format!("{name}: not found beside this program or on PATH"),
                 format!("cargo build --release -p {name}"),
             ),
         })
         .collect()
 }
 
-/// One GStreamer element that is missing, as `watchkeeper-runtime --check-media` lists it.
+/// Missing GStreamer element, as `watchkeeper-runtime --check-media` lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct MissingElement {
     element: String,
@@ -172,31 +128,30 @@ struct MissingElement {
 }
 
 fn media() -> Vec<Finding> {
-    let Some(runtime) = find("watchkeeper-runtime") else {
+    let Some(runtime) = find(RUNTIME) else {
         return Vec::new();
     };
-    let asked = Command::new(&runtime).arg("--check-media").output();
-    match asked {
+    match Command::new(&runtime).arg("--check-media").output() {
         Ok(output) if output.status.success() => match serde_json::from_slice(&output.stdout) {
             Ok(missing) => missing_elements(missing),
             Err(e) => vec![Finding::problem(
                 format!(
-                    "{} --check-media answered something else: {e}",
+                    "{}: --check-media printed an unknown format: {e}",
                     runtime.display()
                 ),
-                "install runtime and command of the same version",
+                "install the runtime and this command in the same version",
             )],
         },
-        // A library that the loader does not find is named on standard error.
+        // The loader names a missing library on standard error.
         Ok(output) => vec![Finding::problem(
             format!(
-                "watchkeeper-runtime does not start: {}",
+                "{RUNTIME}: does not start: {}",
                 String::from_utf8_lossy(&output.stderr).trim()
             ),
             "sudo apt-get install libgstreamer1.0-0 libgstreamer-plugins-base1.0-0",
         )],
         Err(e) => vec![Finding::problem(
-            format!("watchkeeper-runtime does not start: {e}"),
+            format!("{RUNTIME}: does not start: {e}"),
             format!("chmod +x {}", runtime.display()),
         )],
     }
@@ -204,7 +159,7 @@ fn media() -> Vec<Finding> {
 
 fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
     if missing.is_empty() {
-        return vec![Finding::ok("GStreamer: every element is here")];
+        return vec![Finding::ok("GStreamer: all elements are installed")];
     }
     missing
         .into_iter()
@@ -220,26 +175,37 @@ fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
         .collect()
 }
 
-fn configuration(wrong: &[ConfigError]) -> Vec<Finding> {
-    if wrong.is_empty() {
-        return vec![Finding::ok("configuration: right")];
+fn configuration(warnings: &[ConfigError]) -> Vec<Finding> {
+    if warnings.is_empty() {
+        return vec![Finding::ok("configuration: valid")];
     }
-    let mend = "correct it; `watchkeeper config check` says whether it is right";
-    wrong
+    let remedy = "edit the file, then run: watchkeeper config check";
+    warnings
         .iter()
-        .map(|w| Finding::problem(format!("configuration: {w}"), mend))
+        .map(|warning| Finding::problem(format!("configuration: {warning}"), remedy))
         .collect()
 }
 
-/// What makes the vectors of notes. A model is loaded and tried for it.
+/// Checks the embedder of notes; loads its model, if one is configured.
 fn notes(config: &Config) -> Finding {
-    let (_, vectors) = watchkeeper_assistant::notes::choose_embedder(&config.memory);
-    let what = vectors.sentence();
-    let remedy = "mend what it says, or take the folder away";
-    match (vectors, &config.memory.model) {
-        (EmbedderChoice::Hashed | EmbedderChoice::Model { .. }, _) => Finding::ok(what),
-        (EmbedderChoice::Refused { .. }, Some(_)) => Finding::problem(what, remedy),
-        (EmbedderChoice::Refused { .. }, None) => Finding::advice(what, remedy),
+    let (_, embedder) = watchkeeper_assistant::notes::choose_embedder(&config.memory);
+    match embedder {
+        EmbedderChoice::Hashed => Finding::ok("note search: built-in synonyms"),
+        EmbedderChoice::Model { folder, .. } => Finding::ok(format!(
+            "note search: sentence embeddings of {}",
+            folder.display()
+        )),
+        EmbedderChoice::Refused { folder, why } => {
+            let what = format!(
+                "note search: built-in synonyms only; the model in {} failed: {why}",
+                folder.display()
+            );
+            let remedy = format!("repair or remove {}", folder.display());
+            match config.memory.model {
+                Some(_) => Finding::problem(what, remedy),
+                None => Finding::advice(what, remedy),
+            }
+        }
     }
 }
 
@@ -250,21 +216,22 @@ fn onnxruntime(config: &Config) -> Finding {
         Some(path) => Some(path).filter(|path| path.exists()),
         None => library("libonnxruntime.so", &config.state_dir.join("lib")),
     };
-    let remedy = "set runtime.inference.ort_library to a libonnxruntime.so (it is in the Python package onnxruntime)";
+    let remedy = "set runtime.inference.ort_library to the libonnxruntime.so of the Python package \
+                  onnxruntime";
     match (found, config.inference.backend) {
         (Some(path), _) => Finding::ok(format!("ONNX Runtime: {}", path.display())),
         (None, Backend::Ort) => Finding::problem(
-            "ONNX Runtime is not here, and runtime.inference.backend asks for it",
+            "ONNX Runtime: not installed, but runtime.inference.backend is \"ort\"",
             remedy,
         ),
         (None, Backend::Auto | Backend::Rten) => Finding::advice(
-            "ONNX Runtime is not here; models run on the built-in engine, at about half the speed",
+            "ONNX Runtime: not installed; models run on the built-in engine, at about half the speed",
             remedy,
         ),
     }
 }
 
-/// A shared library in the folders where the runtime looks for it, the last of which is `own`.
+/// Finds a shared library in the runtime's search order; `own` is its last folder.
 fn library(name: &str, own: &Path) -> Option<PathBuf> {
     let arch = std::env::consts::ARCH;
     let set = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
@@ -305,45 +272,30 @@ fn models(config: &Config) -> Finding {
     let here: Vec<&str> = here.map(|m| m.name.as_str()).collect();
     if here.is_empty() {
         return Finding::advice(
-            format!("no model is in {shown}; the built-in motion detector watches"),
+            format!("models: none in {shown}; the built-in motion detector is used"),
             "watchkeeper models pull yolox-nano",
         );
     }
     Finding::ok(format!("models in {shown}: {}", here.join(", ")))
 }
 
-/// The number of the user that a folder belongs to.
+/// Returns the user id of a folder's owner.
 fn owner_of(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;
     path.metadata().ok().map(|m| m.uid())
 }
 
-/// Whether this user can write a folder, or the one above where it is not there yet.
+/// Checks that this user can write a folder or create it in its nearest existing parent.
 fn folder(what: &str, path: &Path) -> Finding {
     use rustix::fs::{Access, access};
     let shown = path.display();
     if path.is_dir() {
-        return match access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
-            Ok(()) => Finding::ok(format!("{what} {shown}: writable")),
-            Err(_) => match owner_of(path) {
-                // Its daemons run as that user; this one only looks on.
-                Some(other) if other != rustix::process::getuid().as_raw() => {
-                    let whose = format!(
-                        "{what} {shown} belongs to user {other}, and so must daemons that use it"
-                    );
-                    if how_to_start::is_installed(Path::new("/"), RUNTIME) {
-                        Finding::ok(whose)
-                    } else {
-                        let remedy = "start them as that user, or give runtime.state_dir a folder of this user's    \
-                                      (`watchkeeper run` needs none)";
-                        Finding::advice(whose, remedy)
-                    }
-                }
-                _ => Finding::problem(
-                    format!("{what} {shown} can't be written by its owner, who is this user"),
-                    format!("chmod u+rwx {shown}"),
-                ),
-            },
+        let is_writable =
+            access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_ok();
+        return if is_writable {
+            Finding::ok(format!("{what} {shown}: writable"))
+        } else {
+            unwritable_folder(what, path)
         };
     }
     let above = path
@@ -352,10 +304,31 @@ fn folder(what: &str, path: &Path) -> Finding {
         .find(|p| p.is_dir())
         .unwrap_or(Path::new("/"));
     match access(above, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => Finding::ok(format!("{what} {shown}: not there yet, it will be made")),
+        Ok(()) => Finding::ok(format!("{what} {shown}: created at the first start")),
         Err(_) => Finding::advice(
-            format!("{what} {shown} is not there, and this user can't make it"),
-            format!("sudo install -d -o $(id -un) {shown}    (`watchkeeper run` needs none)"),
+            format!("{what} {shown}: missing, and this user can't create it"),
+            format!("sudo install -d -o $(id -un) {shown}    (not needed for `watchkeeper run`)"),
+        ),
+    }
+}
+
+fn unwritable_folder(what: &str, path: &Path) -> Finding {
+    let shown = path.display();
+    match owner_of(path) {
+        // The daemons run as that user; this user only reads.
+        Some(other) if other != rustix::process::getuid().as_raw() => {
+            let what = format!("{what} {shown}: owned by user {other}, as the daemons must be");
+            if how_to_start::is_installed(Path::new("/"), RUNTIME) {
+                Finding::ok(what)
+            } else {
+                let remedy = "start the daemons as that user, or set runtime.state_dir to a folder \
+                              of yours    (not needed for `watchkeeper run`)";
+                Finding::advice(what, remedy)
+            }
+        }
+        _ => Finding::problem(
+            format!("{what} {shown}: not writable, although this user owns it"),
+            format!("chmod u+rwx {shown}"),
         ),
     }
 }
@@ -367,21 +340,21 @@ fn socket(path: &Path) -> Finding {
         return Finding::advice(
             format!("socket {shown}: no runtime is running"),
             format!(
-                "{}    (`watchkeeper run` needs none)",
+                "{}    (not needed for `watchkeeper run`)",
                 how_to_start::start(Path::new("/"), RUNTIME)
             ),
         );
     }
     if access(path, Access::READ_OK | Access::WRITE_OK).is_err() {
         return Finding::problem(
-            format!("socket {shown} is not open to this user"),
+            format!("socket {shown}: permission denied"),
             how_to_start::admission(path),
         );
     }
     match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => Finding::ok(format!("socket {shown}: a runtime listens")),
+        Ok(_) => Finding::ok(format!("socket {shown}: the runtime is listening")),
         Err(e) => Finding::problem(
-            format!("socket {shown} is there, but nobody listens: {e}"),
+            format!("socket {shown}: the runtime does not accept connections: {e}"),
             how_to_start::restart(Path::new("/"), RUNTIME),
         ),
     }
@@ -390,29 +363,29 @@ fn socket(path: &Path) -> Finding {
 fn space(state_dir: &Path) -> Finding {
     let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
     match storage::space(state_dir) {
-        Ok(space) if space.free < LITTLE_SPACE => Finding::problem(
+        Ok(space) if space.free < MIN_FREE_BYTES => Finding::problem(
             format!(
-                "only {:.1} GiB are free for the state folder",
+                "disk: only {:.1} GiB free for the state folder",
                 gib(space.free)
             ),
             "free some space, or lower runtime.media_bytes and runtime.journal_bytes",
         ),
-        Ok(space) => Finding::ok(format!("free space: {:.1} GiB", gib(space.free))),
+        Ok(space) => Finding::ok(format!("disk: {:.1} GiB free", gib(space.free))),
         Err(e) => Finding::problem(
-            e.to_string(),
-            "make the state folder, or set runtime.state_dir",
+            format!("disk: {e}"),
+            "create the state folder, or set runtime.state_dir",
         ),
     }
 }
 
-/// What workflows may have done outside, where the configuration allows anything or a pipeline of it wants something.
+/// Checks `[sinks]`, if the configuration allows any effect or a configured pipeline needs one.
 fn sinks(config: &Config) -> Vec<Finding> {
     let sinks = &config.sinks;
     let steps = config.pipelines.iter().flat_map(|pipeline| {
         let steps = pipeline.workflow.get("steps").and_then(|s| s.as_array());
         steps.into_iter().flatten()
     });
-    let is_wanted = steps
+    let is_needed = steps
         .filter_map(|step| step.get("type")?.as_str())
         .any(|kind| {
             watchkeeper_engine::workflow::details(kind).is_some_and(|block| {
@@ -420,27 +393,22 @@ fn sinks(config: &Config) -> Vec<Finding> {
             })
         });
     if sinks.hosts.is_empty() && sinks.folders.is_empty() {
-        return match is_wanted {
+        return match is_needed {
             false => Vec::new(),
             true => vec![Finding::advice(
-                "a workflow wants to send or write something, and the configuration allows nothing",
-                "name the hosts and folders in [sinks], as docs/ref/configuration.md says",
+                "sinks: a workflow sends or writes data, but [sinks] allows nothing",
+                "list the hosts and folders in [sinks]; see docs/ref/configuration.md",
             )],
         };
     }
     let hosts: Vec<String> = sinks.hosts.iter().map(ToString::to_string).collect();
     let mut findings = vec![Finding::ok(format!(
-        "sinks: {} hosts may be called ({}), {} secrets",
+        "sinks: {} hosts allowed ({}), {} secrets",
         hosts.len(),
         hosts.join(", "),
         sinks.secrets.len()
     ))];
-    findings.extend(
-        sinks
-            .folders
-            .iter()
-            .map(|path| folder("folder of sinks", path)),
-    );
+    findings.extend(sinks.folders.iter().map(|path| folder("sink folder", path)));
     findings
 }
 
@@ -450,9 +418,9 @@ fn cameras(root: &Path) -> Vec<Finding> {
         .into_iter()
         .map(
             |path| match access(&path, Access::READ_OK | Access::WRITE_OK) {
-                Ok(()) => Finding::ok(format!("camera {}: open to this user", path.display())),
+                Ok(()) => Finding::ok(format!("camera {}: accessible", path.display())),
                 Err(_) => Finding::problem(
-                    format!("camera {} is not open to this user", path.display()),
+                    format!("camera {}: permission denied", path.display()),
                     "sudo usermod -aG video $(id -un)    (then log in again)",
                 ),
             },
@@ -465,29 +433,30 @@ fn wall_clock(root: &Path) -> Finding {
     match clock::state(root, jiff::Timestamp::now().as_second()) {
         clock::ClockState::Synced => Finding::ok("clock: synchronised"),
         clock::ClockState::Unknown => Finding::advice(
-            "clock: nobody says that it is synchronised; events are stamped as estimated",
+            "clock: not synchronised (no NTP); event times may be off",
             remedy,
         ),
-        clock::ClockState::Wrong => {
-            Finding::problem("clock: the date is before this program was written", remedy)
-        }
+        clock::ClockState::Wrong => Finding::problem(
+            "clock: wrong, the date is before this program was written",
+            remedy,
+        ),
     }
 }
 
 fn heat(root: &Path) -> Finding {
     match thermal::hottest(root) {
-        Some(zone) if zone.temperature.0 >= HOT => Finding::problem(
+        Some(zone) if zone.temperature.0 >= THROTTLE_CELSIUS => Finding::problem(
             format!(
-                "temperature: {} is at {:.0} °C; the board slows down",
-                zone.name, zone.temperature.0
+                "temperature: {:.0} °C ({}); the board throttles",
+                zone.temperature.0, zone.name
             ),
-            "see to its cooling",
+            "improve the cooling of the box",
         ),
         Some(zone) => Finding::ok(format!(
             "temperature: {:.0} °C ({})",
             zone.temperature.0, zone.name
         )),
-        None => Finding::ok("temperature: this machine has no sensor"),
+        None => Finding::ok("temperature: no sensor"),
     }
 }
 
@@ -496,7 +465,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_element_comes_with_the_package_that_brings_it() {
+    fn missing_element_names_its_package() {
         let listed = r#"[{"element": "avdec_h264", "package": "gstreamer1.0-libav", "needed_for": "H.264"}]"#;
         let findings = missing_elements(serde_json::from_str(listed).unwrap_or_default());
         assert_eq!(findings[0].level, Level::Problem);
@@ -507,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_no_failure_and_a_problem_is() {
+    fn only_problems_fail_the_command() {
         let out = Output::new(true);
         assert_eq!(report(&[Finding::advice("a", "b")], &out), Ok(()));
         let failure = report(&[Finding::problem("a", "b")], &out);
@@ -515,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_judged_by_the_nearest_one_that_exists() {
+    fn missing_folder_is_ok_if_it_can_be_created() {
         let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
         let deep = dir.path().join("a/b");
         assert_eq!(folder("state folder", &deep).level, Level::Ok);

@@ -1,10 +1,10 @@
-//! Events as lines for people, and the command that prints them.
+//! Events as lines of text, and the command `watchkeeper events`.
 //!
-//! Invariant: a record that this version does not know is shown as such and ends nothing.
+//! Invariant: a record that this version can't read is a note; printing continues.
 
 use futures_util::StreamExt;
 use serde_json::json;
-use watchkeeper_contract::event::{Clip, ClipState, Event, EventBody, Phase, RuleEvent, Verdict};
+use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
@@ -16,19 +16,19 @@ use watchkeeper_assistant::wording::local_time;
 use watchkeeper_assistant::wording::size;
 use watchkeeper_client::{FeedItem, JournalRecord, NewerRecord, RuntimeClient};
 
-/// Records that one request checks.
+/// Records that one request verifies.
 const VERIFY_PAGE: u32 = 1000;
 
-/// Which time a line begins with.
+/// Time at the start of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Clock {
-    /// Seconds of the source, for a run.
+    /// Seconds of source time, in `run`.
     Source,
-    /// Local date and time, for the journal.
+    /// Number, local date and time, in the journal.
     Wall,
 }
 
-/// Prints one record: its line for people, all of it for programs.
+/// Prints an event: as object with `--json`, else as its line, if it has one.
 pub(super) fn show(event: &Event, clock: Clock, out: &Output) {
     if out.is_json() {
         out.object(&object(event));
@@ -37,22 +37,36 @@ pub(super) fn show(event: &Event, clock: Clock, out: &Output) {
     }
 }
 
-/// Prints a record of the journal. One in words that only a newer runtime has is printed as it came for programs, and for people a line
-/// says so.
+/// Prints a record; one that only a newer runtime knows is printed raw with `--json`, else as note.
 pub(super) fn show_record(record: &JournalRecord, clock: Clock, out: &Output) {
     match record {
         JournalRecord::Known(event) => show(event, clock, out),
         JournalRecord::Newer(record) if out.is_json() => out.object(&object(&record.raw)),
-        JournalRecord::Newer(record) => out.note(newer(record)),
+        JournalRecord::Newer(record) => out.note(describe_newer(record)),
         JournalRecord::Unreadable { seq, cause } => {
-            out.note(format!("event {seq} can't be read: {cause}"));
+            out.note(format!("event {seq}: unreadable: {cause}"));
         }
     }
 }
 
-/// The line of a record; none where it says nothing new to a person (updates, the end of what has no duration).
+/// Formats a record as a line; `None` for updates and for the end of an event without duration.
 pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
-    let when = match (clock, &event.body) {
+    let text = match event.phase {
+        Phase::Update => return None,
+        Phase::New => describe_start(event, clock),
+        Phase::End => describe_end(event, clock)?,
+        Phase::Clip => describe_clip(event, clock)?,
+    };
+    let mark = match event.severity {
+        Severity::Info => " ",
+        Severity::Warning => "!",
+        Severity::Critical => "‼",
+    };
+    Some(format!("{} {mark} {text}", time_column(event, clock)))
+}
+
+fn time_column(event: &Event, clock: Clock) -> String {
+    match (clock, &event.body) {
         (Clock::Source, EventBody::Rule(rule)) => format!("{:8.1} s", rule.pts_s),
         (
             Clock::Source,
@@ -61,109 +75,120 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
             | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
             | EventBody::Loss { .. },
-        ) => {
-            format!("{:>10}", "-")
-        }
+        ) => " ".repeat(10),
         (Clock::Wall, _) => format!("{:>8}  {}", event.seq, local_time(event.at.unix_ms)),
-    };
-    let mark = match event.severity {
-        Severity::Info => " ",
-        Severity::Warning => "!",
-        Severity::Critical => "‼",
-    };
-    let text = match (&event.body, event.phase) {
-        (_, Phase::Update) => return None,
-        (EventBody::Rule(rule), Phase::Clip) => {
-            format!("{}: {}", of(event, rule, clock), clip(event.clip.as_ref()?))
+    }
+}
+
+fn describe_start(event: &Event, clock: Clock) -> String {
+    match &event.body {
+        EventBody::Rule(rule) => {
+            let origin = rule_origin(event, rule, clock);
+            format!("{origin}: {}  {}", rule.reason, describe_decision(event))
         }
-        (_, Phase::Clip) => return None,
-        (EventBody::Rule(rule), Phase::New) => {
-            let of = of(event, rule, clock);
-            format!("{of}: {}  [{}]", rule.reason, decision(event))
+        EventBody::SourceOutage { message, .. } => {
+            format!("{}: {message}", camera(event, clock))
         }
-        (EventBody::Rule(rule), Phase::End) => match (rule.condition.as_str(), rule.dwell_s) {
-            ("crosses" | "enters" | "leaves", _) => return None,
-            (_, Some(dwell_s)) => {
-                let of = of(event, rule, clock);
-                format!("{of}: {}over after {dwell_s:.1} s", subject(rule))
+        EventBody::PipelineHeld { message }
+        | EventBody::PipelineFailed { message, .. }
+        | EventBody::StepFailing { message, .. } => format!("{}: {message}", pipeline(event)),
+        EventBody::Loss {
+            from,
+            count,
+            message,
+        } => describe_loss(*count, from, message),
+    }
+}
+
+/// Describes the end of an event; `None` for an event without duration.
+fn describe_end(event: &Event, clock: Clock) -> Option<String> {
+    let text = match &event.body {
+        EventBody::Rule(rule) => {
+            if matches!(rule.condition.as_str(), "crosses" | "enters" | "leaves") {
+                return None;
             }
-            (_, None) => format!("{}: {}over", of(event, rule, clock), subject(rule)),
+            format!(
+                "{}: {}",
+                rule_origin(event, rule, clock),
+                describe_rule_end(rule)
+            )
+        }
+        EventBody::SourceOutage { lasted_s, .. } => match lasted_s {
+            Some(lasted_s) => format!("{} reconnected after {lasted_s:.1} s", camera(event, clock)),
+            // The camera was replaced or unused, or the runtime ended meanwhile.
+            None => format!("{}: outage ended without a frame", camera(event, clock)),
         },
-        (EventBody::SourceOutage { message, .. }, Phase::New) => {
-            format!("{}: {message}", source(event))
-        }
-        (EventBody::SourceOutage { lasted_s, .. }, Phase::End) => match lasted_s {
-            Some(lasted_s) => format!("{}: back after {lasted_s:.1} s", source(event)),
-            // Nobody saw it come back: it was replaced, nobody watched it any more, or the runtime died meanwhile.
-            None => format!("{}: its outage is over, without a picture", source(event)),
+        EventBody::PipelineHeld { .. } => format!("{}: no longer held back", pipeline(event)),
+        EventBody::PipelineFailed { lasted_s, .. } => match lasted_s {
+            Some(lasted_s) => format!("{}: running again after {lasted_s:.1} s", pipeline(event)),
+            // The pipeline was paused, stopped or replaced, or the runtime ended meanwhile.
+            None => format!("{}: stopped or replaced after its failure", pipeline(event)),
         },
-        (EventBody::PipelineHeld { message }, Phase::New) => {
-            format!("{}: {message}", pipeline(event))
-        }
-        (EventBody::PipelineHeld { .. }, Phase::End) => {
-            format!("{}: no longer held", pipeline(event))
-        }
-        (EventBody::PipelineFailed { message, .. }, Phase::New) => {
-            format!("{}: {message}", pipeline(event))
-        }
-        (EventBody::PipelineFailed { lasted_s, .. }, Phase::End) => match lasted_s {
-            Some(lasted_s) => format!("{}: runs again after {lasted_s:.1} s", pipeline(event)),
-            // It was paused, stopped or replaced, or the runtime ended meanwhile.
-            None => format!("{}: its failure is over", pipeline(event)),
-        },
-        (EventBody::StepFailing { message, .. }, Phase::New) => {
-            format!("{}: {message}", pipeline(event))
-        }
-        (EventBody::StepFailing { step, lasted_s, .. }, Phase::End) => match lasted_s {
+        EventBody::StepFailing { step, lasted_s, .. } => match lasted_s {
             Some(lasted_s) => format!(
                 "{}: step {step} works again after {lasted_s:.1} s",
                 pipeline(event)
             ),
-            None => format!("{}: step {step} is not run any more", pipeline(event)),
+            None => format!("{}: step {step} no longer runs", pipeline(event)),
         },
-        (
-            EventBody::Loss {
-                from,
-                count,
-                message,
-            },
-            Phase::New | Phase::End,
-        ) => {
-            format!("{count} lost from {from}: {message}")
-        }
+        EventBody::Loss {
+            from,
+            count,
+            message,
+        } => describe_loss(*count, from, message),
     };
-    Some(format!("{when} {mark} {text}"))
+    Some(text)
 }
 
-/// The rule of an event; in the journal, where those of all pipelines stand, with its pipeline and its camera.
-fn of(event: &Event, rule: &RuleEvent, clock: Clock) -> String {
-    match clock {
-        Clock::Source => rule.rule.clone(),
-        Clock::Wall => format!("{} on {}, {}", pipeline(event), source(event), rule.rule),
-    }
-}
-
-/// Who a rule's event is about, such as `person #7 `; nothing where it is about no single object.
-fn subject(rule: &RuleEvent) -> String {
-    match (rule.tracks.as_slice(), &rule.label) {
-        ([track], Some(label)) => format!("{label} #{track} "),
-        ([track], None) => format!("#{track} "),
+/// Describes what ended, such as `person #7 left desk after 10.4 s`.
+fn describe_rule_end(rule: &RuleEvent) -> String {
+    let subject = match (rule.tracks.as_slice(), &rule.label) {
+        ([track], Some(label)) => format!("{label} #{track}"),
+        ([track], None) => format!("#{track}"),
         _ => String::new(),
+    };
+    let after = rule
+        .dwell_s
+        .map_or_else(String::new, |dwell_s| format!(" after {dwell_s:.1} s"));
+    match (subject.as_str(), &rule.zone) {
+        ("", _) => format!("ended{after}"),
+        (subject, Some(zone)) => format!("{subject} left {zone}{after}"),
+        (subject, None) => format!("{subject} gone{after}"),
     }
 }
 
-/// What became of a clip, and how to get it.
-fn clip(clip: &Clip) -> String {
-    match &clip.state {
-        ClipState::Filming => "a clip is being filmed".to_owned(),
+fn describe_clip(event: &Event, clock: Clock) -> Option<String> {
+    let (EventBody::Rule(rule), Some(clip)) = (&event.body, &event.clip) else {
+        return None;
+    };
+    let text = match &clip.state {
+        ClipState::Filming => "recording a clip".to_owned(),
         ClipState::Kept { bytes, .. } => format!(
-            "a clip of {:.1} s, {:.1} s of it before the event, {}: watchkeeper media {} -o FILE",
+            "clip of {:.1} s, {:.1} s before the event, {}: watchkeeper media {} -o FILE",
             clip.before_s + clip.after_s,
             clip.before_s,
             size(*bytes),
             clip.id
         ),
-        ClipState::Lost { message } => format!("its clip is lost: {message}"),
+        ClipState::Lost { message } => format!("clip lost: {message}"),
+    };
+    Some(format!("{}: {text}", rule_origin(event, rule, clock)))
+}
+
+fn describe_loss(count: u64, from: &str, message: &str) -> String {
+    format!("{count} entries lost from {from}: {message}")
+}
+
+/// Names the rule of an event; in the journal with its pipeline and camera.
+fn rule_origin(event: &Event, rule: &RuleEvent, clock: Clock) -> String {
+    match clock {
+        Clock::Source => rule.rule.clone(),
+        Clock::Wall => format!(
+            "{} on {}, {}",
+            pipeline(event),
+            camera(event, clock),
+            rule.rule
+        ),
     }
 }
 
@@ -171,11 +196,15 @@ fn pipeline(event: &Event) -> &str {
     event.pipeline.as_ref().map_or("pipeline", |p| p.as_str())
 }
 
-fn source(event: &Event) -> &str {
-    event.source.as_ref().map_or("source", |s| s.as_str())
+/// Names the camera of an event; a run has only one, under an internal id.
+fn camera(event: &Event, clock: Clock) -> &str {
+    match (clock, &event.source) {
+        (Clock::Wall, Some(source)) => source.as_str(),
+        (Clock::Wall, None) | (Clock::Source, _) => "camera",
+    }
 }
 
-fn decision(event: &Event) -> String {
+fn describe_decision(event: &Event) -> String {
     let verdict = match event.decision.verdict {
         Verdict::Discard => "discard",
         Verdict::Escalate => "escalate",
@@ -183,20 +212,20 @@ fn decision(event: &Event) -> String {
         Verdict::Record => "record",
         Verdict::Act => "act",
     };
-    format!("{verdict} {:.2}", event.decision.confidence)
+    format!("({verdict}, {:.0} %)", event.decision.confidence * 100.0)
 }
 
-/// `watchkeeper events verify`: page by page from the first record of which nothing is missing.
+/// Verifies the hash chain page by page, from the first record with a complete tail.
 async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
     let mut checked = 0;
-    out.busy("checking the journal");
+    out.busy("verifying the journal");
     let mut report = client.verify_events(EventSeq(0), VERIFY_PAGE).await?;
     let (first, mut after) = (report.first, EventSeq(0));
     loop {
         checked += report.checked;
         if let Some(broken) = report.broken {
             let sentence = format!(
-                "event {} does not follow from the one before it: it was changed, or the one before it is another or gone",
+                "event {}: hash mismatch; this event or the one before it was changed or removed",
                 broken.seq
             );
             return Err(Failure::new(Exit::Failed, sentence).with([
@@ -204,12 +233,12 @@ async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
                 format!("found hash    {}", broken.found),
             ]));
         }
-        // A page without progress would be asked for ever.
+        // A page without progress would repeat without end.
         if report.next_after >= report.last || report.next_after <= after {
             break;
         }
         after = report.next_after;
-        out.busy(format!("checking the journal: {after} of {}", report.last));
+        out.busy(format!("verifying the journal: {after} of {}", report.last));
         report = client.verify_events(after, VERIFY_PAGE).await?;
     }
     let last = report.next_after;
@@ -217,19 +246,20 @@ async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
     let hash = newest.first().and_then(JournalRecord::hash);
     if first > EventSeq(1) {
         out.note(format!(
-            "nothing before event {first} can be checked: it was dropped for want of room, or lost, and a loss is an event of its own"
+            "events before {first} can't be verified: retention deleted them, or a loss record names them"
         ));
     }
     let answer =
         json!({"type": "verified", "first": first, "last": last, "checked": checked, "hash": hash});
     out.both(&answer, || match &hash {
-        Some(hash) => format!("events {first} to {last}: each of the {checked} follows from the one before it\nhash of event {last}: {hash}"),
-        None => "there are no events".to_owned(),
+        Some(hash) => format!(
+            "events {first} to {last}: {checked} hashes verified\nhash of event {last}: {hash}"
+        ),
+        None => "no events".to_owned(),
     });
     Ok(())
 }
 
-/// `watchkeeper events`.
 pub(super) async fn run(
     args: EventArgs,
     client: &RuntimeClient,
@@ -246,15 +276,15 @@ pub(super) async fn run(
         }
     };
     let mut last = after;
-    let mut wanted = args.limit;
-    // The runtime answers a page, which may be shorter than what was asked for.
-    while wanted > 0 && !out.is_closed() {
-        let page = client.events(last, wanted).await?;
+    let mut remaining = args.limit;
+    // A page may be shorter than requested.
+    while remaining > 0 && !out.is_closed() {
+        let page = client.events(last, remaining).await?;
         let Some(end) = page.last() else {
             break;
         };
         last = end.seq();
-        wanted = wanted.saturating_sub(u32::try_from(page.len()).unwrap_or(u32::MAX));
+        remaining = remaining.saturating_sub(u32::try_from(page.len()).unwrap_or(u32::MAX));
         for record in &page {
             show_record(record, Clock::Wall, out);
         }
@@ -262,7 +292,12 @@ pub(super) async fn run(
     if !args.follow {
         return Ok(());
     }
-    let mut feed = client.follow_events(last);
+    follow(client, last, out).await
+}
+
+/// Prints new events until Ctrl-C or a closed output.
+async fn follow(client: &RuntimeClient, after: EventSeq, out: &Output) -> Result<(), Failure> {
+    let mut feed = client.follow_events(after);
     let mut is_lost = false;
     loop {
         let item = tokio::select! {
@@ -273,7 +308,7 @@ pub(super) async fn run(
             Some(FeedItem::Record(record)) => show_record(&record, Clock::Wall, out),
             Some(FeedItem::Connected { .. }) => {
                 if std::mem::take(&mut is_lost) {
-                    out.note("connected again");
+                    out.note("reconnected to the runtime");
                 }
             }
             Some(FeedItem::Lost { error, .. }) => {
@@ -289,10 +324,9 @@ pub(super) async fn run(
     }
 }
 
-/// What a person is told of an event in words that only a newer runtime has.
-fn newer(record: &NewerRecord) -> String {
+fn describe_newer(record: &NewerRecord) -> String {
     format!(
-        "event {} ({}) is in words of a newer runtime than this program knows: update the agent",
+        "event {} ({}): unknown kind, written by a newer runtime. Update this program.",
         record.seq, record.kind
     )
 }
@@ -324,48 +358,52 @@ mod tests {
     }
 
     #[test]
-    fn a_crossing_is_one_line_with_its_time_reason_and_decision() {
+    fn crossing_is_one_line_with_time_reason_and_decision() {
         let line = line(&event("new", crossing()), Clock::Source).unwrap();
         assert_eq!(
             line,
-            "     4.0 s   door: person 4 crossed door (in)  [record 0.87]"
+            "     4.0 s   door: person 4 crossed door (in)  (record, 87 %)"
         );
     }
 
     #[test]
-    fn the_end_of_what_has_no_duration_is_not_a_line() {
+    fn end_without_duration_has_no_line() {
         assert_eq!(line(&event("end", crossing()), Clock::Source), None);
         assert_eq!(line(&event("update", crossing()), Clock::Source), None);
     }
 
     #[test]
-    fn the_end_of_a_stay_says_whose() {
-        let body = json!({
+    fn end_of_a_stay_names_object_zone_and_duration() {
+        let mut body = json!({
             "kind": "rule", "rule": "appears", "condition": "appears", "reason": "r", "label": "motion",
             "tracks": [18], "frame": 120, "pts_s": 4.04,
         });
-        let line = line(&event("end", body), Clock::Source).unwrap();
-        assert!(line.ends_with("appears: motion #18 over"), "{line}");
-    }
-
-    #[test]
-    fn an_outage_is_told_at_its_beginning_and_end() {
-        let body = json!({"kind": "source_outage", "cause": "refused", "message": "connection refused", "lasted_s": 9.96});
-        let begin = line(&event("new", body.clone()), Clock::Source).unwrap();
-        assert!(begin.ends_with("gate: connection refused"), "{begin}");
-        let end = line(&event("end", body), Clock::Source).unwrap();
-        assert!(end.ends_with("gate: back after 10.0 s"), "{end}");
-        let unseen =
-            json!({"kind": "source_outage", "cause": "refused", "message": "connection refused"});
-        let end = line(&event("end", unseen), Clock::Source).unwrap();
+        let gone = line(&event("end", body.clone()), Clock::Source).unwrap();
+        assert!(gone.ends_with("appears: motion #18 gone"), "{gone}");
+        body["zone"] = json!("bench");
+        body["dwell_s"] = json!(10.4);
+        let left = line(&event("end", body), Clock::Source).unwrap();
         assert!(
-            end.ends_with("gate: its outage is over, without a picture"),
-            "{end}"
+            left.ends_with("motion #18 left bench after 10.4 s"),
+            "{left}"
         );
     }
 
     #[test]
-    fn an_event_for_programs_carries_its_type_and_everything_else() {
+    fn outage_has_a_line_at_start_and_end() {
+        let body = json!({"kind": "source_outage", "cause": "refused", "message": "connection refused", "lasted_s": 9.96});
+        let begin = line(&event("new", body.clone()), Clock::Wall).unwrap();
+        assert!(begin.ends_with("gate: connection refused"), "{begin}");
+        let end = line(&event("end", body), Clock::Source).unwrap();
+        assert_eq!(end, "             camera reconnected after 10.0 s");
+        let unseen =
+            json!({"kind": "source_outage", "cause": "refused", "message": "connection refused"});
+        let end = line(&event("end", unseen), Clock::Wall).unwrap();
+        assert!(end.ends_with("gate: outage ended without a frame"), "{end}");
+    }
+
+    #[test]
+    fn json_event_has_a_type_and_every_field() {
         let object = object(&event("new", crossing()));
         assert_eq!(object["type"], "event");
         assert_eq!(object["body"]["rule"], "door");

@@ -1,6 +1,6 @@
 //! Exit codes of the command, and the failure that carries one.
 //!
-//! Invariant: scripts may rely on the numbers; a code keeps its meaning for ever. `docs/ref/cli.md` lists exactly these.
+//! Invariant: codes are stable, scripts rely on them. `docs/ref/cli.md` lists exactly these.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -9,25 +9,19 @@ use watchkeeper_assistant::failure::{self, ErrorKind};
 use watchkeeper_assistant::proposal::pending::PendingError;
 use watchkeeper_client::ClientError;
 
-/// How the command ended.
+/// Result of the command; [`Exit::meaning`] describes each for users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
     Ok,
-    /// Tried and failed.
     Failed,
-    /// The request itself is wrong: a flag, a file, a name, a definition.
     BadInput,
-    /// The runtime is not reachable or could not be started.
     NoRuntime,
-    /// The source failed: no frames could be had from it.
     Source,
-    /// Watched to the end, but the broker that was asked for did not take every event, or not everything was done that the workflow wanted done outside.
     Undelivered,
 }
 
 impl Exit {
-    /// Every code, in the order of the numbers.
+    /// Every variant, ordered by code.
     pub const ALL: [Self; 6] = [
         Self::Ok,
         Self::Failed,
@@ -37,7 +31,6 @@ impl Exit {
         Self::Undelivered,
     ];
 
-    /// The number.
     #[must_use]
     pub fn code(self) -> u8 {
         match self {
@@ -50,27 +43,27 @@ impl Exit {
         }
     }
 
-    /// What it means, for the document.
+    /// Meaning of the code, for `docs/ref/cli.md`.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Ok => {
-                "Done. For `run`: the source ended normally, `--for` passed, its window was closed, or Ctrl-C."
+                "Success. For `run`: the source ended, `--for` passed, the window was closed, or Ctrl-C."
             }
-            Self::Failed => "Tried and failed; the sentence on standard error says why.",
+            Self::Failed => "The command failed; standard error has the reason.",
             Self::BadInput => {
-                "The request itself is wrong: a flag, a missing file, a file that is no video, an unknown model, a \
-                 workflow that does not compile."
+                "Invalid input: a flag, a missing file, a file that is not a video, an unknown model, \
+                 or a workflow that does not compile."
             }
             Self::NoRuntime => {
-                "The runtime is not reachable, or a program that `run` needs was not found or did not start."
+                "The runtime is not reachable, or a program that `run` needs is missing or does not start."
             }
             Self::Source => {
-                "The source failed: refused, unreachable, wrong password, or it broke off while it was read."
+                "The camera or file failed: connection refused, unreachable, wrong password, or it broke off."
             }
             Self::Undelivered => {
-                "`run`: everything was watched and printed, but the broker of `--mqtt` was never reached or did not acknowledge every event, or \
-                 something that the workflow wanted done outside, and `[sinks]` allows, could not be done."
+                "`run`: the run is complete, but the broker of `--mqtt` did not acknowledge every event, \
+                 or an effect of the workflow that `[sinks]` allows failed."
             }
         }
     }
@@ -82,19 +75,16 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A failure: the code, the sentence, and lines of detail below it.
+/// Failure that ends the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Exit code.
     pub exit: Exit,
-    /// One sentence.
     pub sentence: String,
-    /// More lines, such as each error of a file.
+    /// Lines below the sentence, such as each error of a file.
     pub details: Vec<String>,
 }
 
 impl Failure {
-    /// A failure with one sentence.
     #[must_use]
     pub fn new(exit: Exit, sentence: impl Into<String>) -> Self {
         Self {
@@ -104,13 +94,13 @@ impl Failure {
         }
     }
 
-    /// The request itself is wrong.
+    /// Creates a failure with [`Exit::BadInput`].
     #[must_use]
     pub fn input(sentence: impl Into<String>) -> Self {
         Self::new(Exit::BadInput, sentence)
     }
 
-    /// Adds lines of detail.
+    /// Adds detail lines.
     #[must_use]
     pub fn with(mut self, details: impl IntoIterator<Item = String>) -> Self {
         self.details.extend(details);

@@ -1,7 +1,8 @@
-//! What `config check` sees beyond the file: does what the configuration names exist, and does each pipeline hold together?
+//! Checks of `config check` beyond the file: the files, folders and models that it names exist, and
+//! each pipeline compiles and fits its model.
 //!
-//! A daemon finds these things out when it uses them, and says so in its status; here they are told before. Invariant: files are looked at, never
-//! written; no camera, broker or model is opened.
+//! - A daemon finds the same errors only when it uses these things.
+//! - Invariant: files are read, never written; no camera, broker or model is opened.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,7 +15,7 @@ use watchkeeper_config::{
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
-use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
+use watchkeeper_engine::deploy::{self, ModelFacts, Plan, SpecError};
 use watchkeeper_models::{MOTION, Zoo};
 
 use watchkeeper_agent::connectors::secrets;
@@ -22,180 +23,196 @@ use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
 use watchkeeper_assistant::llm::catalogue;
 use watchkeeper_assistant::notes;
 
-/// Looks at everything that a configuration names, also in what is left out of it.
-pub(super) fn look(config: &Config, skipped: &SkippedSections) -> Findings {
+/// Creates the error of a key; the configuration adds its file and line.
+fn error(key: impl Into<String>, found: Option<String>, problem: String) -> ConfigError {
+    let mut error = ConfigError::new(key, problem, Origin::Default);
+    error.found = found;
+    error
+}
+
+fn shown(path: &Path) -> Option<String> {
+    Some(path.display().to_string())
+}
+
+/// Checks everything that a configuration names, also in sections that it skips.
+pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     let mut findings = Findings::default();
-    let mut wrong = |key: String, found: Option<String>, problem: String| {
-        let mut error = ConfigError::new(key, problem, Origin::Default);
-        error.found = found;
-        findings.errors.push(error);
-    };
-    if let Some(mqtt) = config.mqtt.as_ref().filter(|mqtt| mqtt.tls) {
-        for error in tls::problems(mqtt.ca_file.as_deref(), mqtt.client_cert.as_ref()) {
-            let (key, found, problem) = of_tls(&error);
-            wrong(key.to_owned(), found, problem);
-        }
-    }
-    if let Some(path) = &config.inference.ort_library
-        && let Err(error) = File::open(path)
-    {
-        let key = "runtime.inference.ort_library".to_owned();
-        wrong(
-            key,
-            Some(path.display().to_string()),
-            format!("can't read the file: {error}"),
-        );
-    }
-    if let Some(problem) = no_folder(&config.state_dir) {
-        let found = config.state_dir.display().to_string();
-        wrong("runtime.state_dir".to_owned(), Some(found), problem);
-    }
-    for source in config.sources.iter().chain(&skipped.sources) {
-        if let Some(error) = unusable(source) {
-            let key = format!("sources.{}.uri", source.id);
-            wrong(key, Some(redact::uri(&source.uri)), error);
-        }
-    }
-    for (key, found, problem) in sinks(&config.sinks) {
-        wrong(key, found, problem);
-    }
-    if let Some(llm) = &config.llm
-        && let Some(file) = &llm.models_file
-        && let Err(problem) = catalogue(llm)
-    {
-        let found = file.display().to_string();
-        wrong("llm.models_file".to_owned(), Some(found), problem);
-    }
-    if let Some(folder) = &config.memory.model
-        && let Err(problem) = notes::check_model_files(folder)
-    {
-        let found = folder.display().to_string();
-        wrong("agent.memory.model".to_owned(), Some(found), problem);
-    }
+    findings.errors.extend(check_tls(config));
+    findings.errors.extend(check_runtime(config));
+    let sources = config.sources.iter().chain(&skipped.sources);
+    findings.errors.extend(sources.filter_map(check_source));
+    findings.errors.extend(check_sinks(&config.sinks));
+    findings.errors.extend(check_llm(config));
     let zoo = Zoo::with_dirs(config.models.folders());
     if let Some(model) = &config.models.default
-        && let Err(error) = known(&zoo, model)
+        && let Err(problem) = model_facts(&zoo, model)
     {
-        wrong("models.default".to_owned(), Some(model.clone()), error);
+        let found = Some(model.clone());
+        findings
+            .errors
+            .push(error("models.default", found, problem));
     }
     for spec in &config.pipelines {
-        pipeline(spec, None, &zoo, &mut findings);
+        check_pipeline(spec, None, &zoo, &mut findings);
     }
     for draft in &skipped.pipelines {
-        pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
+        check_pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
     }
     if let Some(folder) = notes::model_folder(&config.memory) {
         let folder = folder.display();
         findings.notes.push(format!(
-            "notes are searched with the embedding model in {folder}; `watchkeeper doctor` tries it"
+            "note search uses the sentence embeddings of {folder}; `watchkeeper doctor` loads them"
         ));
     }
     findings
 }
 
-/// Key, value and sentence of what workflows may have done and can't be. A variable and a credential are the agent's, of which this command sees nothing.
-fn sinks(sinks: &SinksConfig) -> Vec<(String, Option<String>, String)> {
-    let mut wrong = Vec::new();
+fn check_tls(config: &Config) -> Vec<ConfigError> {
+    let Some(mqtt) = config.mqtt.as_ref().filter(|mqtt| mqtt.tls) else {
+        return Vec::new();
+    };
+    let problems = tls::problems(mqtt.ca_file.as_deref(), mqtt.client_cert.as_ref());
+    problems.iter().map(tls_error).collect()
+}
+
+fn check_runtime(config: &Config) -> Vec<ConfigError> {
+    let mut errors = Vec::new();
+    if let Some(path) = &config.inference.ort_library
+        && let Err(cause) = File::open(path)
+    {
+        errors.push(error(
+            "runtime.inference.ort_library",
+            shown(path),
+            format!("can't read the file: {cause}"),
+        ));
+    }
+    if let Some(problem) = unusable_folder(&config.state_dir) {
+        errors.push(error(
+            "runtime.state_dir",
+            shown(&config.state_dir),
+            problem,
+        ));
+    }
+    errors
+}
+
+fn check_llm(config: &Config) -> Vec<ConfigError> {
+    let mut errors = Vec::new();
+    if let Some(llm) = &config.llm
+        && let Some(file) = &llm.models_file
+        && let Err(problem) = catalogue(llm)
+    {
+        errors.push(error("llm.models_file", shown(file), problem));
+    }
+    if let Some(folder) = &config.memory.model
+        && let Err(problem) = notes::check_model_files(folder)
+    {
+        errors.push(error("agent.memory.model", shown(folder), problem));
+    }
+    errors
+}
+
+/// Checks `[sinks]`, but for variables and credentials, which only the agent's service has.
+fn check_sinks(sinks: &SinksConfig) -> Vec<ConfigError> {
+    let mut errors = Vec::new();
     for (nth, folder) in sinks.folders.iter().enumerate() {
         if !folder.is_dir() {
-            let problem = "there is no such folder; make it, and let the agent's user write there";
-            let found = folder.display().to_string();
-            wrong.push((
+            let problem = "no such folder; create it, writable by the agent's user".to_owned();
+            errors.push(error(
                 format!("sinks.folders[{nth}]"),
-                Some(found),
-                problem.to_owned(),
+                shown(folder),
+                problem,
             ));
         }
     }
     if let Some(path) = &sinks.ca_file
-        && let Err(error) = File::open(path)
+        && let Err(cause) = File::open(path)
     {
-        let found = path.display().to_string();
-        let problem = format!("can't read the file: {error}");
-        wrong.push(("sinks.ca_file".to_owned(), Some(found), problem));
+        let problem = format!("can't read the file: {cause}");
+        errors.push(error("sinks.ca_file", shown(path), problem));
     }
     for (name, source) in &sinks.secrets {
         if matches!(source, SecretSource::File(_) | SecretSource::Value(_))
             && let Err(problem) = secrets::read(name, source, None)
         {
-            wrong.push((format!("sinks.secrets.{name}"), None, problem));
+            errors.push(error(format!("sinks.secrets.{name}"), None, problem));
         }
     }
-    wrong
+    errors
 }
 
-/// Key, value and sentence of what keeps the agent from the broker.
-fn of_tls(error: &TlsError) -> (&'static str, Option<String>, String) {
-    let shown = |path: &Path| Some(path.display().to_string());
-    let silent = "nothing is published until then";
-    match error {
+/// Converts an error of the agent's TLS set-up to that of a key.
+fn tls_error(cause: &TlsError) -> ConfigError {
+    let until = "nothing is published until then";
+    match cause {
         TlsError::Unreadable { key, path, source } => {
             let problem = match source.kind() {
-                ErrorKind::NotFound => format!("there is no such file; put it there, {silent}"),
+                ErrorKind::NotFound => format!("no such file; put it there, {until}"),
                 ErrorKind::PermissionDenied => format!(
-                    "this user may not read it ({source}); the agent's user must, {silent} (`sudo -u watchkeeper watchkeeper \
-                     config check` looks as that user)"
+                    "this user may not read it ({source}); the agent's user must, {until}. To check as \
+                     that user: sudo -u watchkeeper watchkeeper config check"
                 ),
-                _ => format!("can't read the file: {source}; {silent}"),
+                _ => format!("can't read the file: {source}; {until}"),
             };
-            (key, shown(path), problem)
+            error(*key, shown(path), problem)
         }
-        TlsError::Empty { key, path, wanted } => (
-            key,
+        TlsError::Empty { key, path, wanted } => error(
+            *key,
             shown(path),
-            format!("the file holds no {wanted} in PEM form; put one there, {silent}"),
+            format!("the file has no {wanted} in PEM form; put one there, {until}"),
         ),
-        TlsError::ClientCert(cause) => (
+        TlsError::ClientCert(cause) => error(
             "mqtt.cert_file",
             None,
-            format!(
-                "can't be used together with mqtt.key_file ({cause}); give the key that it was made with, {silent}"
-            ),
+            format!("does not match mqtt.key_file ({cause}); give its own key, {until}"),
         ),
-        TlsError::SystemRoots { .. } => ("mqtt.ca_file", None, format!("{error}, {silent}")),
-        TlsError::Library(_) => ("mqtt.tls", None, error.to_string()),
+        TlsError::SystemRoots { .. } => error("mqtt.ca_file", None, format!("{cause}, {until}")),
+        TlsError::Library(_) => error("mqtt.tls", None, cause.to_string()),
     }
 }
 
-/// Why the daemons can keep nothing in this folder, whoever runs them.
-fn no_folder(path: &Path) -> Option<String> {
+/// Describes why no user can write this folder.
+fn unusable_folder(path: &Path) -> Option<String> {
     let existing = path.ancestors().find(|above| above.exists())?;
     if !existing.is_dir() {
         let what = if existing == path {
-            "it".to_owned()
+            "this".to_owned()
         } else {
             existing.display().to_string()
         };
         return Some(format!(
-            "{what} is no folder; name one that the daemons may write"
+            "{what} is not a folder; name one that the daemons may write"
         ));
     }
-    // Neither has room for a file of ours: `proc` says so by its type, a disk by the way it is mounted.
+    // procfs shows by its type, a read-only disk by its mount flags.
     let is_proc =
         rustix::fs::statfs(existing).is_ok_and(|fs| fs.f_type == rustix::fs::PROC_SUPER_MAGIC);
     let is_read_only = rustix::fs::statvfs(existing)
         .is_ok_and(|fs| fs.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
     (is_proc || is_read_only).then(|| {
         format!(
-            "nothing can be written into {}; name a folder on a disk that can be written",
+            "{} is read-only; name a folder on a writable disk",
             existing.display()
         )
     })
 }
 
-/// Why no picture can ever come from the address of a source: it is none, or its file, folder or device is not there.
-fn unusable(source: &SourceSpec) -> Option<String> {
-    let path = match Address::parse(&source.uri) {
-        Err(error) => return Some(error.to_string()),
-        Ok(Address::Path(path) | Address::V4l2 { device: path, .. }) => path,
+/// Checks the address of a source: its syntax, and that its file, folder or device exists.
+fn check_source(source: &SourceSpec) -> Option<ConfigError> {
+    let problem = match Address::parse(&source.uri) {
+        Err(cause) => cause.to_string(),
+        Ok(Address::Path(path) | Address::V4l2 { device: path, .. }) => {
+            let missing = path.is_absolute().then(|| path.metadata().err()).flatten();
+            format!("not found: {}", missing?)
+        }
         Ok(Address::Rtsp { .. } | Address::Http { .. } | Address::Demo(_)) => return None,
     };
-    let missing = path.is_absolute().then(|| path.metadata().err()).flatten();
-    missing.map(|error| format!("can't be found: {error}"))
+    let key = format!("sources.{}.uri", source.id);
+    Some(error(key, Some(redact::uri(&source.uri)), problem))
 }
 
-/// What a model is, as its manifest has it.
-fn known(zoo: &Zoo, model: &str) -> Result<ModelFacts, String> {
+/// Reads what a model's manifest says about it.
+fn model_facts(zoo: &Zoo, model: &str) -> Result<ModelFacts, String> {
     if model == MOTION {
         return Ok(ModelFacts::motion());
     }
@@ -204,61 +221,48 @@ fn known(zoo: &Zoo, model: &str) -> Result<ModelFacts, String> {
     Ok(ModelFacts::network(found.manifest.task.name(), labels))
 }
 
-/// Looks at one pipeline. `rules` are the positions of its rules where some of those that were written are missing.
-fn pipeline(spec: &PipelineSpec, rules: Option<&[usize]>, zoo: &Zoo, findings: &mut Findings) {
+/// Checks one pipeline. `rules` are the original positions of its rules, if some were skipped.
+fn check_pipeline(
+    spec: &PipelineSpec,
+    rules: Option<&[usize]>,
+    zoo: &Zoo,
+    findings: &mut Findings,
+) {
     let section = format!("pipelines.{}", spec.id);
-    let mut wrong = |field: &str, mut error: ConfigError| {
-        error.key = format!("{section}.{}", as_written(field, rules));
+    let mut add_error = |field: &str, mut error: ConfigError| {
+        error.key = format!("{section}.{}", original_field(field, rules));
         findings.errors.push(error);
     };
-    let plan = match deploy::plan(spec) {
-        // Why it could not be read is told already.
-        Err(_) if rules.is_some() && spec.workflow.is_null() => None,
-        Err(errors) => {
-            for error in &errors {
-                wrong(error.field(), told(error));
-            }
-            // Without its rules it may hold together, and its models can be looked at.
-            let rest = PipelineSpec {
-                rules: Some(Vec::new()),
-                ..spec.clone()
-            };
-            deploy::plan(&rest).ok()
-        }
-        Ok(plan) => Some(plan),
+    // The configuration has reported an unreadable workflow.
+    let is_reported = rules.is_some() && spec.workflow.is_null();
+    let (plan, errors) = match is_reported {
+        true => (None, Vec::new()),
+        false => compile(spec),
     };
-    let of_workflow = |m: &String| ("workflow", m.clone());
-    let mut models: Vec<(&str, String)> = match (&spec.model, &plan) {
-        (Some(model), _) => vec![("model", model.clone())],
-        (None, Some(plan)) => plan.models.iter().map(of_workflow).collect(),
-        (None, None) => Vec::new(),
-    };
-    let asked = plan.iter().flat_map(|plan| &plan.asked);
-    models.extend(asked.map(of_workflow));
+    for error in &errors {
+        add_error(error.field(), spec_error(error));
+    }
     let mut facts = BTreeMap::new();
-    for (field, model) in models {
-        let problem = match known(zoo, &model) {
+    for (field, model) in models_of(spec, plan.as_ref()) {
+        match model_facts(zoo, &model) {
             Ok(found) => {
                 facts.insert(model, found);
-                continue;
             }
-            Err(problem) => problem,
-        };
-        let problem = match field {
-            "model" => problem,
-            _ => format!("{problem}; `model` names another one to take its place"),
-        };
-        wrong(
-            field,
-            ConfigError::new("", problem, Origin::Default).found(model),
-        );
+            Err(problem) => {
+                let problem = match field {
+                    "model" => problem,
+                    _ => format!("{problem}; or set `model` to replace it"),
+                };
+                add_error(field, error("", Some(model), problem));
+            }
+        }
     }
     let Some(plan) = plan else {
         return;
     };
     let fit = deploy::fit(spec, &plan, &facts);
     for error in &fit.errors {
-        wrong(error.field(), told(error));
+        add_error(error.field(), spec_error(error));
     }
     if rules.is_some() {
         return;
@@ -270,39 +274,66 @@ fn pipeline(spec: &PipelineSpec, rules: Option<&[usize]>, zoo: &Zoo, findings: &
     if plan.rule_names.is_empty() {
         findings
             .notes
-            .push(format!("{section}: no rules: no events"));
+            .push(format!("{section}: no rules, so it makes no events"));
     }
 }
 
-/// The path of a field as it was written, where `rules` are the positions of the rules that are left.
-fn as_written(field: &str, rules: Option<&[usize]>) -> String {
-    let written = || {
+/// Compiles a pipeline; after errors without its rules, so that its models can be checked.
+fn compile(spec: &PipelineSpec) -> (Option<Plan>, Vec<SpecError>) {
+    match deploy::plan(spec) {
+        Ok(plan) => (Some(plan), Vec::new()),
+        Err(errors) => {
+            let rest = PipelineSpec {
+                rules: Some(Vec::new()),
+                ..spec.clone()
+            };
+            (deploy::plan(&rest).ok(), errors)
+        }
+    }
+}
+
+/// Lists the models that a pipeline loads, with the field that names each.
+fn models_of(spec: &PipelineSpec, plan: Option<&Plan>) -> Vec<(&'static str, String)> {
+    let from_workflow = |model: &String| ("workflow", model.clone());
+    let mut models: Vec<(&str, String)> = match (&spec.model, plan) {
+        (Some(model), _) => vec![("model", model.clone())],
+        (None, Some(plan)) => plan.models.iter().map(from_workflow).collect(),
+        (None, None) => Vec::new(),
+    };
+    let asked = plan.iter().flat_map(|plan| &plan.asked);
+    models.extend(asked.map(from_workflow));
+    models
+}
+
+/// Maps a field to its path in the file; `rules` are the original positions of the remaining rules.
+fn original_field(field: &str, rules: Option<&[usize]>) -> String {
+    let original = || {
         let (number, rest) = field.strip_prefix("rules[")?.split_once(']')?;
         let position = rules?.get(number.parse::<usize>().ok()?)?;
         Some(format!("rules[{position}]{rest}"))
     };
-    written().unwrap_or_else(|| field.to_owned())
+    original().unwrap_or_else(|| field.to_owned())
 }
 
-fn told(error: &SpecError) -> ConfigError {
-    let SpecError::Rule(rule) = error else {
-        let mut told = ConfigError::new("", error.to_string(), Origin::Default);
-        if let SpecError::Parameter { value, .. } = error {
-            told.found.clone_from(value);
-        }
-        return told;
+/// Converts an error of the engine; the caller sets the key.
+fn spec_error(cause: &SpecError) -> ConfigError {
+    let SpecError::Rule(rule) = cause else {
+        let found = match cause {
+            SpecError::Parameter { value, .. } => value.clone(),
+            _ => None,
+        };
+        return error("", found, cause.to_string());
     };
-    let mut told = ConfigError::new("", rule.message.clone(), Origin::Default);
-    told.found = Some(rule.value.clone());
-    told.allowed = (!rule.allowed.is_empty()).then(|| rule.allowed.join(", "));
-    told.nearest.clone_from(&rule.nearest);
-    told
+    let mut error = error("", Some(rule.value.clone()), rule.message.clone());
+    error.allowed = (!rule.allowed.is_empty()).then(|| rule.allowed.join(", "));
+    error.nearest.clone_from(&rule.nearest);
+    error
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-    use watchkeeper_config::{LoadRequest, Report, check};
+    use watchkeeper_config::{LoadRequest, Report};
 
     use super::*;
 
@@ -323,7 +354,7 @@ mod tests {
         {"type": "roboflow_core/time_in_zone@v3", "name": "hall", "image": "$inputs.image",
             "detections": "$steps.tracker.tracked_detections", "zone": "$inputs.zone"}], "outputs": []}"#;
 
-    fn checked(text: &str) -> Report {
+    fn check_text(text: &str) -> Report {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("road.json"), ROAD).unwrap();
         std::fs::write(dir.path().join("hall.json"), HALL).unwrap();
@@ -333,16 +364,16 @@ mod tests {
             hostname: "h".to_owned(),
             ..LoadRequest::default()
         };
-        check(&request, &look)
+        watchkeeper_config::check(&request, &check)
     }
 
-    fn told(errors: &[ConfigError]) -> Vec<(&str, Option<usize>)> {
+    fn places(errors: &[ConfigError]) -> Vec<(&str, Option<usize>)> {
         errors.iter().map(|e| (e.key.as_str(), e.line)).collect()
     }
 
     #[test]
-    fn an_address_that_can_never_work_is_wrong_and_its_password_is_not_shown() {
-        let report = checked(
+    fn invalid_address_is_an_error_without_its_password() {
+        let report = check_text(
             "[sources.a]\nuri = \"rstp://cam/1\"\n[sources.b]\nuri = \"demo:?sed=1\"\n\
              [sources.c]\nuri = \"admin:hunter2@cam/live\"\n[sources.d]\nuri = \"/no/such.mp4\"\n[sources.e]\nuri = \"demo:?seed=1\"\n",
         );
@@ -354,14 +385,14 @@ mod tests {
         ];
         let lines = [2, 4, 6, 8].map(Some);
         let wanted: Vec<_> = keys.into_iter().zip(lines).collect();
-        assert_eq!(told(&report.warnings), wanted);
+        assert_eq!(places(&report.warnings), wanted);
         let text: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
         assert!(!text.concat().contains("hunter2"), "{text:?}");
     }
 
     #[test]
-    fn a_mistake_at_the_top_hides_none_below_and_each_has_its_line() {
-        let report = checked(
+    fn error_at_the_top_hides_none_below() {
+        let report = check_text(
             "[runtime]\njournal_events = 5\n\n[sources.s]\nuri = \"demo:\"\n\n[sources.t]\npace = \"fast\"\n\n\
              [pipelines.p]\nsource = \"x\"\nworkflow = \"none.json\"\n\n\
              [pipelines.q]\nsource = \"s\"\nworkflow = \"road.json\"\nmodel = \"nosuch\"\n\n\
@@ -369,7 +400,10 @@ mod tests {
              [[pipelines.r.rules]]\nname = \"a\"\nwhen = { kind = \"crosses\", line = \"raod\" }\n\n\
              [mqtt]\nhost = \"b\"\ntls = true\nca_file = \"none.pem\"\n",
         );
-        assert_eq!(told(&report.errors), [("runtime.journal_events", Some(2))]);
+        assert_eq!(
+            places(&report.errors),
+            [("runtime.journal_events", Some(2))]
+        );
         let expected = [
             ("sources.t.uri", Some(7)),
             ("pipelines.p.source", Some(11)),
@@ -378,7 +412,7 @@ mod tests {
             ("pipelines.q.model", Some(17)),
             ("pipelines.r.rules[0].when.line", Some(24)),
         ];
-        assert_eq!(told(&report.warnings), expected);
+        assert_eq!(places(&report.warnings), expected);
         let rule = report.warnings.last().unwrap().to_string();
         assert!(
             rule.contains("did you mean road?") && rule.ends_with(":24)"),
@@ -387,8 +421,8 @@ mod tests {
     }
 
     #[test]
-    fn one_mistake_in_a_section_hides_no_other_there_and_none_in_what_names_it() {
-        let report = checked(
+    fn error_in_a_section_hides_no_other_error() {
+        let report = check_text(
             "[sources.a]\nuri = \"rtps://cam/1\"\nmax_fps = -1\n\n[sources.b]\nuri = \"missing.mp4\"\n\n\
              [pipelines.p]\nsource = \"a\"\nworkflow = \"road.json\"\nmodel = \"yolo\"\n\
              rules = [{ name = \"x\", when = { kind = \"crossed\" } }, { name = \"y\", when = { kind = \"crosses\", line = \"raod\" } }]\n\n\
@@ -424,8 +458,8 @@ mod tests {
     }
 
     #[test]
-    fn files_of_tls_that_are_missing_or_hold_something_else_are_told_with_key_value_and_remedy() {
-        let report = checked(
+    fn missing_tls_files_are_errors_with_key_value_and_remedy() {
+        let report = check_text(
             "[mqtt]\nhost = \"b\"\ntls = true\nca_file = \"road.json\"\ncert_file = \"none.crt\"\nkey_file = \"none.key\"\n",
         );
         let expected = [
@@ -433,33 +467,33 @@ mod tests {
             ("mqtt.key_file", Some(6)),
             ("mqtt.ca_file", Some(4)),
         ];
-        assert_eq!(told(&report.warnings), expected);
+        assert_eq!(places(&report.warnings), expected);
         let lines: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
         assert!(
-            lines[0].contains("none.crt: there is no such file; put it there"),
+            lines[0].contains("none.crt: no such file; put it there"),
             "{lines:?}"
         );
         assert!(
-            lines[2].contains("road.json: the file holds no certificate in PEM form"),
+            lines[2].contains("road.json: the file has no certificate in PEM form"),
             "{lines:?}"
         );
     }
 
     #[test]
-    fn a_rule_about_a_class_that_its_model_can_not_see_is_found() {
+    fn rule_with_a_class_unknown_to_its_model_is_an_error() {
         let text = "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n\
              [[pipelines.p.rules]]\nname = \"a\"\nwhen = { kind = \"crosses\", line = \"road\" }\nclasses = [\"person\"]\n";
-        let report = checked(text);
+        let report = check_text(text);
         assert_eq!(
-            told(&report.warnings),
+            places(&report.warnings),
             [("pipelines.p.rules[0].classes[0]", Some(9))]
         );
     }
 
     #[test]
-    fn a_parameter_that_no_step_can_use_is_wrong_and_a_zone_without_corners_is_noted() {
+    fn invalid_parameter_is_an_error_and_empty_zone_a_note() {
         let with = |parameters: &str| {
-            checked(&format!(
+            check_text(&format!(
                 "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"hall.json\"\nparameters = {{ {parameters} }}\n"
             ))
         };
@@ -471,7 +505,7 @@ mod tests {
         assert_eq!(error.found.as_deref(), Some("7"));
         assert!(error.to_string().contains("from 0 to 1"), "{error}");
         let empty = with("conf = 0.5, zone = []");
-        assert_eq!(told(&empty.warnings), []);
+        assert_eq!(places(&empty.warnings), []);
         assert!(
             empty.notes.len() == 1
                 && empty.notes[0].contains("zone of step hall has fewer than three corners"),
@@ -481,11 +515,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pipeline_that_can_make_no_event_is_noted() {
+    fn pipeline_without_rules_is_a_note() {
         let text = "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n";
-        let quiet = checked(&format!("{text}rules = []\n"));
-        assert_eq!(quiet.notes, ["pipelines.p: no rules: no events"]);
-        let derived = checked(text);
+        let quiet = check_text(&format!("{text}rules = []\n"));
+        assert_eq!(
+            quiet.notes,
+            ["pipelines.p: no rules, so it makes no events"]
+        );
+        let derived = check_text(text);
         assert_eq!((derived.notes.len(), derived.warnings), (0, vec![]));
     }
 }

@@ -1,9 +1,11 @@
 //! The command `watchkeeper`: flags → checked request → answer and exit code.
 //!
-//! Map: [`args`] is what a person types, [`exit`] what a script gets back, `output` the only place that writes;
-//! `run` is the whole house for one watch, `remote` asks a runtime that is there, `ask` and `chat` do so in plain words (by [`watchkeeper_assistant::session`], of
-//! which `showing` is what a person reads; `trace` shows what came of it, `blueprints` says what a model may do there, `state_folder` is where a person's own state lies), the rest works
-//! without one.
+//! - [`args`] declares the flags, [`exit`] the exit codes; [`output`] alone writes to the terminal.
+//! - [`run`] starts its own daemons for one watch.
+//! - `remote` and `events` query a running runtime.
+//! - `ask` and `chat` open a [`watchkeeper_assistant::session`], which `render` prints; `trace` and
+//!   `blueprints` manage its log and its blueprints below `state_folder`.
+//! - The other commands need no runtime.
 
 pub mod args;
 mod ask;
@@ -25,7 +27,7 @@ mod trace;
 mod user_llm;
 mod workflow;
 
-/// Readers of outside data that are no part of any interface, open to the fuzz targets in `tests` only.
+/// Parsers of outside data, public for the fuzz targets in `tests` only.
 #[doc(hidden)]
 pub mod fuzzing {
     pub use super::models::begin;
@@ -59,10 +61,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Carries out one command.
+/// Dispatches a command; starts an async runtime only for the commands that need one.
 fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
     let Cli { global, command } = cli;
-    // First those that need neither configuration nor runtime.
     let command = match command {
         Command::Completions { shell } => {
             manual::completions(shell, out);
@@ -88,8 +89,8 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
         Command::Blocks { block } => return workflow::blocks(block.as_deref(), out),
         Command::Config { action } => return configuration::run(action, &global, out),
         Command::Doctor => {
-            let wrong = configuration::warnings(&global);
-            return doctor::run(configuration::read(&global), &wrong, out);
+            let warnings = configuration::warnings(&global);
+            return doctor::run(configuration::read(&global), &warnings, out);
         }
         Command::Trace(args) => return trace::run(args, &global, out),
         Command::Blueprints(args) => return blueprints::run(args, &global, out),
@@ -126,7 +127,7 @@ async fn online(
         Command::Snapshot(args) => remote::snapshot(&args, &client, out).await,
         Command::Ask(args) => ask::run(&args, client, config, out).await,
         Command::Chat => chat::run(client, config, out).await,
-        // Answered before a runtime was needed.
+        // `answer` handles these without an async runtime.
         Command::Blocks { .. }
         | Command::Workflow { .. }
         | Command::Config { .. }

@@ -1,4 +1,4 @@
-//! Completion scripts, man pages and `docs/ref/cli.md`, all from the declaration of the flags.
+//! Completion scripts, man pages and `docs/ref/cli.md`, generated from the flags.
 
 use std::path::Path;
 
@@ -8,14 +8,12 @@ use super::args::Cli;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 
-/// `watchkeeper completions`.
 pub(super) fn completions(shell: clap_complete::Shell, out: &Output) {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "watchkeeper", &mut script);
     out.page(String::from_utf8_lossy(&script).trim_end());
 }
 
-/// `watchkeeper man`.
 pub(super) fn man(dir: Option<&Path>, out: &Output) -> Result<(), Failure> {
     let failed =
         |e: std::io::Error| Failure::new(Exit::Failed, format!("can't write the man pages: {e}"));
@@ -23,7 +21,7 @@ pub(super) fn man(dir: Option<&Path>, out: &Output) -> Result<(), Failure> {
         Some(dir) => {
             std::fs::create_dir_all(dir).map_err(failed)?;
             clap_mangen::generate_to(Cli::command(), dir).map_err(failed)?;
-            out.line(format!("the man pages are in {}", dir.display()));
+            out.line(format!("Wrote the man pages to {}", dir.display()));
         }
         None => {
             let mut page = Vec::new();
@@ -36,7 +34,7 @@ pub(super) fn man(dir: Option<&Path>, out: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `docs/ref/cli.md` as Markdown.
+/// Generates the page `docs/ref/cli.md`.
 #[must_use]
 pub fn document() -> String {
     let mut doc = String::from(HEAD);
@@ -55,7 +53,7 @@ pub fn document() -> String {
 }
 
 fn describe(command: &mut clap::Command, path: &str, doc: &mut String) {
-    // Help ends some lines with blanks; a document that is compared to the byte must not depend on them.
+    // clap ends some lines with blanks.
     let help = command.render_long_help().to_string();
     let help: Vec<&str> = help.lines().map(str::trim_end).collect();
     doc.push_str(&format!(
@@ -74,87 +72,100 @@ const HEAD: &str = "# The command `watchkeeper`
 
 <!-- Generated from agent/cli; UPDATE_DOCS=1 cargo test -p watchkeeper-cli document rewrites it. -->
 
-Results go to standard output, notes and errors to standard error. `watchkeeper completions bash|zsh|fish` prints a
-completion script, `watchkeeper man --dir DIR` writes man pages.
+Results go to standard output, notes and errors to standard error. `watchkeeper completions
+bash|zsh|fish` prints a completion script, `watchkeeper man --dir DIR` writes the man pages.
 
 ## Exit codes
 
 ";
 
 const RUN: &str = "
-## What a run prints
+## Output of a run
 
-Lines on standard output are events as they happen: second of the source, rule, what happened, the verdict and its confidence
-([rules.md](rules.md) says what each means). The rules are those of `--rule`, else they follow from the workflow: each `--line`
-tells every crossing, each `--zone` who enters and who stays. With neither, and without `--rule`, whatever appears is an event: the first
-appearance is a line at once, those of the next five seconds are one line together, with how many there were so far. With
-`--json` nothing is gathered: every record is a line. The last lines are the counts; on a terminal they are also the live line below.
+Each line on standard output is an event: second of the source, rule, reason, and in parentheses
+verdict and confidence ([rules.md](rules.md) explains them). The rules are those of `--rule`. Without
+it they follow from the workflow: each `--line` reports every crossing, each `--zone` who enters and
+who stays.
 
-## When a run ends
+Without line, zone and rule, every new object is an event. The first is a line at once; those of the
+next 5 seconds share one line, with the total so far. With `--json` every record is a line of its own.
 
-- At the end of a recording; with `--for SECONDS` at that second of the source, counted from its first frame; with Ctrl-C after
-  the frame at hand; when somebody closes the window of `--show`. Whatever ended it, every event is printed before the summary.
-- At once, with code 2, where a line or zone lies outside the picture: it could never count anything. One that only reaches out of
-  the picture is a note.
-- At once, with code 4, where trying again does not help: a wrong password (again and again it would lock the account), an address or
-  device that does not exist, or one that this user may not open.
-- Everything else that a camera can do is tried again for ever: a refused connection, a host that does not answer, a stream that
-  stalls. Before the first frame that is a note at once, after 10, 30 and 60 s, and then each time the wait has doubled; afterwards it is an event.
-  `--for` ends the waiting too, on the clock.
-- A broker in `--mqtt` that can't be used is a note with the reason, the run goes on, and at the end code 5 and a sentence say how
-  many messages were not delivered.
+The last lines are the counts. On a terminal a live line shows them during the run.
 
-`run` draws boxes, labels, lines and zones into `--video`, `--show` and the pictures of events; a workflow that draws by itself is left
-as it is. State lies in a folder under `$TMPDIR` that is removed at the end; what a killed run left behind, the next one removes.
-`--keep-state DIR` keeps it.
+## End of a run
 
-## A broker of one's own
+| Cause | Result |
+|---|---|
+| end of the file, `--for SECONDS` of source time, Ctrl-C, or the window of `--show` closed | all events are printed, then the counts |
+| a line or zone outside the picture | code 2 at once; one that is partly outside is a note |
+| wrong password, unknown address or device, permission denied | code 4 at once; repeated attempts could lock the account |
+| other failures of a camera: connection refused, no answer, stalled stream | retried without end; `--for` ends the wait by the clock |
+| a failing broker in `--mqtt` | a note with the reason; code 5 at the end, with the number of undelivered messages |
+
+Before the first frame, a failing camera is a note at once, after 10, 30 and 60 s, and then at doubled
+intervals. Later it is an event; as text, only the reconnection is printed.
+
+`run` draws boxes, labels, lines and zones into `--video`, `--show` and the snapshots of events,
+unless the workflow has drawing steps of its own. State is in a folder under `$TMPDIR`, which the end
+of the run removes; the next run removes that of a killed one. `--keep-state DIR` keeps it.
+
+## Another broker
 
     WATCHKEEPER_MQTT__PASSWORD_FILE=mqtt.password watchkeeper run demo: --mqtt mqtts://gate-1@broker.local
 
-`--mqtt [mqtt[s]://][USER@]HOST[:PORT]`. Without a port it is 1883, with `mqtts://` 8883. A `@` in the name is written `%40`, an IPv6
-address in brackets. The password comes from `WATCHKEEPER_MQTT__PASSWORD`, or from the first line of the file in
-`WATCHKEEPER_MQTT__PASSWORD_FILE`; in the address it is refused, because every user of the machine can read a command line. The other
-keys of [mqtt] in [configuration.md](configuration.md) are variables in the same way, such as `WATCHKEEPER_MQTT__CA_FILE` for an authority
-that the system does not know. The `[mqtt]` of the configuration file is about the box's own broker and says nothing here: its password goes to no
-other. Messages are at site `run` ([mqtt.md](mqtt.md) describes them); two runs of one machine at the same time need names of their own
-(`WATCHKEEPER_BOX__ID`). At its end a run clears what it retained, but for its `state` (`stopped`) and answers to commands. What is written down of a run
-holds no password.
+- `--mqtt [mqtt[s]://][USER@]HOST[:PORT]`; the port is 1883, with `mqtts://` 8883. Write `@` in the
+  user name as `%40`, and an IPv6 address in brackets.
+- The password is in `WATCHKEEPER_MQTT__PASSWORD`, or on the first line of the file in
+  `WATCHKEEPER_MQTT__PASSWORD_FILE`. In the address it is refused, because every user of the machine
+  can read a command line. No file of a run contains it.
+- The other keys of [mqtt] in [configuration.md](configuration.md) are variables too, such as
+  `WATCHKEEPER_MQTT__CA_FILE` for a private certificate authority. The `[mqtt]` section of the
+  configuration file is ignored: it names the box's broker.
+- Topics have the site `run`; [mqtt.md](mqtt.md) describes them. Two runs at the same time need
+  different names (`WATCHKEEPER_BOX__ID`).
+- At its end a run clears what it retained, except `state` (`stopped`) and answers to commands.
 
-## Which folder holds the models
+## Folder of the models
 
-`--models-dir`, else `[models] dir` of the configuration. Where neither is said, models are looked for in two folders: the user's own,
-`$XDG_DATA_HOME/watchkeeper/models` (`~/.local/share/watchkeeper/models`), and then the box's, `/var/lib/watchkeeper/models`; for root there is
-only the latter. `models pull` and `models add` write to the first of them. `run`, `workflow run` and the daemons follow the same rule. The
-daemons of an installed box are a user of their own, so what they shall find is put there by `sudo watchkeeper models pull NAME`.
+`--models-dir`, else `[models] dir` of the configuration. Without both, two folders are searched:
+
+1. the user's, `$XDG_DATA_HOME/watchkeeper/models` (`~/.local/share/watchkeeper/models`), not for root;
+2. the box's, `/var/lib/watchkeeper/models`.
+
+`models pull` and `models add` write to the first. The daemons of an installed box have their own user:
+install models for them with `sudo watchkeeper models pull NAME`.
 ";
 
 const ASK: &str = "
-## Asking in plain words
+## Plain English
 
-`ask` takes one request in English, `chat` is a conversation. [plain-words.md](../guide/plain-words.md) says what they
-understand, what happens before anything changes, and what `chat --json` prints.
+`ask` takes one request in English, `chat` is a conversation.
+[plain-words.md](../guide/plain-words.md) describes what they understand, how changes are confirmed,
+and what `chat --json` prints.
 ";
 
 const JSON: &str = r#"
 ## JSON
 
-With `--json` standard output holds one object a line and nothing else. `run` prints
+With `--json` standard output has one object a line and nothing else. `run` prints
 
-    {"type":"note","message":…}                      something worth knowing
+    {"type":"note","message":…}                      information
     {"type":"event","id":…,"seq":…,"phase":…,…}      a record of the journal, as the runtime wrote it
     {"type":"summary","frames":…,"seconds":…,"fps":…,"tracks":…,
      "lines":{NAME:{"in":…,"out":…}},
      "zones":{NAME:{"visits":[{"track":…,"enter_s":…,"dwell_s":…}]}},
      "events":…}                                     always the last line
 
-`seconds` is source time, `fps` are frames a second of processing. A crossing is `in` when it leads from the right hand of
-the line to its left hand, looking from its start to its end. A zone lists its latest 1000 visits; `enter_s` is source time.
-With `--workflow` the summary also has `"outputs":{NAME:…}`: the workflow's outputs at the last frame, boxes and all, pictures by their size.
-A run that fails before the first frame prints no summary; the sentence on standard error and the exit code say why.
+- `seconds` and `enter_s` are source time; `fps` is frames processed per second.
+- A crossing is `in` from the right to the left of the line, seen from its start to its end.
+- A zone lists its latest 1000 visits.
+- With `--workflow` the summary has `"outputs":{NAME:…}`: the workflow's outputs at the last frame;
+  pictures as their size.
+- A run that fails before the first frame prints no summary; see standard error and the exit code.
 
-`workflow validate` prints one object (its `warnings` are what has no effect, or can't do what was meant), `workflow run` one list with an object for each picture, `workflow replay` one list
-with an object for each frame. [workflows.md](workflows.md#recorded-detections) says how detections are recorded.
+`workflow validate` prints one object; its `warnings` name steps without effect or with an unintended
+one. `workflow run` prints one list with an object per picture, `workflow replay` one list with an
+object per frame. [workflows.md](workflows.md#recorded-detections) describes recorded detections.
 "#;
 
 #[cfg(test)]
@@ -163,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_of_the_command_is_current() {
+    fn generated_document_is_current() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/ref/cli.md");
         if std::env::var_os("UPDATE_DOCS").is_some() {
             std::fs::write(&path, document()).unwrap();

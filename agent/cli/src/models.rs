@@ -1,4 +1,6 @@
-//! `watchkeeper models`, and the HTTP half of a pull. The other half – resume, bounds, checksum, rename – is sans-IO in
+//! `watchkeeper models`, and the HTTP transfer of a download.
+//!
+//! Not here: resuming, size limits, checksums and renaming, which are sans-IO in
 //! `watchkeeper-models`.
 
 use std::path::{Path, PathBuf};
@@ -20,12 +22,11 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run::find;
 
-/// Longest silence of a server.
-const SILENCE: Duration = Duration::from_secs(30);
-/// Attempts at one file; each continues where the last broke off.
-const ATTEMPTS: u32 = 4;
+/// Timeout of the connection and of each read.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Attempts per file; each resumes the one before.
+const MAX_ATTEMPTS: u32 = 4;
 
-/// `watchkeeper models`.
 pub(super) async fn run(
     action: Option<ModelAction>,
     config: &ModelsConfig,
@@ -53,27 +54,7 @@ pub(super) async fn run(
             let plans = zoo
                 .pull_plan(&name, trust, config.mirror.as_deref())
                 .map_err(bad_input)?;
-            let done = pull(plans, out).await?;
-            let told = |file: &Downloaded| json!({"file": file.path, "sha256": file.sha256.to_string(), "bytes": file.bytes});
-            let Some((network, parts)) = done.split_last() else {
-                return Ok(());
-            };
-            let mut value = told(network);
-            value["model"] = json!(name);
-            if !parts.is_empty() {
-                value["parts"] = parts.iter().map(told).collect();
-            }
-            out.both(&value, || {
-                let besides = parts
-                    .iter()
-                    .map(|part| format!("\nwith {}, sha256 {}", part.path.display(), part.sha256));
-                format!(
-                    "{name} is in {}, sha256 {}{}",
-                    network.path.display(),
-                    network.sha256,
-                    besides.collect::<String>()
-                )
-            });
+            show_downloaded(&name, &pull(plans, out).await?, out);
         }
         ModelAction::Verify { names } => return verify(&zoo, names, out),
         ModelAction::Add {
@@ -89,35 +70,59 @@ pub(super) async fn run(
                     manifest.as_deref(),
                     like.as_deref(),
                     name.as_deref(),
-                    &|path, manifest| opens(path, manifest, out),
+                    &|path, manifest| try_open(path, manifest, out),
                 )
                 .map_err(bad_input)?;
             let name = &added.manifest.name;
             let value = json!({"model": name, "file": added.path});
-            out.both(&value, || format!("{name} is in {}", added.path.display()));
+            out.both(&value, || format!("Added {name}: {}", added.path.display()));
         }
     }
     Ok(())
 }
 
-/// Asks the runtime's program, whose business networks are, whether it can open a file with this manifest.
-fn opens(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
+/// Prints the files of a downloaded model; its network is the last.
+fn show_downloaded(name: &str, files: &[Downloaded], out: &Output) {
+    let object = |file: &Downloaded| json!({"file": file.path, "sha256": file.sha256.to_string(), "bytes": file.bytes});
+    let Some((network, parts)) = files.split_last() else {
+        return;
+    };
+    let mut value = object(network);
+    value["model"] = json!(name);
+    if !parts.is_empty() {
+        value["parts"] = parts.iter().map(object).collect();
+    }
+    out.both(&value, || {
+        let parts = parts
+            .iter()
+            .map(|part| format!("\nwith {}, sha256 {}", part.path.display(), part.sha256));
+        format!(
+            "Installed {name}: {}, sha256 {}{}",
+            network.path.display(),
+            network.sha256,
+            parts.collect::<String>()
+        )
+    });
+}
+
+/// Has `watchkeeper-runtime` open a model file with this manifest. The error is its message.
+fn try_open(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
     const PROGRAM: &str = "watchkeeper-runtime";
     let Some(program) = find(PROGRAM) else {
         out.note(format!(
-            "the file was not opened: {PROGRAM} is neither beside this program nor on PATH"
+            "the file was not opened: {PROGRAM}: not found beside this program or on PATH"
         ));
         return Ok(());
     };
-    let failed = |e: std::io::Error| format!("it can't be tried: {e}");
-    // A manifest is found beside its file, and nothing is to be written beside somebody's own.
+    let failed = |e: std::io::Error| format!("can't try to open it: {e}");
+    // The runtime reads the manifest beside the file; the user's folder must stay as it is.
     let folder = tempfile::tempdir().map_err(failed)?;
     let link = folder.path().join(path.file_name().unwrap_or_default());
     let target = std::path::absolute(path).map_err(failed)?;
     std::os::unix::fs::symlink(&target, &link).map_err(failed)?;
     let described = link.with_extension("toml");
     std::fs::write(&described, manifest).map_err(failed)?;
-    // What it needs besides is looked for beside it.
+    // Other files of the model are beside it.
     let parts = Manifest::parse(&described, manifest).map_err(|e| e.to_string())?;
     for part in parts.parts() {
         let target = target.with_file_name(&part.file);
@@ -135,10 +140,10 @@ fn opens(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
     if tried.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&tried.stderr);
-    let said = said.lines().rev().find(|line| !line.trim().is_empty());
-    let shown = said.unwrap_or("it can't be opened");
-    Err(shown.replace(&link.display().to_string(), &path.display().to_string()))
+    let log = String::from_utf8_lossy(&tried.stderr);
+    let last_line = log.lines().rev().find(|line| !line.trim().is_empty());
+    let message = last_line.unwrap_or("can't be opened");
+    Err(message.replace(&link.display().to_string(), &path.display().to_string()))
 }
 
 fn bad_input(error: watchkeeper_models::ZooError) -> Failure {
@@ -152,7 +157,7 @@ fn list(zoo: &Zoo, out: &Output) {
         let state = match &model.state {
             ModelState::Builtin => "built in".to_owned(),
             ModelState::Present { path } => path.clone(),
-            ModelState::Absent => "not here".to_owned(),
+            ModelState::Absent => "not installed".to_owned(),
         };
         let input = model
             .input
@@ -170,19 +175,19 @@ fn list(zoo: &Zoo, out: &Output) {
 
 fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
     let names = if names.is_empty() {
-        let here = |state: &ModelState| matches!(state, ModelState::Present { .. });
+        let is_present = |state: &ModelState| matches!(state, ModelState::Present { .. });
         zoo.list()
             .into_iter()
-            .filter(|m| here(&m.state))
+            .filter(|m| is_present(&m.state))
             .map(|m| m.name)
             .collect()
     } else {
         names
     };
     if names.is_empty() {
-        out.note("no model file is here");
+        out.note("no model is installed");
     }
-    let mut wrong = Vec::new();
+    let mut errors = Vec::new();
     for name in names {
         if name == MOTION {
             continue;
@@ -195,37 +200,40 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
                 bytes,
                 against,
             }) => {
-                let (against, said) = match against {
-                    ChecksumSource::Manifest => ("the zoo", "as the zoo knows it"),
+                // `against` is read by scripts: its values stay.
+                let (against, result) = match against {
+                    ChecksumSource::Manifest => ("the zoo", "matches the published checksum"),
                     ChecksumSource::Record => {
-                        ("when it was put here", "unchanged since it was put here")
+                        ("when it was put here", "unchanged since installation")
                     }
                     ChecksumSource::Nothing => (
                         "nothing: its checksum is not known",
-                        "with which nothing can be compared: its checksum is not known",
+                        "not verified, no checksum is known",
                     ),
                 };
                 let value = json!({"model": name, "file": path, "sha256": sha256.to_string(), "bytes": bytes, "against": against});
-                out.both(&value, || format!("{name}: {sha256}, {said}"));
+                out.both(&value, || format!("{name}: {sha256}, {result}"));
             }
-            Err(e) => wrong.push(e.to_string()),
+            Err(e) => errors.push(e.to_string()),
         }
     }
-    match wrong.len() {
+    match errors.len() {
         0 => Ok(()),
+        1 => Err(Failure::new(Exit::Failed, "1 model failed verification").with(errors)),
         count => Err(
-            Failure::new(Exit::Failed, format!("{count} of the files are not right")).with(wrong),
+            Failure::new(Exit::Failed, format!("{count} models failed verification")).with(errors),
         ),
     }
 }
 
-/// Fetches the files of one model, its network last, and gives them their names when all of them are good.
+/// Downloads the files of a model and renames them once all of them are verified; the network is
+/// last.
 async fn pull(plans: Vec<PullPlan>, out: &Output) -> Result<Vec<Downloaded>, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::new(Exit::Failed, e.to_string());
     watchkeeper_client::tls::install_provider();
     let client = reqwest::Client::builder()
-        .read_timeout(SILENCE)
-        .connect_timeout(SILENCE)
+        .read_timeout(IDLE_TIMEOUT)
+        .connect_timeout(IDLE_TIMEOUT)
         .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|e| failed(&e))?;
@@ -236,13 +244,13 @@ async fn pull(plans: Vec<PullPlan>, out: &Output) -> Result<Vec<Downloaded>, Fai
     let (mut done, mut checked) = (Vec::new(), Vec::new());
     for plan in plans {
         match Download::already(&plan).map_err(|e| failed(&e))? {
-            Some(here) => done.push(here),
+            Some(file) => done.push(file),
             None => checked.push(fetch(&client, plan, out).await?),
         }
     }
     if checked.is_empty() {
         out.note(format!(
-            "{} is here already; nothing was fetched",
+            "{} is already installed; nothing was downloaded",
             network.name
         ));
     }
@@ -251,7 +259,7 @@ async fn pull(plans: Vec<PullPlan>, out: &Output) -> Result<Vec<Downloaded>, Fai
     Ok(done)
 }
 
-/// What a bar says of a download: the model, and which file where that is not its network.
+/// Returns the title of a progress bar: the model, with the file if that is not its network.
 fn title(plan: &PullPlan) -> String {
     let file = plan
         .target
@@ -265,7 +273,7 @@ fn title(plan: &PullPlan) -> String {
     }
 }
 
-/// Fetches one file, continuing after interruptions.
+/// Downloads one file, resuming after interruptions.
 async fn fetch(client: &reqwest::Client, plan: PullPlan, out: &Output) -> Result<Checked, Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::new(Exit::Failed, e.to_string());
     let mut attempt = 1;
@@ -282,15 +290,15 @@ async fn fetch(client: &reqwest::Client, plan: PullPlan, out: &Output) -> Result
         out.end_live_line();
         match transferred {
             Ok(()) => return download.check().map_err(|e| failed(&e)),
-            Err(Interrupted::Final(failure)) => return Err(failure),
-            Err(Interrupted::Passing(why)) if attempt < ATTEMPTS => {
-                out.note(format!("{why}; continuing"));
+            Err(Interrupted::Permanent(failure)) => return Err(failure),
+            Err(Interrupted::Temporary(why)) if attempt < MAX_ATTEMPTS => {
+                out.note(format!("{why}; resuming"));
                 tokio::time::sleep(Duration::from_secs(1) * attempt).await;
                 attempt += 1;
             }
-            Err(Interrupted::Passing(why)) => {
+            Err(Interrupted::Temporary(why)) => {
                 let sentence = format!(
-                    "can't fetch {}: {why}; run the command again to continue",
+                    "can't download {}: {why}; run the command again to resume",
                     plan.url
                 );
                 return Err(Failure::new(Exit::Failed, sentence));
@@ -299,12 +307,11 @@ async fn fetch(client: &reqwest::Client, plan: PullPlan, out: &Output) -> Result
     }
 }
 
-/// Why a transfer ended early.
+/// Reason why a transfer ended early.
 enum Interrupted {
-    /// Trying again will not help.
-    Final(Failure),
-    /// Trying again may help.
-    Passing(String),
+    Permanent(Failure),
+    /// A retry may succeed.
+    Temporary(String),
 }
 
 async fn transfer(
@@ -314,20 +321,20 @@ async fn transfer(
     bar: &indicatif::ProgressBar,
 ) -> Result<(), Interrupted> {
     let stop = |e: watchkeeper_models::DownloadError| {
-        Interrupted::Final(Failure::new(Exit::Failed, e.to_string()))
+        Interrupted::Permanent(Failure::new(Exit::Failed, e.to_string()))
     };
     let broken = |e: reqwest::Error| {
-        // After redirects the host that failed is not the one that was asked first.
+        // After redirects the failed host is not that of `url`.
         let host = e.url().and_then(|url| url.host_str()).map(str::to_owned);
         let why = match host {
-            Some(host) => format!("{host}: {}", innermost(&e)),
-            None => innermost(&e),
+            Some(host) => format!("{host}: {}", root_cause(&e)),
+            None => root_cause(&e),
         };
         if e.is_redirect() || e.is_builder() {
-            let sentence = format!("can't fetch {url}: {why}");
-            Interrupted::Final(Failure::new(Exit::Failed, sentence))
+            let sentence = format!("can't download {url}: {why}");
+            Interrupted::Permanent(Failure::new(Exit::Failed, sentence))
         } else {
-            Interrupted::Passing(why)
+            Interrupted::Temporary(why)
         }
     };
     let mut request = client.get(url);
@@ -342,33 +349,32 @@ async fn transfer(
     let offset = rest.map_or(0, |rest| rest.offset);
     let start = match begin(response.status(), response.headers(), offset) {
         Ok(start) => start,
-        Err(why) if may_pass(response.status()) => return Err(Interrupted::Passing(why)),
+        Err(why) if is_temporary(response.status()) => return Err(Interrupted::Temporary(why)),
         Err(why) => {
             let sentence = format!("{url} answered {why}");
-            return Err(Interrupted::Final(Failure::new(Exit::Failed, sentence)));
+            return Err(Interrupted::Permanent(Failure::new(Exit::Failed, sentence)));
         }
     };
-    let is_all = start == Start::Nothing;
+    let is_complete = start == Start::Nothing;
     download.start(start).map_err(stop)?;
     if let (Some(total), None) = (download.expected(), bar.length()) {
         bar.set_length(total);
     }
-    if is_all {
+    if is_complete {
         return Ok(());
     }
     while let Some(bytes) = response.chunk().await.map_err(broken)? {
         bar.set_position(download.accept(&bytes).map_err(stop)?);
     }
     match download.missing() {
-        Some(missing) => Err(Interrupted::Passing(format!(
-            "the server ended {missing} bytes early"
+        Some(missing) => Err(Interrupted::Temporary(format!(
+            "the server closed the connection {missing} bytes early"
         ))),
         None => Ok(()),
     }
 }
 
-/// Whether the same request may fare better later.
-fn may_pass(status: StatusCode) -> bool {
+fn is_temporary(status: StatusCode) -> bool {
     status.is_server_error()
         || matches!(
             status,
@@ -376,17 +382,16 @@ fn may_pass(status: StatusCode) -> bool {
         )
 }
 
-/// Reads how an answer begins (RFC 9110, sections 14.4 and 15.3.7). An answer to a range that is not the one asked for
-/// is refused: its bytes would end up in the wrong place.
+/// Reads the head of a response (RFC 9110, sections 14.4 and 15.3.7).
 ///
 /// # Errors
-/// What was answered instead, as a phrase.
+/// A phrase, such as `404 Not Found`; also for another range than the requested one.
 pub fn begin(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<Start, String> {
     let number = |name| headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
     match status {
         StatusCode::OK => Ok(Start::Whole {
             length: number(CONTENT_LENGTH),
-            // A weak tag says that the bytes may differ.
+            // Bytes may differ under one weak tag.
             validator: headers
                 .get(ETAG)
                 .and_then(|tag| tag.to_str().ok())
@@ -401,16 +406,14 @@ pub fn begin(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<Sta
             let from = range
                 .strip_prefix("bytes ")
                 .and_then(|r| r.split('-').next());
-            // `parse` would take a sign for a digit.
+            // `parse` accepts a sign.
             let digits = from.filter(|f| f.bytes().all(|b| b.is_ascii_digit()));
             if digits.and_then(|f| f.parse().ok()) == Some(offset) {
                 Ok(Start::Rest {
                     length: number(CONTENT_LENGTH),
                 })
             } else {
-                Err(format!(
-                    "another part than the one from byte {offset}: {range:?}"
-                ))
+                Err(format!("a range other than from byte {offset}: {range:?}"))
             }
         }
         StatusCode::RANGE_NOT_SATISFIABLE if offset > 0 => Ok(Start::Nothing),
@@ -418,8 +421,8 @@ pub fn begin(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<Sta
     }
 }
 
-/// The last cause of an error, which says most.
-fn innermost(error: &dyn std::error::Error) -> String {
+/// Returns the last cause of an error, which is the most specific.
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;
@@ -442,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_to_the_range_that_was_asked_for_continues() {
+    fn requested_range_resumes_the_download() {
         let headers = headers(&[
             ("content-range", "bytes 100-199/200"),
             ("content-length", "100"),
@@ -453,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_knows_no_ranges_starts_again() {
+    fn server_without_ranges_restarts_the_download() {
         for (tag, validator) in [("\"v1\"", Some("\"v1\"".to_owned())), ("W/\"v1\"", None)] {
             let headers = headers(&[("content-length", "200"), ("etag", tag)]);
             let whole = Start::Whole {
@@ -465,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_missing_is_a_refusal() {
+    fn missing_page_is_an_error() {
         let refused = begin(StatusCode::NOT_FOUND, &HeaderMap::new(), 0);
         assert_eq!(refused, Err("404 Not Found".to_owned()));
         assert!(begin(StatusCode::RANGE_NOT_SATISFIABLE, &HeaderMap::new(), 0).is_err());

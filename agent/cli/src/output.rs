@@ -1,10 +1,10 @@
-//! The one place that writes to the terminal.
+//! The terminal: results on standard output, everything else on standard error.
 //!
-//! Results go to standard output, everything else to standard error. With `--json` standard output holds one object a
-//! line and nothing else.
-//!
-//! Invariants: a reader that went away (`| head`) is no failure; it is remembered, and long-running commands stop. What people read can do nothing to their
-//! terminal, whoever wrote it ([`printable`]): the only sequences are those that are made here.
+//! - With `--json`, standard output holds one object a line and nothing else.
+//! - A closed reader (`| head`) is not a failure: [`Output::is_closed`] stops long-running
+//!   commands.
+//! - Text passes through [`printable`], so outside data can not send escape sequences to a
+//!   terminal.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use super::exit::Failure;
 use watchkeeper_assistant::session::progress::ProgressStep;
 use watchkeeper_assistant::wording::printable;
 
-/// Where the command writes. Cheap to clone; all clones are one.
+/// Writer of the command's results and notes. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct Output(Arc<Inner>);
 
@@ -31,7 +31,7 @@ struct Inner {
 }
 
 impl Output {
-    /// An output for people, or for programs.
+    /// Creates an output of JSON objects, or of text.
     #[must_use]
     pub fn new(json: bool) -> Self {
         Self(Arc::new(Inner {
@@ -41,39 +41,38 @@ impl Output {
         }))
     }
 
-    /// Whether programs read it.
     #[must_use]
     pub fn is_json(&self) -> bool {
         self.0.json
     }
 
-    /// Whether nobody reads it any more.
+    /// Returns true once a write to standard output failed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.closed.load(Ordering::Relaxed)
     }
 
-    /// One line of result for people; nothing with `--json`.
+    /// Prints a line of result; nothing with `--json`.
     pub fn line(&self, text: impl AsRef<str>) {
         if !self.0.json {
             self.write(&printable(text.as_ref()));
         }
     }
 
-    /// What is meant for another program as it stands, such as a script for a shell: `--json` changes nothing about it.
+    /// Prints text for another program unchanged, such as a shell script, also with `--json`.
     pub fn page(&self, text: &str) {
         self.write(text);
     }
 
-    /// One object of result for programs; nothing without `--json`.
+    /// Prints an object of result; nothing without `--json`.
     pub fn object(&self, value: &impl Serialize) {
         if self.0.json {
-            // Every value written here is made of maps with text keys, which always serialise.
+            // All values here are maps with text keys, which always serialise.
             self.write(&serde_json::to_string(value).unwrap_or_default());
         }
     }
 
-    /// A result in both forms.
+    /// Prints a result as object with `--json`, else as text.
     pub fn both(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
         if self.0.json {
             self.object(value);
@@ -82,14 +81,14 @@ impl Output {
         }
     }
 
-    /// A table for people; nothing with `--json`.
+    /// Prints a table; nothing with `--json`.
     pub fn table(&self, headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
         if !self.0.json {
             self.write(&printable(&table(headers, rows)));
         }
     }
 
-    /// Something worth knowing that is not the result.
+    /// Prints a note: an object with `--json`, else a line on standard error.
     pub fn note(&self, text: impl AsRef<str>) {
         let text = text.as_ref();
         if self.0.json {
@@ -99,7 +98,7 @@ impl Output {
         }
     }
 
-    /// Something that a model thinks or does while it works, for a person: on standard error, in a colour of its own where that is a terminal.
+    /// Prints a step of an LLM on standard error, coloured on a terminal.
     pub fn step(&self, step: ProgressStep, text: &str) {
         if std::io::stderr().is_terminal() {
             self.around_bar(|| {
@@ -112,15 +111,15 @@ impl Output {
         }
     }
 
-    /// The failure that ends the command.
+    /// Prints the failure that ends the command on standard error.
     pub fn failure(&self, failure: &Failure) {
         self.aside(&format!("watchkeeper: {failure}"));
     }
 
-    /// Lines on standard error.
+    /// Prints lines on standard error.
     pub fn aside(&self, text: &str) {
         self.around_bar(|| {
-            // Nothing can be told to anybody when standard error is gone.
+            // A failed write to standard error can not be reported anywhere.
             writeln!(std::io::stderr(), "{}", printable(text)).ok();
         });
     }
@@ -145,7 +144,7 @@ impl Output {
         }
     }
 
-    /// Begins a live line on standard error, where that is a terminal. Other lines are written above it.
+    /// Starts a live line on standard error if that is a terminal; other lines appear above it.
     #[must_use]
     pub fn live_line(&self) -> ProgressBar {
         let bar = if std::io::stderr().is_terminal() {
@@ -153,7 +152,7 @@ impl Output {
         } else {
             ProgressBar::hidden()
         };
-        // What is wider than the terminal is cut: a line that wraps can't be drawn over.
+        // `wide_msg` cuts at the terminal's width: a wrapped line can't be redrawn.
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             bar.set_style(style);
         }
@@ -162,16 +161,15 @@ impl Output {
         bar
     }
 
-    /// A live line that says what is waited for, in the place of the one before; it goes with [`Self::end_live_line`] or the command's end.
-    pub fn busy(&self, with: impl Into<String>) {
+    /// Replaces the live line by one that shows `activity`.
+    pub fn busy(&self, activity: impl Into<String>) {
         self.end_live_line();
-        let with: String = with.into();
+        let activity: String = activity.into();
         self.live_line()
-            .set_message(printable(&with).replace('\n', " "));
+            .set_message(printable(&activity).replace('\n', " "));
     }
 
-    /// Begins a progress bar over `total` bytes on standard error, where that is a terminal; a line that moves when the
-    /// total is not known.
+    /// Starts a progress bar over `total` bytes on a terminal; a byte counter without a total.
     #[must_use]
     pub fn byte_bar(&self, total: Option<u64>) -> ProgressBar {
         let bar = self.live_line();
@@ -205,7 +203,7 @@ const fn mark(step: ProgressStep) -> &'static str {
     }
 }
 
-/// Parameter of the SGR sequence of ECMA-48: dim, cyan, yellow, blue.
+/// Returns the parameter of the SGR sequence of ECMA-48: dim, cyan, yellow or blue.
 const fn colour(step: ProgressStep) -> &'static str {
     match step {
         ProgressStep::Thought => "2",
@@ -215,19 +213,20 @@ const fn colour(step: ProgressStep) -> &'static str {
     }
 }
 
-/// Columns that a cell needs on average: below that, words are broken to pieces.
-const CELL: usize = 12;
+/// Average columns that a cell needs; narrower cells break words.
+const MIN_CELL_WIDTH: usize = 12;
 
-/// A table as text, without frames around the cells: as wide as it is, with folded cells where the terminal is narrower, and
-/// as a list of records where folding would break every word.
+/// Formats a table without borders.
+///
+/// On a terminal that is too narrow it folds cells, or lists records if folding would break words.
 #[must_use]
 pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let columns = Table::new().width().map(usize::from);
-    // Some terminals say that they have no columns at all.
+    // Some terminals report 0 columns.
     table_within(headers, rows, columns.filter(|columns| *columns > 0))
 }
 
-/// As [`table`], in so many columns of a terminal; as many as it takes where there is none.
+/// Formats a table in at most `columns`; `None` is unlimited.
 fn table_within(
     headers: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
@@ -248,7 +247,7 @@ fn table_within(
     if width.unwrap_or(0) <= columns {
         return natural;
     }
-    if columns < headers.len() * CELL {
+    if columns < headers.len() * MIN_CELL_WIDTH {
         return records(headers, &rows);
     }
     table
@@ -257,7 +256,7 @@ fn table_within(
     trimmed(&table)
 }
 
-/// One line for each cell, with an empty line between rows. Longer cells are the terminal's to wrap.
+/// Formats one line per cell, with an empty line between rows; the terminal wraps longer cells.
 fn records(headers: &[&str], rows: &[Vec<String>]) -> String {
     let record = |row: &Vec<String>| {
         let cells = headers.iter().zip(row);
@@ -308,7 +307,7 @@ mod tests {
     const HEADERS: [&str; 4] = ["model", "input", "licence", "file"];
 
     #[test]
-    fn on_a_narrow_terminal_a_table_is_a_list_in_which_no_word_is_broken() {
+    fn narrow_terminal_gets_a_list_without_broken_words() {
         let text = table_within(&HEADERS, models(), Some(20));
         let records: Vec<&str> = text.split("\n\n").collect();
         assert_eq!(records.len(), 2, "{text}");
@@ -335,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_terminal_that_is_almost_wide_enough_cells_are_folded() {
+    fn almost_wide_enough_terminal_gets_folded_cells() {
         let text = table_within(&HEADERS, models(), Some(60));
         assert!(
             text.lines().all(|line| line.chars().count() <= 60),
@@ -348,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_terminal_reads_it_nothing_is_folded() {
+    fn table_without_a_terminal_is_not_folded() {
         let text = table_within(&HEADERS, models(), None);
         assert_eq!(text.lines().count(), 3, "{text}");
     }

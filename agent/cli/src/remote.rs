@@ -1,4 +1,4 @@
-//! Commands that ask the runtime of this box: status, sources, pipelines, frames, blocks.
+//! Commands that query the runtime of this box: status, sources, pipelines, frames and media.
 
 use serde_json::json;
 use watchkeeper_config::address::Address;
@@ -17,7 +17,6 @@ use super::output::Output;
 use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
-/// `watchkeeper status`.
 pub(super) async fn status(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
     let health = client.health().await?;
     let sources = client.sources().await?;
@@ -27,7 +26,7 @@ pub(super) async fn status(client: &RuntimeClient, out: &Output) -> Result<(), F
     Ok(())
 }
 
-/// How the box is, for people.
+/// Prints the status as text.
 pub(super) fn show_status(
     health: &Health,
     sources: &[SourceStatus],
@@ -39,7 +38,7 @@ pub(super) fn show_status(
         HealthState::Degraded => "degraded",
     };
     out.line(format!(
-        "runtime {} is {state}, for {}, pid {}, last event {}",
+        "runtime {}: {state} for {}, pid {}, last event {}",
         health.version,
         duration(health.uptime_s),
         health.pid,
@@ -51,13 +50,13 @@ pub(super) fn show_status(
     let effects = &health.effects;
     if effects.waiting + effects.taken + effects.refused + effects.failed > 0 {
         out.line(format!(
-            "sinks of workflows: {} waiting, {} done, {} refused, {} given up",
+            "effects of workflows: {} waiting, {} done, {} refused, {} failed",
             effects.waiting, effects.done, effects.refused, effects.failed
         ));
     }
     if let Some(last) = effects.last_failed.last() {
         out.line(format!(
-            "  the last given up, of step {} in pipeline {}: {}",
+            "  last failure, step {} of pipeline {}: {}",
             last.step, last.pipeline, last.why
         ));
     }
@@ -71,7 +70,6 @@ pub(super) fn show_status(
     }
 }
 
-/// `watchkeeper sources`.
 pub(super) async fn sources(
     action: Option<SourceAction>,
     client: &RuntimeClient,
@@ -108,32 +106,32 @@ pub(super) async fn sources(
                 stall_s: stall,
             };
             let status = client.put_source(&spec).await?;
-            out.both(&status, || {
-                format!("source {} is {}", spec.id, source_state(&status.state))
+            out.both(&status, || match &status.state {
+                SourceState::Idle => {
+                    format!("Added camera {} (idle until a pipeline uses it)", spec.id)
+                }
+                state => format!("Added camera {} ({})", spec.id, source_state(state)),
             });
         }
         SourceAction::Remove { id } => {
             client.delete_source(&id).await?;
-            out.both(&json!({"removed": id}), || {
-                format!("source {id} is removed")
-            });
+            out.both(&json!({"removed": id}), || format!("Removed camera {id}"));
         }
     }
     Ok(())
 }
 
-/// The runtime has another working folder: a file of ours needs its whole path.
+/// Makes the path of a file absolute, because the runtime has another working folder.
 fn absolute(uri: String, out: &Output) -> Result<String, Failure> {
     match Address::parse(&uri) {
         Ok(Address::Path(path)) => match path.canonicalize() {
             Ok(whole) => Ok(whole.display().to_string()),
-            // Another folder than the runtime's would be meant.
             Err(error) if path.is_relative() => Err(Failure::input(format!(
                 "can't find {uri} from this folder: {error}"
             ))),
             Err(error) => {
                 out.note(format!(
-                    "{}: {error}; whoever watches it fails, until it is there and the source is added again",
+                    "{}: {error}; put it there and add the camera again, or its pipelines fail",
                     path.display()
                 ));
                 Ok(uri)
@@ -142,18 +140,17 @@ fn absolute(uri: String, out: &Output) -> Result<String, Failure> {
         Ok(Address::V4l2 { device, .. }) => {
             if let Err(error) = device.metadata() {
                 out.note(format!(
-                    "{}: {error}; it is tried again until it is there",
+                    "{}: {error}; retried until the device is connected",
                     device.display()
                 ));
             }
             Ok(uri)
         }
-        // What is wrong with an address the runtime says.
+        // The runtime reports invalid addresses.
         Ok(Address::Rtsp { .. } | Address::Http { .. } | Address::Demo(_)) | Err(_) => Ok(uri),
     }
 }
 
-/// `watchkeeper pipelines`.
 pub(super) async fn pipelines(
     action: Option<PipelineAction>,
     client: &RuntimeClient,
@@ -174,17 +171,17 @@ pub(super) async fn pipelines(
         }
         PipelineAction::Delete { id } => {
             client.delete_pipeline(&id).await?;
-            out.both(&json!({"removed": id}), || {
-                format!("pipeline {id} is deleted")
-            });
+            out.both(&json!({"removed": id}), || format!("Deleted pipeline {id}"));
             return Ok(());
         }
         PipelineAction::Create { file } => {
-            let most = MAX_DEFINITION_BODY as u64;
-            let text = bounded::read_up_to(&file, most)
+            let text = bounded::read_up_to(&file, MAX_DEFINITION_BODY as u64)
                 .map_err(|e| Failure::input(format!("can't read {}: {e}", file.display())))?;
-            let spec: PipelineSpec = serde_json::from_slice(bounded::without_mark(&text))
-                .map_err(|e| Failure::input(format!("{} is no pipeline: {e}", file.display())))?;
+            let spec: PipelineSpec =
+                serde_json::from_slice(bounded::without_mark(&text)).map_err(|e| {
+                    let file = file.display();
+                    Failure::input(format!("{file} is not a pipeline definition: {e}"))
+                })?;
             out.busy(format!("deploying {}", spec.id));
             client.put_pipeline(&spec).await?
         }
@@ -198,24 +195,23 @@ pub(super) async fn pipelines(
         }
     };
     out.end_live_line();
-    out.both(&changed, || in_words(&changed));
+    out.both(&changed, || describe_change(&changed));
     Ok(())
 }
 
-/// What a pipeline is after a change of it, and what works in another way than it may be meant: a line each.
-fn in_words(changed: &PipelineStatus) -> String {
+/// Describes a changed pipeline and its warnings, one a line.
+fn describe_change(changed: &PipelineStatus) -> String {
     std::iter::once(changed_pipeline(changed))
-        .chain(warned(changed))
+        .chain(warning_lines(changed))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-fn warned(status: &PipelineStatus) -> impl Iterator<Item = String> {
+fn warning_lines(status: &PipelineStatus) -> impl Iterator<Item = String> {
     let warnings = status.warnings.iter();
     warnings.map(|warning| format!("warning: {}", warning.message))
 }
 
-/// `watchkeeper frame`.
 pub(super) async fn frame(
     args: &FrameArgs,
     client: &RuntimeClient,
@@ -230,26 +226,25 @@ pub(super) async fn frame(
                     Ok(name) => client.pipeline(&name).await.is_ok(),
                     Err(_) => false,
                 };
-                let hint = format!("there is a pipeline of this name: --pipeline {source}");
+                let hint = format!("{source} is a pipeline: use --pipeline {source}");
                 return Err(Failure::from(error).with(is_pipeline.then_some(hint)));
             }
             answer => answer?,
         },
         (None, None) => {
             return Err(Failure::input(
-                "name a source, or a pipeline with --pipeline",
+                "no camera given; name one, or a pipeline with --pipeline",
             ));
         }
     };
     write_file(&args.output, &bytes)?;
     let written = json!({"file": args.output, "bytes": bytes.len()});
     out.both(&written, || {
-        format!("{}: {} bytes", args.output.display(), bytes.len())
+        format!("Saved {} ({} bytes)", args.output.display(), bytes.len())
     });
     Ok(())
 }
 
-/// `watchkeeper media`.
 pub(super) async fn media(
     args: &MediaArgs,
     client: &RuntimeClient,
@@ -259,12 +254,11 @@ pub(super) async fn media(
     write_file(&args.output, &bytes)?;
     let written = json!({"id": args.id, "file": args.output, "bytes": bytes.len()});
     out.both(&written, || {
-        format!("{}: {} bytes", args.output.display(), bytes.len())
+        format!("Saved {} ({} bytes)", args.output.display(), bytes.len())
     });
     Ok(())
 }
 
-/// `watchkeeper snapshot`.
 pub(super) async fn snapshot(
     args: &SnapshotArgs,
     client: &RuntimeClient,
@@ -280,7 +274,7 @@ pub(super) async fn snapshot(
             format!(", copied to {}", path.display())
         });
         format!(
-            "kept as {}: {} bytes, sha256 {}{copy}",
+            "Saved as {} ({} bytes, sha256 {}){copy}",
             kept.id, kept.bytes, kept.sha256
         )
     });
@@ -292,8 +286,8 @@ fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
         .map_err(|e| Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display())))
 }
 
-/// A name and, where there is one, what people call it.
-fn called(id: &str, name: Option<&DisplayName>) -> String {
+/// Formats an id with its display name, if there is one.
+fn id_with_name(id: &str, name: Option<&DisplayName>) -> String {
     name.map_or_else(|| id.to_owned(), |name| format!("{id} ({name})"))
 }
 
@@ -303,13 +297,13 @@ pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
             .size
             .map_or_else(|| "–".to_owned(), |[w, h]| format!("{w}x{h}"));
         vec![
-            called(source.spec.id.as_str(), source.spec.name.as_ref()),
-            short(&source_state(&source.state)),
+            id_with_name(source.spec.id.as_str(), source.spec.name.as_ref()),
+            without_reason(&source_state(&source.state)),
             local_time(source.since.unix_ms),
             size,
             match source.spec.max_fps {
-                Some(most) => format!("{}, at most {most} taken", rate(source.counters.fps)),
-                None => rate(source.counters.fps),
+                Some(max) => format!("{} (max {max})", format_fps(source.counters.fps)),
+                None => format_fps(source.counters.fps),
             },
             source.counters.frames.to_string(),
             source.counters.dropped.to_string(),
@@ -317,21 +311,21 @@ pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
         ]
     });
     let headers = [
-        "source", "state", "since", "size", "fps", "frames", "dropped", "address",
+        "camera", "state", "since", "size", "fps", "frames", "dropped", "address",
     ];
     out.table(&headers, rows);
-    let told = sources.iter().map(|source| {
+    let states = sources.iter().map(|source| {
         (
             source.spec.id.as_str(),
             source_state(&source.state),
             source.note.as_deref(),
         )
     });
-    reasons(told, out);
+    print_reasons(states, out);
 }
 
-/// Frames a second; a meter that has run down may say `-0`.
-fn rate(fps: f64) -> String {
+/// Formats a rate; the decaying meter of a stopped camera may be `-0`.
+fn format_fps(fps: f64) -> String {
     format!("{:.1}", if fps > 0.0 { fps } else { 0.0 })
 }
 
@@ -350,8 +344,8 @@ fn source_state(state: &SourceState) -> String {
             retry_in_s,
             ..
         } => match *retry_in_s > 0.0 {
-            true => format!("lost: {message}; next attempt in {retry_in_s:.0} s"),
-            false => format!("lost: {message}; trying again"),
+            true => format!("lost: {message}; retry in {retry_in_s:.0} s"),
+            false => format!("lost: {message}; retrying"),
         },
         SourceState::Ended => "ended".to_owned(),
         SourceState::Failed { message, .. } => format!("failed: {message}"),
@@ -359,17 +353,20 @@ fn source_state(state: &SourceState) -> String {
     }
 }
 
-/// The word of a state, without its reason: a sentence in a cell makes the whole table as wide.
-fn short(state: &str) -> String {
+/// Cuts the reason off a state: a sentence in a cell widens the whole table.
+fn without_reason(state: &str) -> String {
     state
         .split_once(": ")
         .map_or(state, |(word, _)| word)
         .to_owned()
 }
 
-/// Below a table, the reasons of its states and what a person should know about them.
-fn reasons<'a>(told: impl Iterator<Item = (&'a str, String, Option<&'a str>)>, out: &Output) {
-    for (name, state, note) in told {
+/// Prints the reasons and notes of a table's states below it; items are id, state and note.
+fn print_reasons<'a>(
+    states: impl Iterator<Item = (&'a str, String, Option<&'a str>)>,
+    out: &Output,
+) {
+    for (name, state, note) in states {
         let reason = state.split_once(": ").map(|(_, reason)| reason);
         for text in reason.into_iter().chain(note) {
             out.line(format!("  {name}: {text}"));
@@ -380,8 +377,8 @@ fn reasons<'a>(told: impl Iterator<Item = (&'a str, String, Option<&'a str>)>, o
 pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     let rows = pipelines.iter().map(|pipeline| {
         vec![
-            called(pipeline.spec.id.as_str(), pipeline.spec.name.as_ref()),
-            short(&pipeline_state(&pipeline.state)),
+            id_with_name(pipeline.spec.id.as_str(), pipeline.spec.name.as_ref()),
+            without_reason(&pipeline_state(&pipeline.state)),
             pipeline.spec.source.to_string(),
             pipeline.detector.clone().unwrap_or_else(|| "–".to_owned()),
             pipeline.results.frames.to_string(),
@@ -390,17 +387,17 @@ pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
         ]
     });
     let headers = [
-        "pipeline", "state", "source", "detector", "frames", "tracks", "events",
+        "pipeline", "state", "camera", "detector", "frames", "tracks", "events",
     ];
     out.table(&headers, rows);
-    let told = pipelines.iter().map(|pipeline| {
+    let states = pipelines.iter().map(|pipeline| {
         (
             pipeline.spec.id.as_str(),
             pipeline_state(&pipeline.state),
             pipeline.note.as_deref(),
         )
     });
-    reasons(told, out);
+    print_reasons(states, out);
 }
 
 fn show_pipeline(status: &PipelineStatus, out: &Output) {
@@ -431,12 +428,12 @@ fn show_pipeline(status: &PipelineStatus, out: &Output) {
         .map(|(name, ms)| vec![name.clone(), format!("{ms:.2}")]);
     if !results.stages_ms.is_empty() {
         out.line("");
-        out.table(&["stage", "ms a frame"], stages);
+        out.table(&["stage", "ms per frame"], stages);
     }
-    warned(status).for_each(|line| out.line(line));
+    warning_lines(status).for_each(|line| out.line(line));
     if results.unwatched > 0 {
         out.line(format!(
-            "rules had no place for another track {} times: they watch as many as they can",
+            "warning: the rules ignored {} tracks beyond their limit",
             results.unwatched
         ));
     }
@@ -448,7 +445,7 @@ fn show_pipeline(status: &PipelineStatus, out: &Output) {
     }
 }
 
-/// A duration for people, in its two largest units.
+/// Formats a duration in its two largest units.
 fn duration(seconds: f64) -> String {
     let s = seconds.max(0.0) as u64;
     match (s / 86_400, s / 3600 % 24, s / 60 % 60, s % 60) {
@@ -464,7 +461,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_pipeline_warns_of_is_told_to_people_when_it_is_deployed() {
+    fn deployed_pipeline_prints_its_warnings() {
         let status: PipelineStatus = serde_json::from_value(json!({
             "spec": {"id": "gate", "source": "yard", "workflow": {}},
             "state": {"state": "running"},
@@ -474,8 +471,8 @@ mod tests {
             "results": watchkeeper_contract::pipeline::PipelineResults::default(),
         }))
         .unwrap_or_else(|e| panic!("{e}"));
-        let told = in_words(&status);
-        let lines: Vec<&str> = told.lines().collect();
+        let text = describe_change(&status);
+        let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines,
             [
@@ -486,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_found_however_its_address_is_written_and_a_relative_file_must_be_there() {
+    fn paths_become_absolute_and_missing_relative_ones_fail() {
         let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
         let clip = dir.path().join("a b.mp4");
         std::fs::write(&clip, "").unwrap_or_else(|e| panic!("{e}"));
@@ -499,18 +496,21 @@ mod tests {
         assert_eq!(absolute(url, &out), shown);
         let gone = absolute("no/such.mp4".to_owned(), &out);
         assert_eq!(gone.map_err(|f| f.exit), Err(Exit::BadInput));
-        for as_it_is in [
+        for unchanged in [
             "/no/such.mp4",
             "v4l2:/dev/null?fps=5",
             "/dev/video99",
             "rtsp://cam/1",
         ] {
-            assert_eq!(absolute(as_it_is.to_owned(), &out), Ok(as_it_is.to_owned()));
+            assert_eq!(
+                absolute(unchanged.to_owned(), &out),
+                Ok(unchanged.to_owned())
+            );
         }
     }
 
     #[test]
-    fn a_duration_is_told_in_its_two_largest_units() {
+    fn duration_has_its_two_largest_units() {
         for (seconds, text) in [
             (5.9, "5 s"),
             (65.0, "1 min 5 s"),

@@ -1,6 +1,7 @@
-//! What a person reads of what the assistant tells. With `--json` it is the objects as they are, without those that only say how it goes.
+//! Prints the progress of a session: as text, or with `--json` as objects without signs of life.
 
 use watchkeeper_contract::pipeline::PipelineStatus;
+use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_plain::intent::EventsWanted;
 
 use super::events::{self, Clock};
@@ -17,17 +18,17 @@ impl ProgressSink for Output {
         match &event {
             ProgressEvent::Busy(text) => self.busy(*text),
             ProgressEvent::Idle => self.end_live_line(),
-            // A line of its own for each call of a model would bury what the model does; the whole is told in the end.
+            // One line per LLM call would bury its steps; the end has the total.
             ProgressEvent::Spent(_) => {}
             ProgressEvent::Note(text) => self.note(text),
-            ProgressEvent::StillPending => self.line("The proposal still waits: yes or no."),
-            event if self.is_json() => self.object(&event.to_json()),
-            event => show(event, self),
+            ProgressEvent::StillPending => self.line("The proposal is still pending: yes or no?"),
+            told if self.is_json() => self.object(&told.to_json()),
+            told => show(told, self),
         }
     }
 }
 
-/// What is no sign of life, for a person.
+/// Prints an event as text; `tell` handles the signs of life.
 fn show(event: &ProgressEvent<'_>, out: &Output) {
     match event {
         ProgressEvent::Busy(_)
@@ -55,35 +56,28 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
             permit.key(),
             permit.kind().name()
         )),
-        ProgressEvent::Dropped => out.line("Put aside. Nothing was changed."),
+        ProgressEvent::Dropped => out.line("Discarded. Nothing was changed."),
         ProgressEvent::Answer(text) => {
             let lines: Vec<String> = text.lines().map(words).collect();
             out.line(lines.join("\n"));
         }
         ProgressEvent::NoteSaved(kind, file) => out.line(format!(
-            "Noted as {} in {file}, where you can edit it.",
+            "Saved as {} in {file}; edit it there.",
             kind.name()
         )),
         ProgressEvent::Notes(found) => notes(found, out),
         ProgressEvent::Cameras([]) => {
-            out.line("There is no camera yet: `watchkeeper sources add NAME ADDRESS` adds one.")
+            out.line("No cameras yet. To add one: watchkeeper sources add ID ADDRESS")
         }
         ProgressEvent::Cameras(sources) => remote::source_table(sources, out),
         ProgressEvent::Pipelines([], otherwise) => out.line(otherwise),
         ProgressEvent::Pipelines(pipelines, _) => remote::pipeline_table(pipelines, out),
         ProgressEvent::Status(here) => {
             remote::show_status(&here.health, &here.sources, &here.pipelines, out);
-            numbers(&here.pipelines, out);
+            print_counts(&here.pipelines, out);
         }
-        ProgressEvent::Camera(sources, name, on_it) => {
-            remote::source_table(sources, out);
-            if on_it.is_empty() {
-                out.line(format!("Nothing watches {name}."));
-            } else {
-                out.line("");
-                remote::pipeline_table(on_it, out);
-                numbers(on_it, out);
-            }
+        ProgressEvent::Camera(sources, name, pipelines) => {
+            show_camera(sources, name, pipelines, out);
         }
         ProgressEvent::Events(happened, wanted, head) => show_events(happened, wanted, head, out),
         ProgressEvent::Record(record) => events::show_record(record, Clock::Wall, out),
@@ -93,8 +87,20 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
     }
 }
 
-/// What pipelines have counted.
-fn numbers(pipelines: &[PipelineStatus], out: &Output) {
+/// Prints a camera, called `name`, and its pipelines.
+fn show_camera(sources: &[SourceStatus], name: &str, pipelines: &[PipelineStatus], out: &Output) {
+    remote::source_table(sources, out);
+    if pipelines.is_empty() {
+        out.line(format!("No watch runs on {name}."));
+    } else {
+        out.line("");
+        remote::pipeline_table(pipelines, out);
+        print_counts(pipelines, out);
+    }
+}
+
+/// Prints the counts of pipelines.
+fn print_counts(pipelines: &[PipelineStatus], out: &Output) {
     let lines: Vec<String> = pipelines.iter().filter_map(format_counts).collect();
     if !lines.is_empty() {
         out.line("");
@@ -118,7 +124,7 @@ fn show_events(happened: &EventSearchResult, wanted: &EventsWanted, head: &str, 
 
 fn notes(found: &[watchkeeper_memory::Found], out: &Output) {
     if found.is_empty() {
-        out.line("No note has to do with that.");
+        out.line("No matching notes.");
     }
     for note in found {
         let at = note
@@ -126,13 +132,13 @@ fn notes(found: &[watchkeeper_memory::Found], out: &Output) {
             .at
             .map(|at| at.to_zoned(jiff::tz::TimeZone::system()));
         let at = at.map_or_else(|| "–".to_owned(), |at| at.strftime("%F %R").to_string());
-        let whose = if note.trusted {
+        let origin = if note.trusted {
             ""
         } else {
-            " (not a person's word)"
+            " (not written by a user)"
         };
         out.line(format!(
-            "{at}  {}{whose}: {}",
+            "{at}  {}{origin}: {}",
             note.kind.name(),
             note.note.words
         ));

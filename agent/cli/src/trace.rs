@@ -1,4 +1,4 @@
-//! `watchkeeper trace`: what was asked in plain words, and what the agent asked a model, with what came of it.
+//! `watchkeeper trace`: the log of requests and LLM calls, of the user and of the agent.
 
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ use watchkeeper_assistant::trace::TRACE_FOLDER;
 use watchkeeper_assistant::trace::{Trace, at};
 use watchkeeper_assistant::wording::cut;
 
-/// Longest line for a person, in characters; `--json` has all of it.
-const SHOWN: usize = 160;
+/// Maximum length of the text of a line, in characters; `--json` has all of it.
+const MAX_SHOWN: usize = 160;
 
-/// Prints the latest entries: of this person's own, and of the agent's where this user may read them.
+/// Prints the latest entries: the user's own, and the agent's if this user may read them.
 pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let folder = state_folder()?;
     let entries = Trace::new(&folder, "trace").latest(args.limit);
@@ -22,7 +22,7 @@ pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), 
         let sentence = format!("can't read the trace in {}: {e}", folder.display());
         Failure::new(Exit::Failed, sentence)
     })?;
-    // What is wrong with the configuration takes nobody's own trace away.
+    // A broken configuration does not hide the user's own trace.
     if let Ok(config) = configuration::read_without_broker(global) {
         let folder = config.state_dir.join(TRACE_FOLDER);
         match Trace::new(&folder, "trace").latest(args.limit) {
@@ -30,7 +30,7 @@ pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), 
             Err(error) => {
                 let folder = folder.display();
                 out.note(format!(
-                    "what the agent asked is left out: can't read {folder}: {error}"
+                    "entries of the agent are missing: can't read {folder}: {error}"
                 ));
             }
         }
@@ -38,7 +38,7 @@ pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), 
     entries.sort_by_key(at);
     let entries = entries.split_off(entries.len().saturating_sub(args.limit));
     if entries.is_empty() {
-        out.line("nothing was asked yet");
+        out.line("no requests yet");
     }
     for entry in &entries {
         out.both(entry, || line(entry));
@@ -46,7 +46,7 @@ pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), 
     Ok(())
 }
 
-/// An entry in one line.
+/// Formats an entry as one line.
 pub(super) fn line(entry: &Value) -> String {
     let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or("–");
     let of = entry.get("of").unwrap_or(&Value::Null);
@@ -61,7 +61,7 @@ pub(super) fn line(entry: &Value) -> String {
     ]
     .iter();
     let said = said.filter_map(|name| of.get(name)?.as_str()).next();
-    // What a tool answered is its parts, of which pictures are hashes.
+    // A tool's answer consists of parts; pictures are hashes.
     let said = said.or_else(|| of.get("parts")?.as_array()?.last()?.get("text")?.as_str());
     let mut said = said.map_or_else(|| of.to_string(), str::to_owned);
     if let Some(tool) = of.get("tool").and_then(Value::as_str) {
@@ -73,7 +73,7 @@ pub(super) fn line(entry: &Value) -> String {
     if let Some(usd) = of.get("usd").and_then(Value::as_f64) {
         said = format!("{said} (${usd:.4})");
     }
-    let shown = cut(said, SHOWN).replace('\n', " ");
+    let shown = cut(said, MAX_SHOWN).replace('\n', " ");
     format!(
         "{}  {:5} {:11} {shown}",
         text("at"),

@@ -1,6 +1,6 @@
-//! The assistant of a person's commands: with notes, a trace and books of the person's own.
+//! Dependencies of the session of `ask` and `chat`: the user's own notes, trace and LLM ledger.
 //!
-//! Invariant: whatever keeps the model away is one sentence; the box understands what it understands all the same.
+//! Invariant: without an LLM the session works by rules; the reason is one sentence.
 
 use std::sync::Arc;
 
@@ -18,23 +18,22 @@ use watchkeeper_assistant::session::user_session::{OpenLlm, SessionDeps};
 use watchkeeper_assistant::trace::TRACE_FOLDER;
 use watchkeeper_client::RuntimeClient;
 
-/// Folder of the ledger below that of the person's state.
+/// Folder of the ledger in the user's state folder.
 const LEDGER: &str = "llm";
 
-/// A way to the model.
+/// LLM client of a user's commands, opened on first use.
 #[derive(Debug)]
-struct PersonsModel(LazyLlmClient);
+struct UserLlm(LazyLlmClient);
 
-impl PersonsModel {
-    /// The one that the configuration names.
-    fn of(config: &Config) -> Option<Self> {
+impl UserLlm {
+    fn from_config(config: &Config) -> Option<Self> {
         config
             .llm
             .clone()
             .map(|config| Self(LazyLlmClient::new(config)))
     }
 
-    /// The client. The error is a sentence for a person.
+    /// Opens the client. The error is a sentence for users.
     fn client(&self) -> Result<Client, String> {
         let folder = state_folder().map_err(|f| f.sentence)?.join(LEDGER);
         self.0.client(&folder, || {
@@ -44,17 +43,17 @@ impl PersonsModel {
     }
 }
 
-/// What opens the way to the model; `None` where none is configured.
+/// Returns the function that opens the LLM client, if `[llm]` is configured.
 pub(super) fn opener(config: &Config) -> Option<OpenLlm> {
-    let model = PersonsModel::of(config)?;
+    let model = UserLlm::from_config(config)?;
     Some(Box::new(move || model.client()))
 }
 
-/// What the assistant of a command works with.
-pub(super) fn parts(
+/// Builds the dependencies of a session.
+pub(super) fn session_deps(
     client: RuntimeClient,
     config: &Config,
-    channel: Entrypoint,
+    entrypoint: Entrypoint,
     out: &Output,
 ) -> SessionDeps {
     let home = state_folder().map_err(|failure| failure.sentence);
@@ -68,9 +67,9 @@ pub(super) fn parts(
             .ok()
             .map(|home| Notes::new(home, &config.memory)),
         state_dir: home,
-        approval: ApprovalRules::of(&config.permissions, channel),
+        approval: ApprovalRules::of(&config.permissions, entrypoint),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
-        entrypoint: channel,
+        entrypoint,
         out: Arc::new(out.clone()),
     }
 }

@@ -1,4 +1,4 @@
-//! Commands about workflows that need no runtime: the definition is checked by the same engine that would run it.
+//! Commands about workflows and blocks; they use the engine itself and need no running runtime.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -18,19 +18,18 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run;
 
-/// Largest recording of detections that is replayed, in bytes: hours of a busy street.
-const MAX_RECORDING: u64 = 256 << 20;
+/// Maximum bytes of a recording of detections: hours of a busy street.
+const MAX_RECORDING_BYTES: u64 = 256 << 20;
 
-/// `watchkeeper workflow validate`. Its JSON is one [`ValidateReport`], whether the definition compiles or not.
+/// `watchkeeper workflow validate`: prints one [`ValidateReport`], also for an invalid definition.
 pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
     let report = match bounded::read(file) {
         Ok(text) => match serde_json::from_str(&text) {
             Ok(definition) => validate(&definition),
-            Err(e) => no_definition(format!("the file is not JSON: {e}")),
+            Err(e) => syntax_error(format!("the file is not JSON: {e}")),
         },
-        // It is there, and no definition.
         Err(e) if matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::FileTooLarge) => {
-            no_definition(e.to_string())
+            syntax_error(e.to_string())
         }
         Err(e) => return Err(unread(file, &e)),
     };
@@ -43,10 +42,10 @@ pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
         ));
         for warning in &report.warnings {
             let nearest = warning.nearest.as_ref();
-            let meant = nearest
+            let suggestion = nearest
                 .map(|n| format!("; did you mean {n}?"))
                 .unwrap_or_default();
-            out.line(format!("note: {}{meant}", warning.message));
+            out.line(format!("note: {}{suggestion}", warning.message));
         }
         return Ok(());
     }
@@ -55,7 +54,8 @@ pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
     Err(Failure::new(Exit::BadInput, sentence).with(lines))
 }
 
-/// `watchkeeper workflow run`: the runtime's program does it, as networks are its business, and writes to our output.
+/// `watchkeeper workflow run`: starts `watchkeeper-runtime`, which loads networks and prints the
+/// result.
 pub(super) fn run(
     file: &Path,
     images: &[PathBuf],
@@ -69,7 +69,7 @@ pub(super) fn run(
             .map_err(|e| Failure::input(format!("can't read {}: {e}", path.display())))?;
     }
     let program = run::find(PROGRAM).ok_or_else(|| {
-        let sentence = format!("{PROGRAM} is neither beside this program nor on the search path");
+        let sentence = format!("{PROGRAM}: not found beside this program or on PATH");
         Failure::new(Exit::NoRuntime, sentence)
     })?;
     let mut command = Process::new(program);
@@ -103,8 +103,8 @@ pub(super) fn run(
         status.map_err(|e| Failure::new(Exit::NoRuntime, format!("can't start {PROGRAM}: {e}")))?;
     match status.code() {
         Some(0) => Ok(()),
-        Some(1) => Err(Failure::new(Exit::Failed, "not every step could be run")),
-        Some(2) => Err(Failure::input(format!("{} was not run", file.display()))),
+        Some(1) => Err(Failure::new(Exit::Failed, "a step failed")),
+        Some(2) => Err(Failure::input(format!("{}: not run", file.display()))),
         _ => Err(Failure::new(
             Exit::Failed,
             format!("{PROGRAM} ended with {status}"),
@@ -112,7 +112,8 @@ pub(super) fn run(
     }
 }
 
-/// `watchkeeper workflow replay`. Its JSON is one list with an object for each frame.
+/// `watchkeeper workflow replay`: prints a line per frame, or one JSON list with an object per
+/// frame.
 pub(super) fn replay(
     file: &Path,
     detections: &Path,
@@ -122,7 +123,7 @@ pub(super) fn replay(
     let text = bounded::read(file).map_err(|e| unread(file, &e))?;
     let definition: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| unread(file, &e))?;
-    let recording = bounded::read_up_to(detections, MAX_RECORDING);
+    let recording = bounded::read_up_to(detections, MAX_RECORDING_BYTES);
     let recording = recording.map_err(|e| unread(detections, &e))?;
     let recording =
         Recording::read(bounded::without_mark(&recording)).map_err(|e| unread(detections, &e))?;
@@ -138,7 +139,7 @@ pub(super) fn replay(
     }
     if let Some((frame, failure)) = replay.failures.first() {
         let sentence = format!(
-            "step {} failed in frame {frame}, {} failures in all: {}",
+            "step {} failed in frame {frame} ({} failures in total): {}",
             failure.step,
             replay.failures.len(),
             failure.message
@@ -152,8 +153,8 @@ fn unread(file: &Path, why: &dyn Display) -> Failure {
     Failure::input(format!("can't read {}: {why}", file.display()))
 }
 
-/// A file that holds no definition, in the class of the engine for what can't be parsed.
-fn no_definition(message: String) -> ValidateReport {
+/// Reports a file that can't be parsed, with the engine's class for it.
+fn syntax_error(message: String) -> ValidateReport {
     ValidateReport {
         ok: false,
         errors: vec![WorkflowError {
@@ -168,7 +169,7 @@ fn no_definition(message: String) -> ValidateReport {
     }
 }
 
-/// The block of this type; a type without a version means its latest.
+/// Finds a block by type; a type without a version is its latest.
 fn find(wanted: &str) -> Option<BlockDetails> {
     details(wanted).or_else(|| {
         if wanted.contains('@') {
@@ -186,50 +187,62 @@ fn find(wanted: &str) -> Option<BlockDetails> {
     })
 }
 
-/// `watchkeeper blocks`.
+/// `watchkeeper blocks`: lists all blocks, or describes one.
 pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
-    let Some(wanted) = block else {
-        let blocks = catalogue();
-        blocks.iter().for_each(|block| out.object(block));
-        let rows = blocks.iter().map(|block| {
-            vec![
-                block.r#type.clone(),
-                block.category.clone(),
-                block.summary.clone(),
-            ]
-        });
-        out.table(&["block", "category", "what it does"], rows);
-        return Ok(());
-    };
-    let Some(found) = find(wanted) else {
-        if let Some(why) = why_unsupported(wanted) {
-            let nearest = why
-                .nearest
-                .map(|n| format!("; {n} comes nearest to it here"));
-            let nearest = nearest.unwrap_or_default();
-            let sentence = format!(
-                "block {wanted:?} is not supported because it {}{nearest}",
-                why.reason
-            );
-            return Err(Failure::input(sentence));
+    match block {
+        None => list_blocks(out),
+        Some(wanted) => {
+            let found = find(wanted).ok_or_else(|| unknown_block(wanted))?;
+            out.object(&found);
+            describe_block(&found, out);
         }
-        let nearest = nearest_block(wanted)
-            .map(|name| format!("; did you mean {name}?"))
+    }
+    Ok(())
+}
+
+fn list_blocks(out: &Output) {
+    let blocks = catalogue();
+    blocks.iter().for_each(|block| out.object(block));
+    let rows = blocks.iter().map(|block| {
+        vec![
+            block.r#type.clone(),
+            block.category.clone(),
+            block.summary.clone(),
+        ]
+    });
+    out.table(&["block", "category", "what it does"], rows);
+}
+
+fn unknown_block(wanted: &str) -> Failure {
+    if let Some(why) = why_unsupported(wanted) {
+        let nearest = why
+            .nearest
+            .map(|name| format!("; the nearest supported block is {name}"))
             .unwrap_or_default();
-        return Err(Failure::input(format!("no block {wanted:?}{nearest}")));
-    };
-    out.object(&found);
+        let reason = why.reason;
+        return Failure::input(format!(
+            "block {wanted:?} is not supported because it {reason}{nearest}"
+        ));
+    }
+    let nearest = nearest_block(wanted)
+        .map(|name| format!("; did you mean {name}?"))
+        .unwrap_or_default();
+    Failure::input(format!("unknown block {wanted:?}{nearest}"))
+}
+
+/// Prints a block with its properties and outputs.
+fn describe_block(block: &BlockDetails, out: &Output) {
     out.line(format!(
         "{}: {}",
-        found.summary.r#type, found.summary.summary
+        block.summary.r#type, block.summary.summary
     ));
-    if !found.summary.aliases.is_empty() {
-        out.line(format!("also {}", found.summary.aliases.join(", ")));
+    if !block.summary.aliases.is_empty() {
+        out.line(format!("aliases: {}", block.summary.aliases.join(", ")));
     }
-    let required = found.schema["required"].as_array();
+    let required = block.schema["required"].as_array();
     let is_required =
         |name: &str| required.is_some_and(|r| r.iter().any(|n| n.as_str() == Some(name)));
-    let properties = found.schema["properties"].as_object().into_iter().flatten();
+    let properties = block.schema["properties"].as_object().into_iter().flatten();
     let rows = properties.map(|(name, schema)| {
         let default = match schema.get("default") {
             Some(default) => default.to_string(),
@@ -241,22 +254,21 @@ pub(super) fn blocks(block: Option<&str>, out: &Output) -> Result<(), Failure> {
             name.clone(),
             default,
             meaning.to_owned(),
-            what_it_takes(schema),
+            accepted_values(schema),
         ]
     });
     out.line("");
     out.table(&["property", "default", "meaning", "value"], rows);
-    let outputs = found
+    let outputs = block
         .outputs
         .iter()
         .map(|(name, kinds)| vec![name.clone(), kinds.join(", ")]);
     out.line("");
     out.table(&["output", "kinds"], outputs);
-    Ok(())
 }
 
-/// What may be written for the property of this schema, in words.
-fn what_it_takes(schema: &serde_json::Value) -> String {
+/// Describes the values that a property of this schema accepts.
+fn accepted_values(schema: &serde_json::Value) -> String {
     let word = |way| match way {
         Takes::Selector(kinds) => format!("a selector of {}", kinds.join(", ")),
         Takes::OneOf(choices) => choices.join(", "),
@@ -271,25 +283,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_an_end_is_refused_with_the_most_that_is_read() {
+    fn oversized_file_is_refused_with_the_limit() {
         let out = Output::new(false);
         let endless = Path::new("/dev/zero");
-        let told = check(endless, &out).expect_err("it has no end");
-        assert!(told.sentence.contains("/dev/zero"), "{told:?}");
-        assert!(told.details.concat().contains("4 MiB"), "{told:?}");
+        let failure = check(endless, &out).expect_err("it has no end");
+        assert!(failure.sentence.contains("/dev/zero"), "{failure:?}");
+        assert!(failure.details.concat().contains("4 MiB"), "{failure:?}");
         let folder = tempfile::tempdir().expect("a folder");
         let definition = folder.path().join("workflow.json");
         std::fs::write(&definition, "{}").expect("a file");
         let huge = folder.path().join("detections.json");
         let file = std::fs::File::create(&huge).expect("a file");
-        file.set_len(MAX_RECORDING + 1).expect("a sparse file");
-        let told = replay(&definition, &huge, false, &out).map_err(|failure| failure.sentence);
-        let told = told.expect_err("it is too large");
-        assert!(told.contains("256 MiB"), "{told}");
+        file.set_len(MAX_RECORDING_BYTES + 1)
+            .expect("a sparse file");
+        let replayed = replay(&definition, &huge, false, &out).map_err(|failure| failure.sentence);
+        let sentence = replayed.expect_err("it is too large");
+        assert!(sentence.contains("256 MiB"), "{sentence}");
     }
 
     #[test]
-    fn a_definition_may_begin_with_a_byte_order_mark_and_no_definition_is_a_fault_of_syntax() {
+    fn byte_order_mark_is_accepted_in_a_definition() {
         let out = Output::new(false);
         let folder = tempfile::tempdir().expect("a folder");
         let definition = folder.path().join("workflow.json");
@@ -297,26 +310,22 @@ mod tests {
             b"\xef\xbb\xbf{\"version\": \"1.0\", \"inputs\": [], \"steps\": [], \"outputs\": []}";
         std::fs::write(&definition, written).expect("a file");
         check(&definition, &out)
-            .map_err(|told| told.details)
+            .map_err(|failure| failure.details)
             .expect("it compiles");
-        assert_eq!(
-            no_definition(String::new()).errors[0].class,
-            "WorkflowSyntaxError"
-        );
     }
 
     #[test]
-    fn a_block_that_is_elsewhere_is_told_with_the_reason() {
-        let told = blocks(Some("roboflow_core/google_gemini@v1"), &Output::new(false));
-        let told = told.expect_err("no block of this box").sentence;
+    fn unsupported_block_is_refused_with_the_reason() {
+        let described = blocks(Some("roboflow_core/google_gemini@v1"), &Output::new(false));
+        let sentence = described.expect_err("not supported").sentence;
         assert!(
-            told.contains("because it needs a hosted vision-language model"),
-            "{told}"
+            sentence.contains("because it needs a hosted vision-language model"),
+            "{sentence}"
         );
     }
 
     #[test]
-    fn a_block_without_a_version_is_its_latest() {
+    fn block_without_a_version_is_the_latest() {
         let found = |wanted| find(wanted).map(|block| block.summary.r#type);
         let latest = Some("roboflow_core/line_counter@v2".to_owned());
         assert_eq!(found("roboflow_core/line_counter"), latest);

@@ -165,7 +165,7 @@ fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_witho
     };
     let told = doctor(&site)?;
     ensure!(
-        told.contains("ok       notes are searched by their words and by sentence embeddings of "),
+        told.contains("ok       note search: sentence embeddings of "),
         "{told}"
     );
     // A copy that broke off.
@@ -191,7 +191,10 @@ fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_witho
     let told = site.log().matches("can't be used").count();
     ensure!(told == 1, "told {told} times: {}", site.log());
     let told = doctor(&site)?;
-    ensure!(told.contains("advice   the embedding model in "), "{told}");
+    ensure!(
+        told.contains("advice   note search: built-in synonyms only; the model in "),
+        "{told}"
+    );
     // Whole again: the vectors of before are good, as they are of the same files.
     fs::write(&file, &whole)?;
     let site = site.restart()?;

@@ -199,7 +199,7 @@ fn a_state_folder_that_is_a_file_is_refused() -> anyhow::Result<()> {
     fs::write(&file, "occupied")?;
     is_bad_input(
         &[SCENE, "--keep-state", &text(&file)],
-        &["--keep-state", "is no folder"],
+        &["--keep-state", "not a folder"],
     )?;
     ensure!(
         fs::read_to_string(&file)? == "occupied",

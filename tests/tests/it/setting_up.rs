@@ -320,7 +320,7 @@ fn a_models_proposal_about_what_has_changed_since_is_shown_anew_and_is_no_matter
     let out = ask(&site.bench, &["--think", "--yes", "Stop it"])?;
     let errors = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(2), "{errors}");
-    assert!(errors.contains("these are a model's"), "{errors}");
+    assert!(errors.contains("words of a language model"), "{errors}");
     let (_, objects, _) = ask_json(&site.bench, &["--think", "Stop it, really"])?;
     let id = last(&objects, "proposal")?["id"]
         .as_str()

@@ -1,7 +1,8 @@
-//! What a person types, line by line: edited, with history and completion, on a terminal; as it comes from anything else.
+//! Lines of input: with editing, history and completion on a terminal, plain from anything else.
 //!
-//! A line that ends in a backslash goes on in the next one, and a text that is pasted stays one. Invariants: no line is longer than [`MAX_LINE`]; no password
-//! and no key is in the history, neither in the file nor while the chat goes on.
+//! - A backslash at the end continues a line; a pasted text is one line.
+//! - No line is longer than [`MAX_LINE`].
+//! - Passwords and keys are redacted before they enter the history, in memory and on disk.
 
 use std::io::{BufRead, IsTerminal as _, Read as _, stdin, stdout};
 use std::path::PathBuf;
@@ -18,61 +19,56 @@ use watchkeeper_config::redact;
 use watchkeeper_assistant::proposal::chat_command;
 use watchkeeper_store::private_folder::make_private;
 
-/// Longest line that is read, in bytes. A request has at most 2,000 characters.
+/// Maximum length of a line in bytes. A request has at most 2,000 characters.
 const MAX_LINE: u64 = 64 * 1024;
-/// Lines that the history keeps.
-const HISTORY: usize = 500;
+const MAX_HISTORY_LINES: usize = 500;
 
-/// What came.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// A text.
     Text(String),
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
-    /// The end.
     End,
-    /// It can't be gone on with, and why.
-    Broken(String),
+    /// The input failed, with the reason.
+    Unreadable(String),
 }
 
-/// Where lines come from.
+/// Source of lines.
 pub(super) enum Lines {
-    Terminal(Box<Editor<Words, FileHistory>>, Option<PathBuf>),
+    Terminal(Box<Editor<ChatHelper, FileHistory>>, Option<PathBuf>),
     Plain,
 }
 
 impl Lines {
-    /// The terminal where a person sits at both ends and reads words, else standard input as it is.
+    /// Opens the terminal, if input and output are one and the output is text; else standard input.
     pub(super) fn open(history: Option<PathBuf>, json: bool) -> Self {
         if json || !stdin().is_terminal() || !stdout().is_terminal() {
             return Self::Plain;
         }
         let config = rustyline::Config::builder()
             .completion_type(CompletionType::List)
-            // Added below, without passwords and keys.
+            // `remember` adds redacted lines.
             .auto_add_history(false)
             .history_ignore_space(true)
-            .max_history_size(HISTORY);
+            .max_history_size(MAX_HISTORY_LINES);
         let editor = config.and_then(|config| Editor::with_config(config.build()));
         let Ok(mut editor) = editor else {
             return Self::Plain;
         };
-        editor.set_helper(Some(Words::default()));
+        editor.set_helper(Some(ChatHelper::default()));
         if let Some(path) = &history {
-            // A history that is not there yet is none.
+            // The first chat has no history file.
             editor.load_history(path).ok();
         }
         Self::Terminal(Box::new(editor), history)
     }
 
-    /// Whether a person sits there.
     pub(super) fn is_terminal(&self) -> bool {
         matches!(self, Self::Terminal(..))
     }
 
-    /// Names that are completed from now on; none: those of before.
-    pub(super) fn names(&mut self, names: Option<Vec<String>>) {
+    /// Replaces the names for completion; `None` keeps the old ones.
+    pub(super) fn set_names(&mut self, names: Option<Vec<String>>) {
         if let (Self::Terminal(editor, _), Some(names)) = (self, names)
             && let Some(helper) = editor.helper_mut()
         {
@@ -80,7 +76,6 @@ impl Lines {
         }
     }
 
-    /// The next line.
     pub(super) fn next(&mut self, prompt: &str) -> Line {
         match self {
             Self::Terminal(editor, _) => match editor.readline(prompt) {
@@ -90,13 +85,13 @@ impl Lines {
                 }
                 Err(ReadlineError::Interrupted) => Line::Interrupted,
                 Err(ReadlineError::Eof) => Line::End,
-                Err(error) => Line::Broken(format!("the terminal can't be read: {error}")),
+                Err(error) => Line::Unreadable(format!("can't read the terminal: {error}")),
             },
-            Self::Plain => next_of(&mut stdin().lock()),
+            Self::Plain => read_text(&mut stdin().lock()),
         }
     }
 
-    /// Keeps the history. That it can't be kept is no failure of a conversation that is over.
+    /// Saves the history, ignoring failures.
     pub(super) fn close(self) {
         if let Self::Terminal(mut editor, Some(path)) = self
             && path
@@ -108,45 +103,45 @@ impl Lines {
     }
 }
 
-/// Adds a line to the history without the passwords and keys in it. That it can't be added is no reason to stop.
+/// Adds a line to the history, with passwords and keys redacted; ignores failures.
 fn remember(history: &mut impl History, line: &str) {
     let hidden = redact::said(line);
     history.add(hidden.as_deref().unwrap_or(line)).ok();
 }
 
-/// The next text of a reader, over as many lines as end in a backslash.
-fn next_of(reader: &mut impl BufRead) -> Line {
+/// Reads a text, joining lines that end in a backslash.
+fn read_text(reader: &mut impl BufRead) -> Line {
     let mut text = String::new();
     loop {
         let room = MAX_LINE.saturating_sub(text.len() as u64);
         match reader.take(room).read_line(&mut text) {
             Ok(0) if text.is_empty() => return Line::End,
             Ok(0) if room == 0 => {
-                return Line::Broken(format!("a line is longer than {MAX_LINE} bytes"));
+                return Line::Unreadable(format!("the line is longer than {MAX_LINE} bytes"));
             }
             Ok(0) => return Line::Text(joined(&text)),
             Ok(_) if text.ends_with("\\\n") => {}
             Ok(_) if text.ends_with('\n') => return Line::Text(joined(&text)),
-            // The end of the input, or of what a line may have.
+            // The input or the room ended; the next read returns 0.
             Ok(_) => {}
-            Err(error) => return Line::Broken(format!("what comes in can't be read: {error}")),
+            Err(error) => return Line::Unreadable(format!("can't read standard input: {error}")),
         }
     }
 }
 
-/// One text of several lines.
+/// Joins continued lines.
 fn joined(text: &str) -> String {
     text.replace("\\\n", " ").trim().to_owned()
 }
 
-/// What completion knows, and when a line is whole.
+/// Completion of commands and names; validation of continued lines.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(super) struct ChatHelper {
     names: Vec<String>,
 }
 
-impl Words {
-    /// What the word before `end` could become, and where it begins.
+impl ChatHelper {
+    /// Returns the start of the word before `end`, and its completions.
     fn completed(&self, line: &str, end: usize) -> (usize, Vec<String>) {
         let before = line.get(..end).unwrap_or(line);
         let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
@@ -170,7 +165,7 @@ impl Words {
     }
 }
 
-impl Completer for Words {
+impl Completer for ChatHelper {
     type Candidate = String;
 
     fn complete(
@@ -183,7 +178,7 @@ impl Completer for Words {
     }
 }
 
-impl Validator for Words {
+impl Validator for ChatHelper {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(if context.input().ends_with('\\') {
             ValidationResult::Incomplete
@@ -193,13 +188,13 @@ impl Validator for Words {
     }
 }
 
-impl Hinter for Words {
+impl Hinter for ChatHelper {
     type Hint = String;
 }
 
-impl Highlighter for Words {}
+impl Highlighter for ChatHelper {}
 
-impl Helper for Words {}
+impl Helper for ChatHelper {}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
@@ -210,7 +205,7 @@ mod tests {
         let mut reader = input.as_bytes();
         let mut texts = Vec::new();
         loop {
-            match next_of(&mut reader) {
+            match read_text(&mut reader) {
                 Line::Text(text) => texts.push(text),
                 Line::End => return texts,
                 other => panic!("{other:?}"),
@@ -219,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backslash_at_the_end_goes_on_in_the_next_line() {
+    fn backslash_at_the_end_continues_the_line() {
         assert_eq!(
             texts("count people \\\non gate\nyes"),
             ["count people  on gate", "yes"]
@@ -228,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_history_has_what_was_typed_without_passwords_and_keys() {
+    fn history_has_lines_without_passwords_and_keys() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("chat.history");
         let mut history = FileHistory::new();
@@ -242,14 +237,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_not_read_into_memory() {
+    fn endless_line_is_refused() {
         let mut endless = std::io::BufReader::new(std::io::repeat(b'a'));
-        assert!(matches!(next_of(&mut endless), Line::Broken(_)));
+        assert!(matches!(read_text(&mut endless), Line::Unreadable(_)));
     }
 
     #[test]
-    fn commands_are_completed_at_the_beginning_and_names_everywhere() {
-        let words = Words {
+    fn commands_complete_at_the_start_and_names_everywhere() {
+        let words = ChatHelper {
             names: vec![
                 "gate".to_owned(),
                 "gate-people".to_owned(),

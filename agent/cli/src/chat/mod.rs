@@ -1,7 +1,7 @@
-//! `watchkeeper chat`: a conversation in plain words on the terminal, or line by line from a program.
+//! `watchkeeper chat`: a session on the terminal, or line by line from a program.
 //!
-//! Invariants: whatever fails, the conversation goes on; it ends when the person ends it. On a terminal Ctrl-C gives up the request that is worked on, and never what was
-//! confirmed, which is carried out to its end.
+//! - A failure does not end the chat; only the user does.
+//! - On a terminal, Ctrl-C cancels the current request, but never a confirmed change.
 
 mod lines;
 
@@ -14,7 +14,7 @@ use watchkeeper_config::Config;
 use super::exit::Failure;
 use super::output::Output;
 use super::state_folder::state_folder;
-use super::user_llm::parts;
+use super::user_llm::session_deps;
 use lines::{Line, Lines};
 use watchkeeper_assistant::failure;
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -25,7 +25,6 @@ use watchkeeper_assistant::session::short_command::CommandResult;
 use watchkeeper_assistant::session::user_session::Session;
 use watchkeeper_client::RuntimeClient;
 
-/// Carries out the command.
 pub(super) async fn run(
     client: RuntimeClient,
     config: &Config,
@@ -35,63 +34,49 @@ pub(super) async fn run(
         .ok()
         .map(|folder| folder.join("chat.history"));
     let mut chat = Chat {
-        assist: Session::new(parts(client, config, Entrypoint::Chat, out))?,
+        session: Session::new(session_deps(client, config, Entrypoint::Chat, out))?,
         out,
     };
     let mut lines = Lines::open(history, out.is_json());
-    // Whoever reads from a pipe is ended by the signal, as any program.
-    let mut breaks = match lines.is_terminal() {
+    // Without a terminal, the signal ends the process.
+    let mut interrupts = match lines.is_terminal() {
         true => signal(SignalKind::interrupt()).ok(),
         false => None,
     };
-    // Whether Ctrl-C was the last thing that was heard.
-    let mut is_second = false;
+    // Whether the previous input was Ctrl-C.
+    let mut was_interrupted = false;
     if lines.is_terminal() {
-        let policy = chat.assist.approval_rules();
-        let but = match policy.is_empty() {
-            true => String::new(),
-            false => format!(
-                " ({} does without: {})",
-                policy.key(),
-                policy.names().join(", ")
-            ),
-        };
-        out.line(format!("Say what to watch, or what you want to know; /help has examples, /quit ends. Nothing is changed before you say yes{but}."));
+        out.line(chat.greeting());
     }
     while !out.is_closed() {
         if lines.is_terminal() {
-            // For the completion of names only: the answer tells what is wrong, if anything is.
-            lines.names(
-                chat.assist
-                    .fetch_snapshot()
-                    .await
-                    .ok()
-                    .map(|here| names(&here)),
-            );
+            // Only for completion; the next request reports errors.
+            let snapshot = chat.session.fetch_snapshot().await.ok();
+            lines.set_names(snapshot.map(|snapshot| names(&snapshot)));
         }
         match lines.next(chat.prompt()) {
-            Line::Text(text) => match chat.turn(&text, break_of(&mut breaks)).await {
+            Line::Text(text) => match chat.turn(&text, next_interrupt(&mut interrupts)).await {
                 Turn::End => break,
-                turn => is_second = turn == Turn::BrokenOff,
+                turn => was_interrupted = turn == Turn::Cancelled,
             },
-            Line::Interrupted if is_second => break,
+            Line::Interrupted if was_interrupted => break,
             Line::Interrupted => {
-                is_second = true;
-                out.line("Ctrl-C again, Ctrl-D or /quit ends; nothing was changed.");
+                was_interrupted = true;
+                out.line("To quit: Ctrl-C again, Ctrl-D or /quit. Nothing was changed.");
             }
             Line::End => break,
-            Line::Broken(why) => return Err(Failure::input(why)),
+            Line::Unreadable(why) => return Err(Failure::input(why)),
         }
     }
     lines.close();
     Ok(())
 }
 
-/// Comes when the person presses Ctrl-C from now on; never where nobody listens for it.
-async fn break_of(breaks: &mut Option<Signal>) {
-    match breaks {
+/// Waits for the next Ctrl-C; forever without a signal handler.
+async fn next_interrupt(interrupts: &mut Option<Signal>) {
+    match interrupts {
         Some(signal) => {
-            // What was pressed while nothing was worked on is over.
+            // Discard what was pressed while no request was running.
             while signal.recv().now_or_never().flatten().is_some() {}
             signal.recv().await;
         }
@@ -99,7 +84,7 @@ async fn break_of(breaks: &mut Option<Signal>) {
     }
 }
 
-/// What completion knows besides the commands.
+/// Returns the ids of cameras and pipelines, for completion.
 fn names(here: &SystemSnapshot) -> Vec<String> {
     let sources = here.sources.iter().map(|s| s.spec.id.to_string());
     let pipelines = here.pipelines.iter().map(|p| p.spec.id.to_string());
@@ -108,20 +93,36 @@ fn names(here: &SystemSnapshot) -> Vec<String> {
 
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
-    GoOn,
-    /// The person gave the request up.
-    BrokenOff,
+    Done,
+    /// The user cancelled the request.
+    Cancelled,
     End,
 }
 
 struct Chat<'o> {
-    assist: Session,
+    session: Session,
     out: &'o Output,
 }
 
 impl Chat<'_> {
+    fn greeting(&self) -> String {
+        let rules = self.session.approval_rules();
+        let exception = match rules.is_empty() {
+            true => String::new(),
+            false => format!(
+                " ({} applies without: {})",
+                rules.key(),
+                rules.names().join(", ")
+            ),
+        };
+        format!(
+            "Type what to watch or what you want to know. /help shows examples, /quit ends. \
+             Nothing changes before you say yes{exception}."
+        )
+    }
+
     fn prompt(&self) -> &'static str {
-        let conversation = &self.assist.conversation;
+        let conversation = &self.session.conversation;
         match (conversation.shown(), conversation.question()) {
             (Some(_), _) => "yes or no> ",
             (None, Some(_)) => "answer> ",
@@ -129,37 +130,36 @@ impl Chat<'_> {
         }
     }
 
-    /// Hears a line, until `broken_off` comes.
-    async fn turn(&mut self, line: &str, broken_off: impl Future<Output = ()>) -> Turn {
+    /// Handles a line, until `cancelled` completes.
+    async fn turn(&mut self, line: &str, cancelled: impl Future<Output = ()>) -> Turn {
         let command = chat_command::parse(line);
         if command == Some(ChatCommand::Quit) {
             return Turn::End;
         }
-        let before = self.assist.conversation.shown().cloned();
-        let Some(came) = unless(broken_off, self.understand(command, line)).await else {
+        let before = self.session.conversation.shown().cloned();
+        let Some(result) = unless(cancelled, self.understand(command, line)).await else {
             self.out.report(ProgressEvent::Idle);
-            self.out.line("Given up; nothing was changed. The same words within an hour go on where a model was.");
-            if let Some(shown) = self.assist.conversation.shown() {
-                let waits = format!(
-                    "What still waits for your yes or no is: {}",
-                    shown.full_request()
-                );
-                self.out.line(waits);
+            self.out.line(
+                "Cancelled; nothing was changed. Repeat the request within 1 h to resume a language model's work.",
+            );
+            if let Some(shown) = self.session.conversation.shown() {
+                let pending = format!("Still pending, yes or no: {}", shown.full_request());
+                self.out.line(pending);
             }
-            return Turn::BrokenOff;
+            return Turn::Cancelled;
         };
-        let told = match came {
+        let finished = match result {
             Ok(CommandResult::Reply(reply, here)) => {
-                self.assist.deliver(before.as_ref(), *reply, &here).await
+                self.session.deliver(before.as_ref(), *reply, &here).await
             }
             Ok(CommandResult::Done) => Ok(()),
             Err(failure) => Err(failure),
         };
-        if let Err(failure) = told {
-            self.fail(&failure);
+        if let Err(failure) = finished {
+            self.out.report(ProgressEvent::Failure(&failure));
         }
-        self.assist.settle();
-        Turn::GoOn
+        self.session.settle();
+        Turn::Done
     }
 
     async fn understand(
@@ -169,28 +169,25 @@ impl Chat<'_> {
     ) -> Result<CommandResult, failure::Error> {
         match command {
             Some(ChatCommand::Image(path)) => {
-                self.assist.attach_file(Path::new(&path))?;
+                self.session.attach_file(Path::new(&path))?;
                 Ok(CommandResult::Done)
             }
-            Some(command) => self.assist.run_command(command).await,
-            None => self.assist.handle_input(line).await,
+            Some(command) => self.session.run_command(command).await,
+            None => self.session.handle_input(line).await,
         }
-    }
-
-    fn fail(&self, failure: &failure::Error) {
-        self.out.report(ProgressEvent::Failure(failure));
     }
 }
 
-/// What comes of `work`, unless `broken_off` comes before. Where both are there, the work counts.
+/// Returns the result of `work`, or `None` if `cancelled` completes first. If both are ready,
+/// `work` wins.
 async fn unless<T>(
-    broken_off: impl Future<Output = ()>,
+    cancelled: impl Future<Output = ()>,
     work: impl Future<Output = T>,
 ) -> Option<T> {
     tokio::select! {
         biased;
         done = work => Some(done),
-        () = broken_off => None,
+        () = cancelled => None,
     }
 }
 
@@ -201,14 +198,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_break_ends_what_is_worked_on_and_not_what_is_done() {
+    async fn cancel_ends_pending_work_but_not_finished_work() {
         assert_eq!(unless(ready(()), pending::<u8>()).await, None);
         assert_eq!(unless(ready(()), ready(1)).await, Some(1));
         assert_eq!(unless(pending(), ready(1)).await, Some(1));
     }
 
     #[tokio::test]
-    async fn where_nobody_listens_nothing_is_broken_off() {
-        assert!(break_of(&mut None).now_or_never().is_none());
+    async fn interrupt_without_a_handler_never_comes() {
+        assert!(next_interrupt(&mut None).now_or_never().is_none());
     }
 }

@@ -1,41 +1,40 @@
-//! What `doctor` says about the channels: whether the address of each is readable and somebody answers there.
+//! Checks that the address of each channel is readable and its host reachable.
 //!
-//! Invariant: nothing is sent to a channel, and of its address no more is shown than host and port.
+//! Invariant: nothing is sent to a channel; findings show only host and port of its address.
 
 use std::path::Path;
 
 use secrecy::ExposeSecret as _;
 use watchkeeper_config::{ChannelConfig, SecretSource, channels};
 
-use super::Finding;
-use super::tcp_probe::knock;
+use super::finding::Finding;
+use super::tcp_probe::probe_tcp;
 use watchkeeper_agent::connectors::secrets;
 
-/// Looks at the sections `[channels.NAME]`. `credentials` is the folder of the service's credentials, which whoever runs this by hand has not.
-pub(super) fn look(channels: &[ChannelConfig], credentials: Option<&Path>) -> Vec<Finding> {
+/// Checks `[channels.NAME]`. `credentials` is the service's credentials folder; only the service
+/// has it.
+pub(super) fn check(channels: &[ChannelConfig], credentials: Option<&Path>) -> Vec<Finding> {
     channels
         .iter()
-        .map(|channel| one(channel, credentials))
+        .map(|channel| check_channel(channel, credentials))
         .collect()
 }
 
-fn one(channel: &ChannelConfig, credentials: Option<&Path>) -> Finding {
+fn check_channel(channel: &ChannelConfig, credentials: Option<&Path>) -> Finding {
     let id = &channel.id;
-    let of_service = match &channel.url {
+    let service_secret = match &channel.url {
         SecretSource::Credential(name) => Some(format!("the credential {name}")),
         SecretSource::Variable(name) => Some(format!("the variable {name}")),
         SecretSource::Value(_) | SecretSource::File(_) => None,
     };
     let key = format!("channels.{id}.url");
-    let address = match (secrets::read(&key, &channel.url, credentials), of_service) {
+    let read = secrets::read(&key, &channel.url, credentials);
+    let address = match (read, service_secret) {
         (Ok(address), _) => address,
-        // Only the agent's service has them.
         (Err(_), Some(place)) => {
             return Finding::advice(
-                format!(
-                    "channel {id}: its address is in {place}, which only the agent's service has"
-                ),
-                "look at the agent's log for what could not be told",
+                format!("channel {id}: not checked; only the agent's service can read {place}"),
+                "search the agent's log for failed deliveries",
             );
         }
         (Err(why), None) => {
@@ -47,16 +46,14 @@ fn one(channel: &ChannelConfig, credentials: Option<&Path>) -> Finding {
     };
     match channels::address(address.expose_secret()) {
         Err(why) => Finding::problem(
-            format!("channel {id}: what is given as its address {why}"),
-            format!("give the whole address of the webhook, https://…, in {key} or {key}_file"),
+            format!("channel {id}: the value of its address {why}"),
+            format!("set {key} or {key}_file to the whole address of the webhook, https://…"),
         ),
-        Ok(url) => match knock(&url) {
-            Ok(place) => Finding::ok(format!("channel {id}: {place} can be reached")),
+        Ok(url) => match probe_tcp(&url) {
+            Ok(place) => Finding::ok(format!("channel {id}: {place} is reachable")),
             Err(why) => Finding::problem(
                 format!("channel {id}: {why}"),
-                format!(
-                    "see to the network, a firewall or {key}; what could not be told is told once it can be"
-                ),
+                format!("check the network, the firewall and {key}; failed deliveries are retried"),
             ),
         },
     }
@@ -68,7 +65,7 @@ mod tests {
 
     use watchkeeper_config::channels::ChannelKind;
 
-    use super::super::Level;
+    use super::super::finding::Level;
     use super::*;
 
     fn channel(url: SecretSource) -> ChannelConfig {
@@ -83,11 +80,11 @@ mod tests {
     }
 
     fn found(url: SecretSource) -> Finding {
-        one(&channel(url), None)
+        check_channel(&channel(url), None)
     }
 
     #[test]
-    fn a_channel_that_answers_is_told_without_the_secret_part_of_its_address() {
+    fn reachability_is_reported_without_the_secret_path() {
         let listening = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listening.local_addr().expect("its address").port();
         let at = |path: &str| SecretSource::Value(format!("http://127.0.0.1:{port}{path}").into());
@@ -95,7 +92,7 @@ mod tests {
         assert_eq!(there.level, Level::Ok);
         assert_eq!(
             there.what,
-            format!("channel office: 127.0.0.1:{port} can be reached")
+            format!("channel office: 127.0.0.1:{port} is reachable")
         );
         drop(listening);
         let gone = found(at("/services/T0K3N"));
@@ -108,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_missing_or_none_is_a_problem_that_names_the_key() {
+    fn missing_or_invalid_address_is_a_problem_with_its_key() {
         for (source, word) in [
             (
                 SecretSource::File("/nowhere/at/all".into()),
@@ -129,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_service_can_read_is_no_problem_of_whoever_asks() {
+    fn credential_of_the_service_is_only_advice() {
         let finding = found(SecretSource::Credential("slack".to_owned()));
         assert_eq!(finding.level, Level::Advice);
     }

@@ -1,36 +1,36 @@
-//! Whether somebody answers at an address: a connection that is opened and closed.
+//! Probes a TCP address: a connection that is opened and closed.
 //!
-//! Invariant: nothing is sent, and of the address no more is told than host and port, since the rest of a webhook's is a secret.
+//! Invariant: nothing is sent; results show host and port only, the path of a webhook is a secret.
 
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use url::Url;
 
-/// How long whoever is there may take to answer, at each address that the name has.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout of each address that the host name resolves to.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// `host:port`, once somebody answered there.
+/// Connects to the host of a URL and returns `host:port`.
 ///
 /// # Errors
-/// One phrase with host and port.
-pub(super) fn knock(url: &Url) -> Result<String, String> {
+/// A phrase with host, port and reason.
+pub(super) fn probe_tcp(url: &Url) -> Result<String, String> {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
     let name = format!("{host}:{port}");
     match open(host, port) {
         Ok(()) => Ok(name),
-        Err(why) => Err(format!("{name} can't be reached: {why}")),
+        Err(why) => Err(format!("{name} is not reachable: {why}")),
     }
 }
 
 fn open(host: &str, port: u16) -> Result<(), String> {
-    // An address of IPv6 stands in brackets in a URL.
+    // A URL has an IPv6 address in brackets.
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    let found = (host, port).to_socket_addrs().map_err(|e| e.to_string())?;
+    let addresses = (host, port).to_socket_addrs().map_err(|e| e.to_string())?;
     let mut why = "the name has no address".to_owned();
-    for address in found {
-        match TcpStream::connect_timeout(&address, PATIENCE) {
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(_) => return Ok(()),
             Err(error) => why = error.to_string(),
         }

@@ -1,8 +1,7 @@
-//! The broker of `run --mqtt`: an address on the command line, and what goes with it as the daemons take it.
+//! Parses the broker address of `run --mqtt`.
 //!
-//! Owns the reading of the address. Everything else about the broker (password, files of TLS, keep-alive) comes from
-//! `WATCHKEEPER_MQTT__…` variables through the configuration, so it is checked and documented there. Invariants: no
-//! password is taken from the command line, and none is repeated in a sentence.
+//! - Invariants: a password in the address is refused, and no error repeats it.
+//! - Not here: password, TLS files and keep-alive, which `WATCHKEEPER_MQTT__…` variables set.
 
 use percent_encoding::percent_decode_str;
 use url::{Host, Url};
@@ -10,26 +9,24 @@ use watchkeeper_config::LoadRequest;
 
 use crate::exit::Failure;
 
-/// The flag, as errors name it.
 const FLAG: &str = "--mqtt";
 
-/// `[mqtt://|mqtts://][USER@]HOST[:PORT]`, taken apart.
+/// Parts of `[mqtt://|mqtts://][USER@]HOST[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BrokerAddress {
     host: String,
-    /// Left out: the variable's, else 1883, or 8883 with TLS.
+    /// Default: that of the variable, else 1883, or 8883 with TLS.
     port: Option<u16>,
     username: Option<String>,
-    /// Left out: the variable's, else none.
+    /// Default: that of the variable, else no TLS.
     tls: Option<bool>,
 }
 
-/// Why an address is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AddressError {
     #[error(
-        "--mqtt: every user of this machine can read a password on the command line; leave it out and put it into \
-         WATCHKEEPER_MQTT__PASSWORD, or the name of its file into WATCHKEEPER_MQTT__PASSWORD_FILE"
+        "--mqtt: no password here, because every user of this machine can read the command line; \
+         set WATCHKEEPER_MQTT__PASSWORD, or WATCHKEEPER_MQTT__PASSWORD_FILE to the name of a file"
     )]
     Password,
     #[error("--mqtt {0} is not [mqtt[s]://][USER@]HOST[:PORT], such as broker.local:1883")]
@@ -37,12 +34,12 @@ pub(super) enum AddressError {
 }
 
 impl BrokerAddress {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
-    /// [`AddressError`]; it holds no password.
+    /// [`AddressError`] without the password.
     pub(super) fn parse(text: &str) -> Result<Self, AddressError> {
-        // What can't be read may hold a password anywhere before its `@`.
+        // An invalid address may have a password anywhere before its `@`.
         let shape = || {
             let shown = text
                 .rsplit_once('@')
@@ -61,7 +58,7 @@ impl BrokerAddress {
         }
         let is_bare =
             matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
-        // A port of 0 asks for any, which no broker listens on.
+        // No broker listens on port 0.
         if !is_bare || url.port() == Some(0) {
             return Err(shape());
         }
@@ -87,7 +84,7 @@ impl BrokerAddress {
         })
     }
 
-    /// Puts it over what the variables say.
+    /// Overrides the variables in a request.
     #[must_use]
     pub(super) fn onto(&self, request: LoadRequest) -> LoadRequest {
         request
@@ -118,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_may_name_scheme_user_and_port() {
+    fn address_has_optional_scheme_user_and_port() {
         let plain = address("broker.local");
         let of = |text| BrokerAddress::parse(text);
         assert_eq!(of("broker.local"), Ok(plain.clone()));
@@ -150,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_without_repeating_a_password() {
+    fn invalid_address_is_refused_without_its_password() {
         for text in [
             "broker:x",
             "broker:0",
@@ -165,13 +162,13 @@ mod tests {
             "u:hun/ter2@broker",
             "http://u:hunter2@broker",
         ] {
-            let told = BrokerAddress::parse(text).map_err(|e| e.to_string());
-            let told = told.expect_err(text);
+            let parsed = BrokerAddress::parse(text).map_err(|e| e.to_string());
+            let error = parsed.expect_err(text);
             assert!(
-                told.contains("HOST[:PORT]") || told.contains("WATCHKEEPER_MQTT__PASSWORD_FILE"),
-                "{text}: {told}"
+                error.contains("HOST[:PORT]") || error.contains("WATCHKEEPER_MQTT__PASSWORD_FILE"),
+                "{text}: {error}"
             );
-            assert!(!told.contains("ter2"), "{told}");
+            assert!(!error.contains("ter2"), "{error}");
         }
     }
 }

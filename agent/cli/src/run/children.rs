@@ -1,9 +1,8 @@
-//! The programs that `run` starts: broker, runtime, agent.
+//! Child processes of `run`: broker, runtime and agent.
 //!
-//! Each lives in a process group of its own, so that Ctrl-C reaches only this command, and holds a pipe as standard
-//! input: when this command ends in whatever way, the pipe closes and they stop by themselves.
-//!
-//! Invariant: none outlives this command.
+//! - Each has its own process group, so Ctrl-C reaches only this command.
+//! - Each has a pipe as standard input, which closes when this command ends, even by a kill; then
+//!   the child stops. So no child outlives this command.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,36 +14,35 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use crate::exit::{Exit, Failure};
 
-/// How long a program may take to stop by itself.
-/// The agent delivers for three seconds and takes leave for two more.
-const STOP: Duration = Duration::from_secs(10);
-/// Lines of its log that are shown when a program died.
+/// Timeout of a child's exit. The agent delivers for 3 s and disconnects in 2 s.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Last log lines in the report of a dead child.
 const LAST_LINES: usize = 8;
 
-/// Who reads the standard output of a program.
-enum Hearing<'p> {
-    /// Its log, or nobody.
-    Nobody,
-    /// This command, which also tells it these secrets, by the names of variables.
-    Us(&'p [(String, SecretString)]),
+/// Reader of a child's standard output.
+enum Stdout<'p> {
+    /// The log file, if there is one.
+    Log,
+    /// This command. The secrets are environment variables of the child.
+    Piped(&'p [(String, SecretString)]),
 }
 
-/// The variable of the broker's password.
+/// Returns the name of the variable with the broker's password.
 pub(super) fn password_variable() -> String {
     format!("{}MQTT__PASSWORD", watchkeeper_config::ENV_PREFIX)
 }
 
-/// One program that was started.
+/// A started child process.
 #[derive(Debug)]
 pub(super) struct Program {
     name: &'static str,
     child: Child,
-    /// Its log; absent where it writes to standard error.
+    /// Log file; `None` if the child logs to standard error.
     log: Option<PathBuf>,
 }
 
 impl Program {
-    /// Starts a program of ours. Its standard output goes to its log, or with `verbose` nowhere.
+    /// Starts a child. Its standard output goes to its log; with `verbose` it is discarded.
     pub(super) fn start(
         name: &'static str,
         program: &Path,
@@ -52,13 +50,13 @@ impl Program {
         log_dir: &Path,
         verbose: bool,
     ) -> Result<Self, Failure> {
-        Self::spawn(name, program, args, log_dir, verbose, Hearing::Nobody)
-            .map(|(program, _)| program)
+        Self::spawn(name, program, args, log_dir, verbose, Stdout::Log).map(|(program, _)| program)
     }
 
-    /// Like [`Self::start`], for one whose standard output is read here. It is told secrets by variables, which other users can't
-    /// read, as they can arguments; no file holds them.
-    pub(super) fn start_heard(
+    /// Starts a child and returns its standard output.
+    ///
+    /// Secrets are environment variables: other users can read arguments, and no file holds them.
+    pub(super) fn start_piped(
         name: &'static str,
         program: &Path,
         args: &[&std::ffi::OsStr],
@@ -66,8 +64,8 @@ impl Program {
         verbose: bool,
         secrets: &[(String, SecretString)],
     ) -> Result<(Self, Option<ChildStdout>), Failure> {
-        let hearing = Hearing::Us(secrets);
-        Self::spawn(name, program, args, log_dir, verbose, hearing)
+        let stdout = Stdout::Piped(secrets);
+        Self::spawn(name, program, args, log_dir, verbose, stdout)
     }
 
     fn spawn(
@@ -76,7 +74,7 @@ impl Program {
         args: &[&std::ffi::OsStr],
         log_dir: &Path,
         verbose: bool,
-        hearing: Hearing<'_>,
+        stdout: Stdout<'_>,
     ) -> Result<(Self, Option<ChildStdout>), Failure> {
         let cannot = |what: &str, e: std::io::Error| {
             Failure::new(Exit::NoRuntime, format!("can't {what} {name}: {e}"))
@@ -89,7 +87,7 @@ impl Program {
             .stdin(Stdio::piped())
             .process_group(0)
             .kill_on_drop(true);
-        // What holds for the box that is installed here must not leak into this run; its file says everything.
+        // Variables of the installed box must not override the run's configuration file.
         for (key, _) in std::env::vars_os() {
             let key_text = key.to_string_lossy();
             let is_key = key_text.starts_with(watchkeeper_config::ENV_PREFIX)
@@ -108,25 +106,25 @@ impl Program {
                 command.stdout(Stdio::null()).stderr(Stdio::inherit());
             }
         }
-        if let Hearing::Us(secrets) = hearing {
+        if let Stdout::Piped(secrets) = stdout {
             command.stdout(Stdio::piped());
             for (variable, secret) in secrets {
                 command.env(variable, secret.expose_secret());
             }
         }
         let mut child = command.spawn().map_err(|e| cannot("start", e))?;
-        let said = child.stdout.take();
-        Ok((Self { name, child, log }, said))
+        let stdout = child.stdout.take();
+        Ok((Self { name, child, log }, stdout))
     }
 
-    /// The failure when it has died.
+    /// Returns the failure of a child that has exited.
     pub(super) fn death(&mut self) -> Option<Failure> {
         let status = self.child.try_wait().ok().flatten()?;
         let sentence = format!("{} stopped ({status})", self.name);
         Some(Failure::new(Exit::NoRuntime, sentence).with(self.last_lines()))
     }
 
-    /// The last lines of its log.
+    /// Returns the last non-empty lines of the log.
     pub(super) fn last_lines(&self) -> Vec<String> {
         let text = self.log.as_ref().and_then(|path| std::fs::read(path).ok());
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
@@ -138,17 +136,18 @@ impl Program {
         lines.into_iter().skip(skip).map(str::to_owned).collect()
     }
 
-    /// Asks it to stop, waits, and ends it if it does not.
+    /// Closes standard input, waits for the exit, and kills the child after a timeout.
     pub(super) async fn stop(mut self) {
         drop(self.child.stdin.take());
-        if tokio::time::timeout(STOP, self.child.wait()).await.is_err() {
-            // It is gone either way; there is nobody to tell.
+        let exited = tokio::time::timeout(STOP_TIMEOUT, self.child.wait()).await;
+        if exited.is_err() {
+            // `kill` fails only if the child has exited meanwhile.
             self.child.kill().await.ok();
         }
     }
 }
 
-/// Finds a program of ours: beside this one, else on the search path.
+/// Finds a program beside this one, else on PATH.
 pub(crate) fn find(name: &str) -> Option<PathBuf> {
     let beside = std::env::current_exe()
         .ok()

@@ -1,16 +1,16 @@
-//! Drawing for a workflow that brings none: boxes, labels, and the lines and zones it counts at. Pure.
+//! Adds drawing steps to a workflow without any: boxes, labels, lines and zones. Pure.
 //!
-//! Invariant: the steps a person wrote are not touched, only steps are added; a workflow that draws by itself is left as it is,
-//! and so is one that would not compile with the added steps.
+//! Invariants: existing steps stay as they are; a workflow that draws by itself, or would not
+//! compile with the added steps, stays unchanged.
 
 use serde_json::{Value, json};
 use watchkeeper_engine::templates::watch::LABEL;
 use watchkeeper_engine::workflow::{details, validate};
 
-/// Beginning of the names of added steps.
+/// Prefix of the names of added steps.
 const PREFIX: &str = "watchkeeper-draw";
 
-/// The workflow with a drawing, where it has none and one can be made.
+/// Adds drawing steps, if the workflow has none.
 #[must_use]
 pub(super) fn with_drawing(workflow: Value) -> Value {
     match draw(&workflow) {
@@ -25,18 +25,29 @@ fn draw(workflow: &Value) -> Option<Value> {
     if steps.iter().any(is_drawing) {
         return None;
     }
-    let mut canvas = format!("$inputs.{}", image_input(workflow)?);
-    let mut added: Vec<Value> = Vec::new();
-    let mut add = |mut step: Value| {
-        let name = format!("{PREFIX}-{}", added.len() + 1);
+    let mut drawing = box_steps(steps);
+    drawing.extend(steps.iter().filter_map(counter_step));
+    if drawing.is_empty() {
+        return None;
+    }
+    // Each step draws on the image of the one before.
+    let mut image = format!("$inputs.{}", image_input(workflow)?);
+    for (nth, step) in drawing.iter_mut().enumerate() {
+        let name = format!("{PREFIX}-{}", nth + 1);
         step["name"] = json!(name);
-        step["image"] = json!(canvas);
-        canvas = format!("$steps.{name}.image");
-        added.push(step);
-    };
+        step["image"] = json!(image);
+        image = format!("$steps.{name}.image");
+    }
+    let mut drawn = workflow.clone();
+    drawn["steps"].as_array_mut()?.extend(drawing);
+    Some(drawn)
+}
+
+/// Returns steps that draw boxes and labels: of all trackers, else of the last detections.
+fn box_steps(steps: &[Value]) -> Vec<Value> {
     let trackers: Vec<String> = steps
         .iter()
-        .filter(|step| is(step, "byte_tracker"))
+        .filter(|step| is_block(step, "byte_tracker"))
         .filter_map(|step| {
             Some(format!(
                 "$steps.{}.tracked_detections",
@@ -45,45 +56,46 @@ fn draw(workflow: &Value) -> Option<Value> {
         })
         .collect();
     let (boxes, axis) = if trackers.is_empty() {
-        let last = steps.iter().rev().find_map(detections_of);
+        let last = steps.iter().rev().find_map(detections_selector);
         (last.into_iter().collect(), "CLASS")
     } else {
         (trackers, "TRACK")
     };
-    for predictions in boxes {
-        add(json!({
-            "type": "roboflow_core/bounding_box_visualization@v1", "predictions": predictions, "color_axis": axis,
-        }));
-        add(json!({
-            "type": "roboflow_core/label_visualization@v1", "predictions": predictions, "color_axis": axis,
-            "text": LABEL,
-        }));
-    }
-    for step in steps {
-        let Some(name) = step["name"].as_str() else {
-            continue;
-        };
-        if is(step, "time_in_zone") {
-            add(json!({
-                "type": "roboflow_core/polygon_zone_visualization@v1", "zone": step["zone"],
-            }));
-        } else if is(step, "line_counter") {
-            add(json!({
-                "type": "roboflow_core/line_counter_visualization@v1", "zone": step["line_segment"],
-                "count_in": format!("$steps.{name}.count_in"), "count_out": format!("$steps.{name}.count_out"),
-            }));
-        }
-    }
-    if added.is_empty() {
-        return None;
-    }
-    let mut drawn = workflow.clone();
-    drawn["steps"].as_array_mut()?.extend(added);
-    Some(drawn)
+    let draw = |predictions: &String| {
+        [
+            json!({
+                "type": "roboflow_core/bounding_box_visualization@v1",
+                "predictions": predictions, "color_axis": axis,
+            }),
+            json!({
+                "type": "roboflow_core/label_visualization@v1",
+                "predictions": predictions, "color_axis": axis, "text": LABEL,
+            }),
+        ]
+    };
+    boxes.iter().flat_map(draw).collect()
 }
 
-/// Whether a step is some version of the block of this name, under whatever alias.
-fn is(step: &Value, name: &str) -> bool {
+/// Returns the step that draws the zone or line of a counting step.
+fn counter_step(step: &Value) -> Option<Value> {
+    let name = step["name"].as_str()?;
+    if is_block(step, "time_in_zone") {
+        Some(json!({
+            "type": "roboflow_core/polygon_zone_visualization@v1", "zone": step["zone"],
+        }))
+    } else if is_block(step, "line_counter") {
+        Some(json!({
+            "type": "roboflow_core/line_counter_visualization@v1", "zone": step["line_segment"],
+            "count_in": format!("$steps.{name}.count_in"),
+            "count_out": format!("$steps.{name}.count_out"),
+        }))
+    } else {
+        None
+    }
+}
+
+/// Returns whether a step is any version or alias of the block `name`.
+fn is_block(step: &Value, name: &str) -> bool {
     let found = step["type"].as_str().and_then(details);
     found.is_some_and(|block| {
         let base = block.summary.r#type.split('@').next().unwrap_or_default();
@@ -95,8 +107,8 @@ fn category(step: &Value) -> Option<String> {
     Some(details(step["type"].as_str()?)?.summary.category)
 }
 
-/// Selector of the boxes that a step gives, if it gives any.
-fn detections_of(step: &Value) -> Option<String> {
+/// Returns the selector of a step's detections.
+fn detections_selector(step: &Value) -> Option<String> {
     let block = details(step["type"].as_str()?)?;
     let gives_boxes = |kinds: &[String]| kinds.iter().any(|k| k == "object_detection_prediction");
     let output = ["predictions", "tracked_detections"]
@@ -145,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workflow_without_a_drawing_gets_boxes_labels_its_line_and_its_zone() {
+    fn workflow_without_drawing_gets_boxes_labels_line_and_zone() {
         let drawn = with_drawing(counting());
         let kinds = &types(&drawn)[4..];
         for wanted in ["bounding_box", "label", "polygon_zone", "line_counter"] {
@@ -161,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_tracker_the_last_boxes_are_drawn() {
+    fn last_boxes_are_drawn_without_a_tracker() {
         let mut workflow = counting();
         workflow["steps"].as_array_mut().unwrap().truncate(1);
         workflow["outputs"] = json!([]);
@@ -173,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workflow_that_draws_is_left_alone() {
+    fn drawing_workflow_stays_unchanged() {
         let own = with_drawing(counting());
         assert_eq!(with_drawing(own.clone()), own);
     }

@@ -1,7 +1,8 @@
-//! `watchkeeper run`: the whole house for one watch.
+//! `watchkeeper run`: starts its own daemons for one watch.
 //!
-//! Flags are checked into a [`request`], the daemons are started in a temporary [`sandbox`], the source and the pipeline
-//! are created, the run is [`follow`]ed to its end, and everything is put away again.
+//! Steps: check the flags ([`request`]), start the daemons ([`sandbox`]), create source and
+//! pipeline, [`follow`] the run to its end, print the [`summary`], stop the daemons and remove
+//! their state.
 
 mod broker;
 mod children;
@@ -9,10 +10,12 @@ mod delivery;
 mod drawing;
 mod follow;
 mod format_event;
+mod notices;
 mod pending_effects;
 mod request;
 mod sandbox;
 mod summary;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,10 +32,11 @@ use watchkeeper_models::Zoo;
 
 use broker::BrokerAddress;
 pub(crate) use children::find;
-use follow::{Followed, Outcome};
+use follow::Outcome;
 use request::RunRequest;
-use sandbox::House;
+use sandbox::RunEnvironment;
 use summary::Summary;
+use verdict::RunTarget;
 
 use super::args::{Global, RunArgs};
 use super::configuration::{read_for_run, read_without_broker};
@@ -40,13 +44,13 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use watchkeeper_client::ClientError;
 
-/// How long the runtime may take to finish the video file. It gives up by itself after half a minute, and says why.
-const FINISH_VIDEO: Duration = Duration::from_secs(45);
+/// Timeout of the video files' completion. The runtime itself fails after 30 s, with the reason.
+const FINISH_VIDEO_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// The workflow that lines, zones and classes make for a network.
+/// Builds the workflow of lines, zones and classes for a network.
 ///
 /// # Errors
-/// The name that two of them have, or a class that is none.
+/// A name that is used twice, or an invalid class.
 pub fn workflow_of(
     lines: &[shape::NamedLine],
     zones: &[shape::NamedZone],
@@ -64,10 +68,10 @@ pub fn workflow_of(
     Ok(plan::workflow(&watch, "yolox-nano"))
 }
 
-/// The configuration of a run: the box's own, but for the broker.
+/// Loads the configuration of a run: that of the box, with the broker of `--mqtt` or without one.
 ///
 /// # Errors
-/// What is wrong with it, or with the address in `--mqtt`.
+/// An invalid configuration or address.
 pub(super) fn configuration(args: &RunArgs, global: &Global) -> Result<Config, Failure> {
     match args.mqtt.as_deref().map(BrokerAddress::parse).transpose()? {
         Some(broker) => read_for_run(global, |request| broker.onto(request)),
@@ -75,10 +79,6 @@ pub(super) fn configuration(args: &RunArgs, global: &Global) -> Result<Config, F
     }
 }
 
-/// Runs one watch from the flags to the summary.
-///
-/// # Errors
-/// [`Failure`] with the exit code of its kind.
 pub(super) async fn run(
     args: &RunArgs,
     config: &Config,
@@ -92,18 +92,18 @@ pub(super) async fn run(
     }
     if let Some(video) = request.video.as_ref().filter(|video| video.exists()) {
         out.note(format!(
-            "{} is there already and will be written over",
+            "{} exists and will be overwritten",
             video.display()
         ));
     }
     let keep = request.keep_state.as_deref();
     out.busy("starting");
-    let mut house = House::open(config, keep, verbose).await?;
-    let ended = watch(&mut house, &request, out).await;
-    let undelivered = house.close(out).await;
-    let Outcome { results, failure } = ended?;
+    let mut environment = RunEnvironment::open(config, keep, verbose).await?;
+    let outcome = watch(&mut environment, &request, out).await;
+    let undelivered = environment.close(out).await;
+    let Outcome { results, failure } = outcome?;
     match failure {
-        // Without a frame, or with a request that makes no sense for this picture, there is nothing to sum up.
+        // Without a frame, or with a line outside the picture, a summary has no meaning.
         Some(failure) if results.frames == 0 || failure.exit == Exit::BadInput => Err(failure),
         failure => {
             let summary = Summary::from(&results);
@@ -117,11 +117,15 @@ pub(super) async fn run(
     }
 }
 
-async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<Outcome, Failure> {
-    let source = name(SourceId::new("source"))?;
-    let pipeline = name(PipelineId::new("watch"))?;
-    house
-        .client
+async fn watch(
+    environment: &mut RunEnvironment,
+    request: &RunRequest,
+    out: &Output,
+) -> Result<Outcome, Failure> {
+    let source = valid_id(SourceId::new("source"))?;
+    let pipeline = valid_id(PipelineId::new("watch"))?;
+    let client = &environment.client;
+    client
         .put_source(&SourceSpec {
             id: source.clone(),
             name: None,
@@ -134,8 +138,7 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
         })
         .await?;
     out.busy("loading the model");
-    house
-        .client
+    client
         .put_pipeline(&PipelineSpec {
             id: pipeline.clone(),
             name: None,
@@ -151,59 +154,61 @@ async fn watch(house: &mut House, request: &RunRequest, out: &Output) -> Result<
             paused: true,
         })
         .await?;
-    let followed = Followed {
+    let target = RunTarget {
         source,
         pipeline,
         is_local: request.is_local,
         seconds: request.seconds,
-        gathers: request.rules.is_none(),
+        batches_events: request.rules.is_none(),
     };
-    let mut outcome = follow::follow(house, &followed, out).await?;
+    let mut outcome = follow::follow(environment, &target, out).await?;
     if let (Some(video), true) = (&request.video, outcome.results.frames > 0)
-        && let Err(failure) = fetch_video(house, &followed.pipeline, video, out).await
+        && let Err(failure) = fetch_video(environment, &target.pipeline, video, out).await
     {
         outcome.failure.get_or_insert(failure);
     }
     Ok(outcome)
 }
 
-/// Names written in this file are valid; a change that breaks one is found by every run.
-fn name<T, E: std::fmt::Display>(parsed: Result<T, E>) -> Result<T, Failure> {
+/// Unwraps an id that this file spells out; an invalid one fails every run.
+fn valid_id<T, E: std::fmt::Display>(parsed: Result<T, E>) -> Result<T, Failure> {
     parsed.map_err(|e| Failure::new(Exit::Failed, e.to_string()))
 }
 
-/// Copies the annotated video out of the state folder, waiting until its files are finished. What a camera showed in another size, or after the
-/// disk was full for a while, is in files of its own beside it.
+/// Waits for the annotated video and copies it out of the state folder.
+///
+/// A change of the picture's size, or a full disk, starts another file beside it.
 async fn fetch_video(
-    house: &House,
+    environment: &RunEnvironment,
     pipeline: &PipelineId,
     video: &Path,
     out: &Output,
 ) -> Result<(), Failure> {
     let bar = out.live_line();
     bar.set_message("finishing the video");
-    let fetched = fetch_parts(house, pipeline, video).await;
+    let fetched = fetch_parts(environment, pipeline, video).await;
     out.end_live_line();
     let parts: Vec<String> = fetched?.iter().map(|p| p.display().to_string()).collect();
     out.note(match &parts[..] {
-        [one] => format!("the annotated video is {one}"),
-        many => format!(
-            "the annotated video is in {} parts, because the size of the picture changed or the disk was full: {}",
-            many.len(),
-            many.join(", ")
+        [file] => format!("annotated video: {file}"),
+        files => format!(
+            "annotated video in {} parts, because the picture size changed or the disk was full: {}",
+            files.len(),
+            files.join(", ")
         ),
     });
     Ok(())
 }
 
 async fn fetch_parts(
-    house: &House,
+    environment: &RunEnvironment,
     pipeline: &PipelineId,
     video: &Path,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let deadline = tokio::time::Instant::now() + FINISH_VIDEO;
+    let client = &environment.client;
+    let deadline = tokio::time::Instant::now() + FINISH_VIDEO_TIMEOUT;
     while tokio::time::Instant::now() < deadline {
-        match house.client.pipeline(pipeline).await?.state {
+        match client.pipeline(pipeline).await?.state {
             PipelineState::Ended | PipelineState::Paused | PipelineState::Failed { .. } => break,
             PipelineState::Starting | PipelineState::Running => {}
         }
@@ -224,39 +229,38 @@ async fn fetch_parts(
         let number = parts.len() + 1;
         let part = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
         let mut file = tokio::fs::File::from_std(part.reopen().map_err(cannot)?);
-        let fetched = house
-            .client
-            .recording(pipeline, Some(number), &mut file)
-            .await;
+        let fetched = client.recording(pipeline, Some(number), &mut file).await;
         let content_type = match fetched {
             Ok(content_type) => content_type,
-            Err(e) if number > 1 && is_no_part(&e) => return Ok(parts),
+            Err(e) if number > 1 && is_missing_part(&e) => return Ok(parts),
             Err(e) => return Err(e.into()),
         };
-        let video = as_it_is(video, content_type.as_deref());
-        readable_by_all(part.as_file()).map_err(cannot)?;
-        parts.push(keep_part(part, &video, number).map_err(cannot)?);
+        let video = with_extension_of(video, content_type.as_deref());
+        make_readable(part.as_file()).map_err(cannot)?;
+        parts.push(save_part(part, &video, number).map_err(cannot)?);
     }
 }
 
-/// Whether the runtime said that there is no such part; a part that is there and can't be read is another matter.
-fn is_no_part(error: &ClientError) -> bool {
+/// Returns whether the part does not exist; an unreadable part is another error.
+fn is_missing_part(error: &ClientError) -> bool {
     error
         .problem()
         .is_some_and(|p| p.code == ProblemCode::NotFound && p.field.as_deref() == Some("part"))
 }
 
-/// The name of a video by what is in it: a box without an encoder for MP4 writes WebM.
-fn as_it_is(video: &Path, content_type: Option<&str>) -> PathBuf {
+/// Adapts the extension to the content: a box without an MP4 encoder writes WebM.
+fn with_extension_of(video: &Path, content_type: Option<&str>) -> PathBuf {
     match content_type {
         Some("video/webm") => video.with_extension("webm"),
         _ => video.to_owned(),
     }
 }
 
-/// Puts a part where it belongs and answers where that is. The first one takes the place of what is there, as the person who named it asked;
-/// nobody named the others, so each takes the next name that is free.
-fn keep_part(
+/// Saves a part and returns its path.
+///
+/// The first part overwrites the file that the user named; each other part takes the next free
+/// name.
+fn save_part(
     mut part: tempfile::NamedTempFile,
     video: &Path,
     number: usize,
@@ -276,7 +280,7 @@ fn keep_part(
     Err(std::io::ErrorKind::AlreadyExists.into())
 }
 
-/// `out.mp4`, then `out-2.mp4` and so on.
+/// Returns `out.mp4` for part 1, `out-2.mp4` for part 2 and so on.
 fn part_path(video: &Path, number: usize) -> PathBuf {
     if number == 1 {
         return video.to_owned();
@@ -286,8 +290,8 @@ fn part_path(video: &Path, number: usize) -> PathBuf {
     video.with_file_name(format!("{stem}-{number}.{extension}"))
 }
 
-/// A temporary file is private; a video that a person asked for has the usual permissions.
-fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
+/// Sets the usual permissions; a temporary file is private.
+fn make_readable(file: &std::fs::File) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }
@@ -299,44 +303,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_file_that_was_named_is_written_over() {
+    fn only_the_named_file_is_overwritten() {
         let dir = tempfile::tempdir().expect("dir");
         let video = dir.path().join("gate.mp4");
         let others = dir.path().join("gate-2.mp4");
         for path in [&video, &others] {
             std::fs::write(path, "before").expect("write");
         }
-        let keep = |number| {
+        let save = |number| {
             let part = tempfile::NamedTempFile::new_in(dir.path()).expect("a part");
-            keep_part(part, &video, number).expect("kept")
+            save_part(part, &video, number).expect("saved")
         };
-        assert_eq!(keep(1), video);
-        assert_eq!(keep(2), dir.path().join("gate-3.mp4"));
-        assert_eq!(keep(3), dir.path().join("gate-4.mp4"));
+        assert_eq!(save(1), video);
+        assert_eq!(save(2), dir.path().join("gate-3.mp4"));
+        assert_eq!(save(3), dir.path().join("gate-4.mp4"));
         assert_eq!(std::fs::read(&video).expect("read"), b"");
         assert_eq!(std::fs::read(&others).expect("read"), b"before");
     }
 
     #[test]
-    fn a_part_that_can_not_be_read_is_no_end_of_the_video() {
+    fn unreadable_part_does_not_end_the_video() {
         let not_found = |field: Option<&str>| {
             let mut problem = Problem::new(404, ProblemCode::NotFound, "gone");
             problem.field = field.map(str::to_owned);
             ClientError::Refused(Box::new(problem))
         };
-        assert!(is_no_part(&not_found(Some("part"))));
-        assert!(!is_no_part(&not_found(None)));
+        assert!(is_missing_part(&not_found(Some("part"))));
+        assert!(!is_missing_part(&not_found(None)));
     }
 
     #[test]
-    fn a_video_is_named_after_what_is_in_it() {
-        let named = |content_type| as_it_is(Path::new("/videos/gate.mp4"), Some(content_type));
+    fn video_extension_follows_the_content() {
+        let named =
+            |content_type| with_extension_of(Path::new("/videos/gate.mp4"), Some(content_type));
         assert_eq!(named("video/mp4"), Path::new("/videos/gate.mp4"));
         assert_eq!(named("video/webm"), Path::new("/videos/gate.webm"));
     }
 
     #[test]
-    fn further_parts_of_a_video_lie_beside_the_first() {
+    fn further_parts_are_beside_the_first() {
         let path = |number| part_path(Path::new("/videos/gate.mp4"), number);
         assert_eq!(path(1), Path::new("/videos/gate.mp4"));
         assert_eq!(path(2), Path::new("/videos/gate-2.mp4"));

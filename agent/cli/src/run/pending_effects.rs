@@ -1,7 +1,8 @@
-//! What the workflow of a run wanted done outside: waited for at its end, and told.
+//! Waits at the end of a run for the effects of its workflow, and reports the failed ones.
 //!
-//! Invariant: a run ends well only where everything that a step was told to be taken has been done. What `[sinks]` did not allow was refused at the step,
-//! which says so in its outputs; here it is only counted.
+//! - Invariant: a run succeeds only if every accepted effect is done.
+//! - An effect that `[sinks]` does not allow was refused at its step, whose outputs have the
+//!   reason; here it is only counted.
 
 use std::time::{Duration, Instant};
 
@@ -11,65 +12,60 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use watchkeeper_client::RuntimeClient;
 
-/// How long the end of a run waits while nothing gets done. As long as something does, it is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often the runtime is asked.
-const ASK: Duration = Duration::from_millis(100);
+/// Time without a completed effect after which the wait ends.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Waits until everything is done, given up, or nothing more gets done, and tells what was not.
+/// Waits until all effects are done or failed, or no more complete; returns what was not done.
 pub(super) async fn settle(
     client: &RuntimeClient,
     before: &EffectCounts,
     out: &Output,
 ) -> Option<Failure> {
     let mut last = EffectCounts::default();
-    let mut moved = Instant::now();
+    let mut last_progress = Instant::now();
     loop {
-        // A runtime that has died has told so by other ways.
+        // The loop of the run reports a dead runtime.
         let now = client.health().await.ok()?.effects;
-        if left(before, &now) == 0 || moved.elapsed() > PATIENCE {
-            tell_refused(&now, out);
-            return verdict(before, &now);
+        if pending(before, &now) == 0 || last_progress.elapsed() > IDLE_TIMEOUT {
+            report_refused(&now, out);
+            return failure(before, &now);
         }
         if (now.done, now.failed) != (last.done, last.failed) {
-            moved = Instant::now();
+            last_progress = Instant::now();
         }
         last = now;
-        tokio::time::sleep(ASK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// What was taken and is neither done nor given up; some of it may not lie on the disk yet.
-fn left(before: &EffectCounts, now: &EffectCounts) -> u64 {
+/// Counts accepted effects that are neither done nor failed, also those not on disk yet.
+fn pending(before: &EffectCounts, now: &EffectCounts) -> u64 {
     let failed = now.failed.saturating_sub(before.failed);
     (before.waiting + now.taken).saturating_sub(now.done + failed)
 }
 
-fn tell_refused(now: &EffectCounts, out: &Output) {
+fn report_refused(now: &EffectCounts, out: &Output) {
     if now.refused > 0 {
         out.note(format!(
-            "the workflow wanted {} things done outside that were refused; the output `message` of its sinks says why, and [sinks] of the configuration what is allowed",
+            "{} effects of the workflow were refused; the output `message` of their steps has the reason, [sinks] of the configuration the permissions",
             now.refused
         ));
     }
 }
 
-fn verdict(before: &EffectCounts, now: &EffectCounts) -> Option<Failure> {
+fn failure(before: &EffectCounts, now: &EffectCounts) -> Option<Failure> {
     let failed = now.failed.saturating_sub(before.failed);
-    let left = left(before, now);
-    if failed + left == 0 {
+    let pending = pending(before, now);
+    if failed + pending == 0 {
         return None;
     }
-    let sentence = match (failed, left) {
-        (0, left) => {
-            format!("{left} things that the workflow wanted done outside were not done in time")
+    let sentence = match (failed, pending) {
+        (0, pending) => format!("{pending} effects of the workflow were not done in time"),
+        (failed, 0) => format!("{failed} effects of the workflow failed"),
+        (failed, pending) => {
+            format!("{failed} effects of the workflow failed, {pending} were not done in time")
         }
-        (failed, 0) => {
-            format!("{failed} things that the workflow wanted done outside were given up")
-        }
-        (failed, left) => format!(
-            "of the things that the workflow wanted done outside {failed} were given up and {left} not done in time"
-        ),
     };
     let shown = usize::try_from(failed).unwrap_or(usize::MAX);
     let skip = now.last_failed.len().saturating_sub(shown);
@@ -93,21 +89,21 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_settled_when_all_that_was_taken_is_done_also_what_an_earlier_run_left() {
+    fn effects_of_an_earlier_run_are_waited_for_too() {
         let before = counts(2, 0, 0, 3);
-        assert_eq!(left(&before, &counts(1, 4, 5, 3)), 1);
-        assert_eq!(verdict(&before, &counts(0, 4, 6, 3)), None);
-        assert_eq!(left(&before, &counts(0, 4, 5, 4)), 0);
-        let failure = verdict(&before, &counts(0, 4, 5, 4)).expect("one was given up");
+        assert_eq!(pending(&before, &counts(1, 4, 5, 3)), 1);
+        assert_eq!(failure(&before, &counts(0, 4, 6, 3)), None);
+        assert_eq!(pending(&before, &counts(0, 4, 5, 4)), 0);
+        let failure = failure(&before, &counts(0, 4, 5, 4)).expect("one failed");
         assert_eq!(failure.exit, Exit::Undelivered);
         assert!(failure.sentence.starts_with('1'), "{}", failure.sentence);
     }
 
     #[test]
-    fn what_was_taken_and_does_not_lie_on_the_disk_yet_is_waited_for() {
+    fn accepted_effects_not_on_disk_yet_are_waited_for() {
         let none = EffectCounts::default();
-        assert_eq!(left(&none, &counts(0, 3, 1, 0)), 2);
-        let failure = verdict(&none, &counts(0, 3, 1, 0)).expect("two are left");
+        assert_eq!(pending(&none, &counts(0, 3, 1, 0)), 2);
+        let failure = failure(&none, &counts(0, 3, 1, 0)).expect("two are pending");
         assert!(failure.sentence.contains("not done in time"));
     }
 }

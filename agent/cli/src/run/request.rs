@@ -1,4 +1,4 @@
-//! Second stage of the flags of `run`: files read, names checked, the model chosen. Nothing is started before this passed.
+//! Checks the flags of `run`: reads files, checks names, chooses the model. Starts nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -16,42 +16,38 @@ use super::plan::{self, Watch};
 use crate::args::RunArgs;
 use crate::exit::Failure;
 
-/// What `--watch` says for every class of a model.
+/// Value of `--watch` for every class of a model.
 const ALL: &str = "all";
 
-/// A run that can be started.
+/// Checked flags of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RunRequest {
-    /// Address of the source, absolute where it is a file.
+    /// Address of the source; the path of a file is absolute.
     pub(super) uri: String,
-    /// Whether it is a file or folder on this machine.
+    /// The source is a file or folder on this machine.
     pub(super) is_local: bool,
-    /// Pace of the source.
     pub(super) pace: Pace,
-    /// Whether the source's certificate must be trusted.
     pub(super) tls_verify: bool,
-    /// The workflow.
     pub(super) workflow: Value,
-    /// Model that takes the place of the workflow's.
+    /// Model that replaces the workflow's.
     pub(super) model: Option<String>,
-    /// What to make events of; absent: what follows from the workflow.
+    /// Rules of `--rule`; without them the runtime derives rules from the workflow.
     pub(super) rules: Option<Vec<RuleSpec>>,
-    /// When to stop, in seconds.
+    /// Seconds of source time after which the run stops.
     pub(super) seconds: Option<f64>,
     /// Annotated video to write.
     pub(super) video: Option<PathBuf>,
-    /// Whether to show a window.
+    /// Shows the preview window.
     pub(super) show: bool,
-    /// Where to keep the state.
     pub(super) keep_state: Option<PathBuf>,
-    /// Things to tell before the start.
+    /// Notes to print before the start.
     pub(super) notes: Vec<String>,
 }
 
 /// Checks the flags.
 ///
 /// # Errors
-/// `Exit::BadInput` with one sentence.
+/// [`Exit::BadInput`](crate::exit::Exit::BadInput).
 pub(super) fn check(
     args: &RunArgs,
     zoo: &Zoo,
@@ -85,7 +81,7 @@ pub(super) fn check(
         },
         tls_verify: !args.no_tls_verify,
         workflow,
-        model: model.and_then(|m| m.replaces),
+        model: model.and_then(|m| m.replacement),
         rules,
         seconds: args.seconds,
         video: args.video.clone(),
@@ -95,18 +91,17 @@ pub(super) fn check(
     })
 }
 
-/// A window needs a session with a screen.
 fn check_screen() -> Result<(), Failure> {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(is_set) {
         return Ok(());
     }
     Err(Failure::input(
-        "--show needs a screen, and neither WAYLAND_DISPLAY nor DISPLAY is set; --video OUT.mp4 writes a file instead",
+        "--show needs a screen, but neither WAYLAND_DISPLAY nor DISPLAY is set; write a file with --video OUT.mp4",
     ))
 }
 
-/// The address, and whether it is a file or folder here.
+/// Returns the address, and whether it is a file or folder on this machine.
 fn source(text: &str) -> Result<(String, bool), Failure> {
     let has_scheme = text.split_once(':').is_some_and(|(scheme, _)| {
         scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric())
@@ -128,7 +123,7 @@ fn source(text: &str) -> Result<(String, bool), Failure> {
     }
 }
 
-/// Reads a definition and checks it with the engine that would run it, so that a mistake is told before anything starts.
+/// Reads a definition and checks it with the engine, before any daemon starts.
 fn read_workflow(path: &Path) -> Result<Value, Failure> {
     let shown = path.display();
     let text = bounded::read(path)
@@ -143,20 +138,20 @@ fn read_workflow(path: &Path) -> Result<Value, Failure> {
     Err(Failure::input(format!("{shown} does not compile")).with(lines))
 }
 
-/// A model that was chosen.
+/// The chosen model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Model {
     /// Name of its manifest, or `motion`.
     name: String,
-    /// What takes the place of the workflow's model; absent where the workflow's own stays.
-    replaces: Option<String>,
+    /// Name or path of the model that replaces the workflow's; `None` keeps it.
+    replacement: Option<String>,
 }
 
 impl Model {
     fn motion() -> Self {
         Self {
             name: MOTION.to_owned(),
-            replaces: Some(MOTION.to_owned()),
+            replacement: Some(MOTION.to_owned()),
         }
     }
 }
@@ -174,15 +169,15 @@ fn choose_model(
     if let Some(workflow) = workflow {
         match plan::named_model(workflow) {
             Some(name) if name == MOTION || zoo.resolve(name).is_ok() => return Ok(None),
-            // Without a detection step, or with several models, the runtime decides.
+            // No detection step or several models: the runtime decides.
             None => return Ok(None),
-            Some(name) => notes.push(format!("the workflow's model {name:?} is not here")),
+            Some(name) => notes.push(format!("the workflow's model {name:?} is not installed")),
         }
     }
     if let Some(wanted) = default_model {
         return resolve(zoo, wanted).map(Some);
     }
-    // The figures of the demo are drawn for the motion detector; a network that has learned photographs is no help there.
+    // Networks trained on photographs do not recognise the drawn figures of the demo.
     if args.source.starts_with("demo:") {
         return Ok(Some(Model::motion()));
     }
@@ -190,8 +185,7 @@ fn choose_model(
         return Ok(Some(model));
     }
     notes.push(format!(
-        "the built-in motion detector watches whatever moves; `watchkeeper models pull {PREFERRED}` brings a \
-         network that knows people and cars"
+        "using the built-in motion detector. To detect people and cars: watchkeeper models pull {PREFERRED}"
     ));
     Ok(Some(Model::motion()))
 }
@@ -203,7 +197,7 @@ fn resolve(zoo: &Zoo, wanted: &str) -> Result<Model, Failure> {
     let resolved = zoo
         .resolve(wanted)
         .map_err(|e| Failure::input(e.to_string()))?;
-    let replaces = if zoo.manifest(wanted).is_some() {
+    let replacement = if zoo.manifest(wanted).is_some() {
         wanted.to_owned()
     } else {
         std::path::absolute(&resolved.path)
@@ -213,7 +207,7 @@ fn resolve(zoo: &Zoo, wanted: &str) -> Result<Model, Failure> {
     };
     Ok(Model {
         name: resolved.manifest.name.clone(),
-        replaces: Some(replaces),
+        replacement: Some(replacement),
     })
 }
 
@@ -241,12 +235,12 @@ fn build(
     if name == MOTION {
         if !watch.classes.is_empty() && watch.classes != [ALL] {
             notes.push(format!(
-                "the motion detector knows no classes; --watch {} is left out",
+                "the motion detector has no classes; ignoring --watch {}",
                 watch.classes.join(",")
             ));
         }
         watch.classes.clear();
-    } else if let Some(path_or_name) = model.as_ref().and_then(|m| m.replaces.as_deref())
+    } else if let Some(path_or_name) = model.as_ref().and_then(|m| m.replacement.as_deref())
         && let Ok(resolved) = zoo.resolve(path_or_name)
     {
         let labels: Vec<&str> = resolved.manifest.labels.iter().map(AsRef::as_ref).collect();
@@ -255,7 +249,7 @@ fn build(
     Ok(plan::workflow(&watch, name))
 }
 
-/// The classes to ask the model for, empty for all.
+/// Returns the classes to detect; empty for all.
 fn classes(
     wanted: Vec<String>,
     labels: &[&str],
@@ -269,14 +263,14 @@ fn classes(
         check_classes(&wanted, labels, model)?;
         return Ok(wanted);
     }
-    // With COCO's eighty classes only what moves by itself is watched: a door that is taken for a refrigerator, or a shadow
-    // for a bench, would otherwise be a visit of its own. A model of other classes was trained for what it is to find.
+    // Of COCO's 80 classes only moving objects are the default: a door detected as refrigerator, or
+    // a shadow as bench, would be a visit. A model with other classes was trained for all of them.
     if !MOVING.iter().all(|class| labels.contains(class)) {
         return Ok(Vec::new());
     }
     let known = labels.iter().filter(|label| !label.is_empty()).count();
     notes.push(format!(
-        "watching people, vehicles and animals; --watch {ALL} watches all {known} classes of {model}"
+        "watching people, vehicles and animals; use --watch {ALL} for all {known} classes of {model}"
     ));
     Ok(MOVING.map(str::to_owned).to_vec())
 }
@@ -292,7 +286,7 @@ fn check_classes(classes: &[String], labels: &[&str], model: &str) -> Result<(),
         return Err(Failure::input(format!(
             "{model} does not know the class {class:?}{nearest}"
         ))
-        .with([format!("it knows {}", labels.join(", "))]));
+        .with([format!("classes of {model}: {}", labels.join(", "))]));
     }
     Ok(())
 }
@@ -323,29 +317,25 @@ fn check_video(path: &Path) -> Result<(), Failure> {
     };
     if path.is_dir() {
         return Err(Failure::input(format!(
-            "--video {} is a folder",
+            "--video {}: this is a folder; name a file",
             path.display()
         )));
     }
     if !parent.is_dir() {
         let folder = parent.display();
-        return Err(Failure::input(format!(
-            "--video: there is no folder {folder}"
-        )));
+        return Err(Failure::input(format!("--video: no such folder: {folder}")));
     }
     if path.extension().is_none_or(|ending| ending != "mp4") {
         return Err(Failure::input(format!(
-            "--video {}: what is written is MP4; name it {}",
+            "--video {}: the video is MP4; name it {}",
             path.display(),
             path.with_extension("mp4").display()
         )));
     }
-    // Known now rather than after an hour of watching: a file beside the video can be made, as it will be in the end.
+    // Fails now rather than after an hour: the end of the run writes a temporary file beside the
+    // video.
     tempfile::NamedTempFile::new_in(parent).map_err(|e| {
-        Failure::input(format!(
-            "--video: nothing can be written into {}: {e}",
-            parent.display()
-        ))
+        Failure::input(format!("--video: can't write to {}: {e}", parent.display()))
     })?;
     Ok(())
 }
@@ -374,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_refused_with_one_sentence_before_anything_starts() {
+    fn invalid_flags_are_refused_before_the_start() {
         for (args, part) in [
             (
                 &["file:///nonexistent.mp4"][..],
@@ -402,14 +392,17 @@ mod tests {
                 "used twice",
             ),
             (&["demo:", "--rule", "{\"nam\": 1}"], "nam"),
-            (&["demo:", "--video", "/nonexistent/out.mp4"], "no folder"),
+            (
+                &["demo:", "--video", "/nonexistent/out.mp4"],
+                "no such folder",
+            ),
             (
                 &["demo:", "--video", "/tmp/out.avi"],
                 "name it /tmp/out.mp4",
             ),
             (
                 &["demo:", "--video", "/proc/out.mp4"],
-                "nothing can be written into /proc",
+                "can't write to /proc",
             ),
         ] {
             let message = refusal(args);
@@ -418,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_selector_is_named_before_anything_starts() {
+    fn misspelt_selector_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("w.json");
         let mut workflow = plan::workflow(&Watch::default(), MOTION);
@@ -430,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn the_motion_detector_is_taken_with_a_note_where_no_network_is_here() {
+    fn motion_detector_is_the_fallback_with_a_note() {
         let request = run(&["rtsp://camera/1"]).unwrap();
         assert_eq!(request.model.as_deref(), Some(MOTION));
         assert_eq!(request.notes.len(), 1);
@@ -438,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_left_out_with_a_note_for_the_motion_detector() {
+    fn classes_are_ignored_with_a_note_for_the_motion_detector() {
         let request = run(&["demo:", "--model", "motion", "--watch", "person,car"]).unwrap();
         assert!(request.workflow["steps"][0].get("class_filter").is_none());
         assert!(
@@ -449,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_said_what_to_watch_it_is_what_moves_by_itself() {
+    fn default_classes_are_the_moving_ones() {
         let coco = watchkeeper_models::labels::list("coco-91").unwrap();
         let coco: Vec<&str> = coco.iter().map(AsRef::as_ref).collect();
         let mut notes = Vec::new();
@@ -464,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_class_is_refused_with_the_nearest_one() {
+    fn misspelt_class_is_refused_with_the_nearest_one() {
         let wrong = ["persom".to_owned()];
         let failure = check_classes(&wrong, &["person", "car"], "m").unwrap_err();
         assert!(

@@ -1,14 +1,18 @@
-//! The temporary house a run lives in: a state folder, a configuration, and the daemons in it.
+//! Environment of a run: a state folder, a configuration file and the daemons.
 //!
-//! Owns their order: the runtime first, the agent once there is something to follow, the agent's end before the runtime's. Invariants: no daemon outlives
-//! the run, however that ends; nothing but a folder that a person named is left behind; a password and a secret that the configuration holds are told the agent by its environment and stand in no file.
+//! - Order: the runtime starts before the agent, the agent stops before the runtime.
+//! - No daemon outlives the run, however it ends.
+//! - Only a folder named by `--keep-state` stays.
+//! - Passwords and secrets reach the agent by its environment; no file holds them.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use secrecy::SecretString;
 use serde_json::{Value, json};
+use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_board::storage;
 use watchkeeper_config::Config;
 use watchkeeper_contract::health::Health;
@@ -22,34 +26,33 @@ use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use watchkeeper_client::RuntimeClient;
 
-/// Beginning of the name of a temporary state folder; the process follows.
-const TEMPORARY: &str = "watchkeeper-run-";
-/// Beginning of the variables by which the agent is told secrets; no key of the configuration is meant by them.
-const SECRET: &str = "WATCHKEEPER_RUN_SECRET_";
-/// How long the runtime may take to answer.
-const START: Duration = Duration::from_secs(30);
+const RUNTIME: &str = "watchkeeper-runtime";
 
-/// State folder, daemons and a client of the runtime.
+/// Prefix of a temporary state folder's name; the process id follows.
+const TEMPORARY_PREFIX: &str = "watchkeeper-run-";
+/// Prefix of the variables with the agent's secrets; no key of the configuration maps to it.
+const SECRET_PREFIX: &str = "WATCHKEEPER_RUN_SECRET_";
+/// Timeout of the runtime's first answer.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// State folder and daemons of a run, with a client of the runtime.
 #[derive(Debug)]
-pub(super) struct House {
-    /// Client of the runtime.
+pub(super) struct RunEnvironment {
     pub(super) client: RuntimeClient,
-    /// Health at the start: new events come after its `last_seq`.
+    /// Health at the start: new events follow its `last_seq`.
     pub(super) health: Health,
     runtime: Program,
     /// Absent after it died: the run continues without it.
     agent: Option<Program>,
-    /// What becomes of the events at a broker that a person named.
+    /// Delivery of the events to the broker of `--mqtt`.
     delivery: Option<Delivery>,
     state: StateDir,
 }
 
-/// The state folder.
 #[derive(Debug)]
 enum StateDir {
     /// Removed at the end.
     Temporary(tempfile::TempDir),
-    /// Kept.
     Kept(PathBuf),
 }
 
@@ -62,64 +65,39 @@ impl StateDir {
     }
 }
 
-impl House {
-    /// Opens the house: makes the state folder, starts the daemons and waits until the runtime answers.
+/// Variables of the agent with their secret values.
+type Secrets = Vec<(String, SecretString)>;
+
+impl RunEnvironment {
+    /// Creates the state folder, starts the daemons and waits until the runtime answers.
     pub(super) async fn open(
         config: &Config,
         keep: Option<&Path>,
         verbose: bool,
     ) -> Result<Self, Failure> {
-        let runtime_program = find("watchkeeper-runtime").ok_or_else(|| {
-            Failure::new(
-                Exit::NoRuntime,
-                "watchkeeper-runtime is neither beside this program nor on PATH; `cargo build -p watchkeeper-runtime` makes it",
-            )
+        let runtime_program = find(RUNTIME).ok_or_else(|| {
+            let sentence = format!(
+                "{RUNTIME}: not found beside this program or on PATH; build it with `cargo build -p {RUNTIME}`"
+            );
+            Failure::new(Exit::NoRuntime, sentence)
         })?;
         remove_stale(&std::env::temp_dir());
         let state = state_dir(keep)?;
-        check_room(&state)?;
+        check_space(&state)?;
         let dir = state.path().to_path_buf();
-        let named = config.mqtt.as_ref();
-        let broker = named.map(mqtt_section);
-        let mut secrets = Vec::new();
-        let sinks = sinks_section(&config.sinks, ToString::to_string, |_, secret| {
-            let variable = format!("{SECRET}{}", secrets.len());
-            secrets.push((variable.clone(), secret.clone()));
-            json!({"env": variable})
-        });
+        let broker = config.mqtt.as_ref().map(mqtt_section);
+        let (sinks, secrets) = sinks_with_secrets(config);
         let file = write_config(&dir, config, broker, sinks)?;
         let args = [
             OsStr::new("--config"),
             file.as_os_str(),
             OsStr::new("--exit-with-parent"),
         ];
-        let mut runtime = Program::start(
-            "watchkeeper-runtime",
-            &runtime_program,
-            &args,
-            &dir,
-            verbose,
-        )?;
+        let mut runtime = Program::start(RUNTIME, &runtime_program, &args, &dir, verbose)?;
         let client = RuntimeClient::new(dir.join("runtime.sock"))?;
         let health = wait_until_up(&client, &mut runtime).await?;
-        // Started once there is something to follow, or its first report would be that the runtime is down.
-        let password = named.and_then(|mqtt| mqtt.password.clone());
-        secrets.extend(password.map(|password| (password_variable(), password)));
-        let agent_args = [&args[..], &["--report", "--clear-at-end"].map(OsStr::new)].concat();
-        let this =
-            std::env::current_exe().map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
-        let (agent, said) = Program::start_heard(
-            watchkeeper_agent::program::NAME,
-            &this,
-            &agent_args,
-            &dir,
-            verbose,
-            &secrets,
-        )?;
-        let delivery = named.zip(said).map(|(mqtt, said)| {
-            let broker = format!("{}:{}", mqtt.host, mqtt.port);
-            Delivery::listen(broker, mqtt.connect_timeout, said)
-        });
+        // After the runtime, or the agent's first message would report it as down.
+        let (agent, delivery) = start_agent(config, &args, &dir, verbose, secrets)?;
         Ok(Self {
             client,
             health,
@@ -130,20 +108,21 @@ impl House {
         })
     }
 
-    /// The failure when the runtime has died. A dead agent is reported once and the run continues.
+    /// Returns the failure of a dead runtime. A dead agent is a note, once.
     pub(super) fn death(&mut self, out: &Output) -> Option<Failure> {
         if let Some(failure) = self.agent.as_mut().and_then(Program::death) {
             out.note(failure.to_string());
             self.agent = None;
         }
         if let Some(delivery) = &mut self.delivery {
-            delivery.tell(out);
+            delivery.report(out);
         }
         self.runtime.death()
     }
 
-    /// Stops the daemons, the agent first, and removes the state unless it is kept. Answers what a broker that a person
-    /// named did not take, or what the workflow wanted done and nobody did.
+    /// Stops the daemons and removes the state, unless it is kept.
+    ///
+    /// Returns the failure of undelivered messages or effects.
     pub(super) async fn close(mut self, out: &Output) -> Option<Failure> {
         let undone = pending_effects::settle(&self.client, &self.health.effects, out).await;
         let last = match &mut self.delivery {
@@ -151,7 +130,7 @@ impl House {
                 let last = self.client.health().await.map(|health| health.last_seq);
                 let last = last.unwrap_or(self.health.last_seq);
                 delivery.settle(last).await;
-                delivery.tell(out);
+                delivery.report(out);
                 last
             }
             None => self.health.last_seq,
@@ -162,41 +141,75 @@ impl House {
         self.runtime.stop().await;
         match self.state {
             StateDir::Kept(path) => out.note(format!(
-                "journal, pictures and logs are in {}",
+                "journal, snapshots and logs are in {}",
                 path.display()
             )),
             StateDir::Temporary(dir) => {
                 if let Err(e) = dir.close() {
-                    out.note(format!("the temporary state could not be removed: {e}"));
+                    out.note(format!("can't remove the temporary state folder: {e}"));
                 }
             }
         }
         let undelivered = match &mut self.delivery {
-            Some(delivery) => delivery.verdict(last).await,
+            Some(delivery) => delivery.failure(last).await,
             None => None,
         };
         undelivered.or(undone)
     }
 }
 
-/// Removes the state of runs that were killed: ours, and no process of its number is there any more.
+/// Returns the section `[sinks]` with variables in place of secrets, and those variables.
+fn sinks_with_secrets(config: &Config) -> (Option<Value>, Secrets) {
+    let mut secrets = Vec::new();
+    let sinks = sinks_section(&config.sinks, ToString::to_string, |_, secret| {
+        let variable = format!("{SECRET_PREFIX}{}", secrets.len());
+        secrets.push((variable.clone(), secret.clone()));
+        json!({"env": variable})
+    });
+    (sinks, secrets)
+}
+
+/// Starts the agent, which executes effects and publishes events to the broker of `--mqtt`.
+fn start_agent(
+    config: &Config,
+    args: &[&OsStr],
+    dir: &Path,
+    verbose: bool,
+    mut secrets: Secrets,
+) -> Result<(Program, Option<Delivery>), Failure> {
+    let mqtt = config.mqtt.as_ref();
+    let password = mqtt.and_then(|mqtt| mqtt.password.clone());
+    secrets.extend(password.map(|password| (password_variable(), password)));
+    let args = [args, &["--report", "--clear-at-end"].map(OsStr::new)].concat();
+    // This program is the agent by another name.
+    let program =
+        std::env::current_exe().map_err(|e| Failure::new(Exit::NoRuntime, e.to_string()))?;
+    let (agent, stdout) = Program::start_piped(AGENT, &program, &args, dir, verbose, &secrets)?;
+    let delivery = mqtt.zip(stdout).map(|(mqtt, stdout)| {
+        let broker = format!("{}:{}", mqtt.host, mqtt.port);
+        Delivery::listen(broker, mqtt.connect_timeout, stdout)
+    });
+    Ok((agent, delivery))
+}
+
+/// Removes the state folders of killed runs: those of this user whose process is gone.
 fn remove_stale(temp: &Path) {
     let us = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(temp).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| {
-            let (pid, _) = name.strip_prefix(TEMPORARY)?.split_once('-')?;
+            let (pid, _) = name.strip_prefix(TEMPORARY_PREFIX)?.split_once('-')?;
             pid.parse::<u32>().ok()
         });
         let Some(pid) = pid else { continue };
         let is_dead = !Path::new("/proc").join(pid.to_string()).exists();
-        // Not through a link, and nothing of somebody else.
+        // Never through a link, and never another user's folder.
         let is_ours = entry
             .path()
             .symlink_metadata()
             .is_ok_and(|found| found.is_dir() && found.uid() == us);
         if is_dead && is_ours {
-            // What can't be removed is tried again by the next run.
+            // The next run retries.
             std::fs::remove_dir_all(entry.path()).ok();
         }
     }
@@ -204,19 +217,19 @@ fn remove_stale(temp: &Path) {
 
 fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
     let failed = |what: String, e: std::io::Error| {
-        Failure::new(Exit::Failed, format!("can't make {what}: {e}"))
+        Failure::new(Exit::Failed, format!("can't create {what}: {e}"))
     };
     match keep {
         Some(path) => {
             if path.exists() && !path.is_dir() {
                 return Err(Failure::input(format!(
-                    "--keep-state {} is no folder; give one, or a name that is still free",
+                    "--keep-state {}: not a folder; give a folder or a new name",
                     path.display()
                 )));
             }
             std::fs::create_dir_all(path).map_err(|e| {
                 Failure::input(format!(
-                    "--keep-state {}: the folder can't be made ({e}); name one that this user may write",
+                    "--keep-state {}: can't create the folder ({e}); name one that this user may write",
                     path.display()
                 ))
             })?;
@@ -225,15 +238,15 @@ fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
             Ok(StateDir::Kept(path))
         }
         None => tempfile::Builder::new()
-            .prefix(&format!("{TEMPORARY}{}-", std::process::id()))
+            .prefix(&format!("{TEMPORARY_PREFIX}{}-", std::process::id()))
             .tempdir()
             .map(StateDir::Temporary)
             .map_err(|e| failed("a temporary folder".to_owned(), e)),
     }
 }
 
-/// Says before anything is started what the runtime would refuse: a folder that can't be written, a disk without room.
-fn check_room(state: &StateDir) -> Result<(), Failure> {
+/// Refuses an unwritable folder or a full disk before any daemon starts.
+fn check_space(state: &StateDir) -> Result<(), Failure> {
     let path = state.path();
     let shown = path.display();
     if let Err(e) = tempfile::tempfile_in(path)
@@ -253,12 +266,13 @@ fn check_room(state: &StateDir) -> Result<(), Failure> {
                 needed >> 20
             ),
         )),
-        // What can't be asked is found out by trying.
+        // An unknown free space is no reason to refuse.
         Ok(_) | Err(_) => Ok(()),
     }
 }
 
-/// Writes the configuration of the run: the box's own engine, models and `[sinks]`, everything else in the state folder.
+/// Writes the configuration of the run: inference, models and `[sinks]` of the box, paths in the
+/// state folder.
 fn write_config(
     dir: &Path,
     config: &Config,
@@ -273,13 +287,13 @@ fn write_config(
             "socket": dir.join("runtime.sock"),
             "socket_mode": "0600",
             "state_dir": dir.join("state"),
-            // Parts that never get too long, so that `--video` is one file where it can be; room on the disk is looked after all the same.
+            // Large enough that `--video` stays one file; the disk space guard works all the same.
             "recording_bytes": 1_u64 << 50,
             "inference": inference,
         },
         "agent": {"api": {"socket_mode": "0600"}},
     });
-    // Left out, the runtime finds the same folders as this command: it runs as the same user.
+    // By default the runtime, of the same user, finds the same folders as this command.
     if let Some(models) = &config.models.dir {
         file["models"] = json!({"dir": absolute(models)});
     }
@@ -302,7 +316,7 @@ fn write_config(
 }
 
 async fn wait_until_up(client: &RuntimeClient, runtime: &mut Program) -> Result<Health, Failure> {
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         if let Ok(health) = client.health().await {
             return Ok(health);
@@ -311,8 +325,9 @@ async fn wait_until_up(client: &RuntimeClient, runtime: &mut Program) -> Result<
             failure.sentence = format!("the runtime did not start: {}", failure.sentence);
             return Err(failure);
         }
-        if begun.elapsed() > START {
-            let sentence = format!("the runtime did not answer within {} s", START.as_secs());
+        if started.elapsed() > START_TIMEOUT {
+            let timeout = START_TIMEOUT.as_secs();
+            let sentence = format!("the runtime did not answer within {timeout} s");
             return Err(Failure::new(Exit::NoRuntime, sentence).with(runtime.last_lines()));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -325,13 +340,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_of_a_killed_run_is_removed_and_that_of_a_living_one_is_not() {
+    fn state_of_a_killed_run_is_removed() {
         let temp = tempfile::tempdir().unwrap();
-        // Beyond the largest process number that Linux gives away.
-        let dead = temp.path().join(format!("{TEMPORARY}4294967295-a"));
+        // Larger than any process id of Linux.
+        let dead = temp.path().join(format!("{TEMPORARY_PREFIX}4294967295-a"));
         let living = temp
             .path()
-            .join(format!("{TEMPORARY}{}-b", std::process::id()));
+            .join(format!("{TEMPORARY_PREFIX}{}-b", std::process::id()));
         let other = temp.path().join("watchkeeper-run-notes");
         for folder in [&dead, &living, &other] {
             std::fs::create_dir(folder).unwrap();

@@ -1,4 +1,4 @@
-//! What `run` says at the end. The JSON form is read by evaluation scripts: its keys are fixed.
+//! Summary at the end of `run`. Scripts read its JSON form: its keys are fixed.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,18 @@ use watchkeeper_assistant::wording::{counted, cut};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Summary {
     r#type: &'static str,
-    /// Frames processed.
     frames: u64,
-    /// Source time covered, in seconds.
+    /// Source time in seconds.
     seconds: f64,
-    /// Frames a second of processing, on the clock.
+    /// Frames processed per second of the clock.
     fps: f64,
-    /// Different confirmed tracks.
+    /// Number of confirmed tracks.
     tracks: u64,
-    /// Counts by line.
     lines: BTreeMap<String, LineCount>,
-    /// Visits by zone.
     zones: BTreeMap<String, Zone>,
-    /// Events journaled.
+    /// Number of events in the journal.
     events: u64,
-    /// Outputs of the workflow at the last frame, where a workflow of the person's own ran.
+    /// Outputs at the last frame, with `--workflow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     outputs: Option<Value>,
 }
@@ -55,7 +52,7 @@ impl From<&Visit> for ZoneVisit {
     }
 }
 
-/// Seconds to the millisecond: what lies below is noise of the arithmetic.
+/// Rounds seconds to milliseconds, to cut arithmetic noise.
 fn millis(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
@@ -85,10 +82,10 @@ impl From<&PipelineResults> for Summary {
     }
 }
 
-/// Characters of an output's value that a person is shown.
-const SHOWN: usize = 60;
+/// Maximum characters of an output's value in the table.
+const MAX_SHOWN: usize = 60;
 
-/// An output in one cell: pictures and boxes by what they are, anything else as it is.
+/// Formats an output as a table cell; detections as their number.
 fn cell(value: &Value) -> String {
     let boxes = value.get("predictions").and_then(Value::as_array);
     if let Some(boxes) = boxes {
@@ -98,22 +95,22 @@ fn cell(value: &Value) -> String {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    cut(text, SHOWN)
+    cut(text, MAX_SHOWN)
 }
 
 impl Summary {
-    /// With the outputs of the workflow at the last frame.
+    /// Adds the outputs of the workflow at the last frame.
     #[must_use]
     pub(super) fn with_outputs(mut self, results: &PipelineResults) -> Self {
         self.outputs = Some(results.outputs.clone());
         self
     }
 
-    /// The same for people.
+    /// Formats the summary as text.
     #[must_use]
     pub(super) fn text(&self) -> String {
         let mut out = format!(
-            "\n{}, {:.1} s of the source at {:.1} frames/s; {}, {}",
+            "\n{}, {:.1} s of source time at {:.1} frames/s; {}, {}",
             counted(self.frames, "frame"),
             self.seconds,
             self.fps,
@@ -188,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_summary_has_exactly_the_keys_that_scripts_read() {
+    fn json_summary_has_the_fixed_keys() {
         let summary = serde_json::to_value(Summary::from(&results())).unwrap_or_default();
         assert_eq!(
             summary,
@@ -202,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outputs_of_a_workflow_of_their_own_are_shown_as_they_were_at_the_last_frame() {
+    fn outputs_of_the_last_frame_are_shown() {
         let mut results = results();
         results.outputs =
             json!({"count": 3, "seen": {"image": {}, "predictions": [{}]}, "note": "x".repeat(99)});
@@ -216,7 +213,7 @@ mod tests {
             assert!(rows.iter().any(|found| found == row), "{text}");
         }
         assert!(
-            text.contains("x…") && !text.contains(&"x".repeat(SHOWN + 1)),
+            text.contains("x…") && !text.contains(&"x".repeat(MAX_SHOWN + 1)),
             "{text}"
         );
         let object = serde_json::to_value(summary).unwrap_or_default();
@@ -224,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_a_frame_has_a_summary_of_zeros() {
+    fn run_without_a_frame_has_a_summary_of_zeros() {
         let summary = Summary::from(&PipelineResults::default());
         assert_eq!(summary.fps, 0.0);
         assert!(summary.text().contains("0 frames"));
     }
 
     #[test]
-    fn the_text_names_every_line_and_zone() {
+    fn text_names_every_line_and_zone() {
         let text = Summary::from(&results()).text();
         assert!(
             text.contains("door") && text.contains("desk") && text.contains("3.2 s"),
@@ -240,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_that_nobody_visited_has_no_mean() {
+    fn zone_without_visits_has_no_mean() {
         let mut results = results();
         results
             .zones

@@ -1,4 +1,4 @@
-//! The command against neighbours under the control of a test.
+//! The command with a fake runtime and a real broker.
 
 mod newer_runtime;
 

@@ -1,4 +1,4 @@
-//! What the command line prints about a runtime that is newer than itself.
+//! Output of the command with a newer runtime.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use watchkeeper_contract::rule::Severity;
 
 use crate::support::fake_runtime::{FakeRuntime, crossing, newer};
 
-/// Exit code and the lines of standard output and standard error.
+/// Runs the command; returns exit code, lines of standard output, and standard error.
 async fn watchkeeper(runtime: &FakeRuntime, arguments: &[&str]) -> (i32, Vec<String>, String) {
     let out = Command::new(env!("CARGO_BIN_EXE_watchkeeper"))
         .arg("--socket")
@@ -24,7 +24,7 @@ async fn watchkeeper(runtime: &FakeRuntime, arguments: &[&str]) -> (i32, Vec<Str
 }
 
 #[tokio::test]
-async fn events_prints_a_record_of_a_newer_runtime_as_it_came_and_those_around_it() {
+async fn newer_record_is_printed_raw_between_known_ones() {
     let dir = tempfile::tempdir().expect("dir");
     let runtime = FakeRuntime::start(dir.path());
     runtime.append(crossing(Severity::Info));
@@ -49,7 +49,7 @@ async fn events_prints_a_record_of_a_newer_runtime_as_it_came_and_those_around_i
 }
 
 #[tokio::test]
-async fn events_verify_tells_the_hash_of_a_last_record_that_only_a_newer_runtime_has() {
+async fn verify_prints_the_hash_of_a_newer_last_record() {
     let dir = tempfile::tempdir().expect("dir");
     let runtime = FakeRuntime::start(dir.path());
     runtime.append(crossing(Severity::Info));

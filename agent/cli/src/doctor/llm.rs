@@ -1,44 +1,44 @@
-//! What `doctor` says about the model of language: the key, the way to the server, what the budget has left.
+//! Checks `[llm]`: the key, the budget and the connection to the provider.
 //!
-//! Invariant: nothing is asked of the model, so nothing is spent; the key is shown nowhere.
+//! Invariants: no request is sent, so nothing is spent; the key is never shown.
 
 use url::Url;
 use watchkeeper_config::{Config, LlmConfig};
 use watchkeeper_llm::ledger::Report;
 
-use super::Finding;
-use super::tcp_probe::knock;
+use super::finding::Finding;
+use super::tcp_probe::probe_tcp;
 use crate::user_llm;
 use watchkeeper_assistant::llm::catalogue;
 
-/// Looks at the section `[llm]`.
-pub(super) fn look(config: &Config) -> Vec<Finding> {
+/// Text for a configuration without `[llm]`.
+const NONE: &str = "language model: none configured (optional)";
+
+/// Checks the section `[llm]`.
+pub(super) fn check(config: &Config) -> Vec<Finding> {
     let Some(llm) = &config.llm else {
-        return vec![Finding::ok(
-            "model of language: none is configured, and none is needed",
-        )];
+        return vec![Finding::ok(NONE)];
     };
-    vec![books(config), server(llm)]
+    vec![check_client(config), check_server(llm)]
 }
 
-/// The key and what the budget has left: what keeps the client from being made is the key in nearly every case.
-fn books(config: &Config) -> Finding {
+/// Opens the client, which needs the key, and checks the budget.
+fn check_client(config: &Config) -> Finding {
     let opened = user_llm::opener(config).map(|open| open());
     match opened {
-        Some(Ok(client)) => spent(&client.report()),
+        Some(Ok(client)) => check_budget(&client.report()),
         Some(Err(why)) => Finding::problem(
-            format!("model of language: {why}"),
-            "see [llm] in docs/ref/configuration.md; what needs no model works without",
+            format!("language model: {why}"),
+            "see [llm] in docs/ref/configuration.md; the rules work without it",
         ),
-        None => Finding::ok("model of language: none is configured, and none is needed"),
+        None => Finding::ok(NONE),
     }
 }
 
-/// What the budget has left.
-fn spent(report: &Report) -> Finding {
+fn check_budget(report: &Report) -> Finding {
     let limits = &report.limits;
-    let told = format!(
-        "model of language: the key is there; {} of {} calls this hour, {} of {} this day and {} of {} this month are spent by this user",
+    let what = format!(
+        "language model: key found; your use: {} of {} calls this hour, {} of {} today, {} of {} this month",
         report.calls_in_hour,
         limits.calls_per_hour,
         report.day,
@@ -55,16 +55,14 @@ fn spent(report: &Report) -> Finding {
         (report.month >= limits.month, "month_usd"),
     ];
     match used_up.into_iter().find(|(is_used_up, _)| *is_used_up) {
-        Some((_, key)) => Finding::problem(
-            told,
-            format!("the model is not asked any more: raise llm.{key}, or wait"),
-        ),
-        None => Finding::ok(told),
+        Some((_, key)) => {
+            Finding::problem(what, format!("calls are refused: raise llm.{key}, or wait"))
+        }
+        None => Finding::ok(what),
     }
 }
 
-/// Whether somebody answers at the address.
-fn server(llm: &LlmConfig) -> Finding {
+fn check_server(llm: &LlmConfig) -> Finding {
     let address = match &llm.base_url {
         Some(text) => Url::parse(text).map_err(|e| e.to_string()),
         None => catalogue(llm).and_then(|catalogue| {
@@ -74,12 +72,11 @@ fn server(llm: &LlmConfig) -> Finding {
                 .map_err(|e| e.to_string())
         }),
     };
-    let knocked = address.and_then(|url| knock(&url));
-    match knocked {
-        Ok(name) => Finding::ok(format!("model of language: {name} can be reached")),
+    match address.and_then(|url| probe_tcp(&url)) {
+        Ok(name) => Finding::ok(format!("language model: {name} is reachable")),
         Err(why) => Finding::problem(
-            format!("model of language: {why}"),
-            "see to the network, a firewall or llm.base_url; what needs no model works without",
+            format!("language model: {why}"),
+            "check the network, the firewall and llm.base_url; the rules work without it",
         ),
     }
 }
@@ -93,7 +90,7 @@ mod tests {
     use watchkeeper_llm::budget::Limits;
     use watchkeeper_llm::money::Money;
 
-    use super::super::Level;
+    use super::super::finding::Level;
     use super::*;
 
     fn report(calls: u32, day: u64) -> Report {
@@ -110,20 +107,20 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_that_is_used_up_is_a_problem_with_the_key_to_raise() {
-        assert_eq!(spent(&report(0, 0)).level, Level::Ok);
+    fn exhausted_budget_is_a_problem_with_the_key_to_raise() {
+        assert_eq!(check_budget(&report(0, 0)).level, Level::Ok);
         for (report, key) in [
             (report(60, 0), "llm.calls_per_hour"),
             (report(0, Limits::default().day.0), "llm.day_usd"),
         ] {
-            let finding = spent(&report);
+            let finding = check_budget(&report);
             assert_eq!(finding.level, Level::Problem);
             assert!(finding.remedy.is_some_and(|remedy| remedy.contains(key)));
         }
     }
 
     #[test]
-    fn a_server_that_listens_is_reached_and_one_that_does_not_is_named() {
+    fn reachable_server_is_ok_and_closed_port_is_a_problem() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let llm = |port: u16| LlmConfig {
@@ -142,14 +139,14 @@ mod tests {
             day_usd: 1.0,
             month_usd: 1.0,
         };
-        assert_eq!(server(&llm(port)).level, Level::Ok);
+        assert_eq!(check_server(&llm(port)).level, Level::Ok);
         drop(listener);
-        let finding = server(&llm(port));
+        let finding = check_server(&llm(port));
         assert_eq!(finding.level, Level::Problem);
         assert!(
             finding
                 .what
-                .contains(&format!("127.0.0.1:{port} can't be reached"))
+                .contains(&format!("127.0.0.1:{port} is not reachable"))
         );
     }
 }

@@ -1,0 +1,49 @@
+//! Findings of `doctor`.
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Level {
+    Ok,
+    /// The box works without it.
+    Advice,
+    /// Something will not work.
+    Problem,
+}
+
+/// Result of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    pub(super) level: Level,
+    pub(super) what: String,
+    /// Command or action that fixes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) remedy: Option<String>,
+}
+
+impl Finding {
+    pub(super) fn ok(what: impl Into<String>) -> Self {
+        Self {
+            level: Level::Ok,
+            what: what.into(),
+            remedy: None,
+        }
+    }
+
+    pub(super) fn advice(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            level: Level::Advice,
+            what: what.into(),
+            remedy: Some(remedy.into()),
+        }
+    }
+
+    pub(super) fn problem(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            level: Level::Problem,
+            what: what.into(),
+            remedy: Some(remedy.into()),
+        }
+    }
+}
