@@ -40,7 +40,7 @@ impl ChannelStatus {
     pub(crate) fn of((channel, health): (ChannelId, ChannelHealth)) -> Self {
         Self {
             channel: channel.to_string(),
-            told: health.counts.told,
+            told: health.counts.delivered,
             given_up: health.counts.given_up,
             trouble: health.trouble,
         }

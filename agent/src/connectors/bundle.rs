@@ -15,16 +15,16 @@ use watchkeeper_contract::effect::FileBundle;
 use watchkeeper_contract::spool::SpooledEffect;
 
 use super::fault::Fault;
-use super::file::{check_room, open_folder, refused};
+use super::file::{check_free_space, open_folder, refused};
 
 /// Bytes that bundles leave free on their disk. Nothing here removes them, so they must not take what recordings and pictures need, which stop at 512 MiB
 /// and are removed again when they are old.
-const LEAVE_FREE: u64 = 1 << 30;
+const MIN_FREE_BYTES: u64 = 1 << 30;
 
 /// Bytes of a block of an archive: headers are one each, and what is in files is filled up to whole ones.
 const BLOCK: usize = 512;
 /// Longest path of a file in an archive, in bytes: what fits into a header without another one.
-const MOST_PATH: usize = 100;
+const MAX_PATH_BYTES: usize = 100;
 
 /// Files to be packed.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Job {
     /// [`Fault`].
     pub fn write(&self) -> Result<(), Fault> {
         let packed = self.packed().map_err(Fault::never)?;
-        check_room(&self.place, packed.len(), LEAVE_FREE)?;
+        check_free_space(&self.place, packed.len(), MIN_FREE_BYTES)?;
         let folder = open_folder(&self.place)?;
         let name = &self.bundle.name;
         let shown = self.place.folder.display();
@@ -93,9 +93,9 @@ impl Job {
 fn header(path: &str, bytes: u64, at_s: u64) -> Result<[u8; BLOCK], String> {
     let is_inside =
         !path.starts_with('/') && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-    if !is_inside || path.len() > MOST_PATH || path.contains('\0') {
+    if !is_inside || path.len() > MAX_PATH_BYTES || path.contains('\0') {
         return Err(format!(
-            "{path:?} is no path in an archive; it has 1 to {MOST_PATH} bytes, and no part of it goes up"
+            "{path:?} is no path in an archive; it has 1 to {MAX_PATH_BYTES} bytes, and no part of it goes up"
         ));
     }
     let mut header = [0; BLOCK];
@@ -130,7 +130,7 @@ mod tests {
 
     use watchkeeper_contract::effect::Attachment;
 
-    use super::super::fault::Again;
+    use super::super::fault::Retry;
     use super::*;
 
     fn job(dir: &Path, members: &[(&str, &[u8])]) -> Job {
@@ -184,12 +184,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for path in ["../x", "/x", "a//b", "", "a/../b", &"x".repeat(101)] {
             let fault = job(dir.path(), &[(path, b"")]).write().unwrap_err();
-            assert_eq!(fault.again, Again::Never, "{path}: {fault}");
+            assert_eq!(fault.retry, Retry::Never, "{path}: {fault}");
         }
         let outside = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("events")).unwrap();
         let fault = job(dir.path(), &[("a", b"")]).write().unwrap_err();
-        assert_eq!(fault.again, Again::Never, "{fault}");
+        assert_eq!(fault.retry, Retry::Never, "{fault}");
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 }

@@ -14,15 +14,15 @@ use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
 use watchkeeper_contract::effect::{Attachment as File, Email, EmailBody};
 
 use super::fault::Fault;
-use super::secrets::Revealed;
+use super::secrets::EffectSecrets;
 use watchkeeper_client::error_chain::one_line;
 
 /// Time for each step of the conversation.
-const TIME: Duration = Duration::from_secs(20);
+const STEP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time for all of it.
-const WHOLE_TIME: Duration = Duration::from_secs(120);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Ports at which TLS is asked for.
-const ASKED: [u16; 2] = [25, 587];
+const STARTTLS_PORTS: [u16; 2] = [25, 587];
 
 /// Sends it.
 ///
@@ -32,26 +32,26 @@ pub async fn send(
     id: &str,
     email: &Email,
     ca_file: Option<&Path>,
-    revealed: &Revealed,
+    secrets: &EffectSecrets,
 ) -> Result<(), Fault> {
     let message = message(id, email)?;
     let tls = tls(&email.server, ca_file)?;
-    let tls = match ASKED.contains(&email.port) {
+    let tls = match STARTTLS_PORTS.contains(&email.port) {
         true => Tls::Required(tls),
         false => Tls::Wrapper(tls),
     };
     let login = Credentials::new(
         email.from.clone(),
-        revealed.text(&email.password)?.to_owned(),
+        secrets.text(&email.password)?.to_owned(),
     );
     let transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(email.server.as_str())
         .port(email.port)
         .tls(tls)
         .credentials(login)
-        .timeout(Some(TIME))
+        .timeout(Some(STEP_TIMEOUT))
         .build();
     let server = format!("{}:{}", email.server, email.port);
-    match tokio::time::timeout(WHOLE_TIME, transport.send(message)).await {
+    match tokio::time::timeout(TOTAL_TIMEOUT, transport.send(message)).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => {
             let why = format!("{server}: {}", one_line(&error));

@@ -6,14 +6,14 @@ use std::time::Duration;
 use watchkeeper_config::redact::Redactor;
 
 /// Longest sentence that is kept, in characters: a part of it is what a server said.
-const MOST: usize = 400;
+const MAX_CHARS: usize = 400;
 
 /// What to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
-    /// It may pass: try again, not before this long where somebody said so.
-    Later(Option<Duration>),
-    /// Trying again would change nothing.
+pub enum Retry {
+    /// Transient: retry, not earlier than the receiver's `Retry-After`.
+    After(Option<Duration>),
+    /// Permanent: a retry cannot succeed.
     Never,
 }
 
@@ -21,7 +21,7 @@ pub enum Again {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// What to do.
-    pub again: Again,
+    pub retry: Retry,
     /// One sentence, without anything secret.
     pub why: String,
 }
@@ -30,7 +30,7 @@ impl Fault {
     /// One that may pass.
     pub fn later(why: impl Into<String>) -> Self {
         Self {
-            again: Again::Later(None),
+            retry: Retry::After(None),
             why: why.into(),
         }
     }
@@ -38,7 +38,7 @@ impl Fault {
     /// One that will not.
     pub fn never(why: impl Into<String>) -> Self {
         Self {
-            again: Again::Never,
+            retry: Retry::Never,
             why: why.into(),
         }
     }
@@ -50,8 +50,8 @@ impl Fault {
         let why = redactor.text(&self.why);
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         Self {
-            again: self.again,
-            why: why.chars().map(plain).take(MOST).collect(),
+            retry: self.retry,
+            why: why.chars().map(plain).take(MAX_CHARS).collect(),
         }
     }
 }
@@ -71,6 +71,6 @@ mod tests {
         let said = format!("no:\r\nhunter2 is wrong, {}", "x".repeat(1000));
         let fault = Fault::later(said).without(&Redactor::new(["hunter2".to_owned()]));
         assert!(fault.why.starts_with("no:  *** is wrong"), "{fault}");
-        assert_eq!(fault.why.chars().count(), MOST);
+        assert_eq!(fault.why.chars().count(), MAX_CHARS);
     }
 }

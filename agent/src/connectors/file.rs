@@ -29,11 +29,11 @@ use super::naming::{stamped, step_key};
 const BEGUN: Keyspace = Keyspace::new("sink_files");
 const VERSION: u8 = 1;
 /// Bytes of a disk that workflows leave to everybody else.
-const LEAVE_FREE: u64 = 64 << 20;
+const MIN_FREE_BYTES: u64 = 64 << 20;
 
 /// The file that a step began last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Begun {
+struct LastFile {
     folder: PathBuf,
     below: Vec<String>,
     /// Name of the file.
@@ -75,7 +75,7 @@ impl Job {
     /// [`Fault`].
     pub fn write(&self, store: &dyn Store) -> Result<(), Fault> {
         let shown = self.place.folder.display();
-        check_room(&self.place, self.write.content.len(), LEAVE_FREE)?;
+        check_free_space(&self.place, self.write.content.len(), MIN_FREE_BYTES)?;
         let folder = open_folder(&self.place)?;
         let before = self.begun(store)?;
         let goes_on = before.filter(|b| self.write.append && self.is_same_file(b));
@@ -112,11 +112,11 @@ impl Job {
     }
 
     /// The file that the first text of a step goes to.
-    fn begin(&self) -> Begun {
+    fn begin(&self) -> LastFile {
         let FileWrite {
             prefix, extension, ..
         } = &self.write;
-        Begun {
+        LastFile {
             folder: self.place.folder.clone(),
             below: self.place.below.clone(),
             name: stamped(prefix, self.at_ms, self.number, extension),
@@ -127,7 +127,7 @@ impl Job {
         }
     }
 
-    fn is_same_file(&self, begun: &Begun) -> bool {
+    fn is_same_file(&self, begun: &LastFile) -> bool {
         begun.folder == self.place.folder
             && begun.below == self.place.below
             && begun.prefix == self.write.prefix
@@ -150,7 +150,7 @@ impl Job {
         Ok(found == expected)
     }
 
-    fn begun(&self, store: &dyn Store) -> Result<Option<Begun>, Fault> {
+    fn begun(&self, store: &dyn Store) -> Result<Option<LastFile>, Fault> {
         let value = match store.get(BEGUN, &self.key) {
             Ok(value) => value,
             // A new file is begun.
@@ -161,7 +161,7 @@ impl Job {
         Ok(json.and_then(|json| serde_json::from_slice(json).ok()))
     }
 
-    fn note(&self, store: &dyn Store, begun: &Begun) -> Result<(), Fault> {
+    fn note(&self, store: &dyn Store, begun: &LastFile) -> Result<(), Fault> {
         let mut value = vec![VERSION];
         // Plain data: serde_json can't fail on it but for a path that is no text, which is another file each time.
         value.extend(serde_json::to_vec(begun).unwrap_or_default());
@@ -213,7 +213,7 @@ pub(super) fn refused(place: &Place, name: &str, errno: Errno) -> Fault {
 ///
 /// # Errors
 /// [`Fault`]: there is too little room now.
-pub(super) fn check_room(place: &Place, bytes: usize, leave: u64) -> Result<(), Fault> {
+pub(super) fn check_free_space(place: &Place, bytes: usize, leave: u64) -> Result<(), Fault> {
     let free = space(&place.folder).map_or(u64::MAX, |space| space.free);
     if free < leave + bytes as u64 {
         return Err(Fault::later(format!(
@@ -236,7 +236,7 @@ mod tests {
     use watchkeeper_contract::time::{TimeQuality, Wall};
     use watchkeeper_store::MemoryStore;
 
-    use super::super::fault::Again;
+    use super::super::fault::Retry;
     use super::*;
 
     fn job(dir: &Path, number: u64, content: &str, append: bool) -> Job {
@@ -328,7 +328,7 @@ mod tests {
         std::os::unix::fs::symlink(outside.path(), dir.path().join("logs")).unwrap();
         let store = MemoryStore::new();
         let fault = job(dir.path(), 1, "a\n", false).write(&store).unwrap_err();
-        assert_eq!(fault.again, Again::Never, "{fault}");
+        assert_eq!(fault.retry, Retry::Never, "{fault}");
         fs::remove_file(dir.path().join("logs")).unwrap();
         job(dir.path(), 1, "a\n", false).write(&store).unwrap();
         // The file that the step began is exchanged for a link.
@@ -339,7 +339,7 @@ mod tests {
         fs::write(&target, "theirs").unwrap();
         std::os::unix::fs::symlink(&target, &file).unwrap();
         let fault = job(dir.path(), 2, "b\n", true).write(&store).unwrap_err();
-        assert_eq!(fault.again, Again::Never, "{fault}");
+        assert_eq!(fault.retry, Retry::Never, "{fault}");
         assert_eq!(fs::read_to_string(&target).unwrap(), "theirs");
     }
 
@@ -351,7 +351,7 @@ mod tests {
             .write(&MemoryStore::new())
             .unwrap_err();
         assert!(
-            matches!(fault.again, Again::Later(_)) && fault.why.contains("sinks.folders"),
+            matches!(fault.retry, Retry::After(_)) && fault.why.contains("sinks.folders"),
             "{fault}"
         );
     }

@@ -15,21 +15,20 @@ use watchkeeper_contract::effect::{Attachment, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_llm::client::root_cause;
 
 use super::context::ConnectorContext;
-use super::fault::{Again, Fault};
-use super::secrets::Revealed;
+use super::fault::{Fault, Retry};
+use super::secrets::EffectSecrets;
 
 /// Header by which a receiver can tell that it was told twice.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Longest time for one attempt, whatever a workflow says.
 const LONGEST: Duration = Duration::from_secs(60);
-/// Shortest.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// Time for one request to an API that is ours to call.
-pub(super) const API_TIME: Duration = Duration::from_secs(20);
+pub(super) const API_TIMEOUT: Duration = Duration::from_secs(20);
 /// Most redirects of one attempt.
-const MOST_HOPS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// Most bytes of an answer that are read.
-const MOST_ANSWER: usize = 64 << 10;
+const MAX_BODY_BYTES: usize = 64 << 10;
 
 /// Makes the request of a workflow.
 ///
@@ -39,13 +38,13 @@ pub async fn call(
     context: &ConnectorContext,
     id: &str,
     call: &HttpCall,
-    revealed: &Revealed,
+    secrets: &EffectSecrets,
 ) -> Result<(), Fault> {
     let mut headers = HeaderMap::new();
     for (name, value) in &call.headers {
         let wrong = |what: &str| Fault::never(format!("the header {name:?} has {what}"));
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("no valid name"))?;
-        let value = HeaderValue::from_str(revealed.text(value)?);
+        let value = HeaderValue::from_str(secrets.text(value)?);
         let mut value = value.map_err(|_| wrong("a value with a line break or worse in it"))?;
         value.set_sensitive(true);
         headers.insert(name, value);
@@ -60,14 +59,17 @@ pub async fn call(
         HttpMethod::Put => Method::PUT,
     };
     let client = context.http.client().await?;
-    for _ in 0..=MOST_HOPS {
+    for _ in 0..=MAX_REDIRECTS {
         context.config.admits_url(&url).map_err(Fault::never)?;
         let request = client
             .request(method.clone(), url.clone())
             .timeout(time(call.timeout_s))
             .header(IDEMPOTENCY_KEY, id);
         let request = with_body(request, &call.body).headers(headers.clone());
-        let response = request.send().await.map_err(|error| broken(&url, &error))?;
+        let response = request
+            .send()
+            .await
+            .map_err(|error| connection_fault(&url, &error))?;
         let Some(next) = redirected(&url, &method, &response)? else {
             return judge(&url, &response);
         };
@@ -78,7 +80,7 @@ pub async fn call(
     }
     Err(Fault::never(format!(
         "{} leads on to the next address for ever",
-        shown(&url)
+        host_of(&url)
     )))
 }
 
@@ -99,7 +101,7 @@ fn redirected(url: &Url, method: &Method, response: &Response) -> Result<Option<
     next.map(Some).ok_or_else(|| {
         Fault::never(format!(
             "{} answered {status} and does not say where to go",
-            shown(url)
+            host_of(url)
         ))
     })
 }
@@ -108,7 +110,7 @@ fn redirected(url: &Url, method: &Method, response: &Response) -> Result<Option<
 fn judge(url: &Url, response: &Response) -> Result<(), Fault> {
     let retry_after = response.headers().get(RETRY_AFTER);
     let retry_after = retry_after.and_then(|value| value.to_str().ok());
-    outcome(&shown(url), response.status(), retry_after)
+    outcome(&host_of(url), response.status(), retry_after)
 }
 
 /// What a status and the header `Retry-After` of the server at `host` mean.
@@ -130,9 +132,9 @@ pub fn outcome(host: &str, status: StatusCode, retry_after: Option<&str>) -> Res
         .contains(&status);
     if may_pass {
         // A date is not read: the clock of a box may be wrong, and the pause grows anyway.
-        let wish = retry_after.and_then(|text| text.trim().parse().ok());
+        let retry_after = retry_after.and_then(|text| text.trim().parse().ok());
         return Err(Fault {
-            again: Again::Later(wish.map(Duration::from_secs)),
+            retry: Retry::After(retry_after.map(Duration::from_secs)),
             why,
         });
     }
@@ -186,8 +188,8 @@ fn time(seconds: f64) -> Duration {
 }
 
 /// An attempt that brought no answer.
-pub(super) fn broken(url: &Url, error: &reqwest::Error) -> Fault {
-    let host = shown(url);
+pub(super) fn connection_fault(url: &Url, error: &reqwest::Error) -> Fault {
+    let host = host_of(url);
     Fault::later(if error.is_timeout() {
         format!("{host} did not answer in time")
     } else {
@@ -196,7 +198,7 @@ pub(super) fn broken(url: &Url, error: &reqwest::Error) -> Fault {
 }
 
 /// The host of an address, which is all of it that may be shown: a token may be in its path.
-pub(super) fn shown(url: &Url) -> String {
+pub(super) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or("the server");
     match url.port() {
         Some(port) => format!("{host}:{port}"),
@@ -205,12 +207,12 @@ pub(super) fn shown(url: &Url) -> String {
 }
 
 /// The beginning of an answer.
-pub(super) async fn beginning(mut response: Response) -> Vec<u8> {
+pub(super) async fn read_start(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         body.extend_from_slice(&chunk);
-        if body.len() >= MOST_ANSWER {
-            body.truncate(MOST_ANSWER);
+        if body.len() >= MAX_BODY_BYTES {
+            body.truncate(MAX_BODY_BYTES);
             break;
         }
     }
@@ -225,21 +227,21 @@ mod tests {
     fn a_server_in_trouble_is_asked_again_and_one_that_refuses_is_not() {
         let of = |status: u16, retry_after| {
             let status = StatusCode::from_u16(status).expect("a status");
-            outcome("host", status, retry_after).map_err(|fault| fault.again)
+            outcome("host", status, retry_after).map_err(|fault| fault.retry)
         };
         for good in [200, 202, 204, 303] {
             assert_eq!(of(good, None), Ok(()));
         }
         for trouble in [408, 425, 429, 500, 502, 503, 504] {
-            assert_eq!(of(trouble, None), Err(Again::Later(None)), "{trouble}");
+            assert_eq!(of(trouble, None), Err(Retry::After(None)), "{trouble}");
         }
         for refusal in [301, 302, 400, 401, 403, 404, 410, 413, 422] {
-            assert_eq!(of(refusal, Some("5")), Err(Again::Never), "{refusal}");
+            assert_eq!(of(refusal, Some("5")), Err(Retry::Never), "{refusal}");
         }
         let five = Some(Duration::from_secs(5));
-        assert_eq!(of(503, Some(" 5 ")), Err(Again::Later(five)));
+        assert_eq!(of(503, Some(" 5 ")), Err(Retry::After(five)));
         let date = Some("Wed, 21 Oct 2026 07:28:00 GMT");
-        assert_eq!(of(503, date), Err(Again::Later(None)));
+        assert_eq!(of(503, date), Err(Retry::After(None)));
     }
 
     #[test]
@@ -258,6 +260,6 @@ mod tests {
     #[test]
     fn of_an_address_only_the_host_is_shown() {
         let url = Url::parse("https://user:pw@hooks.example.org:8443/T0K/EN?key=1").expect("one");
-        assert_eq!(shown(&url), "hooks.example.org:8443");
+        assert_eq!(host_of(&url), "hooks.example.org:8443");
     }
 }

@@ -37,18 +37,18 @@ use context::ConnectorContext;
 use fault::Fault;
 use http_client::HttpClient;
 use mqtt::Brokers;
-use secrets::Revealed;
+use secrets::EffectSecrets;
 
 /// Does effects, one at a time for each step and several at a time in all.
 #[derive(Debug)]
-pub struct Performer {
+pub struct Executor {
     context: ConnectorContext,
     brokers: Brokers,
     /// Folder of the service's credentials.
     credentials: Option<PathBuf>,
 }
 
-impl Performer {
+impl Executor {
     /// One that may do what `config` says, and keeps what it has to remember in `store`.
     #[must_use]
     pub fn new(config: SinksConfig, store: Arc<dyn Store>) -> Self {
@@ -67,18 +67,18 @@ impl Performer {
     ///
     /// # Errors
     /// [`Fault`]: why not, without a secret, and whether to try again.
-    pub async fn perform(&self, spooled: &SpooledEffect) -> Result<(), Fault> {
-        let revealed = Revealed::of(
+    pub async fn execute(&self, spooled: &SpooledEffect) -> Result<(), Fault> {
+        let secrets = EffectSecrets::read(
             &spooled.effect,
             &self.context.config,
             self.credentials.as_deref(),
         );
-        let done = match &revealed {
-            Ok(revealed) => self.attempt(spooled, revealed).await,
+        let done = match &secrets {
+            Ok(secrets) => self.attempt(spooled, secrets).await,
             Err(fault) => Err(fault.clone()),
         };
-        match revealed {
-            Ok(revealed) => done.map_err(|fault| fault.without(revealed.redactor())),
+        match secrets {
+            Ok(secrets) => done.map_err(|fault| fault.without(secrets.redactor())),
             Err(_) => done,
         }
     }
@@ -88,18 +88,18 @@ impl Performer {
     /// # Errors
     /// [`Fault`].
     pub async fn request(&self, id: &str, call: &HttpCall) -> Result<(), Fault> {
-        let nothing = Revealed::nothing();
+        let nothing = EffectSecrets::none();
         let done = http::call(&self.context, id, call, &nothing).await;
         done.map_err(|fault| fault.without(nothing.redactor()))
     }
 
-    async fn attempt(&self, spooled: &SpooledEffect, revealed: &Revealed) -> Result<(), Fault> {
+    async fn attempt(&self, spooled: &SpooledEffect, secrets: &EffectSecrets) -> Result<(), Fault> {
         self.context
             .config
             .admits(&spooled.effect)
             .map_err(Fault::never)?;
         match &spooled.effect {
-            Effect::Http(call) => http::call(&self.context, &spooled.id, call, revealed).await,
+            Effect::Http(call) => http::call(&self.context, &spooled.id, call, secrets).await,
             Effect::File(write) => {
                 let place = self
                     .context
@@ -126,16 +126,16 @@ impl Performer {
                     &spooled.id,
                     message,
                     self.context.config.ca_file.as_deref(),
-                    revealed,
+                    secrets,
                 )
                 .await
             }
             Effect::Slack(message) => {
-                slack::post(&self.context, &spooled.id, message, revealed).await
+                slack::post(&self.context, &spooled.id, message, secrets).await
             }
-            Effect::Sms(sms) => sms::send(&self.context, &spooled.id, sms, revealed).await,
-            Effect::S3(write) => s3::put(&self.context, spooled, write, revealed).await,
-            Effect::Mqtt(message) => self.brokers.publish(spooled, message, revealed).await,
+            Effect::Sms(sms) => sms::send(&self.context, &spooled.id, sms, secrets).await,
+            Effect::S3(write) => s3::put(&self.context, spooled, write, secrets).await,
+            Effect::Mqtt(message) => self.brokers.publish(spooled, message, secrets).await,
         }
     }
 }

@@ -34,21 +34,21 @@ use watchkeeper_contract::spool::SpooledEffect;
 
 use super::fault::Fault;
 use super::queue::LaneName;
-use super::secrets::Revealed;
+use super::secrets::EffectSecrets;
 use crate::fleet::mqtt::broker::{Broker, Keys};
 use crate::fleet::mqtt::link::{Events, connect};
 use crate::fleet::mqtt::reason::reason;
 
 /// Most sessions at once; one more ends the one that was used longest ago. More than effects are done at once, so that one is idle.
-const MOST_SESSIONS: usize = 16;
+const MAX_SESSIONS: usize = 16;
 /// Most steps of which something is remembered; the one of which it was learned longest ago is forgotten first.
-const MOST_STEPS: usize = 256;
+const MAX_STEPS: usize = 256;
 /// How long a step keeps a session of its own after one ended over it.
-const APART: Duration = Duration::from_secs(3600);
+const ISOLATION_TIME: Duration = Duration::from_secs(3600);
 /// Sessions that a message may be put into until one takes it; each of the others ended before it was its turn.
-const MOST_MOVES: usize = 4;
+const MAX_MOVES: usize = 4;
 /// Most messages that wait for a session; more wait in their effects.
-const MOST_WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
 /// Time after which a session without a message ends.
 const IDLE: Duration = Duration::from_secs(60);
 /// Time to connect and to hand a message to the network, at least: the language's half a second is for a step that waits.
@@ -58,7 +58,7 @@ const SHORTEST_ACKNOWLEDGED: Duration = Duration::from_secs(15);
 /// Both, at most.
 const LONGEST: Duration = Duration::from_secs(120);
 /// Time to take leave.
-const FAREWELL: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval of keep-alive packets.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
@@ -75,33 +75,33 @@ struct Name {
 
 /// What is remembered of a step.
 #[derive(Debug, Default)]
-struct Past {
+struct StepHistory {
     /// Answers that did not come in time, in a row.
     late: u32,
     /// When a session of its own ended over it.
-    apart: Option<Instant>,
+    isolated_at: Option<Instant>,
     /// When something of it was learned.
     at: Option<Instant>,
 }
 
 struct Session {
-    orders: mpsc::Sender<Order>,
+    jobs: mpsc::Sender<PublishJob>,
     password: Option<SecretString>,
     used: Instant,
 }
 
 /// A message that is to be published, and who waits for what comes of it.
-struct Order {
+struct PublishJob {
     topic: String,
     payload: String,
     options: PublishOptions,
     patience: Duration,
-    answer: oneshot::Sender<Landed>,
+    answer: oneshot::Sender<PublishOutcome>,
 }
 
 /// What came of a message in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Landed {
+enum PublishOutcome {
     /// It is done.
     Done,
     /// The broker did not answer in time.
@@ -118,7 +118,7 @@ enum Landed {
 pub struct Brokers {
     ca_file: Option<PathBuf>,
     sessions: Mutex<BTreeMap<Name, Session>>,
-    past: Mutex<BTreeMap<LaneName, Past>>,
+    past: Mutex<BTreeMap<LaneName, StepHistory>>,
     /// Brokers that get a password unencrypted, which was told.
     in_clear: Mutex<BTreeSet<Name>>,
 }
@@ -147,36 +147,36 @@ impl Brokers {
         &self,
         spooled: &SpooledEffect,
         message: &MqttMessage,
-        revealed: &Revealed,
+        secrets: &EffectSecrets,
     ) -> Result<(), Fault> {
         let password = match &message.password {
-            Some(sealed) => Some(SecretString::from(revealed.text(sealed)?.to_owned())),
+            Some(sealed) => Some(SecretString::from(secrets.text(sealed)?.to_owned())),
             None => None,
         };
         let step: LaneName = (spooled.pipeline.clone(), spooled.step.clone());
-        let (late, mut is_apart) = self.past_of(&step);
+        let (late, mut is_isolated) = self.past_of(&step);
         let mut why = Fault::later("the session with the broker ended");
-        for _ in 0..MOST_MOVES {
-            let landed = self
-                .attempt(message, &password, late, is_apart.then_some(&step))
+        for _ in 0..MAX_MOVES {
+            let outcome = self
+                .attempt(message, &password, late, is_isolated.then_some(&step))
                 .await;
-            match landed {
-                Landed::Done => {
+            match outcome {
+                PublishOutcome::Done => {
                     self.learn(&step, |past| past.late = 0);
                     return Ok(());
                 }
-                Landed::Late(fault) => {
+                PublishOutcome::Late(fault) => {
                     self.learn(&step, |past| past.late = past.late.saturating_add(1));
                     return Err(fault);
                 }
-                Landed::Failed(fault) => return Err(fault),
-                Landed::Ended(fault) if is_apart => {
-                    self.learn(&step, |past| past.apart = Some(Instant::now()));
+                PublishOutcome::Failed(fault) => return Err(fault),
+                PublishOutcome::Ended(fault) if is_isolated => {
+                    self.learn(&step, |past| past.isolated_at = Some(Instant::now()));
                     return Err(fault);
                 }
                 // It may have been another's message over which it ended.
-                Landed::Ended(fault) => (why, is_apart) = (fault, true),
-                Landed::NotBegun(fault) => why = fault,
+                PublishOutcome::Ended(fault) => (why, is_isolated) = (fault, true),
+                PublishOutcome::NotBegun(fault) => why = fault,
             }
         }
         Err(why)
@@ -189,9 +189,9 @@ impl Brokers {
         password: &Option<SecretString>,
         late: u32,
         alone: Option<&LaneName>,
-    ) -> Landed {
+    ) -> PublishOutcome {
         let (answer, answered) = oneshot::channel();
-        let order = Order {
+        let order = PublishJob {
             topic: message.topic.clone(),
             payload: message.payload.clone(),
             options: PublishOptions::new(qos(message.qos)).retain(message.retain),
@@ -207,7 +207,7 @@ impl Brokers {
         };
         self.tell_if_in_clear(&name, password.is_some());
         let connecting = patience(MqttQos::AtMostOnce, message.timeout_s, 0);
-        let ended = || Landed::NotBegun(Fault::later("the session with the broker ended"));
+        let ended = || PublishOutcome::NotBegun(Fault::later("the session with the broker ended"));
         // A session may be ending for want of messages at this very moment; the next one is new.
         match self
             .session(name, password.clone(), connecting)
@@ -223,20 +223,26 @@ impl Brokers {
     fn past_of(&self, step: &LaneName) -> (u32, bool) {
         let all = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         all.get(step).map_or((0, false), |past| {
-            let is_apart = past.apart.is_some_and(|at| at.elapsed() < APART);
-            (past.late, is_apart)
+            let is_isolated = past
+                .isolated_at
+                .is_some_and(|at| at.elapsed() < ISOLATION_TIME);
+            (past.late, is_isolated)
         })
     }
 
-    fn learn(&self, step: &LaneName, change: impl FnOnce(&mut Past)) {
+    fn learn(&self, step: &LaneName, change: impl FnOnce(&mut StepHistory)) {
         let mut all = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         let mut past = all.remove(step).unwrap_or_default();
         change(&mut past);
-        if past.late == 0 && past.apart.is_none_or(|at| at.elapsed() >= APART) {
+        if past.late == 0
+            && past
+                .isolated_at
+                .is_none_or(|at| at.elapsed() >= ISOLATION_TIME)
+        {
             return;
         }
         past.at = Some(Instant::now());
-        if all.len() >= MOST_STEPS {
+        if all.len() >= MAX_STEPS {
             let oldest = all.iter().min_by_key(|(_, past)| past.at);
             if let Some(oldest) = oldest.map(|(step, _)| step.clone()) {
                 all.remove(&oldest);
@@ -255,7 +261,7 @@ impl Brokers {
             ..name.clone()
         };
         let mut told = self.in_clear.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MOST_STEPS && told.insert(name.clone()) {
+        if told.len() < MAX_STEPS && told.insert(name.clone()) {
             tracing::warn!(
                 host = name.host,
                 port = name.port,
@@ -270,18 +276,18 @@ impl Brokers {
         name: Name,
         password: Option<SecretString>,
         patience: Duration,
-    ) -> mpsc::Sender<Order> {
+    ) -> mpsc::Sender<PublishJob> {
         // Nothing panics with the lock held; what is under it is whole in any case.
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.retain(|_, session| !session.orders.is_closed());
+        sessions.retain(|_, session| !session.jobs.is_closed());
         if let Some(session) = sessions.get_mut(&name)
             && same(session.password.as_ref(), password.as_ref())
         {
             session.used = Instant::now();
-            return session.orders.clone();
+            return session.jobs.clone();
         }
         // One whose sender is dropped finishes what it has and takes leave.
-        if !sessions.contains_key(&name) && sessions.len() >= MOST_SESSIONS {
+        if !sessions.contains_key(&name) && sessions.len() >= MAX_SESSIONS {
             let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
                 sessions.remove(&oldest);
@@ -300,15 +306,15 @@ impl Brokers {
             keep_alive: KEEP_ALIVE,
             keys: Keys::STEP,
         };
-        let (orders, taken) = mpsc::channel(MOST_WAITING);
+        let (jobs, taken) = mpsc::channel(MAX_WAITING);
         tokio::spawn(session(broker, taken));
         let session = Session {
-            orders: orders.clone(),
+            jobs: jobs.clone(),
             password,
             used: Instant::now(),
         };
         sessions.insert(name, session);
-        orders
+        jobs
     }
 }
 
@@ -337,9 +343,9 @@ const fn qos(qos: MqttQos) -> QoS {
 }
 
 /// One session, from CONNECT to its end; whoever still waits then is told why.
-async fn session(broker: Broker, mut orders: mpsc::Receiver<Order>) {
-    let mut talk = match connect(&broker, None, MOST_WAITING) {
-        Ok((client, events)) => Talk {
+async fn session(broker: Broker, mut jobs: mpsc::Receiver<PublishJob>) {
+    let mut talk = match connect(&broker, None, MAX_WAITING) {
+        Ok((client, events)) => SessionTask {
             broker: &broker,
             client,
             events,
@@ -350,10 +356,10 @@ async fn session(broker: Broker, mut orders: mpsc::Receiver<Order>) {
         },
         Err(error) => {
             let fault = Fault::later(error.to_string());
-            return refuse(orders, &Landed::Failed(fault)).await;
+            return refuse(jobs, &PublishOutcome::Failed(fault)).await;
         }
     };
-    match talk.go(&mut orders).await {
+    match talk.go(&mut jobs).await {
         Ok(()) => talk.leave().await,
         Err(fault) => {
             let fault = Fault {
@@ -362,22 +368,22 @@ async fn session(broker: Broker, mut orders: mpsc::Receiver<Order>) {
             };
             let was_up = talk.is_up;
             for answer in talk.answers.into_values() {
-                answer.send(Landed::Ended(fault.clone())).ok();
+                answer.send(PublishOutcome::Ended(fault.clone())).ok();
             }
-            let landed = match was_up {
-                true => Landed::NotBegun(fault),
-                false => Landed::Failed(fault),
+            let outcome = match was_up {
+                true => PublishOutcome::NotBegun(fault),
+                false => PublishOutcome::Failed(fault),
             };
-            refuse(orders, &landed).await;
+            refuse(jobs, &outcome).await;
         }
     }
 }
 
 /// Takes no more orders and answers those that wait. Nobody listens to an answer whose effect was given up meanwhile.
-async fn refuse(mut orders: mpsc::Receiver<Order>, landed: &Landed) {
-    orders.close();
-    while let Some(order) = orders.recv().await {
-        order.answer.send(landed.clone()).ok();
+async fn refuse(mut jobs: mpsc::Receiver<PublishJob>, outcome: &PublishOutcome) {
+    jobs.close();
+    while let Some(order) = jobs.recv().await {
+        order.answer.send(outcome.clone()).ok();
     }
 }
 
@@ -385,7 +391,7 @@ async fn refuse(mut orders: mpsc::Receiver<Order>, landed: &Landed) {
 type Notice = Option<Result<PublishResult, PublishNoticeError>>;
 
 /// A session and what it is in the middle of.
-struct Talk<'a> {
+struct SessionTask<'a> {
     broker: &'a Broker,
     client: AsyncClient,
     events: Events,
@@ -393,56 +399,56 @@ struct Talk<'a> {
     is_up: bool,
     /// What the broker has not answered yet, by number.
     flying: FuturesUnordered<BoxFuture<'static, (u64, Notice)>>,
-    answers: BTreeMap<u64, oneshot::Sender<Landed>>,
+    answers: BTreeMap<u64, oneshot::Sender<PublishOutcome>>,
     /// Messages so far.
     ordered: u64,
 }
 
-impl Talk<'_> {
+impl SessionTask<'_> {
     /// Goes on until nobody wants anything any more.
     ///
     /// # Errors
     /// What broke the session.
-    async fn go(&mut self, orders: &mut mpsc::Receiver<Order>) -> Result<(), Fault> {
+    async fn go(&mut self, jobs: &mut mpsc::Receiver<PublishJob>) -> Result<(), Fault> {
         let late = || Fault::later("the broker did not answer in time");
         let connecting = Instant::now() + self.broker.connect_timeout;
         let mut idle = connecting + IDLE;
         let mut is_open = true;
         while is_open || !self.answers.is_empty() {
-            let may_fly = self.is_up && is_open && self.answers.len() < MOST_WAITING;
+            let may_fly = self.is_up && is_open && self.answers.len() < MAX_WAITING;
             let is_idle = may_fly && self.answers.is_empty();
             tokio::select! {
                 biased;
                 event = self.events.next() => self.heard(event)?,
                 Some((number, notice)) = self.flying.next() => {
-                    let landed = match notice {
+                    let outcome = match notice {
                         // Its place in the client stays taken, so the next message is another session's; those that are on their way are waited for.
                         None => {
-                            orders.close();
-                            Landed::Late(late())
+                            jobs.close();
+                            PublishOutcome::Late(late())
                         }
-                        Some(Ok(_)) => Landed::Done,
+                        Some(Ok(_)) => PublishOutcome::Done,
                         // What ended the session was heard before, where anything did.
                         Some(Err(error)) => return Err(Fault::later(error.to_string())),
                     };
                     if let Some(answer) = self.answers.remove(&number) {
-                        answer.send(landed).ok();
+                        answer.send(outcome).ok();
                     }
                     idle = Instant::now() + IDLE;
                 }
-                order = orders.recv(), if may_fly => match order {
+                order = jobs.recv(), if may_fly => match order {
                     Some(order) => self.publish(order)?,
                     None => is_open = false,
                 },
                 () = sleep_until(connecting), if !self.is_up => return Err(late()),
                 // What was ordered until this moment is still taken.
-                () = sleep_until(idle), if is_idle => orders.close(),
+                () = sleep_until(idle), if is_idle => jobs.close(),
             }
         }
         Ok(())
     }
 
-    fn publish(&mut self, order: Order) -> Result<(), Fault> {
+    fn publish(&mut self, order: PublishJob) -> Result<(), Fault> {
         let number = self.ordered;
         self.ordered += 1;
         let notice = self
@@ -452,7 +458,7 @@ impl Talk<'_> {
         let notice = notice.map_err(|_| Fault::later("the client took no message"))?;
         let landing = tokio::time::timeout(order.patience, notice.wait_async());
         self.flying
-            .push(landing.map(move |landed| (number, landed.ok())).boxed());
+            .push(landing.map(move |outcome| (number, outcome.ok())).boxed());
         Ok(())
     }
 
@@ -478,7 +484,11 @@ impl Talk<'_> {
 
     /// Ends the session in order.
     async fn leave(mut self) {
-        if self.client.try_disconnect_with_timeout(FAREWELL).is_err() {
+        if self
+            .client
+            .try_disconnect_with_timeout(STOP_TIMEOUT)
+            .is_err()
+        {
             return;
         }
         let drain = async {
@@ -489,7 +499,7 @@ impl Talk<'_> {
             }
         };
         // A broker that does not listen any more finds out by itself.
-        tokio::time::timeout(FAREWELL, drain).await.ok();
+        tokio::time::timeout(STOP_TIMEOUT, drain).await.ok();
     }
 }
 
@@ -637,7 +647,7 @@ mod tests {
             panic!("a message");
         };
         brokers
-            .publish(spooled, message, &Revealed::nothing())
+            .publish(spooled, message, &EffectSecrets::none())
             .await
     }
 
@@ -707,40 +717,40 @@ mod tests {
             keep_alive: KEEP_ALIVE,
             keys: Keys::STEP,
         };
-        let (orders, taken) = mpsc::channel(MOST_WAITING);
+        let (jobs, taken) = mpsc::channel(MAX_WAITING);
         tokio::spawn(session(broker, taken));
         let order = async |topic: &str, patience| {
             let (answer, answered) = oneshot::channel();
-            let order = Order {
+            let order = PublishJob {
                 topic: topic.to_owned(),
                 payload: String::new(),
                 options: PublishOptions::new(QoS::AtLeastOnce),
                 patience,
                 answer,
             };
-            assert!(orders.send(order).await.is_ok());
+            assert!(jobs.send(order).await.is_ok());
             // Not awaited here: both are on their way before either is answered.
             [answered]
         };
         let [held] = order("held", LONGEST).await;
         let [void] = order("void", Duration::from_millis(50)).await;
-        let landed = void.await.unwrap();
-        assert!(matches!(&landed, Landed::Late(_)), "{landed:?}");
-        assert!(orders.is_closed());
+        let outcome = void.await.unwrap();
+        assert!(matches!(&outcome, PublishOutcome::Late(_)), "{outcome:?}");
+        assert!(jobs.is_closed());
         small.release.send(true).unwrap();
-        assert_eq!(held.await.unwrap(), Landed::Done);
+        assert_eq!(held.await.unwrap(), PublishOutcome::Done);
     }
 
     #[test]
     fn what_is_remembered_of_steps_is_bounded_and_goes_when_all_is_well() {
         let brokers = Brokers::new(None);
         let step = |n: usize| (PipelineId::new("p").unwrap(), n.to_string());
-        for n in 0..MOST_STEPS + 9 {
+        for n in 0..MAX_STEPS + 9 {
             brokers.learn(&step(n), |past| past.late += 1);
         }
-        assert_eq!(brokers.past.lock().unwrap().len(), MOST_STEPS);
-        brokers.learn(&step(MOST_STEPS), |past| past.late = 0);
-        assert_eq!(brokers.past.lock().unwrap().len(), MOST_STEPS - 1);
-        assert_eq!(brokers.past_of(&step(MOST_STEPS)), (0, false));
+        assert_eq!(brokers.past.lock().unwrap().len(), MAX_STEPS);
+        brokers.learn(&step(MAX_STEPS), |past| past.late = 0);
+        assert_eq!(brokers.past.lock().unwrap().len(), MAX_STEPS - 1);
+        assert_eq!(brokers.past_of(&step(MAX_STEPS)), (0, false));
     }
 }

@@ -1,7 +1,7 @@
 //! Which effect is done when: lanes in front of the world.
 //!
 //! ```text
-//!  handle(Listed) ─► its step's lane ─► its turn ─► Perform ─► handle(Finished) ─► Settle ─► handle(Settled): the next of the lane
+//!  handle(Listed) ─► its step's lane ─► its turn ─► Execute ─► handle(Finished) ─► Settle ─► handle(Settled): the next of the lane
 //!                                          ▲                        │ may pass
 //!                                          └──── a growing pause ◄──┘
 //! ```
@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::spool::{EffectNumber, EffectOutcome};
 
-use super::fault::{Again, Fault};
+use super::fault::{Fault, Retry};
 use watchkeeper_client::backoff::Backoff;
 
 /// Longest pause that somebody else may ask for.
-const LONGEST_WISH: Duration = Duration::from_secs(3600);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// Bounds of what is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,6 @@ pub struct Limits {
     pub age: Duration,
     /// First pause after a failure.
     pub first: Duration,
-    /// Longest pause.
     pub ceiling: Duration,
 }
 
@@ -59,10 +58,8 @@ pub type LaneName = (PipelineId, String);
 
 /// An effect that waits, as it was listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Coming {
-    /// Its number.
+pub struct ListedEffect {
     pub number: EffectNumber,
-    /// Its lane.
     pub lane: LaneName,
     /// How old it is by now.
     pub age: Duration,
@@ -72,8 +69,8 @@ pub struct Coming {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// These wait at the runtime. One that is known already is passed over.
-    Listed(Vec<Coming>),
-    /// What came of [`Output::Perform`].
+    Listed(Vec<ListedEffect>),
+    /// What came of [`Output::Execute`].
     Finished(EffectNumber, Result<(), Fault>),
     /// It could not be had from the runtime; that is no try.
     Unread(EffectNumber),
@@ -82,7 +79,7 @@ pub enum Input {
     /// The runtime knows what came of it.
     Settled(EffectNumber),
     /// The runtime has other numbers than it had: everything that is known is out of date.
-    BeganAnew,
+    Restarted,
     /// A deadline passed.
     Tick,
 }
@@ -91,7 +88,7 @@ pub enum Input {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// Do it, then answer [`Input::Finished`], [`Input::Unread`] or [`Input::Gone`].
-    Perform(EffectNumber),
+    Execute(EffectNumber),
     /// Tell the runtime, however long that takes, then answer [`Input::Settled`].
     Settle(EffectNumber, EffectOutcome),
 }
@@ -141,15 +138,15 @@ impl Queue {
     /// Takes one input; drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
-            Input::Listed(coming) => {
-                for coming in coming {
-                    self.take(now, coming);
+            Input::Listed(listed) => {
+                for listed in listed {
+                    self.take(now, listed);
                 }
             }
             Input::Finished(number, result) => self.finished(now, number, result),
             Input::Unread(number) => self.pause(now, number, None),
             Input::Gone(number) | Input::Settled(number) => self.forget(now, number),
-            Input::BeganAnew => {
+            Input::Restarted => {
                 // What is under way comes back under a number that nobody knows.
                 self.items.clear();
                 self.lanes.clear();
@@ -188,8 +185,8 @@ impl Queue {
         self.items.is_empty()
     }
 
-    fn take(&mut self, now: Instant, coming: Coming) {
-        let Coming { number, lane, age } = coming;
+    fn take(&mut self, now: Instant, listed: ListedEffect) {
+        let ListedEffect { number, lane, age } = listed;
         if self.items.contains_key(&number) {
             return;
         }
@@ -218,14 +215,14 @@ impl Queue {
         item.tries += 1;
         match result {
             Ok(()) => self.settle(number, EffectOutcome::Done),
-            Err(fault) => match fault.again {
-                Again::Never => self.settle(number, EffectOutcome::Failed { why: fault.why }),
-                Again::Later(wish) => {
+            Err(fault) => match fault.retry {
+                Retry::Never => self.settle(number, EffectOutcome::Failed { why: fault.why }),
+                Retry::After(retry_after) => {
                     item.last = Some(fault.why);
                     if item.tries >= self.limits.tries {
                         self.give_up(now, number);
                     } else {
-                        self.pause(now, number, wish);
+                        self.pause(now, number, retry_after);
                     }
                 }
             },
@@ -250,12 +247,12 @@ impl Queue {
     }
 
     /// Its lane waits a while.
-    fn pause(&mut self, now: Instant, number: EffectNumber, wish: Option<Duration>) {
+    fn pause(&mut self, now: Instant, number: EffectNumber, retry_after: Option<Duration>) {
         if let Some(lane) = self.lane_of(number)
             && std::mem::take(&mut lane.is_busy)
         {
             let pause = lane.backoff.next_delay();
-            lane.due = now + pause.max(wish.unwrap_or_default().min(LONGEST_WISH));
+            lane.due = now + pause.max(retry_after.unwrap_or_default().min(MAX_RETRY_AFTER));
             self.active = self.active.saturating_sub(1);
         }
     }
@@ -308,7 +305,7 @@ impl Queue {
             if is_old {
                 self.give_up(now, number);
             } else {
-                self.outputs.push_back(Output::Perform(number));
+                self.outputs.push_back(Output::Execute(number));
             }
         }
     }
@@ -332,8 +329,8 @@ mod tests {
         (PipelineId::new("gate").expect("a name"), step.to_owned())
     }
 
-    fn coming(number: u64, step: &str, age_s: u64) -> Coming {
-        Coming {
+    fn listed(number: u64, step: &str, age_s: u64) -> ListedEffect {
+        ListedEffect {
             number: EffectNumber(number),
             lane: lane(step),
             age: Duration::from_secs(age_s),
@@ -359,8 +356,8 @@ mod tests {
             std::iter::from_fn(|| self.queue.poll()).collect()
         }
 
-        fn list(&mut self, coming: &[Coming]) -> Vec<Output> {
-            self.feed(Input::Listed(coming.to_vec()))
+        fn list(&mut self, listed: &[ListedEffect]) -> Vec<Output> {
+            self.feed(Input::Listed(listed.to_vec()))
         }
 
         /// Goes on to the next deadline.
@@ -373,8 +370,8 @@ mod tests {
         }
     }
 
-    fn perform(number: u64) -> Output {
-        Output::Perform(EffectNumber(number))
+    fn execute(number: u64) -> Output {
+        Output::Execute(EffectNumber(number))
     }
 
     fn done(number: u64) -> Output {
@@ -384,32 +381,32 @@ mod tests {
     #[test]
     fn a_step_has_one_under_way_and_the_next_only_when_that_is_settled() {
         let mut world = World::new();
-        let out = world.list(&[coming(1, "a", 0), coming(2, "a", 0)]);
-        assert_eq!(out, [perform(1)]);
-        assert_eq!(world.list(&[coming(2, "a", 0)]), [], "known already");
+        let out = world.list(&[listed(1, "a", 0), listed(2, "a", 0)]);
+        assert_eq!(out, [execute(1)]);
+        assert_eq!(world.list(&[listed(2, "a", 0)]), [], "known already");
         assert_eq!(
             world.feed(Input::Finished(EffectNumber(1), Ok(()))),
             [done(1)]
         );
-        assert_eq!(world.feed(Input::Settled(EffectNumber(1))), [perform(2)]);
+        assert_eq!(world.feed(Input::Settled(EffectNumber(1))), [execute(2)]);
     }
 
     #[test]
     fn a_step_that_fails_holds_up_nobody_else_and_pauses_grow() {
         let mut world = World::new();
-        let all = [coming(1, "a", 0), coming(2, "b", 0), coming(3, "c", 0)];
-        assert_eq!(world.list(&all), [perform(1), perform(2)], "two at a time");
+        let all = [listed(1, "a", 0), listed(2, "b", 0), listed(3, "c", 0)];
+        assert_eq!(world.list(&all), [execute(1), execute(2)], "two at a time");
         let failed = || Input::Finished(EffectNumber(1), Err(Fault::later("no answer")));
-        assert_eq!(world.feed(failed()), [perform(3)]);
+        assert_eq!(world.feed(failed()), [execute(3)]);
         let began = world.now;
         world.feed(Input::Finished(EffectNumber(2), Ok(())));
         world.feed(Input::Settled(EffectNumber(2)));
-        assert_eq!(world.wait(), [perform(1)]);
+        assert_eq!(world.wait(), [execute(1)]);
         let first = world.now - began;
         assert!(first >= LIMITS.first / 2, "{first:?}");
         let again = world.now;
         world.feed(failed());
-        assert_eq!(world.wait(), [perform(1)]);
+        assert_eq!(world.wait(), [execute(1)]);
         assert!(
             world.now - again >= LIMITS.first,
             "twice as long, less the jitter"
@@ -428,14 +425,14 @@ mod tests {
     #[test]
     fn what_can_never_be_done_is_given_up_at_once_and_what_is_too_old_untried() {
         let mut world = World::new();
-        world.list(&[coming(1, "a", 0), coming(2, "b", 101)]);
+        world.list(&[listed(1, "a", 0), listed(2, "b", 101)]);
         let out = world.feed(Input::Finished(EffectNumber(1), Err(Fault::never("404"))));
         let failed = |why: &str| EffectOutcome::Failed {
             why: why.to_owned(),
         };
         assert_eq!(out, [Output::Settle(EffectNumber(1), failed("404"))]);
         let mut world = World::new();
-        let out = world.list(&[coming(2, "b", 101)]);
+        let out = world.list(&[listed(2, "b", 101)]);
         let [Output::Settle(_, EffectOutcome::Failed { why })] = &out[..] else {
             panic!("{out:?}");
         };
@@ -446,27 +443,30 @@ mod tests {
     fn a_server_that_asks_for_time_gets_it_within_an_hour() {
         let mut world = World::new();
         let began = world.now;
-        world.list(&[coming(1, "a", 0)]);
-        let wish = |s| Fault {
-            again: Again::Later(Some(Duration::from_secs(s))),
+        world.list(&[listed(1, "a", 0)]);
+        let retry_after = |s| Fault {
+            retry: Retry::After(Some(Duration::from_secs(s))),
             why: "busy".to_owned(),
         };
-        world.feed(Input::Finished(EffectNumber(1), Err(wish(50))));
+        world.feed(Input::Finished(EffectNumber(1), Err(retry_after(50))));
         world.wait();
         assert!(world.now - began >= Duration::from_secs(50));
         let began = world.now;
-        world.feed(Input::Finished(EffectNumber(1), Err(wish(1_000_000))));
+        world.feed(Input::Finished(
+            EffectNumber(1),
+            Err(retry_after(1_000_000)),
+        ));
         world.wait();
-        assert!(world.now - began <= LONGEST_WISH);
+        assert!(world.now - began <= MAX_RETRY_AFTER);
     }
 
     #[test]
     fn a_runtime_that_is_away_costs_no_try() {
         let mut world = World::new();
-        world.list(&[coming(1, "a", 0)]);
+        world.list(&[listed(1, "a", 0)]);
         for _ in 0..5 {
             assert_eq!(world.feed(Input::Unread(EffectNumber(1))), []);
-            assert_eq!(world.wait(), [perform(1)]);
+            assert_eq!(world.wait(), [execute(1)]);
         }
         assert_eq!(world.feed(Input::Gone(EffectNumber(1))), []);
         assert!(world.queue.is_empty());
@@ -476,10 +476,10 @@ mod tests {
     #[test]
     fn what_was_under_way_when_the_numbers_began_anew_is_nobodys() {
         let mut world = World::new();
-        world.list(&[coming(7, "a", 0)]);
-        world.feed(Input::BeganAnew);
+        world.list(&[listed(7, "a", 0)]);
+        world.feed(Input::Restarted);
         assert_eq!(world.feed(Input::Finished(EffectNumber(7), Ok(()))), []);
-        assert_eq!(world.list(&[coming(1, "a", 0)]), [perform(1)]);
+        assert_eq!(world.list(&[listed(1, "a", 0)]), [execute(1)]);
     }
 
     proptest! {
@@ -491,9 +491,9 @@ mod tests {
         ) {
             let mut world = World::new();
             let mut luck = luck.iter().cycle();
-            let all: Vec<Coming> = (1..)
+            let all: Vec<ListedEffect> = (1..)
                 .zip(&steps)
-                .map(|(number, step)| coming(number, &step.to_string(), 0))
+                .map(|(number, step)| listed(number, &step.to_string(), 0))
                 .collect();
             let mut todo: VecDeque<Output> = world.list(&all).into();
             let mut settled = Vec::new();
@@ -508,7 +508,7 @@ mod tests {
                         todo.extend(world.wait());
                         continue;
                     }
-                    Some(Output::Perform(number)) => match luck.next() {
+                    Some(Output::Execute(number)) => match luck.next() {
                         Some(0) => Input::Unread(number),
                         Some(1) => Input::Finished(number, Err(Fault::later("later"))),
                         Some(2) => Input::Finished(number, Err(Fault::never("never"))),

@@ -13,9 +13,9 @@ use watchkeeper_store::{Batch, Keyspace, Store, StoreError};
 
 use super::context::ConnectorContext;
 use super::fault::Fault;
-use super::http::{API_TIME, beginning, broken, outcome, shown};
+use super::http::{API_TIMEOUT, connection_fault, host_of, outcome, read_start};
 use super::naming::{stamped, step_key};
-use super::secrets::Revealed;
+use super::secrets::EffectSecrets;
 
 /// Key of the object that each step began last.
 const BEGUN: Keyspace = Keyspace::new("sink_objects");
@@ -32,14 +32,14 @@ pub async fn put(
     context: &ConnectorContext,
     spooled: &SpooledEffect,
     write: &S3Write,
-    revealed: &Revealed,
+    secrets: &EffectSecrets,
 ) -> Result<(), Fault> {
     let (Some(id), Some(key)) = (&write.access_key_id, &write.secret_access_key) else {
         return Err(Fault::never(
             "aws_access_key_id and aws_secret_access_key have to be given",
         ));
     };
-    let credentials = Credentials::new(revealed.text(id)?, revealed.text(key)?);
+    let credentials = Credentials::new(secrets.text(id)?, secrets.text(key)?);
     let object = object(&*context.store, spooled, write)?;
     let bucket = bucket(context, write)?;
     let url = bucket
@@ -47,14 +47,14 @@ pub async fn put(
         .sign(SIGNED_FOR);
     context.config.admits_url(&url).map_err(Fault::never)?;
     let client = context.http.client().await?;
-    let request = client.put(url.clone()).timeout(API_TIME);
+    let request = client.put(url.clone()).timeout(API_TIMEOUT);
     let response = request.body(write.content.clone()).send().await;
-    let response = response.map_err(|error| broken(&url, &error))?;
-    let Err(mut fault) = outcome(&shown(&url), response.status(), None) else {
+    let response = response.map_err(|error| connection_fault(&url, &error))?;
+    let Err(mut fault) = outcome(&host_of(&url), response.status(), None) else {
         return remember(&*context.store, spooled, &object);
     };
     // The code of the error, which is all of the answer that may be shown: it repeats what was signed.
-    let body = String::from_utf8_lossy(&beginning(response).await).into_owned();
+    let body = String::from_utf8_lossy(&read_start(response).await).into_owned();
     let code = body
         .split_once("<Code>")
         .and_then(|(_, rest)| rest.split_once("</Code>"));

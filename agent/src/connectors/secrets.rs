@@ -1,7 +1,7 @@
 //! What stands behind the names of secrets, for as long as an effect is being done.
 //!
 //! Invariants: a secret is read when it is used, so one that was exchanged counts at once; what is revealed is hidden again in every sentence
-//! ([`Revealed::redactor`]), also what a workflow has as plain text where a secret may stand.
+//! ([`EffectSecrets::redactor`]), also what a workflow has as plain text where a secret may stand.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,21 +27,21 @@ pub fn credentials_folder() -> Option<PathBuf> {
 }
 
 /// The secrets of one effect.
-pub struct Revealed {
+pub struct EffectSecrets {
     by_name: BTreeMap<String, SecretString>,
     redactor: Redactor,
 }
 
-impl fmt::Debug for Revealed {
+impl fmt::Debug for EffectSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Revealed").finish_non_exhaustive()
+        f.debug_struct("EffectSecrets").finish_non_exhaustive()
     }
 }
 
-impl Revealed {
+impl EffectSecrets {
     /// Those of something in which there is none.
     #[must_use]
-    pub fn nothing() -> Self {
+    pub fn none() -> Self {
         Self {
             by_name: BTreeMap::new(),
             redactor: Redactor::new([]),
@@ -52,7 +52,7 @@ impl Revealed {
     ///
     /// # Errors
     /// When one is not there. It may be put in its place, so trying again may help.
-    pub fn of(
+    pub fn read(
         effect: &Effect,
         config: &SinksConfig,
         credentials: Option<&Path>,
@@ -91,7 +91,6 @@ impl Revealed {
         }
     }
 
-    /// Hides them.
     #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
@@ -146,7 +145,7 @@ fn first_line(name: &str, path: &Path) -> Result<String, String> {
 mod tests {
     use watchkeeper_contract::effect::SlackMessage;
 
-    use super::super::fault::Again;
+    use super::super::fault::Retry;
     use super::*;
 
     fn message(token: Sealed) -> Effect {
@@ -172,17 +171,17 @@ mod tests {
         let config = config(SecretSource::File(file.clone()));
         let sealed = Sealed::Secret("SLACK".to_owned());
         let effect = message(sealed.clone());
-        let missing = Revealed::of(&effect, &config, None).unwrap_err();
+        let missing = EffectSecrets::read(&effect, &config, None).unwrap_err();
         assert!(
-            matches!(missing.again, Again::Later(_)) && missing.why.contains("token"),
+            matches!(missing.retry, Retry::After(_)) && missing.why.contains("token"),
             "{missing}"
         );
         for token in ["xoxb-first", "xoxb-second"] {
             std::fs::write(&file, format!("  {token} \nmore\n")).unwrap();
-            let revealed = Revealed::of(&effect, &config, None).unwrap();
-            assert_eq!(revealed.text(&sealed).unwrap(), token);
-            assert!(!format!("{revealed:?}").contains(token));
-            let said = revealed.redactor().text(&format!("bad token {token}."));
+            let secrets = EffectSecrets::read(&effect, &config, None).unwrap();
+            assert_eq!(secrets.text(&sealed).unwrap(), token);
+            assert!(!format!("{secrets:?}").contains(token));
+            let said = secrets.redactor().text(&format!("bad token {token}."));
             assert_eq!(said, "bad token ***.");
         }
     }
@@ -190,8 +189,8 @@ mod tests {
     #[test]
     fn a_token_in_plain_text_is_hidden_too() {
         let effect = message(Sealed::Text("xoxb-plain".to_owned()));
-        let revealed = Revealed::of(&effect, &SinksConfig::default(), None).unwrap();
-        assert_eq!(revealed.redactor().text("not xoxb-plain"), "not ***");
+        let secrets = EffectSecrets::read(&effect, &SinksConfig::default(), None).unwrap();
+        assert_eq!(secrets.redactor().text("not xoxb-plain"), "not ***");
     }
 
     #[test]

@@ -14,19 +14,18 @@ use tokio::task::{JoinHandle, JoinSet};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::spool::{EffectNumber, EffectOutcome, MAX_EFFECTS_WAIT_S, WaitingEffect};
 
-use super::Performer;
+use super::Executor;
 use super::fault::Fault;
-use super::queue::{Coming, Input, Limits, Output, Queue};
+use super::queue::{Input, Limits, ListedEffect, Output, Queue};
 use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
 
 /// First wait after the runtime did not answer.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
-/// Longest.
 const RETRY_CEILING: Duration = Duration::from_secs(10);
 /// How long what is under way may take when the agent stops.
-const FAREWELL: Duration = Duration::from_secs(3);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The task. Dropping it stops nothing; see [`Service::stop`].
 #[derive(Debug)]
@@ -38,11 +37,11 @@ pub struct Service {
 impl Service {
     /// Starts it on the present runtime of tokio.
     #[must_use]
-    pub fn spawn(client: RuntimeClient, performer: Performer, limits: Limits) -> Self {
+    pub fn spawn(client: RuntimeClient, executor: Executor, limits: Limits) -> Self {
         let (stop, stopped) = oneshot::channel();
-        let work = Work {
+        let work = EffectTask {
             client,
-            performer: Arc::new(performer),
+            executor: Arc::new(executor),
             queue: Queue::new(limits, fastrand::u64(..)),
             tasks: JoinSet::new(),
             after: EffectNumber(0),
@@ -73,9 +72,9 @@ impl Service {
 
 type Listed = Result<Vec<WaitingEffect>, ClientError>;
 
-struct Work {
+struct EffectTask {
     client: RuntimeClient,
-    performer: Arc<Performer>,
+    executor: Arc<Executor>,
     queue: Queue,
     tasks: JoinSet<Input>,
     /// The last effect that was heard of.
@@ -84,7 +83,7 @@ struct Work {
     is_lost: bool,
 }
 
-impl Work {
+impl EffectTask {
     async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
         let mut listing = self.list(Duration::ZERO);
         loop {
@@ -113,13 +112,13 @@ impl Work {
             self.feed(input);
         }
         let rest = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(FAREWELL, rest).await.is_err() {
+        if tokio::time::timeout(STOP_TIMEOUT, rest).await.is_err() {
             tracing::info!("effects that are under way are done again after the next start");
         }
     }
 
     fn feed(&mut self, input: Input) {
-        if input == Input::BeganAnew {
+        if input == Input::Restarted {
             // Aborts them: their numbers are others' now.
             self.tasks = JoinSet::new();
         }
@@ -127,9 +126,9 @@ impl Work {
         while let Some(output) = self.queue.poll() {
             let client = self.client.clone();
             match output {
-                Output::Perform(number) => {
-                    let performer = Arc::clone(&self.performer);
-                    self.tasks.spawn(perform(client, performer, number));
+                Output::Execute(number) => {
+                    let executor = Arc::clone(&self.executor);
+                    self.tasks.spawn(execute(client, executor, number));
                 }
                 Output::Settle(number, outcome) => {
                     // An outcome is told also by an agent that stops: nobody else knows it.
@@ -160,7 +159,7 @@ impl Work {
                 if is_another {
                     tracing::warn!(%error, "effects are counted from the beginning");
                     self.after = EffectNumber(0);
-                    return (Input::BeganAnew, RETRY_FIRST);
+                    return (Input::Restarted, RETRY_FIRST);
                 }
                 // The first of a row; a runtime that is away would fill the log otherwise.
                 if !std::mem::replace(&mut self.is_lost, true) {
@@ -179,20 +178,20 @@ impl Work {
             false => Duration::ZERO,
         };
         let now = wall_now();
-        let coming = waiting.into_iter().map(|waiting| {
+        let listed = waiting.into_iter().map(|waiting| {
             self.after = self.after.max(waiting.number);
-            Coming {
+            ListedEffect {
                 number: waiting.number,
                 lane: (waiting.pipeline, waiting.step),
                 age: age(waiting.at, now),
             }
         });
-        (Input::Listed(coming.collect()), pause)
+        (Input::Listed(listed.collect()), pause)
     }
 }
 
 /// Fetches an effect and does it.
-async fn perform(client: RuntimeClient, performer: Arc<Performer>, number: EffectNumber) -> Input {
+async fn execute(client: RuntimeClient, executor: Arc<Executor>, number: EffectNumber) -> Input {
     let spooled = match client.effect(number).await {
         Ok(spooled) => spooled,
         Err(error) if error.is_not_found() => return Input::Gone(number),
@@ -206,14 +205,14 @@ async fn perform(client: RuntimeClient, performer: Arc<Performer>, number: Effec
         }
     };
     let what = spooled.effect.what();
-    let done = AssertUnwindSafe(performer.perform(&spooled)).catch_unwind();
+    let done = AssertUnwindSafe(executor.execute(&spooled)).catch_unwind();
     let done = done
         .await
         .unwrap_or_else(|_| Err(Fault::later("what does it died")));
     match &done {
         Ok(()) => tracing::debug!(effect = number.0, what, "done"),
         Err(fault) => tracing::info!(
-            effect = number.0, pipeline = %spooled.pipeline, step = spooled.step, what, again = ?fault.again, why = fault.why, "not done"
+            effect = number.0, pipeline = %spooled.pipeline, step = spooled.step, what, retry = ?fault.retry, why = fault.why, "not done"
         ),
     }
     Input::Finished(number, done)

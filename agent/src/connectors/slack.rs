@@ -12,8 +12,8 @@ use watchkeeper_contract::effect::{Attachment, SlackMessage};
 
 use super::context::ConnectorContext;
 use super::fault::Fault;
-use super::http::{API_TIME, beginning, broken, form, outcome, shown};
-use super::secrets::Revealed;
+use super::http::{API_TIMEOUT, connection_fault, form, host_of, outcome, read_start};
+use super::secrets::EffectSecrets;
 
 /// Errors of Slack that may pass.
 const MAY_PASS: [&str; 7] = [
@@ -56,12 +56,12 @@ pub async fn post(
     context: &ConnectorContext,
     id: &str,
     message: &SlackMessage,
-    revealed: &Revealed,
+    secrets: &EffectSecrets,
 ) -> Result<(), Fault> {
     let slack = Slack {
         context,
         base: context.config.slack_url().map_err(Fault::never)?,
-        token: revealed.text(&message.token)?,
+        token: secrets.text(&message.token)?,
         id,
     };
     let mut files = Vec::new();
@@ -113,10 +113,10 @@ impl Slack<'_> {
         config.admits_url(&url).map_err(Fault::never)?;
         let client = self.context.http.client().await?;
         // The address is the permission: the token is not sent there.
-        let request = client.post(url.clone()).timeout(API_TIME);
+        let request = client.post(url.clone()).timeout(API_TIMEOUT);
         let response = request.body(file.bytes.clone()).send().await;
-        let response = response.map_err(|error| broken(&url, &error))?;
-        outcome(&shown(&url), response.status(), None)?;
+        let response = response.map_err(|error| connection_fault(&url, &error))?;
+        outcome(&host_of(&url), response.status(), None)?;
         Ok(json!({"id": file_id, "title": file.name}))
     }
 
@@ -141,15 +141,15 @@ impl Slack<'_> {
         let client = self.context.http.client().await?;
         let request = client
             .post(url.clone())
-            .timeout(API_TIME)
+            .timeout(API_TIMEOUT)
             .bearer_auth(self.token)
             .header(super::http::IDEMPOTENCY_KEY, self.id);
         let response = with_body(request).send().await;
-        let response = response.map_err(|error| broken(&url, &error))?;
+        let response = response.map_err(|error| connection_fault(&url, &error))?;
         let retry_after = response.headers().get("retry-after");
         let retry_after = retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned);
-        outcome(&shown(&url), response.status(), retry_after.as_deref())?;
-        let answer: Answer = serde_json::from_slice(&beginning(response).await)
+        outcome(&host_of(&url), response.status(), retry_after.as_deref())?;
+        let answer: Answer = serde_json::from_slice(&read_start(response).await)
             .map_err(|_| nonsense("something that is not JSON of Slack"))?;
         if answer.ok {
             return Ok(answer);

@@ -6,8 +6,8 @@ use watchkeeper_contract::effect::Sms;
 
 use super::context::ConnectorContext;
 use super::fault::Fault;
-use super::http::{beginning, broken, form, outcome, shown};
-use super::secrets::Revealed;
+use super::http::{connection_fault, form, host_of, outcome, read_start};
+use super::secrets::EffectSecrets;
 
 /// What Twilio says of a message that it does not take.
 #[derive(Deserialize)]
@@ -23,10 +23,10 @@ pub async fn send(
     context: &ConnectorContext,
     id: &str,
     sms: &Sms,
-    revealed: &Revealed,
+    secrets: &EffectSecrets,
 ) -> Result<(), Fault> {
-    let account = revealed.text(&sms.account)?;
-    let token = revealed.text(&sms.token)?;
+    let account = secrets.text(&sms.account)?;
+    let token = secrets.text(&sms.token)?;
     let base = context.config.twilio_url().map_err(Fault::never)?;
     context.config.admits_url(&base).map_err(Fault::never)?;
     let path = utf8_percent_encode(account, NON_ALPHANUMERIC);
@@ -42,16 +42,16 @@ pub async fn send(
     let client = context.http.client().await?;
     let request = client
         .post(url.clone())
-        .timeout(super::http::API_TIME)
+        .timeout(super::http::API_TIMEOUT)
         .basic_auth(account, Some(token))
         .header(super::http::IDEMPOTENCY_KEY, id);
     let response = form(request, &fields).send().await;
-    let response = response.map_err(|error| broken(&url, &error))?;
+    let response = response.map_err(|error| connection_fault(&url, &error))?;
     let status = response.status();
-    let Err(mut fault) = outcome(&shown(&url), status, None) else {
+    let Err(mut fault) = outcome(&host_of(&url), status, None) else {
         return Ok(());
     };
-    if let Ok(refusal) = serde_json::from_slice::<Refusal>(&beginning(response).await) {
+    if let Ok(refusal) = serde_json::from_slice::<Refusal>(&read_start(response).await) {
         fault.why = format!("{}: {}", fault.why, refusal.message);
     }
     Err(fault)

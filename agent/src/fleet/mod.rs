@@ -1,4 +1,5 @@
-//! The box as one of a fleet: [`mqtt`] is the wire, [`outbox`] what waits to be sent, [`command`] what comes back.
+//! The box in its fleet: [`mqtt`] is the protocol, [`outbox`] the durable queue, [`command`] the
+//! requests that arrive.
 
 pub mod command;
 pub mod mqtt;

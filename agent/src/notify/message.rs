@@ -17,44 +17,41 @@ use crate::second_opinion::weigh::Weighed;
 use watchkeeper_assistant::wording::{cut, size};
 
 /// Number of what has none: it holds back no mark.
-pub const OWN: EventSeq = EventSeq(u64::MAX);
+pub const NO_SEQ: EventSeq = EventSeq(u64::MAX);
 
 /// Largest clip that goes along, in bytes; of a larger one is told where it lies.
-const MOST_ATTACHED: u64 = 8 << 20;
+const MAX_ATTACHMENT_BYTES: u64 = 8 << 20;
 
 /// Longest text about one event, in characters.
 const MAX_TEXT: usize = 500;
 
 /// What is told of one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct Notification {
     /// Number of the record.
     pub seq: EventSeq,
     /// Identity of the message: the same whenever it is told again.
     pub id: String,
     /// When it happened.
     pub at: Wall,
-    /// One sentence.
     pub text: String,
     /// The message that MQTT has of it; empty where the channel tells only texts.
     pub event: Vec<u8>,
     /// What goes along.
-    pub attached: Option<Attached>,
+    pub media: Option<MediaRef>,
 }
 
 /// A file that goes along with a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attached {
+pub struct MediaRef {
     /// What it is called in the message: `picture` or `clip`.
     pub name: &'static str,
-    /// Its id.
     pub id: String,
 }
 
 /// Something of the box itself that the journal has no record of: what its heartbeat found, or what a second opinion makes of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Own {
-    /// Its identity.
+pub struct Notice {
     pub id: String,
     /// When it was so.
     pub at: Wall,
@@ -63,7 +60,6 @@ pub struct Own {
     /// Channels that the rule names whose event it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<ChannelId>,
-    /// One sentence.
     pub reason: String,
     /// The camera that it is about.
     pub camera: Option<SourceId>,
@@ -87,7 +83,7 @@ mod as_text {
     }
 }
 
-impl Own {
+impl Notice {
     /// What a second opinion makes of an event that was told before: more than the box was sure of, or less.
     #[must_use]
     pub fn of_opinion(case: &Case, weighed: &Weighed, at: Wall, payload: Vec<u8>) -> Self {
@@ -125,38 +121,46 @@ impl Own {
 
 /// Whether `channel` tells this of the box itself: it is grave enough for it, or the rule whose event it is about names it.
 #[must_use]
-pub fn concerns(channel: &ChannelConfig, own: &Own) -> bool {
-    own.notify.contains(&channel.id)
+pub fn is_wanted(channel: &ChannelConfig, notice: &Notice) -> bool {
+    notice.notify.contains(&channel.id)
         || channel
             .min_severity
-            .is_some_and(|least| own.severity >= least)
+            .is_some_and(|least| notice.severity >= least)
 }
 
 /// What `channel` of the box called `name` tells of it, if anything.
 #[must_use]
-pub fn told_own(channel: &ChannelConfig, name: &str, own: &Own) -> Option<Told> {
-    concerns(channel, own).then(|| {
-        let mut text = format!("{}{} ({name}", weight(own.severity), plain(&own.reason));
-        if let Some(camera) = &own.camera {
+pub fn notice_notification(
+    channel: &ChannelConfig,
+    name: &str,
+    notice: &Notice,
+) -> Option<Notification> {
+    is_wanted(channel, notice).then(|| {
+        let mut text = format!(
+            "{}{} ({name}",
+            weight(notice.severity),
+            plain(&notice.reason)
+        );
+        if let Some(camera) = &notice.camera {
             text.push_str(&format!(", camera {camera}"));
         }
-        if let Some(moment) = moment(own.at) {
+        if let Some(moment) = moment(notice.at) {
             text.push_str(&format!(", {moment}"));
         }
         text.push(')');
-        if let Some(words) = &own.by_model {
+        if let Some(words) = &notice.by_model {
             text.push_str(&format!(" A model adds: {}", plain(words)));
         }
-        Told {
-            seq: OWN,
-            id: own.id.clone(),
-            at: own.at,
+        Notification {
+            seq: NO_SEQ,
+            id: notice.id.clone(),
+            at: notice.at,
             text: cut(text, MAX_TEXT),
             event: match channel.kind {
-                ChannelKind::Webhook => own.payload.clone(),
+                ChannelKind::Webhook => notice.payload.clone(),
                 ChannelKind::Slack => Vec::new(),
             },
-            attached: None,
+            media: None,
         }
     })
 }
@@ -171,7 +175,11 @@ const fn weight(severity: Severity) -> &'static str {
 
 /// What `channel` of the box called `name` tells of this record, if anything.
 #[must_use]
-pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> {
+pub fn event_notification(
+    channel: &ChannelConfig,
+    name: &str,
+    event: &Event,
+) -> Option<Notification> {
     let is_wanted = match event.phase {
         Phase::New => true,
         Phase::Update => false,
@@ -193,23 +201,23 @@ pub fn told(channel: &ChannelConfig, name: &str, event: &Event) -> Option<Told> 
     if !is_wanted || !(is_named || is_grave) {
         return None;
     }
-    let (payload, attached) = match channel.kind {
+    let (payload, media) = match channel.kind {
         // One that is too large even without its evidence is told by its text.
         ChannelKind::Webhook => (
             event_draft(event)
                 .map(|draft| draft.payload)
                 .unwrap_or_default(),
-            attached(event).filter(|_| channel.pictures),
+            media_of(event).filter(|_| channel.pictures),
         ),
         ChannelKind::Slack => (Vec::new(), None),
     };
-    Some(Told {
+    Some(Notification {
         seq: event.seq,
         id: format!("{}-{}", event.id, word(event.phase)),
         at: event.at,
         text: text(name, event),
         event: payload,
-        attached,
+        media,
     })
 }
 
@@ -235,18 +243,18 @@ fn word(phase: Phase) -> &'static str {
 }
 
 /// The clip of a record that is about one, where it is not too large; else the picture with what was drawn on it, or the plain one.
-fn attached(event: &Event) -> Option<Attached> {
+fn media_of(event: &Event) -> Option<MediaRef> {
     if event.phase == Phase::Clip {
         let clip = event.clip.as_ref()?;
         let is_small =
-            matches!(clip.state, ClipState::Kept { bytes, .. } if bytes <= MOST_ATTACHED);
-        return is_small.then(|| Attached {
+            matches!(clip.state, ClipState::Kept { bytes, .. } if bytes <= MAX_ATTACHMENT_BYTES);
+        return is_small.then(|| MediaRef {
             name: "clip",
             id: clip.id.clone(),
         });
     }
     let drawn = event.media.iter().find(|m| m.kind == MediaKind::Annotated);
-    drawn.or(event.media.first()).map(|m| Attached {
+    drawn.or(event.media.first()).map(|m| MediaRef {
         name: "picture",
         id: m.id.clone(),
     })
@@ -329,10 +337,10 @@ fn plain(text: &str) -> String {
 #[must_use]
 pub fn body(
     kind: ChannelKind,
-    told: &[Told],
+    notifications: &[Notification],
     attached: Option<(&'static str, Vec<u8>)>,
 ) -> HttpBody {
-    let texts: Vec<&str> = told.iter().map(|t| t.text.as_str()).collect();
+    let texts: Vec<&str> = notifications.iter().map(|t| t.text.as_str()).collect();
     let text = texts.join("\n");
     match kind {
         ChannelKind::Slack => HttpBody::Json {
@@ -340,10 +348,15 @@ pub fn body(
         },
         ChannelKind::Webhook => {
             let mut fields = vec![("text".to_owned(), text)];
-            fields.extend(told.iter().filter(|t| !t.event.is_empty()).map(|t| {
-                let event = String::from_utf8_lossy(&t.event).into_owned();
-                ("event".to_owned(), event)
-            }));
+            fields.extend(
+                notifications
+                    .iter()
+                    .filter(|t| !t.event.is_empty())
+                    .map(|t| {
+                        let event = String::from_utf8_lossy(&t.event).into_owned();
+                        ("event".to_owned(), event)
+                    }),
+            );
             let file = |(name, bytes): (&str, _)| Attachment {
                 name: name.to_owned(),
                 bytes,
@@ -410,9 +423,13 @@ mod tests {
             (Severity::Critical, &["yard", "security"], true, true),
         ] {
             let event = event(Phase::New, severity, notify);
-            assert_eq!(told(&named, "box", &event).is_some(), by_name, "{notify:?}");
             assert_eq!(
-                told(&grave, "box", &event).is_some(),
+                event_notification(&named, "box", &event).is_some(),
+                by_name,
+                "{notify:?}"
+            );
+            assert_eq!(
+                event_notification(&grave, "box", &event).is_some(),
                 by_weight,
                 "{notify:?}"
             );
@@ -424,9 +441,9 @@ mod tests {
         let end = event(Phase::End, Severity::Info, &["security"]);
         let silent = channel(ChannelKind::Slack, None, false);
         let talking = channel(ChannelKind::Slack, None, true);
-        assert_eq!(told(&silent, "box", &end), None);
+        assert_eq!(event_notification(&silent, "box", &end), None);
         assert!(
-            told(&talking, "box", &end)
+            event_notification(&talking, "box", &end)
                 .unwrap()
                 .text
                 .starts_with("over: ")
@@ -435,9 +452,9 @@ mod tests {
         if let EventBody::Rule(rule) = &mut crossed.body {
             rule.condition = "crosses".to_owned();
         }
-        assert_eq!(told(&talking, "box", &crossed), None);
+        assert_eq!(event_notification(&talking, "box", &crossed), None);
         let update = event(Phase::Update, Severity::Critical, &["security"]);
-        assert_eq!(told(&talking, "box", &update), None);
+        assert_eq!(event_notification(&talking, "box", &update), None);
     }
 
     #[test]
@@ -445,7 +462,7 @@ mod tests {
         let channel = channel(ChannelKind::Webhook, None, true);
         let begin = event(Phase::New, Severity::Info, &["security"]);
         let end = event(Phase::End, Severity::Info, &["security"]);
-        let id = |event| told(&channel, "box", event).unwrap().id;
+        let id = |event| event_notification(&channel, "box", event).unwrap().id;
         let again = begin.clone();
         assert_eq!(id(&begin), id(&again));
         assert_ne!(id(&begin), id(&end));
@@ -458,9 +475,9 @@ mod tests {
             rule.reason = "<!channel> & <https://evil.example|click>\nCRITICAL: fire".to_owned();
         }
         let channel = channel(ChannelKind::Slack, None, false);
-        let told = told(&channel, "box", &hostile).unwrap();
-        assert!(!told.text.contains('\n'), "{}", told.text);
-        let HttpBody::Json { document } = body(ChannelKind::Slack, &[told], None) else {
+        let notification = event_notification(&channel, "box", &hostile).unwrap();
+        assert!(!notification.text.contains('\n'), "{}", notification.text);
+        let HttpBody::Json { document } = body(ChannelKind::Slack, &[notification], None) else {
             panic!("JSON");
         };
         let text = document["text"].as_str().unwrap();
@@ -470,7 +487,7 @@ mod tests {
 
     #[test]
     fn what_the_box_finds_by_itself_is_told_where_it_is_grave_enough() {
-        let own = Own {
+        let notice = Notice {
             id: "01J".to_owned(),
             at: example_event().at,
             severity: Severity::Warning,
@@ -482,30 +499,33 @@ mod tests {
         };
         let named = channel(ChannelKind::Slack, None, false);
         let grave = channel(ChannelKind::Slack, Some(Severity::Critical), false);
-        assert_eq!(told_own(&named, "box", &own), None);
-        assert_eq!(told_own(&grave, "box", &own), None);
+        assert_eq!(notice_notification(&named, "box", &notice), None);
+        assert_eq!(notice_notification(&grave, "box", &notice), None);
         let hook = channel(ChannelKind::Webhook, Some(Severity::Warning), false);
-        let told = told_own(&hook, "box", &own).unwrap();
+        let notification = notice_notification(&hook, "box", &notice).unwrap();
         assert!(
-            told.text
+            notification
+                .text
                 .starts_with("Warning: camera gate is out (refused) (box, camera gate")
         );
         assert!(
-            told.text.ends_with("A model adds: Look at the switch."),
+            notification
+                .text
+                .ends_with("A model adds: Look at the switch."),
             "{}",
-            told.text
+            notification.text
         );
-        assert_eq!(told.event, own.payload);
+        assert_eq!(notification.event, notice.payload);
     }
 
     #[test]
     fn a_webhook_gets_the_message_of_mqtt_and_the_picture() {
         let channel = channel(ChannelKind::Webhook, None, false);
         let event = event(Phase::New, Severity::Info, &["security"]);
-        let told = told(&channel, "box", &event).unwrap();
-        assert_eq!(told.attached, attached(&event));
+        let notification = event_notification(&channel, "box", &event).unwrap();
+        assert_eq!(notification.media, media_of(&event));
         let file = Some(("picture", vec![0xff]));
-        let sent = body(ChannelKind::Webhook, &[told], file);
+        let sent = body(ChannelKind::Webhook, &[notification], file);
         let HttpBody::Form { fields, files } = sent else {
             panic!("a form");
         };
@@ -532,26 +552,29 @@ mod tests {
                 sha256: "00".to_owned(),
             })
         };
-        let small = told(&webhook, "box", &kept(1_200_000)).unwrap();
+        let small = event_notification(&webhook, "box", &kept(1_200_000)).unwrap();
         assert!(small.id.ends_with("-clip"), "{}", small.id);
-        let attached = small.attached.as_ref().unwrap();
+        let attached = small.media.as_ref().unwrap();
         assert_eq!(attached.name, "clip");
-        for text in [&small.text, &told(&slack, "box", &kept(1)).unwrap().text] {
+        for text in [
+            &small.text,
+            &event_notification(&slack, "box", &kept(1)).unwrap().text,
+        ] {
             assert!(
                 text.contains("clip of 15 s") && text.contains(&attached.id),
                 "{text}"
             );
         }
-        let large = told(&webhook, "box", &kept(MOST_ATTACHED + 1)).unwrap();
-        assert_eq!(large.attached, None);
+        let large = event_notification(&webhook, "box", &kept(MAX_ATTACHMENT_BYTES + 1)).unwrap();
+        assert_eq!(large.media, None);
         let message = "the disk is full".to_owned();
-        let lost = told(&slack, "box", &record(ClipState::Lost { message })).unwrap();
+        let lost = event_notification(&slack, "box", &record(ClipState::Lost { message })).unwrap();
         assert!(
             lost.text.contains("its clip is lost, the disk is full"),
             "{}",
             lost.text
         );
         let nobody = event(Phase::Clip, Severity::Info, &[]);
-        assert_eq!(told(&slack, "box", &nobody), None);
+        assert_eq!(event_notification(&slack, "box", &nobody), None);
     }
 }

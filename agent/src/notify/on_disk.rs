@@ -16,7 +16,10 @@ const PAGE: usize = 256;
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn reached(store: &dyn Store, channel: &ChannelId) -> Result<Option<EventSeq>, StoreError> {
+pub fn load_position(
+    store: &dyn Store,
+    channel: &ChannelId,
+) -> Result<Option<EventSeq>, StoreError> {
     match store.get(CHANNELS, channel.as_str().as_bytes()) {
         Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
         Err(StoreError::Corrupt { .. }) => Ok(None),
@@ -26,7 +29,7 @@ pub fn reached(store: &dyn Store, channel: &ChannelId) -> Result<Option<EventSeq
 
 /// The change that notes how far `channel` is.
 #[must_use]
-pub fn note(channel: &ChannelId, reached: EventSeq) -> Op {
+pub fn position_op(channel: &ChannelId, reached: EventSeq) -> Op {
     Op::Put {
         keyspace: CHANNELS,
         key: channel.as_str().as_bytes().to_vec(),
@@ -38,7 +41,7 @@ pub fn note(channel: &ChannelId, reached: EventSeq) -> Op {
 ///
 /// # Errors
 /// When the store can't be read or written.
-pub fn forget_others(store: &dyn Store, kept: &[ChannelId]) -> Result<(), StoreError> {
+pub fn delete_others(store: &dyn Store, kept: &[ChannelId]) -> Result<(), StoreError> {
     let page = store.scan(CHANNELS, Bound::Unbounded, PAGE)?;
     let keys = page.entries.into_iter().map(|entry| entry.key);
     let keys = keys.chain(page.corrupt.into_iter().map(|record| record.key));
@@ -63,13 +66,13 @@ mod tests {
         let store = MemoryStore::new();
         let id = |name: &str| ChannelId::new(name).unwrap();
         let (yard, gate) = (id("yard"), id("gate"));
-        assert_eq!(reached(&store, &yard).unwrap(), None);
+        assert_eq!(load_position(&store, &yard).unwrap(), None);
         let mut batch = Batch::new();
-        batch.push(note(&yard, EventSeq(7)));
-        batch.push(note(&gate, EventSeq(9)));
+        batch.push(position_op(&yard, EventSeq(7)));
+        batch.push(position_op(&gate, EventSeq(9)));
         store.commit(batch).unwrap();
-        forget_others(&store, std::slice::from_ref(&gate)).unwrap();
-        assert_eq!(reached(&store, &yard).unwrap(), None);
-        assert_eq!(reached(&store, &gate).unwrap(), Some(EventSeq(9)));
+        delete_others(&store, std::slice::from_ref(&gate)).unwrap();
+        assert_eq!(load_position(&store, &yard).unwrap(), None);
+        assert_eq!(load_position(&store, &gate).unwrap(), Some(EventSeq(9)));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Keyspace `channels_owe`, key: the name of the channel, a zero byte and a number as a key of a log; value: a version byte and JSON. Numbers rise over
 //! restarts. Invariants: what is owed is stored before what made it known is, and forgotten when its receiver has answered or it was given up; at most
-//! [`MOST_OWED`] are owed over one channel, where of one too many the least severe gives way, of those the oldest. A record that makes no sense is
+//! [`MAX_PENDING`] are owed over one channel, where of one too many the least severe gives way, of those the oldest. A record that makes no sense is
 //! passed over and removed; one that a newer version wrote is left as it is.
 
 use std::collections::BTreeMap;
@@ -12,23 +12,23 @@ use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq, pages};
 
-use super::message::Own;
+use super::message::Notice;
 
-const OWE: Keyspace = Keyspace::new("channels_owe");
+const PENDING: Keyspace = Keyspace::new("channels_owe");
 const VERSION: u8 = 1;
 /// Records that are read at a time.
 const PAGE: usize = 256;
 /// Most messages that are owed over one channel: two looks of a heartbeat at which everything is wrong.
-pub const MOST_OWED: usize = 64;
+pub const MAX_PENDING: usize = 64;
 
 /// The accounts of all channels.
 #[derive(Debug, Default)]
-pub struct Owed {
-    accounts: BTreeMap<ChannelId, Account>,
+pub struct PendingNotices {
+    channels: BTreeMap<ChannelId, ChannelNotices>,
 }
 
 #[derive(Debug, Default)]
-struct Account {
+struct ChannelNotices {
     /// Number of the last one.
     last: u64,
     open: BTreeMap<u64, Severity>,
@@ -37,20 +37,25 @@ struct Account {
 /// What is kept of a message.
 #[derive(Serialize, Deserialize)]
 struct Stored {
-    own: Own,
+    #[serde(rename = "own")]
+    notice: Notice,
 }
 
 /// What a channel owed when the agent ended, in the order in which it came.
-pub type Rest = BTreeMap<ChannelId, Vec<(u64, Own)>>;
+pub type RestoredNotices = BTreeMap<ChannelId, Vec<(u64, Notice)>>;
 
-impl Owed {
+impl PendingNotices {
     /// Reads back what is owed over these channels, and forgets what is owed over others.
     ///
     /// # Errors
     /// When the store can't be read or written.
-    pub fn restore(store: &dyn Store, channels: &[ChannelId]) -> Result<(Self, Rest), StoreError> {
-        let (mut owed, mut rest, mut gone) = (Self::default(), Rest::new(), Batch::new());
-        for page in pages(store, OWE, PAGE) {
+    pub fn restore(
+        store: &dyn Store,
+        channels: &[ChannelId],
+    ) -> Result<(Self, RestoredNotices), StoreError> {
+        let (mut pending, mut restored, mut gone) =
+            (Self::default(), RestoredNotices::new(), Batch::new());
+        for page in pages(store, PENDING, PAGE) {
             let page = page?;
             for record in page.corrupt {
                 gone.push(delete(record.key));
@@ -60,17 +65,17 @@ impl Owed {
                 if let Some((id, number)) = &place
                     && entry.value.first().is_some_and(|v| *v > VERSION)
                 {
-                    let account = owed.accounts.entry(id.clone()).or_default();
-                    account.last = account.last.max(*number);
+                    let notices = pending.channels.entry(id.clone()).or_default();
+                    notices.last = notices.last.max(*number);
                     continue;
                 }
                 let place = place.filter(|(id, _)| channels.contains(id));
                 let json = entry.value.strip_prefix(&[VERSION]);
                 let stored = json.and_then(|json| serde_json::from_slice::<Stored>(json).ok());
                 match (place, stored) {
-                    (Some((id, number)), Some(Stored { own })) => {
-                        owed.take(&id, number, own.severity);
-                        rest.entry(id).or_default().push((number, own));
+                    (Some((id, number)), Some(Stored { notice })) => {
+                        pending.take(&id, number, notice.severity);
+                        restored.entry(id).or_default().push((number, notice));
                     }
                     (place, _) => {
                         if let Some((channel, _)) = place {
@@ -84,38 +89,43 @@ impl Owed {
         if !gone.is_empty() {
             store.write(gone)?;
         }
-        Ok((owed, rest))
+        Ok((pending, restored))
     }
 
     fn take(&mut self, channel: &ChannelId, number: u64, severity: Severity) {
-        let account = self.accounts.entry(channel.clone()).or_default();
-        account.last = account.last.max(number);
-        account.open.insert(number, severity);
+        let notices = self.channels.entry(channel.clone()).or_default();
+        notices.last = notices.last.max(number);
+        notices.open.insert(number, severity);
     }
 
     /// One more is owed over this channel: its number, and the changes that keep it.
-    pub fn owe(&mut self, channel: &ChannelId, own: &Own) -> (u64, Vec<Op>) {
-        let account = self.accounts.entry(channel.clone()).or_default();
-        let number = account.last.saturating_add(1);
-        account.last = number;
-        account.open.insert(number, own.severity);
+    pub fn add(&mut self, channel: &ChannelId, notice: &Notice) -> (u64, Vec<Op>) {
+        let notices = self.channels.entry(channel.clone()).or_default();
+        let number = notices.last.saturating_add(1);
+        notices.last = number;
+        notices.open.insert(number, notice.severity);
         let mut value = vec![VERSION];
         // Plain data with string keys: serde_json can't fail on it.
-        value.extend(serde_json::to_vec(&Stored { own: own.clone() }).unwrap_or_default());
+        value.extend(
+            serde_json::to_vec(&Stored {
+                notice: notice.clone(),
+            })
+            .unwrap_or_default(),
+        );
         let mut ops = vec![Op::Put {
-            keyspace: OWE,
+            keyspace: PENDING,
             key: key(channel, number),
             value,
         }];
-        while account.open.len() > MOST_OWED {
-            let least = account
+        while notices.open.len() > MAX_PENDING {
+            let least = notices
                 .open
                 .iter()
                 .min_by_key(|(n, severity)| (**severity, **n));
             let Some(least) = least.map(|(number, _)| *number) else {
                 break;
             };
-            account.open.remove(&least);
+            notices.open.remove(&least);
             tracing::warn!(%channel, "too much waits to be told there; the least grave is kept no longer");
             ops.push(delete(key(channel, least)));
         }
@@ -124,9 +134,9 @@ impl Owed {
 
     /// These were told or given up, and the store knows it.
     pub fn settled(&mut self, channel: &ChannelId, numbers: &[u64]) {
-        if let Some(account) = self.accounts.get_mut(channel) {
+        if let Some(notices) = self.channels.get_mut(channel) {
             numbers.iter().for_each(|number| {
-                account.open.remove(number);
+                notices.open.remove(number);
             });
         }
     }
@@ -139,7 +149,10 @@ pub fn forget(channel: &ChannelId, number: u64) -> Op {
 }
 
 fn delete(key: Vec<u8>) -> Op {
-    Op::Delete { keyspace: OWE, key }
+    Op::Delete {
+        keyspace: PENDING,
+        key,
+    }
 }
 
 fn key(channel: &ChannelId, number: u64) -> Vec<u8> {
@@ -166,8 +179,8 @@ mod tests {
 
     use super::*;
 
-    fn own(id: &str, severity: Severity) -> Own {
-        Own {
+    fn notice(id: &str, severity: Severity) -> Notice {
+        Notice {
             id: id.to_owned(),
             at: Wall {
                 unix_ms: 5,
@@ -195,46 +208,52 @@ mod tests {
     #[test]
     fn what_is_owed_comes_back_in_order_until_it_was_told_and_numbers_go_on() {
         let (store, ids) = (MemoryStore::new(), channels());
-        let mut owed = Owed::default();
+        let mut pending = PendingNotices::default();
         for (channel, id) in [(0, "a"), (1, "b"), (0, "c")] {
-            let (_, ops) = owed.owe(&ids[channel], &own(id, Severity::Critical));
+            let (_, ops) = pending.add(&ids[channel], &notice(id, Severity::Critical));
             commit(&store, ops);
         }
-        let (mut owed, rest) = Owed::restore(&store, &ids).unwrap();
+        let (mut pending, restored) = PendingNotices::restore(&store, &ids).unwrap();
         assert_eq!(
-            rest[&ids[0]],
+            restored[&ids[0]],
             [
-                (1, own("a", Severity::Critical)),
-                (2, own("c", Severity::Critical))
+                (1, notice("a", Severity::Critical)),
+                (2, notice("c", Severity::Critical))
             ]
         );
         commit(&store, vec![forget(&ids[0], 1)]);
-        owed.settled(&ids[0], &[1]);
-        let (number, ops) = owed.owe(&ids[0], &own("d", Severity::Info));
+        pending.settled(&ids[0], &[1]);
+        let (number, ops) = pending.add(&ids[0], &notice("d", Severity::Info));
         assert_eq!(number, 3);
         commit(&store, ops);
-        let (_, rest) = Owed::restore(&store, &ids[..1]).unwrap();
-        let numbers: Vec<u64> = rest[&ids[0]].iter().map(|(n, _)| *n).collect();
+        let (_, restored) = PendingNotices::restore(&store, &ids[..1]).unwrap();
+        let numbers: Vec<u64> = restored[&ids[0]].iter().map(|(n, _)| *n).collect();
         assert_eq!(numbers, [2, 3]);
         // A channel that was taken out of the configuration owes nothing when it is back.
-        let (_, rest) = Owed::restore(&store, &ids).unwrap();
-        assert!(!rest.contains_key(&ids[1]));
+        let (_, restored) = PendingNotices::restore(&store, &ids).unwrap();
+        assert!(!restored.contains_key(&ids[1]));
     }
 
     #[test]
     fn of_too_much_the_least_grave_gives_way_and_of_those_the_oldest() {
         let (store, [gate, _]) = (MemoryStore::new(), channels());
-        let mut owed = Owed::default();
-        for n in 0..MOST_OWED + 2 {
+        let mut pending = PendingNotices::default();
+        for n in 0..MAX_PENDING + 2 {
             let severity = match n {
                 0 => Severity::Critical,
                 _ => Severity::Warning,
             };
-            commit(&store, owed.owe(&gate, &own(&n.to_string(), severity)).1);
+            commit(
+                &store,
+                pending.add(&gate, &notice(&n.to_string(), severity)).1,
+            );
         }
-        let (_, rest) = Owed::restore(&store, std::slice::from_ref(&gate)).unwrap();
-        let ids: Vec<&str> = rest[&gate].iter().map(|(_, own)| &*own.id).collect();
-        assert_eq!(ids.len(), MOST_OWED);
+        let (_, restored) = PendingNotices::restore(&store, std::slice::from_ref(&gate)).unwrap();
+        let ids: Vec<&str> = restored[&gate]
+            .iter()
+            .map(|(_, notice)| &*notice.id)
+            .collect();
+        assert_eq!(ids.len(), MAX_PENDING);
         assert_eq!(ids[..3], ["0", "3", "4"]);
     }
 
@@ -242,7 +261,7 @@ mod tests {
     fn nonsense_is_passed_over_and_removed_and_the_future_is_left_alone() {
         let (store, ids) = (MemoryStore::new(), channels());
         let put = |key: Vec<u8>, value: &[u8]| Op::Put {
-            keyspace: OWE,
+            keyspace: PENDING,
             key,
             value: value.to_vec(),
         };
@@ -253,8 +272,11 @@ mod tests {
             put(key(&ids[0], 3), b"\x02{}"),
         ];
         commit(&store, ops);
-        assert_eq!(Owed::restore(&store, &ids).unwrap().1, Rest::new());
-        let left = store.scan(OWE, Bound::Unbounded, PAGE).unwrap();
+        assert_eq!(
+            PendingNotices::restore(&store, &ids).unwrap().1,
+            RestoredNotices::new()
+        );
+        let left = store.scan(PENDING, Bound::Unbounded, PAGE).unwrap();
         let left: Vec<Vec<u8>> = left.entries.into_iter().map(|e| e.key).collect();
         assert_eq!(left, [key(&ids[0], 3)]);
     }

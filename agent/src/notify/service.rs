@@ -18,35 +18,34 @@ use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::health::ChannelHealth;
-use super::message::{self, Own, Told};
+use super::message::{self, Notice, Notification};
 use super::on_disk;
-use super::pending::{self, Owed};
-use super::queue::{Courier, Manner, Parcel};
-use crate::connectors::Performer;
+use super::pending::{self, PendingNotices};
+use super::queue::{Delivery, DeliveryPolicy, DeliveryQueue};
+use crate::connectors::Executor;
 use crate::connectors::fault::Fault;
 use crate::connectors::secrets::{self, credentials_folder};
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 
 /// Time for one request.
-const REQUEST_S: f64 = 20.0;
+const REQUEST_TIMEOUT_S: f64 = 20.0;
 /// Slack takes one message a second from a webhook, and slows down whoever sends more.
-const SLACK_SPACING: Duration = Duration::from_secs(2);
+const SLACK_MIN_INTERVAL: Duration = Duration::from_secs(2);
 /// Events of one message to Slack.
-const SLACK_TOGETHER: usize = 20;
+const SLACK_MAX_BATCH: usize = 20;
 /// Records that nothing is told of, after which the mark is moved all the same.
-const NOTE_EVERY: u64 = 256;
+const SAVE_EVERY: u64 = 256;
 /// How often a runtime is asked for the end of its journal by a channel that is new.
-const ASK_AGAIN: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Words of the box itself that wait for the task of a channel; one more is told after the next start.
-const OWN_AT_ONCE: usize = pending::MOST_OWED;
+const NOTICE_BUFFER: usize = pending::MAX_PENDING;
 /// Failures in a row from which a channel counts as out of order.
-const OUT_OF_ORDER: u32 = 3;
+const MIN_FAILURES: u32 = 3;
 
 /// What the channels need to know.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// The channels.
     pub channels: Vec<ChannelConfig>,
     /// Whose authorities are trusted, and when something is given up.
     pub sinks: SinksConfig,
@@ -54,27 +53,27 @@ pub struct Setup {
     pub name: String,
 }
 
-type Fares = Arc<Mutex<BTreeMap<ChannelId, ChannelHealth>>>;
+type HealthMap = Arc<Mutex<BTreeMap<ChannelId, ChannelHealth>>>;
 
 /// Numbers and a sentence: whatever panicked over them left them whole.
-fn lock(fares: &Fares) -> MutexGuard<'_, BTreeMap<ChannelId, ChannelHealth>> {
-    fares.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(health: &HealthMap) -> MutexGuard<'_, BTreeMap<ChannelId, ChannelHealth>> {
+    health.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The tasks. Dropping it ends them.
 #[derive(Debug)]
 pub struct Service {
     tasks: JoinSet<Result<(), StoreError>>,
-    fares: Fares,
+    health: HealthMap,
     channels: Vec<ChannelConfig>,
-    owed: Arc<Mutex<Owed>>,
-    own: BTreeMap<ChannelId, mpsc::Sender<(u64, Own)>>,
+    pending: Arc<Mutex<PendingNotices>>,
+    own: BTreeMap<ChannelId, mpsc::Sender<(u64, Notice)>>,
 }
 
 /// A message of the box itself, and by which channels it is owed under which numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owing {
-    own: Own,
+pub struct PendingNotice {
+    own: Notice,
     numbers: Vec<(ChannelId, u64)>,
 }
 
@@ -89,71 +88,71 @@ impl Service {
         store: &Arc<dyn Store>,
     ) -> Result<Self, StoreError> {
         let ids: Vec<ChannelId> = setup.channels.iter().map(|c| c.id.clone()).collect();
-        on_disk::forget_others(&**store, &ids)?;
-        let (owed, mut rest) = Owed::restore(&**store, &ids)?;
-        let owed = Arc::new(Mutex::new(owed));
-        let fares = Fares::default();
+        on_disk::delete_others(&**store, &ids)?;
+        let (pending, mut rest) = PendingNotices::restore(&**store, &ids)?;
+        let pending = Arc::new(Mutex::new(pending));
+        let health = HealthMap::default();
         let (mut tasks, mut own) = (JoinSet::new(), BTreeMap::new());
         for channel in &setup.channels {
-            let reached = on_disk::reached(&**store, &channel.id)?;
-            lock(&fares).insert(channel.id.clone(), ChannelHealth::default());
-            let (tells, told) = mpsc::channel(OWN_AT_ONCE);
+            let reached = on_disk::load_position(&**store, &channel.id)?;
+            lock(&health).insert(channel.id.clone(), ChannelHealth::default());
+            let (tells, notification) = mpsc::channel(NOTICE_BUFFER);
             own.insert(channel.id.clone(), tells);
-            let line = Line {
+            let task = ChannelTask {
                 rest: rest.remove(&channel.id).unwrap_or_default(),
-                own: told,
+                own: notification,
                 open: BTreeMap::new(),
                 settled: Vec::new(),
-                owed: Arc::clone(&owed),
-                post: Post::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
+                pending: Arc::clone(&pending),
+                receiver: Receiver::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
                 name: setup.name.clone(),
                 runtime: runtime.clone(),
                 store: Arc::clone(store),
-                fares: Arc::clone(&fares),
+                health: Arc::clone(&health),
             };
-            tasks.spawn(line.run(reached, manner(channel.kind, &setup.sinks)));
+            tasks.spawn(task.run(reached, policy(channel.kind, &setup.sinks)));
         }
         Ok(Self {
             tasks,
-            fares,
+            health,
             channels: setup.channels.clone(),
-            owed,
+            pending,
             own,
         })
     }
 
     /// Something of the box itself is owed by every channel that it concerns: the changes that keep it, and what to
     /// [tell](Self::tell) once they are stored.
-    pub fn owe(&self, own: Own) -> (Vec<Op>, Owing) {
-        let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn add_notice(&self, own: Notice) -> (Vec<Op>, PendingNotice) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut ops, mut numbers) = (Vec::new(), Vec::new());
         for channel in &self.channels {
-            if message::concerns(channel, &own) {
-                let (number, keep) = owed.owe(&channel.id, &own);
+            if message::is_wanted(channel, &own) {
+                let (number, keep) = pending.add(&channel.id, &own);
                 ops.extend(keep);
                 numbers.push((channel.id.clone(), number));
             }
         }
-        (ops, Owing { own, numbers })
+        (ops, PendingNotice { own, numbers })
     }
 
     /// Has it told, now that it is stored.
-    pub fn tell(&self, owing: Owing) {
-        let Owing { own, numbers } = owing;
+    pub fn send_notice(&self, pending_notice: PendingNotice) {
+        let PendingNotice { own, numbers } = pending_notice;
         for (channel, number) in numbers {
             let tells = self.own.get(&channel);
             let sent = tells.is_some_and(|tells| tells.try_send((number, own.clone())).is_ok());
             if !sent {
-                tracing::warn!(%channel, reason = own.reason, "too much waits to be told there; this is told after the next start");
+                tracing::warn!(%channel, reason = own.reason, "too much waits to be notification there; this is notification after the next start");
             }
         }
     }
 
     /// How each channel fares, in the order of the names.
     #[must_use]
-    pub fn fares(&self) -> Vec<(ChannelId, ChannelHealth)> {
-        let fares = lock(&self.fares);
-        fares.iter().map(|(i, f)| (i.clone(), f.clone())).collect()
+    pub fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
+        let health = lock(&self.health);
+        health.iter().map(|(i, f)| (i.clone(), f.clone())).collect()
     }
 
     /// Ends when a channel can't go on, which none does by itself unless the store is broken.
@@ -170,48 +169,52 @@ impl Service {
     }
 }
 
-fn manner(kind: ChannelKind, sinks: &SinksConfig) -> Manner {
-    let (together, spacing) = match kind {
-        ChannelKind::Slack => (SLACK_TOGETHER, SLACK_SPACING),
+fn policy(kind: ChannelKind, sinks: &SinksConfig) -> DeliveryPolicy {
+    let (max_batch, min_interval) = match kind {
+        ChannelKind::Slack => (SLACK_MAX_BATCH, SLACK_MIN_INTERVAL),
         ChannelKind::Webhook => (1, Duration::ZERO),
     };
-    Manner {
-        together,
-        spacing,
-        too_old: sinks.max_age,
+    DeliveryPolicy {
+        max_batch,
+        min_interval,
+        max_age: sinks.max_age,
     }
 }
 
 /// One channel at work.
-struct Line {
+struct ChannelTask {
     /// What was owed at the start.
-    rest: Vec<(u64, Own)>,
-    own: mpsc::Receiver<(u64, Own)>,
+    rest: Vec<(u64, Notice)>,
+    own: mpsc::Receiver<(u64, Notice)>,
     /// Numbers of what is owed, by the identity of the message.
     open: BTreeMap<String, u64>,
     /// Numbers of what was told or given up, until the store knows it.
     settled: Vec<u64>,
-    owed: Arc<Mutex<Owed>>,
-    post: Post,
+    pending: Arc<Mutex<PendingNotices>>,
+    receiver: Receiver,
     name: String,
     runtime: RuntimeClient,
     store: Arc<dyn Store>,
-    fares: Fares,
+    health: HealthMap,
 }
 
-impl Line {
-    async fn run(mut self, reached: Option<EventSeq>, manner: Manner) -> Result<(), StoreError> {
+impl ChannelTask {
+    async fn run(
+        mut self,
+        reached: Option<EventSeq>,
+        policy: DeliveryPolicy,
+    ) -> Result<(), StoreError> {
         let start = reached.unwrap_or(EventSeq(0));
-        let mut courier = Courier::new(manner, start, fastrand::u64(..));
+        let mut queue = DeliveryQueue::new(policy, start, fastrand::u64(..));
         for (number, own) in std::mem::take(&mut self.rest) {
-            self.take_own(&mut courier, number, &own);
+            self.push_notice(&mut queue, number, &own);
         }
         // A channel that is new has no mark before a runtime has told it the end of the journal; the box's own messages do not wait for that.
-        let mut noted = reached;
+        let mut saved = reached;
         let mut feed = reached.map(|reached| self.follow(reached));
         let mut end = end_of_journal(self.runtime.clone()).boxed();
         loop {
-            let due = courier.due(Instant::now());
+            let due = queue.due(Instant::now());
             let due = async {
                 match due {
                     Some(at) => tokio::time::sleep_until(at.into()).await,
@@ -220,64 +223,64 @@ impl Line {
             };
             let mut settled = tokio::select! {
                 biased;
-                () = due => self.send(&mut courier).await,
+                () = due => self.send(&mut queue).await,
                 Some((number, own)) = self.own.recv() => {
-                    self.take_own(&mut courier, number, &own);
+                    self.push_notice(&mut queue, number, &own);
                     false
                 }
                 last = &mut end, if feed.is_none() => {
-                    courier.begin_behind(last);
+                    queue.start_after(last);
                     feed = Some(self.follow(last));
-                    noted = Some(last);
+                    saved = Some(last);
                     true
                 }
-                Some(item) = next(&mut feed), if courier.wants_more() => {
+                Some(item) = next(&mut feed), if queue.wants_more() => {
                     if let Some(feed) = &mut feed {
-                        self.heard(item, &mut courier, feed).await;
+                        self.handle_item(item, &mut queue, feed).await;
                     }
                     false
                 }
             };
-            let own = courier.take_settled();
+            let own = queue.take_settled();
             let own = own.into_iter().filter_map(|id| self.open.remove(&id));
             let own: Vec<u64> = own.collect();
             settled |= !own.is_empty();
             self.settled.extend(own);
-            let reached = noted.map(|_| courier.reached());
+            let reached = saved.map(|_| queue.reached());
             // Both ways: a journal may begin anew.
             let is_far =
-                |(noted, reached): (EventSeq, EventSeq)| reached.0.abs_diff(noted.0) >= NOTE_EVERY;
-            if settled || noted.zip(reached).is_some_and(is_far) {
-                self.note(reached).await?;
-                noted = reached;
+                |(saved, reached): (EventSeq, EventSeq)| reached.0.abs_diff(saved.0) >= SAVE_EVERY;
+            if settled || saved.zip(reached).is_some_and(is_far) {
+                self.save_position(reached).await?;
+                saved = reached;
             }
         }
     }
 
     fn follow(&self, after: EventSeq) -> EventFeed {
-        let channel = &self.post.channel.id;
+        let channel = &self.receiver.channel.id;
         tracing::info!(%channel, after = after.0, "telling people of events");
         self.runtime.follow_events(after)
     }
 
-    fn take_own(&mut self, courier: &mut Courier, number: u64, own: &Own) {
-        match message::told_own(&self.post.channel, &self.name, own) {
-            Some(told) => {
-                self.open.insert(told.id.clone(), number);
-                courier.take_own(told, own.severity);
+    fn push_notice(&mut self, queue: &mut DeliveryQueue, number: u64, own: &Notice) {
+        match message::notice_notification(&self.receiver.channel, &self.name, own) {
+            Some(notification) => {
+                self.open.insert(notification.id.clone(), number);
+                queue.push_notice(notification, own.severity);
             }
-            // Owed under a configuration that told more.
+            // PendingNotices under a configuration that told more.
             None => self.settled.push(number),
         }
     }
 
     /// Stores how far the channel is, where it has begun, and what it owes no longer. On a full disk that is stored with the next event: what was told may
     /// be told again after a crash.
-    async fn note(&mut self, reached: Option<EventSeq>) -> Result<(), StoreError> {
-        let channel = &self.post.channel.id;
+    async fn save_position(&mut self, reached: Option<EventSeq>) -> Result<(), StoreError> {
+        let channel = &self.receiver.channel.id;
         let mut batch = Batch::new();
         if let Some(reached) = reached {
-            batch.push(on_disk::note(channel, reached));
+            batch.push(on_disk::position_op(channel, reached));
         }
         for number in &self.settled {
             batch.push(pending::forget(channel, *number));
@@ -286,8 +289,8 @@ impl Line {
         let stored = tokio::task::spawn_blocking(move || store.commit(batch)).await;
         match stored {
             Ok(Ok(())) => {
-                let mut owed = self.owed.lock().unwrap_or_else(PoisonError::into_inner);
-                owed.settled(channel, &self.settled);
+                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+                pending.settled(channel, &self.settled);
                 self.settled.clear();
                 Ok(())
             }
@@ -303,82 +306,83 @@ impl Line {
         }
     }
 
-    async fn heard(&self, item: FeedItem, courier: &mut Courier, feed: &mut EventFeed) {
+    async fn handle_item(&self, item: FeedItem, queue: &mut DeliveryQueue, feed: &mut EventFeed) {
         match item {
             FeedItem::Connected { after } => {
                 let health = self.runtime.health().await;
                 if health.is_ok_and(|health| health.last_seq < after) {
-                    tracing::warn!(channel = %self.post.channel.id, "the journal began anew; it is told from its beginning");
-                    courier.begin_anew();
+                    tracing::warn!(channel = %self.receiver.channel.id, "the journal began anew; it is notification from its beginning");
+                    queue.restart_journal();
                     *feed = self.runtime.follow_events(EventSeq(0));
                 }
             }
             FeedItem::Record(JournalRecord::Known(event)) => {
-                let told = message::told(&self.post.channel, &self.name, &event);
-                courier.take(event.seq, told);
+                let notification =
+                    message::event_notification(&self.receiver.channel, &self.name, &event);
+                queue.push_event(event.seq, notification);
             }
             // Nothing in it can be put into words, and MQTT tells of it.
-            FeedItem::Record(record) => courier.take(record.seq(), None),
+            FeedItem::Record(record) => queue.push_event(record.seq(), None),
             FeedItem::Lost { .. } => {}
         }
     }
 
     /// Sends what is due. Whether something was settled by it: told or given up.
-    async fn send(&mut self, courier: &mut Courier) -> bool {
-        let before = courier.counts();
-        if let Some(parcel) = courier.parcel(wall_now()) {
-            let attached = match parcel.with_picture {
-                true => self.attached(&parcel.told).await,
+    async fn send(&mut self, queue: &mut DeliveryQueue) -> bool {
+        let before = queue.counts();
+        if let Some(delivery) = queue.next_delivery(wall_now()) {
+            let attached = match delivery.has_media {
+                true => self.attached(&delivery.notifications).await,
                 false => None,
             };
-            let sent = self.post.send(&parcel, attached).await;
-            self.learn(courier, sent);
+            let sent = self.receiver.send(&delivery, attached).await;
+            self.record_result(queue, sent);
         }
-        let counts = courier.counts();
+        let counts = queue.counts();
         if counts.given_up > before.given_up {
             let given_up = counts.given_up - before.given_up;
-            tracing::error!(channel = %self.post.channel.id, given_up, "events were not told there");
+            tracing::error!(channel = %self.receiver.channel.id, given_up, "events were not notification there");
         }
-        if let Some(fare) = lock(&self.fares).get_mut(&self.post.channel.id) {
-            fare.counts = counts;
+        if let Some(health) = lock(&self.health).get_mut(&self.receiver.channel.id) {
+            health.counts = counts;
         }
         counts != before
     }
 
-    fn learn(&self, courier: &mut Courier, sent: Result<(), Fault>) {
-        let id = &self.post.channel.id;
+    fn record_result(&self, queue: &mut DeliveryQueue, sent: Result<(), Fault>) {
+        let id = &self.receiver.channel.id;
         let trouble = match sent {
             Ok(()) => {
-                courier.delivered(Instant::now());
+                queue.delivered(Instant::now());
                 None
             }
             Err(fault) => {
-                let first = courier.failures() == 0;
-                let given_up = courier.failed(Instant::now(), &fault);
+                let first = queue.failures() == 0;
+                let given_up = queue.failed(Instant::now(), &fault);
                 if first {
-                    tracing::warn!(channel = %id, why = fault.why, "an event can't be told there, trying again");
+                    tracing::warn!(channel = %id, why = fault.why, "an event can't be notification there, trying again");
                 }
-                let is_grave = given_up || courier.failures() >= OUT_OF_ORDER;
+                let is_grave = given_up || queue.failures() >= MIN_FAILURES;
                 is_grave.then(|| {
                     format!(
-                        "nobody is told over the channel {id}: {}; look at [channels.{id}]",
+                        "nobody is notification over the channel {id}: {}; look at [channels.{id}]",
                         fault.why
                     )
                 })
             }
         };
-        if let Some(fare) = lock(&self.fares).get_mut(id) {
+        if let Some(health) = lock(&self.health).get_mut(id) {
             // A first failure takes nothing back: it says nothing new.
-            if trouble.is_some() || courier.failures() == 0 {
-                fare.trouble = trouble;
+            if trouble.is_some() || queue.failures() == 0 {
+                health.trouble = trouble;
             }
         }
     }
 
     /// The picture or clip of an event that is told by itself; one that is gone is not waited for.
-    async fn attached(&self, told: &[Told]) -> Option<(&'static str, Vec<u8>)> {
-        let [one] = told else { return None };
-        let attached = one.attached.as_ref()?;
+    async fn attached(&self, notification: &[Notification]) -> Option<(&'static str, Vec<u8>)> {
+        let [one] = notification else { return None };
+        let attached = one.media.as_ref()?;
         let bytes = self.runtime.media(&attached.id).await.ok()?;
         Some((attached.name, Vec::from(bytes)))
     }
@@ -398,66 +402,66 @@ async fn end_of_journal(runtime: RuntimeClient) -> EventSeq {
         if let Ok(health) = runtime.health().await {
             return health.last_seq;
         }
-        tokio::time::sleep(ASK_AGAIN).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 
 /// The way to one receiver.
-struct Post {
+struct Receiver {
     channel: ChannelConfig,
     sinks: SinksConfig,
     store: Arc<dyn Store>,
     credentials: Option<std::path::PathBuf>,
     /// The address of the last request, and what makes requests to it.
-    way: Option<(Url, Performer)>,
+    executor: Option<(Url, Executor)>,
 }
 
-impl Post {
+impl Receiver {
     fn new(channel: ChannelConfig, sinks: SinksConfig, store: Arc<dyn Store>) -> Self {
         Self {
             channel,
             sinks,
             store,
             credentials: credentials_folder(),
-            way: None,
+            executor: None,
         }
     }
 
     async fn send(
         &mut self,
-        parcel: &Parcel,
+        delivery: &Delivery,
         attached: Option<(&'static str, Vec<u8>)>,
     ) -> Result<(), Fault> {
         let kind = self.channel.kind;
-        let key = parcel.key(attached.is_some());
-        let (url, performer) = self.way()?;
+        let key = delivery.key(attached.is_some());
+        let (url, executor) = self.executor()?;
         let call = HttpCall {
             url: url.to_string(),
             method: HttpMethod::Post,
             query: Vec::new(),
             headers: BTreeMap::new(),
-            body: message::body(kind, &parcel.told, attached),
-            timeout_s: REQUEST_S,
+            body: message::body(kind, &delivery.notifications, attached),
+            timeout_s: REQUEST_TIMEOUT_S,
         };
-        performer.request(&key, &call).await
+        executor.request(&key, &call).await
     }
 
     /// Where to, read anew each time: an address that was exchanged counts at once.
-    fn way(&mut self) -> Result<&(Url, Performer), Fault> {
+    fn executor(&mut self) -> Result<&(Url, Executor), Fault> {
         let name = format!("channels.{}.url", self.channel.id);
         let address = secrets::read(&name, &self.channel.url, self.credentials.as_deref());
         let address = address.map_err(Fault::later)?;
         let url = channels::address(address.expose_secret());
         let url = url.map_err(|why| Fault::later(format!("{name} {why}")))?;
-        if let Some(way) = self.way.take().filter(|(known, _)| *known == url) {
-            return Ok(self.way.insert(way));
+        if let Some(executor) = self.executor.take().filter(|(known, _)| *known == url) {
+            return Ok(self.executor.insert(executor));
         }
         let sinks = SinksConfig {
             hosts: HostRule::of(&url).into_iter().collect(),
             ca_file: self.sinks.ca_file.clone(),
             ..SinksConfig::default()
         };
-        let performer = Performer::new(sinks, Arc::clone(&self.store));
-        Ok(self.way.insert((url, performer)))
+        let executor = Executor::new(sinks, Arc::clone(&self.store));
+        Ok(self.executor.insert((url, executor)))
     }
 }

@@ -38,9 +38,9 @@ use super::{Agent, Watchdog};
 use crate::api;
 use crate::api::conversations::{ConversationDeps, OpensModel};
 use crate::connectors::secrets::credentials_folder;
-use crate::connectors::{self, Performer};
+use crate::connectors::{self, Executor};
 use crate::fleet::command::{self, CommandBoard, Refusals};
-use crate::fleet::mqtt::command_subscription::Hearing;
+use crate::fleet::mqtt::command_subscription::SubscriptionBreaker;
 use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
@@ -164,7 +164,7 @@ impl Agent {
                     age: setup.sinks.max_age,
                     ..connectors::queue::Limits::default()
                 },
-                executor: Performer::new(setup.sinks, store),
+                executor: Executor::new(setup.sinks, store),
                 api,
             }),
             mqtt: Mqtt {
@@ -180,7 +180,7 @@ impl Agent {
                 link: None,
                 lost_reason: None,
                 retained,
-                subscription: Hearing::new(setup.flood_pause),
+                subscription: SubscriptionBreaker::new(setup.flood_pause),
                 clears_at_exit: false,
                 is_farewell_acked: false,
             },

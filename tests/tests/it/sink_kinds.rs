@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, ensure};
 use serde_json::json;
-use watchkeeper_agent::connectors::Performer;
-use watchkeeper_agent::connectors::fault::{Again, Fault};
+use watchkeeper_agent::connectors::Executor;
+use watchkeeper_agent::connectors::fault::{Fault, Retry};
 use watchkeeper_config::{HostRule, SecretSource, SinksConfig};
 use watchkeeper_contract::effect::{
     Attachment, Effect, Email, EmailBody, HttpBody, HttpCall, HttpMethod, MqttMessage, MqttQos,
@@ -65,11 +65,11 @@ fn all(sinks: SinksConfig, effects: Vec<Effect>) -> anyhow::Result<Vec<Result<()
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let performer = Performer::new(sinks, Arc::new(MemoryStore::new()));
+    let executor = Executor::new(sinks, Arc::new(MemoryStore::new()));
     runtime.block_on(async {
         let mut done = Vec::new();
         for (number, effect) in (1..).zip(effects) {
-            done.push(performer.perform(&spooled(number, effect)?).await);
+            done.push(executor.execute(&spooled(number, effect)?).await);
         }
         Ok(done)
     })
@@ -182,7 +182,7 @@ fn a_redirect_is_followed_only_where_it_may_and_takes_no_secret_to_another_host(
     server.script([Answer::Elsewhere(302, allowed.url("/b"))]);
     let moved = fault(one(both()?, post())?)?;
     assert!(
-        moved.again == Again::Never && moved.why.contains("new address"),
+        moved.retry == Retry::Never && moved.why.contains("new address"),
         "{moved}"
     );
     // "See other": it was taken.
@@ -192,12 +192,12 @@ fn a_redirect_is_followed_only_where_it_may_and_takes_no_secret_to_another_host(
     server.script([Answer::Elsewhere(307, forbidden.url("/b"))]);
     let led = fault(one(both()?, post())?)?;
     assert!(
-        led.again == Again::Never && led.why.contains("sinks.hosts"),
+        led.retry == Retry::Never && led.why.contains("sinks.hosts"),
         "{led}"
     );
     let round = vec![Answer::Elsewhere(307, server.url("/a")); 20];
     server.script(round);
-    assert_eq!(fault(one(both()?, post())?)?.again, Again::Never);
+    assert_eq!(fault(one(both()?, post())?)?.retry, Retry::Never);
     assert!(forbidden.requests().is_empty());
     Ok(())
 }
@@ -210,17 +210,17 @@ fn what_may_pass_is_told_from_what_will_not() -> anyhow::Result<()> {
     server.script([Answer::Hang]);
     let late = fault(one(sinks(&[server.address()])?, get(server.url("/")))?)?;
     assert!(
-        matches!(late.again, Again::Later(_)) && late.why.contains("in time"),
+        matches!(late.retry, Retry::After(_)) && late.why.contains("in time"),
         "{late}"
     );
     let away = fault(one(sinks(&[nobody])?, get(format!("http://{nobody}/t0k")))?)?;
     assert!(
-        matches!(away.again, Again::Later(_)) && !away.why.contains("t0k"),
+        matches!(away.retry, Retry::After(_)) && !away.why.contains("t0k"),
         "{away}"
     );
     let refused = fault(one(sinks(&[])?, get(server.url("/t0k")))?)?;
     assert!(
-        refused.again == Again::Never && !refused.why.contains("t0k"),
+        refused.retry == Retry::Never && !refused.why.contains("t0k"),
         "{refused}"
     );
     let mut unknown = sinks(&[server.address()])?;
@@ -323,14 +323,14 @@ fn what_slack_refuses_is_told_in_its_words_and_a_file_goes_to_no_other_host() ->
     server.script(answers(&[said("invalid_auth"), said("internal_error")]));
     let never = fault(one(slack_at(&server)?, slack("yard", Vec::new()))?)?;
     assert!(
-        never.again == Again::Never && never.why.contains("invalid_auth"),
+        never.retry == Retry::Never && never.why.contains("invalid_auth"),
         "{never}"
     );
     let later = fault(one(slack_at(&server)?, slack("yard", Vec::new()))?)?;
-    assert!(matches!(later.again, Again::Later(_)), "{later}");
+    assert!(matches!(later.retry, Retry::After(_)), "{later}");
     server.script([Answer::Status(429, String::new())]);
     let busy = fault(one(slack_at(&server)?, slack("yard", Vec::new()))?)?;
-    assert!(matches!(busy.again, Again::Later(_)), "{busy}");
+    assert!(matches!(busy.retry, Retry::After(_)), "{busy}");
     let elsewhere = Hooks::start()?;
     let place = json!({"ok": true, "upload_url": elsewhere.url("/up"), "file_id": "F1"});
     server.script(answers(&[place]));
@@ -374,7 +374,7 @@ fn a_text_message_is_a_form_with_the_account_as_login() -> anyhow::Result<()> {
     server.script([Answer::Status(400, body.to_string())]);
     let refused = fault(one(at()?, sms())?)?;
     assert!(
-        refused.again == Again::Never && refused.why.contains("no number (***)"),
+        refused.retry == Retry::Never && refused.why.contains("no number (***)"),
         "{refused}"
     );
     Ok(())
@@ -519,13 +519,13 @@ fn nothing_is_said_to_a_mail_server_that_is_another_and_a_wrong_password_is_told
         )?)
     };
     let refused = fault_of(&stranger)?;
-    assert!(matches!(refused.again, Again::Later(_)), "{refused}");
+    assert!(matches!(refused.retry, Retry::After(_)), "{refused}");
     assert!(stranger.mails().is_empty());
     let identity = authority.issue(folder.path(), "mail", &["localhost"])?;
     let strict = MailServer::start(&identity, "another password")?;
     let denied = fault_of(&strict)?;
     assert!(
-        denied.again == Again::Never && denied.why.contains("535"),
+        denied.retry == Retry::Never && denied.why.contains("535"),
         "{denied}"
     );
     fs::remove_file(folder.path().join("ca.pem"))?;
@@ -627,7 +627,7 @@ fn a_message_reaches_its_broker_over_tls_in_each_quality_and_a_retained_one_stay
         Effect::Mqtt(publish("yard/1", MqttQos::AtLeastOnce)),
     )?)?;
     assert!(
-        matches!(stranger.again, Again::Later(_)) && stranger.why.contains("sinks.ca_file"),
+        matches!(stranger.retry, Retry::After(_)) && stranger.why.contains("sinks.ca_file"),
         "{stranger}"
     );
     let plain = publication(broker.port, false, "yard/1", MqttQos::AtLeastOnce);
@@ -638,7 +638,7 @@ fn a_message_reaches_its_broker_over_tls_in_each_quality_and_a_retained_one_stay
         Effect::Mqtt(publish("yard/1", MqttQos::AtLeastOnce)),
     )?)?;
     assert!(
-        other.again == Again::Never && other.why.contains("sinks.hosts"),
+        other.retry == Retry::Never && other.why.contains("sinks.hosts"),
         "{other}"
     );
     Ok(())
@@ -663,17 +663,17 @@ fn a_broker_that_was_away_is_spoken_to_again_and_one_that_refuses_the_login_is_n
         .worker_threads(2)
         .enable_all()
         .build()?;
-    let performer = Performer::new(at.clone(), Arc::new(MemoryStore::new()));
+    let executor = Executor::new(at.clone(), Arc::new(MemoryStore::new()));
     let send = |effect| {
         runtime
-            .block_on(performer.perform(&spooled(1, effect)?))
+            .block_on(executor.execute(&spooled(1, effect)?))
             .map_or_else(|fault| Ok(Err(fault)), |()| anyhow::Ok(Ok(())))
     };
     assert_eq!(send(publish(MqttQos::AtLeastOnce))?, Ok(()));
     broker.down()?;
     for qos in [MqttQos::AtLeastOnce, MqttQos::AtMostOnce] {
         let away = fault(send(publish(qos))?)?;
-        assert!(matches!(away.again, Again::Later(_)), "{away}");
+        assert!(matches!(away.retry, Retry::After(_)), "{away}");
         assert!(away.why.contains(&format!("localhost:{port}")), "{away}");
     }
     broker.up()?;
@@ -684,7 +684,7 @@ fn a_broker_that_was_away_is_spoken_to_again_and_one_that_refuses_the_login_is_n
     wrong.password = Some(Sealed::Text("wrong-0815".to_owned()));
     let refused = fault(send(Effect::Mqtt(wrong))?)?;
     assert!(
-        refused.again == Again::Never
+        refused.retry == Retry::Never
             && refused.why.contains("the step's username and password")
             && !refused.why.contains("wrong-0815"),
         "{refused}"

@@ -1,23 +1,22 @@
-//! The board of commands: what was asked, what was answered, what runs. Sans-IO.
+//! State machine of all commands of the box. Sans-IO.
 //!
-//! Invariants:
-//! - a command is its operation and its id ([`CommandKey`]): the same id on another operation is another command;
-//! - a command starts only after its `executing` is stored, so that a restart knows what it was doing;
-//! - a known command is answered again with its present status and never run twice;
-//! - exactly one terminal status; a command that was rejected or whose time is over never starts later;
-//! - nothing is told before it is stored: [`CommandBoard::answer`] keeps silent about what is on its way to the store;
-//! - one command runs at a time, in the order in which they were accepted;
-//! - whether a command's time is over is judged only by a clock that was set, on receipt and again before it starts;
-//! - a reason is at most [`MAX_REASON`] bytes long, whoever wrote it: a report always fits into a message;
-//! - a finished command is not forgotten for its age before a time source has vouched for the clock for that long.
+//! - A command is its operation and its id ([`CommandKey`]).
+//! - A command starts only after `executing` is stored, so a restart knows what was running.
+//! - A known command gets its present status as reply and never runs twice.
+//! - A command has exactly one terminal status. A rejected or expired one never starts.
+//! - [`CommandBoard::answer`] reports only what is stored.
+//! - One command runs at a time, in the order of acceptance.
+//! - Expiry is judged only by a clock that was set, on receipt and again before the start.
+//! - A reason has at most [`MAX_REASON`] bytes, so a report always fits into a message.
+//! - A finished command ages only while the clock is synchronised.
 //!
 //! ```text
-//!  Received ─► Save(accepted) ─ Saved ─► Save(executing) ─ Saved ─► Start ─ Finished ─► Save(successful|failed)
+//!  Received ─► Save(accepted) ─ Saved ─► Save(executing) ─ Saved ─► Start ─ Finished ─► Save(end)
 //!      │                            ├─► Save(expired)
-//!      │                            └─► Save(rejected), when the clock was not set in time
+//!      │                            └─► Save(rejected): the clock was not set in time
 //!      ├─► Save(expired)
-//!      ├─► Save(rejected), when it is understood and can't be taken now
-//!      └─► Refuse, when it is not understood: not remembered, the same id may be used for the corrected request
+//!      ├─► Save(rejected): valid, but too many commands are open
+//!      └─► Refuse: invalid and not stored; a corrected request may reuse the id
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,127 +27,114 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use super::{CommandKey, Record};
 
-/// Finished commands that are remembered, apart from rejected ones.
+/// Finished commands that the ledger keeps, without rejected ones.
 pub const LEDGER_ENTRIES: usize = 4096;
-/// Rejected commands that are remembered, apart so that they never push out what was done. While they are so many, one more
-/// that would be rejected is left unanswered: a rejection that is forgotten might be carried out later.
+/// Rejected commands that the ledger keeps, counted apart so that they never evict executed ones.
+/// When it is full, a further rejection gets no reply: a forgotten rejection could be executed
+/// later.
 pub const REJECTED_ENTRIES: usize = 1024;
-/// Days for which they are remembered.
+/// Days that the ledger keeps a finished command.
 pub const LEDGER_DAYS: i64 = 30;
-/// Commands that may be open at a time.
+/// Open commands at a time.
 pub const MAX_OPEN: usize = 32;
-/// How long after its start the board waits for the clock to be set, where a command depends on it. A box without a battery
-/// clock learns the time within seconds of finding a network; one that never does must not hold up its commands for ever.
-pub const CLOCK_PATIENCE: Duration = Duration::from_secs(300);
-/// Longest reason of a rejection or a failure, in bytes.
+/// How long after its start the board waits for the clock where a command depends on it. A box
+/// without a battery clock gets the time within seconds of network access. A clock that is never
+/// set must not block commands for ever.
+pub const CLOCK_TIMEOUT: Duration = Duration::from_secs(300);
+/// Longest reason of a rejection or failure, in bytes.
 pub(super) const MAX_REASON: usize = 1024;
 
 pub(super) const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-const CLOCK_UNSET: &str = "the clock of this box is not set, so expires_at can't be judged; set the clock or leave it out";
+const CLOCK_UNSET: &str = "the clock of this box is not set, so expires_at cannot be checked; \
+                           set the clock or omit expires_at";
 
-/// What happens to the board.
+/// Events that the shell reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// A request came.
+    /// A request arrived.
     Received {
-        /// Which command.
         key: CommandKey,
-        /// What was asked for, or why it is not understood.
+        /// The request, or why it is invalid.
         request: Result<Box<CommandRequest>, String>,
     },
     /// A record is on stable storage.
     Saved {
-        /// Which command.
         key: CommandKey,
-        /// Which of its versions.
+        /// Version of the stored record.
         version: u32,
     },
-    /// The operation that was started came to its end.
+    /// The started operation ended.
     Finished {
-        /// Which command.
         key: CommandKey,
-        /// What it answered, or why it failed.
+        /// Its result, or why it failed.
         outcome: Result<serde_json::Value, String>,
     },
-    /// Time passed.
     Tick,
 }
 
-/// What the shell has to do.
+/// Actions for the shell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
-    /// Store the record and queue the report, whole or not at all; answer [`Input::Saved`].
+    /// Store the record and queue the report in one batch; answer with [`Input::Saved`].
     Save {
-        /// Which command.
         key: CommandKey,
-        /// What is known now.
+        /// Record to store.
         record: Box<Record>,
-        /// What is told.
+        /// Report to publish.
         report: CommandReport,
     },
-    /// Tell what [`CommandBoard::answer`] says when the answer leaves.
-    Reply {
-        /// Which command.
-        key: CommandKey,
-    },
-    /// Tell this without storing anything.
+    /// Publish the report that [`CommandBoard::answer`] returns when the reply leaves.
+    Reply { key: CommandKey },
+    /// Publish this report without storing it.
     Refuse {
-        /// Which command.
         key: CommandKey,
-        /// What is told.
+        /// Report to publish.
         report: CommandReport,
     },
-    /// Nothing can be told: too many rejections are remembered already. The request may come again.
-    LeaveUnanswered {
-        /// Which command.
-        key: CommandKey,
-    },
-    /// Begin the operation; answer [`Input::Finished`].
+    /// Publish nothing: the ledger of rejections is full. The request may arrive again.
+    LeaveUnanswered { key: CommandKey },
+    /// Start the operation; answer with [`Input::Finished`].
     Start {
-        /// Which command.
         key: CommandKey,
-        /// What to do.
+        /// Operation to execute.
         operation: Operation,
-        /// Whether it may have been done, in part or whole, before a restart.
+        /// Whether it may have been executed, partly or fully, before a restart.
         resumed: bool,
     },
-    /// Forget a finished command, in the store too.
-    Forget {
-        /// Which command.
-        key: CommandKey,
-    },
+    /// Delete the record of a finished command.
+    Forget { key: CommandKey },
 }
 
 /// Whether a command may still start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expiry {
-    /// Its time is not over, or it has none.
+    /// Not expired, or without expiry.
     Ahead,
     Over,
-    /// The clock was never set.
+    /// Unknown, because the clock was never set.
     Unknown,
 }
 
-/// The state machine.
+/// State machine of the commands.
 #[derive(Debug, Default)]
 pub struct CommandBoard {
     ledger: BTreeMap<CommandKey, Record>,
-    /// Accepted and stored, oldest first.
+    /// Accepted and stored commands, oldest first.
     queue: VecDeque<CommandKey>,
-    /// The command that runs, or whose `executing` or end is being stored.
+    /// The command that runs, or whose `executing` or terminal status is being stored.
     running: Option<CommandKey>,
-    /// Commands whose last change is on its way to the store.
+    /// Commands whose last change is being stored.
     unsaved: BTreeSet<CommandKey>,
-    /// Place of the next command that is taken in.
+    /// Order of the next received command.
     next_order: u64,
-    /// Wall time at which the board began, in milliseconds since 1970; compared only while the clock is not set.
+    /// Wall time of the board's start in Unix milliseconds; used only while the clock is not set.
     began_ms: i64,
     outputs: VecDeque<Output>,
 }
 
 impl CommandBoard {
-    /// A board that goes on where the ledger left off.
+    /// Creates a board from the restored ledger.
     #[must_use]
     pub fn new(now: Wall, ledger: BTreeMap<CommandKey, Record>) -> Self {
         let last = ledger.values().map(|record| record.order).max();
@@ -162,7 +148,8 @@ impl CommandBoard {
         let mut open: Vec<_> = open
             .map(|(key, r)| {
                 let waits = r.status != CommandStatus::Executing;
-                // What was executing was accepted before everything that waits. Older builds stored no order, only times.
+                // An executing command was accepted before every waiting one. Older versions stored
+                // no order, only times.
                 (waits, r.order, r.changed_ms, key.clone())
             })
             .collect();
@@ -178,7 +165,7 @@ impl CommandBoard {
         board
     }
 
-    /// Takes one input; drain [`Self::poll`] afterwards.
+    /// Handles one input; drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Wall, input: Input) {
         match input {
             Input::Received { key, request } => self.receive(now, key, request),
@@ -188,7 +175,7 @@ impl CommandBoard {
                     let status = match outcome {
                         Ok(result) => CommandStatus::Successful { result },
                         Err(reason) => CommandStatus::Failed {
-                            reason: clipped(reason),
+                            reason: truncate_reason(reason),
                         },
                     };
                     self.change(now, &key, status);
@@ -204,40 +191,41 @@ impl CommandBoard {
         }
     }
 
-    /// The next thing to do, until there is nothing left.
+    /// Next action, `None` when all are done.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// Commands that are not finished.
+    /// Commands without a terminal status.
     pub fn open(&self) -> impl Iterator<Item = &CommandKey> {
         let open = self.ledger.iter().filter(|(_, record)| is_open(record));
         open.map(|(key, _)| key)
     }
 
-    /// Whether a command of this name is remembered.
+    /// Whether the ledger contains the command.
     #[must_use]
     pub fn knows(&self, key: &CommandKey) -> bool {
         self.ledger.contains_key(key)
     }
 
-    /// What may be told about a command now. Nothing while its last change is being stored: the report of that follows.
+    /// Present report of a command. `None` while its last change is being stored; that report
+    /// follows.
     #[must_use]
     pub fn answer(&self, key: &CommandKey) -> Option<CommandReport> {
         let record = self.ledger.get(key)?;
         (!self.unsaved.contains(key)).then(|| report(key, record))
     }
 
-    /// Whether the next command only waits for the clock to be set; [`Input::Tick`] looks again.
+    /// Whether the next command waits only for the clock; [`Input::Tick`] checks again.
     #[must_use]
     pub fn waits_for_clock(&self) -> bool {
         self.running.is_none() && !self.queue.is_empty()
     }
 
-    /// Sweeps the invariants that hold between any two calls.
+    /// Checks the invariants that hold between calls.
     ///
     /// # Panics
-    /// When one does not hold, which is a fault of this file.
+    /// Panics when one is violated, which is a defect of this module.
     pub fn check(&self) {
         for key in self.queue.iter().chain(&self.running) {
             assert!(self.knows(key), "{key} is queued and not known");
@@ -290,7 +278,7 @@ impl CommandBoard {
         self.forget_old(now);
     }
 
-    /// The first status of a request that is understood.
+    /// Initial status of a valid request.
     fn admit(&self, now: Wall, request: &CommandRequest) -> CommandStatus {
         match expiry(now, request) {
             Expiry::Over => return CommandStatus::Expired,
@@ -301,7 +289,7 @@ impl CommandBoard {
             return CommandStatus::Accepted;
         }
         let reason = format!(
-            "{MAX_OPEN} commands are open already; wait until one is finished and ask again under another id"
+            "{MAX_OPEN} commands are open; wait until one is finished and retry with another id"
         );
         CommandStatus::Rejected { reason }
     }
@@ -311,10 +299,10 @@ impl CommandBoard {
         all.filter(|record| is_rejected(record)).count()
     }
 
-    /// Whether it is early enough to hope that the clock is set soon.
+    /// Whether the clock may still be set in time.
     fn clock_may_come(&self, now: Wall) -> bool {
         let passed = u128::from(now.unix_ms.abs_diff(self.began_ms));
-        passed < CLOCK_PATIENCE.as_millis()
+        passed < CLOCK_TIMEOUT.as_millis()
     }
 
     fn saved(&mut self, now: Wall, key: CommandKey, version: u32) {
@@ -342,8 +330,8 @@ impl CommandBoard {
         self.start_next(now);
     }
 
-    /// Starts the next command in the order of acceptance. One whose time can't be judged yet holds up those behind it: of
-    /// two deployments the later one counts.
+    /// Starts the next command in the order of acceptance. A command with unknown expiry blocks
+    /// those behind it: of two deployments the later one must win.
     fn start_next(&mut self, now: Wall) {
         while self.running.is_none() {
             let Some(key) = self.queue.front().cloned() else {
@@ -363,7 +351,7 @@ impl CommandBoard {
         }
     }
 
-    /// Goes on with a command that was executing when the box went down. Every operation may be repeated.
+    /// Resumes a command that was executing when the box stopped. Every operation may be repeated.
     fn resume(&mut self, now: Wall, key: CommandKey) {
         let Some(request) = self.ledger.get(&key).and_then(|r| r.request.as_ref()) else {
             return;
@@ -371,8 +359,8 @@ impl CommandBoard {
         let operation = request.operation.clone();
         let late = match expiry(now, request) {
             Expiry::Ahead => None,
-            Expiry::Over => Some("its time was over then"),
-            Expiry::Unknown => Some("its clock was not set then, so expires_at can't be judged"),
+            Expiry::Over => Some("it had expired by then"),
+            Expiry::Unknown => Some("the clock was not set then, so expires_at cannot be checked"),
         };
         self.running = Some(key.clone());
         match late {
@@ -412,14 +400,15 @@ impl CommandBoard {
         });
     }
 
-    /// Keeps the ledger within its bounds; of too many the oldest finished commands go first.
+    /// Keeps the ledger within its bounds; the oldest finished commands go first.
     ///
-    /// A clock that nobody vouches for says nothing about age: nothing is too old by it, and what was finished by it ages
-    /// from the first moment at which a time source vouches. Else a box that starts in 1970, or a month behind, would forget
-    /// at its first contact with a time server what it has just done, and do it again for a request that is retained.
+    /// Age counts only by a synchronised clock: a record written before ages from the first
+    /// synchronised moment. Otherwise a box that starts in 1970, or a month behind, would forget a
+    /// command at its first contact with a time server. A retained request would then execute it
+    /// again.
     fn forget_old(&mut self, now: Wall) {
-        let knows_time = now.quality == TimeQuality::Synced;
-        if knows_time {
+        let is_synced = now.quality == TimeQuality::Synced;
+        if is_synced {
             for record in self.ledger.values_mut().filter(|r| !r.is_dated) {
                 record.changed_ms = now.unix_ms;
                 record.is_dated = true;
@@ -437,7 +426,7 @@ impl CommandBoard {
         let mut too_many = kept.count().saturating_sub(LEDGER_ENTRIES);
         for (_, changed_ms, is_rejected, key) in finished {
             let age_ms = now.unix_ms.saturating_sub(changed_ms);
-            let is_too_old = knows_time && age_ms > LEDGER_DAYS * DAY_MS;
+            let is_too_old = is_synced && age_ms > LEDGER_DAYS * DAY_MS;
             let is_one_too_many = !is_rejected && too_many > 0;
             if !is_rejected {
                 too_many = too_many.saturating_sub(1);
@@ -451,20 +440,20 @@ impl CommandBoard {
     }
 }
 
-/// The report that refuses command `id` for `reason`.
+/// Report that rejects command `id` for `reason`.
 #[must_use]
 pub fn refusal(id: String, reason: String) -> CommandReport {
     CommandReport {
         id,
         status: CommandStatus::Rejected {
-            reason: clipped(reason),
+            reason: truncate_reason(reason),
         },
         version: 1,
     }
 }
 
-/// The reason, cut at [`MAX_REASON`]: those of others may repeat a whole request.
-fn clipped(mut reason: String) -> String {
+/// Cuts a reason at [`MAX_REASON`] bytes; the runtime's may repeat a whole request.
+fn truncate_reason(mut reason: String) -> String {
     if reason.len() > MAX_REASON {
         const CUT: &str = "…";
         reason.truncate(reason.floor_char_boundary(MAX_REASON - CUT.len()));

@@ -1,12 +1,18 @@
-//! Carries out one operation through the runtime's client, and finds out what became of it where the answer is missing.
+//! Executes one operation through the runtime's client, and determines its outcome when no answer
+//! arrives.
 //!
-//! Each of the three may be repeated: a snapshot is taken again, a deployment that is there already is left as it is, a stop
-//! finds nothing left.
+//! All three operations may be repeated: a snapshot is taken again, an existing deployment is left
+//! unchanged, a stop finds nothing to delete.
 //!
-//! Invariants: a command is told to have failed only when the runtime refused it, was away for [`Deadlines::away`] before it could be begun,
-//! or did not show for [`Deadlines::aftermath`] that it was done although it was begun. All of it is bounded, so that the next command gets
-//! its turn. What the runtime may be at still is asked for and not begun a second time. A snapshot is not asked for: nobody could tell one
-//! picture from another, so one without its answer has failed and may have been taken.
+//! A command fails only for one of these reasons:
+//! - The runtime refused it.
+//! - The runtime was away for [`Deadlines::away`] before the operation was sent.
+//! - The operation was sent, but the runtime did not show its effect within
+//!   [`Deadlines::aftermath`].
+//!
+//! All waits are bounded, so the next command gets its turn. An operation that the runtime may
+//! still execute is polled, not sent a second time. A snapshot is not polled: pictures cannot be
+//! told apart. So one without an answer has failed, although it may have been taken.
 //!
 //! [`Deadlines::away`]: watchkeeper_client::Deadlines::away
 //! [`Deadlines::aftermath`]: watchkeeper_client::Deadlines::aftermath
@@ -26,17 +32,16 @@ use watchkeeper_client::{ClientError, RuntimeClient};
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 const RETRY_CEILING: Duration = Duration::from_secs(4);
 
-/// How an operation ended.
+/// Outcome of an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Which command.
     pub key: CommandKey,
-    /// What it answers, or why it failed.
+    /// Its result, or why it failed.
     pub result: Result<Value, String>,
 }
 
-/// Does `operation` for command `key`. A runtime that is restarting is waited for; a refusal is final. `resumed`: it may have been done, in
-/// part or whole, before a restart of this process.
+/// Executes `operation` for command `key`. It waits for a runtime that restarts; a refusal is
+/// final. `resumed`: a run before a restart of the agent may have executed it, partly or fully.
 pub async fn execute(
     runtime: RuntimeClient,
     key: CommandKey,
@@ -62,21 +67,23 @@ struct Work<'a> {
 impl Work<'_> {
     async fn carry_out(&mut self, resumed: bool) -> Result<Value, String> {
         let mut may_be_done = resumed;
-        let mut broke = false;
+        let mut was_broken = false;
         let mut give_up = None;
         loop {
             let error = match self.find_done(may_be_done).await {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => match self.begin(may_be_done).await {
                     Ok(answer) => return Ok(answer),
-                    Err(silence @ ClientError::Timeout { .. }) => {
-                        return self.wait_on(&silence).await;
+                    Err(timeout @ ClientError::Timeout { .. }) => {
+                        return self.await_effect(&timeout).await;
                     }
                     Err(error @ ClientError::Broken { .. }) => {
-                        // The connection broke half-way: nobody knows how far it came. Any other failure began nothing. The runtime was there
-                        // until now, so it is away from now on; only the first time, or one that dies of this command would be asked for ever.
+                        // The connection broke, so the progress is unknown; any other failure
+                        // started nothing. The runtime was there until now, so its time away starts
+                        // here. Only once, or a runtime that dies of this command would be asked
+                        // for ever.
                         may_be_done = true;
-                        if !std::mem::replace(&mut broke, true) {
+                        if !std::mem::replace(&mut was_broken, true) {
                             give_up = None;
                         }
                         error
@@ -93,7 +100,7 @@ impl Work<'_> {
             let pause = self.backoff.next_delay();
             if now + pause >= give_up {
                 return match may_be_done {
-                    true => self.wait_on(&error).await,
+                    true => self.await_effect(&error).await,
                     false => Err(error.in_full()),
                 };
             }
@@ -101,13 +108,13 @@ impl Work<'_> {
         }
     }
 
-    /// What is there of an operation that may have been done already, as its answer.
+    /// Result of an operation that may have been executed already.
     async fn find_done(&self, may_be_done: bool) -> Result<Option<Value>, ClientError> {
         match self.operation {
             Operation::Deploy { pipeline } if may_be_done => {
-                let there = find_deployed(self.runtime, pipeline).await?;
-                // To put what works again would begin its counts anew and end the visits of everybody it sees.
-                let works = there.filter(|status| !has_failed(status));
+                let deployed_before = find_deployed(self.runtime, pipeline).await?;
+                // A second deployment would reset the pipeline's counts and end its visits.
+                let works = deployed_before.filter(|status| !has_failed(status));
                 Ok(works.as_ref().map(deployed))
             }
             Operation::Deploy { .. } | Operation::Snapshot { .. } | Operation::Stop { .. } => {
@@ -137,36 +144,37 @@ impl Work<'_> {
         }
     }
 
-    /// The runtime gave no answer and may be at it still: asks what became of it. `silence` is why.
-    async fn wait_on(&mut self, silence: &ClientError) -> Result<Value, String> {
+    /// Polls for the effect of an operation that got no answer but may still be executing. `cause`
+    /// explains the missing answer.
+    async fn await_effect(&mut self, cause: &ClientError) -> Result<Value, String> {
         if let Operation::Snapshot { .. } = self.operation {
-            return Err(silence.in_full());
+            return Err(cause.in_full());
         }
-        let patience = self.runtime.deadlines().aftermath;
+        let aftermath = self.runtime.deadlines().aftermath;
         let mut failed = None;
-        let told = timeout(patience, self.ask_after(&mut failed)).await;
-        match (told, failed) {
-            (Ok(told), _) => told,
-            (Err(_), Some(there)) => Ok(deployed(&there)),
+        let polled = timeout(aftermath, self.poll_effect(&mut failed)).await;
+        match (polled, failed) {
+            (Ok(result), _) => result,
+            (Err(_), Some(status)) => Ok(deployed(&status)),
             (Err(_), None) => Err(format!(
-                "{silence}; it was not done {} s later either",
-                patience.as_secs()
+                "{cause}; it was not done {} s later either",
+                aftermath.as_secs()
             )),
         }
     }
 
-    /// Asks until there is an answer. A pipeline that was found as it was asked for but `failed` is done too, only not known to be this
-    /// command's: until the runtime has put the new one in its place, the one before it is shown.
-    async fn ask_after(&mut self, failed: &mut Option<PipelineStatus>) -> Result<Value, String> {
+    /// Polls until the effect shows. A matching pipeline that `failed` counts too, but only at the
+    /// end of the wait: it may be the one before this deployment.
+    async fn poll_effect(&mut self, failed: &mut Option<PipelineStatus>) -> Result<Value, String> {
         loop {
             sleep(self.backoff.next_delay()).await;
             let found = match self.operation {
-                // It is answered when its turn comes, after the first one; then there is nothing left or it is stopped.
+                // The runtime answers it after the first stop; then the pipeline is gone.
                 Operation::Stop { pipeline } => self.stop(pipeline, true).await.map(Some),
                 Operation::Deploy { pipeline } => {
-                    find_deployed(self.runtime, pipeline).await.map(|there| {
-                        *failed = there.clone().filter(has_failed);
-                        let works = there.filter(|_| failed.is_none());
+                    find_deployed(self.runtime, pipeline).await.map(|status| {
+                        *failed = status.clone().filter(has_failed);
+                        let works = status.filter(|_| failed.is_none());
                         works.as_ref().map(deployed)
                     })
                 }
@@ -181,13 +189,13 @@ impl Work<'_> {
     }
 }
 
-/// What a deployment answers.
+/// Result of a deployment.
 fn deployed(status: &PipelineStatus) -> Value {
     let state = serde_json::to_value(&status.state).unwrap_or_default();
     json!({ "pipeline": status.spec.id, "state": state["state"] })
 }
 
-/// The pipeline as it was asked for, where it is there, whether it works or failed.
+/// Status of the pipeline with the spec `wanted`, working or failed.
 async fn find_deployed(
     runtime: &RuntimeClient,
     wanted: &PipelineSpec,

@@ -1,6 +1,7 @@
-//! The name of a command: what is asked for and the id that the requester gave to it.
+//! Key of a command: its operation, and the id that the requester gave it.
 //!
-//! Invariant: an id counts for its operation only, as the topic `cmd/<op>/<id>/req` suggests. `stop/7` is not `snapshot/7`.
+//! Invariant: an id is unique per operation only, as in the topic `cmd/<op>/<id>/req`. `stop/7` is
+//! not `snapshot/7`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,34 +10,34 @@ use watchkeeper_contract::command::Operation;
 
 /// Longest id of a command.
 pub const MAX_COMMAND_ID_LEN: usize = 64;
-/// Id a requester gave to a command: 1 to 64 of letters, digits, `-`, `_` and `.`, so that it is one topic level.
+/// Id of a command, given by its requester. It has 1 to 64 letters, digits, `-`, `_` or `.`, so it
+/// is one topic level.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandId(String);
 
-/// Text that can't be the id of a command.
+/// Text that is not a valid command id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a command id; use 1 to 64 of letters, digits, '-', '_' and '.'")]
+#[error("{0:?} is not a valid command id; use 1 to 64 letters, digits, '-', '_' or '.'")]
 pub struct InvalidCommandId(String);
 
 impl CommandId {
     /// Checks `value` and wraps it.
     ///
     /// # Errors
-    /// [`InvalidCommandId`] when it is empty, too long or holds another character.
+    /// Returns [`InvalidCommandId`] when it is empty, too long or contains another character.
     pub fn new(value: impl Into<String>) -> Result<Self, InvalidCommandId> {
         let value = value.into();
-        let fine = (1..=MAX_COMMAND_ID_LEN).contains(&value.len())
+        let is_valid = (1..=MAX_COMMAND_ID_LEN).contains(&value.len())
             && value
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
-        if fine {
+        if is_valid {
             Ok(Self(value))
         } else {
             Err(InvalidCommandId(value.chars().take(80).collect()))
         }
     }
 
-    /// The id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -61,10 +62,10 @@ pub enum OperationName {
 }
 
 impl OperationName {
-    /// All of them, in the order of the document.
+    /// All operations, in the order of the document.
     pub const ALL: [Self; 3] = [Self::Snapshot, Self::Deploy, Self::Stop];
 
-    /// The name as it stands in topics and in the member `op`.
+    /// Name in topics and in the member `op`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -107,12 +108,11 @@ impl FromStr for OperationName {
     }
 }
 
-/// Which command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandKey {
-    /// What is asked for.
+    /// Requested operation.
     pub operation: OperationName,
-    /// What the requester calls it.
+    /// Id given by the requester.
     pub id: CommandId,
 }
 
@@ -122,15 +122,15 @@ impl fmt::Display for CommandKey {
     }
 }
 
-/// Text that is not the name of a command.
+/// Text that is not a command key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not an operation and an id with a slash in between")]
+#[error("not a command key; write OPERATION/ID")]
 pub struct InvalidCommandKey;
 
 impl FromStr for CommandKey {
     type Err = InvalidCommandKey;
 
-    /// The reverse of `Display`; neither part can hold a slash.
+    /// Reverses `Display`; neither part can contain a slash.
     fn from_str(text: &str) -> Result<Self, InvalidCommandKey> {
         let (operation, id) = text.split_once('/').ok_or(InvalidCommandKey)?;
         Ok(Self {

@@ -1,12 +1,14 @@
-//! The stored form of the command ledger, apart from the live one.
+//! Records of commands on disk.
 //!
-//! Keyspace `commands`, key: `<operation>/<id>`. A value is one version byte and JSON. A record that makes no sense is
-//! passed over: better a command that is answered anew than a box that does not start. One that a newer version wrote
-//! is no such thing: it is refused, or a command that was carried out would be carried out again.
+//! - Keyspace `commands`, key `<operation>/<id>`, value one version byte and JSON.
+//! - A malformed record is skipped: a command answered twice is better than a box that does not
+//!   start.
+//! - A record of a newer version is refused. Skipping it could execute a finished command again.
 //!
-//! Version 1 was keyed by the id alone and kept the request of finished commands. [`restore`] gives the changes that make
-//! such records version 2; they keep their order among themselves, stand before every newer one, and age from the next time at which
-//! the clock is vouched for, because version 1 did not tell a clock that runs free from one that is synchronised.
+//! Version 1 was keyed by the id alone and kept the request of finished commands. [`restore`]
+//! returns the changes that convert such records to version 2. They keep their order and precede
+//! every newer record. They age from the next moment of a synchronised clock, because version 1 did
+//! not record the clock's quality.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,29 +21,27 @@ use super::key::{CommandId, CommandKey, OperationName};
 
 const COMMANDS: Keyspace = Keyspace::new("commands");
 const VERSION: u8 = 2;
-/// Keyed by the id alone.
+/// Format of records that are keyed by the id alone.
 const VERSION_BY_ID: u8 = 1;
 const PAGE: usize = 256;
 
-/// What is known about one command.
+/// Record of one command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
-    /// What was asked for, as long as it is not finished: then only its name and its end are of use, and a deployment may be
-    /// a quarter of a megabyte.
+    /// Request of an open command; `None` once finished. A deployment may take a quarter of a
+    /// megabyte.
     pub request: Option<Box<CommandRequest>>,
-    /// Where it stands.
     pub status: CommandStatus,
-    /// Counts the status changes from 1.
+    /// Number of status changes, from 1.
     pub version: u32,
-    /// Rises with every command that is taken in; the order in which they run, whatever the clock said.
+    /// Rises with every received command: the order of execution, independent of the clock.
     pub order: u64,
-    /// Wall time of the last change, in milliseconds since 1970: decides how long it is remembered.
+    /// Wall time of the last change in Unix milliseconds; decides the age of the record.
     pub changed_ms: i64,
-    /// Whether a time source vouched for the clock then; otherwise `changed_ms` says nothing.
+    /// Whether the clock was synchronised then; otherwise `changed_ms` has no meaning.
     pub is_dated: bool,
 }
 
-/// Version 2.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ struct Stored {
     is_dated: bool,
 }
 
-/// Version 1; it also told whether the clock had never been set.
+/// Version 1; its member about an unset clock is ignored.
 #[derive(Deserialize)]
 struct StoredById {
     request: Box<CommandRequest>,
@@ -64,19 +64,19 @@ struct StoredById {
     changed_ms: i64,
 }
 
-/// The ledger as it was stored.
+/// The ledger as restored from disk.
 #[derive(Debug, Default)]
 pub struct Restored {
-    /// What is known.
+    /// Records by key.
     pub records: BTreeMap<CommandKey, Record>,
-    /// Changes that bring records of older builds into the present form, to be written in any order.
+    /// Changes that convert records of older versions, in any order.
     pub rewrites: Vec<Batch>,
 }
 
-/// Reads the ledger back from the store in `folder`; writes nothing.
+/// Reads the ledger from the store in `folder`; writes nothing.
 ///
 /// # Errors
-/// When the store can't be read, or holds a record of a newer version.
+/// Fails when the store is unreadable or contains a record of a newer version.
 pub fn restore(store: &dyn Store, folder: &Path) -> Result<Restored, StoreError> {
     let mut restored = Restored::default();
     for page in pages(store, COMMANDS, PAGE) {
@@ -90,21 +90,21 @@ pub fn restore(store: &dyn Store, folder: &Path) -> Result<Restored, StoreError>
                 restored.records.insert(key, record);
             } else if let Some((key, record)) = decode_by_id(&entry) {
                 let mut batch = Batch::new().delete(COMMANDS, &entry.key);
-                batch.push(rider(&key, Some(&record)));
+                batch.push(store_op(&key, Some(&record)));
                 restored.rewrites.push(batch);
                 restored.records.insert(key, record);
             } else {
                 let key = String::from_utf8_lossy(&entry.key);
-                tracing::warn!(%key, "command record can't be read and is passed over");
+                tracing::warn!(%key, "a command record is malformed and skipped");
             }
         }
     }
     Ok(restored)
 }
 
-/// The change that makes the ledger say `record` about `key`, or nothing any more.
+/// Change that stores `record` under `key`, or deletes it.
 #[must_use]
-pub fn rider(key: &CommandKey, record: Option<&Record>) -> Op {
+pub fn store_op(key: &CommandKey, record: Option<&Record>) -> Op {
     let key = key.to_string().into_bytes();
     match record {
         Some(record) => Op::Put {
@@ -137,10 +137,10 @@ fn encode(record: &Record) -> Vec<u8> {
 fn decode(entry: &Entry) -> Option<(CommandKey, Record)> {
     let key: CommandKey = std::str::from_utf8(&entry.key).ok()?.parse().ok()?;
     let stored: Stored = serde_json::from_slice(entry.value.strip_prefix(&[VERSION])?).ok()?;
-    // An open command without its request, or with that of another operation, is none that could be carried out.
+    // An open command needs the request of its own operation to be executable.
     let is_open = !stored.status.is_terminal();
-    let asked = stored.request.as_ref().map(|r| (&r.operation).into());
-    if is_open && asked != Some(key.operation) {
+    let requested = stored.request.as_ref().map(|r| (&r.operation).into());
+    if is_open && requested != Some(key.operation) {
         return None;
     }
     let record = Record {
@@ -214,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_restored_nonsense_is_passed_over_and_a_newer_version_is_refused() {
+    fn malformed_record_is_skipped_and_newer_one_refused() {
         let store = MemoryStore::new();
         let mut batch = Batch::new().put(COMMANDS, b"stop/odd", &[VERSION, 1, 2]);
-        batch.push(rider(&key("snapshot/a"), Some(&waiting(3))));
-        batch.push(rider(&key("deploy/a"), Some(&failed())));
-        // An open one that asks for something else than its name says.
-        batch.push(rider(&key("stop/a"), Some(&waiting(4))));
+        batch.push(store_op(&key("snapshot/a"), Some(&waiting(3))));
+        batch.push(store_op(&key("deploy/a"), Some(&failed())));
+        // An open command with a request of another operation.
+        batch.push(store_op(&key("stop/a"), Some(&waiting(4))));
         store.commit(batch).expect("commit");
         let folder = Path::new("/state/agent");
         let restored = restore(&store, folder).expect("restore");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_keyed_by_the_id_alone_is_taken_over_once() {
+    fn records_keyed_by_id_are_converted_once() {
         let store = MemoryStore::new();
         let old = |status: serde_json::Value| {
             let mut record = json!({

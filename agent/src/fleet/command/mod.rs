@@ -1,8 +1,9 @@
-//! Commands from outside: received, answered, carried out once.
+//! Commands over MQTT: each is received, answered and executed once.
 //!
-//! `key` names a command, `board` decides (sans-IO), `replies` bounds the answers that need no decision, `refusals` knows which of
-//! them have to be cleared again, `ledger` is the
-//! stored form, `execute` calls the runtime.
+//! - `key` identifies a command; `board` is the state machine; `ledger` its records on disk.
+//! - `replies` bounds the replies that need no record; `refusals` tracks retained refusals to
+//!   clear.
+//! - `execute` calls the runtime.
 
 mod board;
 mod execute;
@@ -12,7 +13,7 @@ mod refusals;
 mod replies;
 
 pub use board::{
-    CLOCK_PATIENCE, CommandBoard, Input, LEDGER_DAYS, LEDGER_ENTRIES, MAX_OPEN, Output,
+    CLOCK_TIMEOUT, CommandBoard, Input, LEDGER_DAYS, LEDGER_ENTRIES, MAX_OPEN, Output,
     REJECTED_ENTRIES, refusal,
 };
 pub use execute::{Outcome, execute};
@@ -20,6 +21,6 @@ pub use key::{
     CommandId, CommandKey, InvalidCommandId, InvalidCommandKey, MAX_COMMAND_ID_LEN, OperationName,
     UnknownOperation,
 };
-pub use ledger::{Record, Restored, restore, rider};
-pub use refusals::{MAX_STANDING, Refusals, TooMany};
+pub use ledger::{Record, Restored, restore, store_op};
+pub use refusals::{MAX_REFUSALS, Refusals, TooMany};
 pub use replies::{MAX_PENDING, Replies, Reply};

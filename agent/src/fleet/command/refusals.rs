@@ -1,16 +1,16 @@
-//! Which refusals stand at the broker, so that none stands there for ever. Sans-IO.
+//! Retained refusals, so that each is cleared in the end. Sans-IO.
 //!
-//! What is not understood is refused and not remembered as a command: the corrected request may have the same name, and whoever asks
-//! nonsense must not push out what was done. But the refusal is a retained status, and somebody has to clear it.
+//! An invalid request is refused and not stored as a command: the corrected request may have the
+//! same id, and invalid requests must not evict executed commands. But the refusal is a retained
+//! status, so somebody has to clear it.
 //!
-//! Invariants:
-//! - at most [`MAX_STANDING`] topics say so; of too many the one that was first refused the longest ago is cleared; each says so for [`LEDGER_DAYS`] days at most by a clock that a time
-//!   source vouches for;
-//! - a topic is remembered until it says something else or the broker has acknowledged that it is cleared;
-//! - at most [`MAX_CLEARING`] wait for that; while they do, nothing more is refused aloud.
+//! - At most [`MAX_REFUSALS`] are retained; beyond that the oldest is cleared.
+//! - Each is retained for at most [`LEDGER_DAYS`] days of a synchronised clock.
+//! - A topic is remembered until it has another content or the broker acknowledged its clear.
+//! - At most [`MAX_CLEARING`] clears wait for that; meanwhile no further refusal is published.
 //!
-//! Kept in the store without haste: a crash may forget what was refused in the last hour, and then such a status stands until its request is
-//! refused again.
+//! Changes are stored without urgency. A crash may forget the refusals of the last hour; such a
+//! status stays until its request is refused again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -22,106 +22,107 @@ use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
 
 use super::board::{DAY_MS, LEDGER_DAYS};
 
-/// Refusals that stand at the broker at a time.
-pub const MAX_STANDING: usize = 256;
-/// Refusals that may wait for the broker to acknowledge that they are cleared.
+/// Retained refusals at a time.
+pub const MAX_REFUSALS: usize = 256;
+/// Refusals whose clear may wait for an acknowledgement.
 const MAX_CLEARING: usize = 4096;
 
-/// Key: topic below the root of the box. Value: one version byte and the JSON of [`Mark`].
+/// Key: topic below the root of the box; value: one version byte and the JSON of a [`Refusal`].
 const REFUSALS: Keyspace = Keyspace::new("refusals");
 const VERSION: u8 = 1;
 
-/// What is known about a topic that says `rejected`.
+/// A topic whose retained status is `rejected`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
+struct Refusal {
     /// Rises with every refusal.
     order: u64,
-    /// Wall time of the refusal, in milliseconds since 1970.
+    /// Wall time of the refusal in Unix milliseconds.
     since_ms: i64,
-    /// Whether a time source vouched for the clock then; otherwise `since_ms` says nothing.
+    /// Whether the clock was synchronised then; otherwise `since_ms` has no meaning.
     is_dated: bool,
-    /// It is to be cleared.
+    /// Whether the topic is being cleared.
     is_over: bool,
 }
 
-/// Too many refusals wait to be cleared: this one is not to be told.
+/// Too many clears are pending: this refusal must not be published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany;
 
-/// The topics, below the root of the box, on which a refusal stands.
+/// Retained refusals by topic below the root of the box.
 #[derive(Debug, Default)]
 pub struct Refusals {
-    standing: BTreeMap<String, Mark>,
-    clearing: BTreeMap<String, Mark>,
+    active: BTreeMap<String, Refusal>,
+    clearing: BTreeMap<String, Refusal>,
     next_order: u64,
-    /// Topics of which the store does not know the latest.
+    /// Topics whose latest state is not stored yet.
     changed: BTreeSet<String>,
 }
 
 impl Refusals {
-    /// What the store in `folder` remembers.
+    /// Restores the refusals from the store in `folder`.
     ///
     /// # Errors
-    /// When the store can't be read, or holds a record of a newer version.
+    /// Fails when the store is unreadable or contains a record of a newer version.
     pub fn restore(store: &dyn Store, folder: &Path) -> Result<Self, StoreError> {
         let mut refusals = Self::default();
-        let page = store.scan(REFUSALS, Bound::Unbounded, MAX_STANDING + MAX_CLEARING)?;
+        let page = store.scan(REFUSALS, Bound::Unbounded, MAX_REFUSALS + MAX_CLEARING)?;
         for entry in page.entries {
             if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
                 let what = format!("refusal {}", String::from_utf8_lossy(&entry.key));
                 return Err(NewerFormat::new(folder, what, found, VERSION).into());
             }
             let json = entry.value.strip_prefix(&[VERSION]);
-            let mark: Option<Mark> = json.and_then(|json| serde_json::from_slice(json).ok());
+            let refusal: Option<Refusal> = json.and_then(|json| serde_json::from_slice(json).ok());
             let Ok(topic) = String::from_utf8(entry.key) else {
                 continue;
             };
-            // Of a mark that can't be read nobody knows how long it may stand, so it is over.
-            let mark = mark.unwrap_or(Mark {
+            // The age of an unreadable record is unknown, so its topic is cleared.
+            let refusal = refusal.unwrap_or(Refusal {
                 order: 0,
                 since_ms: 0,
                 is_dated: false,
                 is_over: true,
             });
-            refusals.next_order = refusals.next_order.max(mark.order.saturating_add(1));
-            let place = match mark.is_over {
+            refusals.next_order = refusals.next_order.max(refusal.order.saturating_add(1));
+            let place = match refusal.is_over {
                 true => &mut refusals.clearing,
-                false => &mut refusals.standing,
+                false => &mut refusals.active,
             };
-            place.insert(topic, mark);
+            place.insert(topic, refusal);
         }
         Ok(refusals)
     }
 
-    /// Topics that are still to be cleared.
+    /// Topics that are being cleared.
     pub fn clearing(&self) -> impl Iterator<Item = &str> {
         self.clearing.keys().map(String::as_str)
     }
 
-    /// `topic` is about to say `rejected`. Answers the topic that is to be cleared for it, if there are too many.
+    /// Adds a refusal on `topic`. Returns the topic that must be cleared for it, if there are too
+    /// many.
     ///
     /// # Errors
-    /// [`TooMany`] when it is not to say so.
-    pub fn stands(&mut self, topic: &str, now: Wall) -> Result<Option<String>, TooMany> {
-        // A request that waits at the broker is refused in every session.
-        if self.standing.contains_key(topic) {
+    /// Returns [`TooMany`] when the refusal must not be published.
+    pub fn add(&mut self, topic: &str, now: Wall) -> Result<Option<String>, TooMany> {
+        // A retained request is refused in every session.
+        if self.active.contains_key(topic) {
             return Ok(None);
         }
-        let oldest = self.standing.iter().min_by_key(|(_, mark)| mark.order);
-        let oldest = oldest.filter(|_| self.standing.len() >= MAX_STANDING);
+        let oldest = self.active.iter().min_by_key(|(_, refusal)| refusal.order);
+        let oldest = oldest.filter(|_| self.active.len() >= MAX_REFUSALS);
         let oldest = oldest.map(|(topic, _)| topic.clone());
         if oldest.is_some() && self.clearing.len() >= MAX_CLEARING {
             return Err(TooMany);
         }
         self.clearing.remove(topic);
-        let mark = Mark {
+        let refusal = Refusal {
             order: self.next_order,
             since_ms: now.unix_ms,
             is_dated: now.quality == TimeQuality::Synced,
             is_over: false,
         };
         self.next_order = self.next_order.saturating_add(1);
-        self.standing.insert(topic.to_owned(), mark);
+        self.active.insert(topic.to_owned(), refusal);
         self.changed.insert(topic.to_owned());
         if let Some(oldest) = &oldest {
             self.end(oldest);
@@ -129,23 +130,24 @@ impl Refusals {
         Ok(oldest)
     }
 
-    /// The requester takes back what was asked for. Whether `topic` is to be cleared.
-    pub fn taken_back(&mut self, topic: &str) -> bool {
+    /// Starts the clear of `topic`, because its requester withdrew the request. False when there is
+    /// no refusal.
+    pub fn withdraw(&mut self, topic: &str) -> bool {
         self.end(topic)
     }
 
-    /// Topics that are to be cleared because they have stood for so long. As in the ledger of commands, what was refused by a clock that
-    /// nobody vouched for ages from the first moment at which somebody does.
+    /// Starts the clear of refusals that are too old and returns their topics. As in the ledger, a
+    /// refusal of an unsynchronised clock ages from the first synchronised moment.
     pub fn age(&mut self, now: Wall) -> Vec<String> {
         if now.quality != TimeQuality::Synced {
             return Vec::new();
         }
         let mut old = Vec::new();
-        for (topic, mark) in &mut self.standing {
-            if !mark.is_dated {
-                (mark.since_ms, mark.is_dated) = (now.unix_ms, true);
+        for (topic, refusal) in &mut self.active {
+            if !refusal.is_dated {
+                (refusal.since_ms, refusal.is_dated) = (now.unix_ms, true);
                 self.changed.insert(topic.clone());
-            } else if now.unix_ms.saturating_sub(mark.since_ms) > LEDGER_DAYS * DAY_MS {
+            } else if now.unix_ms.saturating_sub(refusal.since_ms) > LEDGER_DAYS * DAY_MS {
                 old.push(topic.clone());
             }
         }
@@ -153,28 +155,28 @@ impl Refusals {
         old
     }
 
-    /// `topic` says something else, or nothing any more: the broker has cleared it.
-    pub fn gone(&mut self, topic: &str) {
-        let stood = self.standing.remove(topic).is_some();
-        if self.clearing.remove(topic).is_some() || stood {
+    /// Forgets `topic`: it has another content, or the broker has cleared it.
+    pub fn remove(&mut self, topic: &str) {
+        let was_active = self.active.remove(topic).is_some();
+        if self.clearing.remove(topic).is_some() || was_active {
             self.changed.insert(topic.to_owned());
         }
     }
 
-    /// Whether the store does not know everything yet.
+    /// Whether there are unstored changes.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         !self.changed.is_empty()
     }
 
-    /// The changes that make the store know what it does not know yet.
-    pub fn riders(&mut self) -> Vec<Op> {
+    /// Takes the changes that the store does not have yet.
+    pub fn take_ops(&mut self) -> Vec<Op> {
         let changed = std::mem::take(&mut self.changed);
-        let op = |topic: String| match self.standing.get(&topic).or(self.clearing.get(&topic)) {
-            Some(mark) => {
+        let op = |topic: String| match self.active.get(&topic).or(self.clearing.get(&topic)) {
+            Some(refusal) => {
                 let mut value = vec![VERSION];
                 // Plain data: serde_json can't fail on it.
-                value.extend(serde_json::to_vec(mark).unwrap_or_default());
+                value.extend(serde_json::to_vec(refusal).unwrap_or_default());
                 Op::Put {
                     keyspace: REFUSALS,
                     key: topic.into_bytes(),
@@ -189,17 +191,17 @@ impl Refusals {
         changed.into_iter().map(op).collect()
     }
 
-    /// Moves `topic` to those that are to be cleared, where it stands and there is room.
+    /// Moves `topic` to the topics being cleared, if it has a refusal and there is capacity.
     fn end(&mut self, topic: &str) -> bool {
         if self.clearing.len() >= MAX_CLEARING {
             return false;
         }
-        let Some(mark) = self.standing.remove(topic) else {
+        let Some(refusal) = self.active.remove(topic) else {
             return false;
         };
         let is_over = true;
         self.clearing
-            .insert(topic.to_owned(), Mark { is_over, ..mark });
+            .insert(topic.to_owned(), Refusal { is_over, ..refusal });
         self.changed.insert(topic.to_owned());
         true
     }
@@ -220,7 +222,10 @@ mod tests {
 
     fn restarted(refusals: &mut Refusals, store: &MemoryStore) -> Refusals {
         let mut batch = Batch::new();
-        refusals.riders().into_iter().for_each(|op| batch.push(op));
+        refusals
+            .take_ops()
+            .into_iter()
+            .for_each(|op| batch.push(op));
         store.commit(batch).expect("commit");
         Refusals::restore(store, Path::new("/state/agent")).expect("restore")
     }
@@ -230,32 +235,31 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_refusal_is_cleared_when_there_are_too_many_and_remembered_until_it_is() {
+    fn oldest_refusal_is_cleared_when_there_are_too_many() {
         let (mut refusals, store) = (Refusals::default(), MemoryStore::new());
-        for n in 0..MAX_STANDING {
-            assert_eq!(refusals.stands(&n.to_string(), at(1)), Ok(None));
+        for n in 0..MAX_REFUSALS {
+            assert_eq!(refusals.add(&n.to_string(), at(1)), Ok(None));
         }
-        // A request that comes again in the next session is no other one.
-        assert_eq!(refusals.stands("0", at(2)), Ok(None));
+        // The same request in the next session is not a second refusal.
+        assert_eq!(refusals.add("0", at(2)), Ok(None));
         let mut refusals = restarted(&mut refusals, &store);
-        assert_eq!(refusals.stands("x", at(3)), Ok(Some("0".to_owned())));
+        assert_eq!(refusals.add("x", at(3)), Ok(Some("0".to_owned())));
         let mut refusals = restarted(&mut refusals, &store);
         assert_eq!(clearing(&refusals), ["0"]);
-        refusals.gone("0");
+        refusals.remove("0");
         assert_eq!(restarted(&mut refusals, &store).clearing().count(), 0);
     }
 
     #[test]
-    fn a_refusal_is_cleared_after_the_days_of_the_ledger_and_never_by_a_clock_that_nobody_vouches_for()
-     {
+    fn refusal_ages_only_by_a_synchronised_clock() {
         let month = LEDGER_DAYS * DAY_MS;
         let free = |unix_ms| Wall {
             unix_ms,
             quality: TimeQuality::Estimated,
         };
         let mut refusals = Refusals::default();
-        assert_eq!(refusals.stands("free", free(5)), Ok(None));
-        assert_eq!(refusals.stands("a", at(10)), Ok(None));
+        assert_eq!(refusals.add("free", free(5)), Ok(None));
+        assert_eq!(refusals.add("a", at(10)), Ok(None));
         assert_eq!(refusals.age(free(9 * month)), [""; 0]);
         assert_eq!(refusals.age(at(10 + month)), [""; 0]);
         assert_eq!(refusals.age(at(11 + month)), ["a"]);
@@ -264,57 +268,57 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_taken_back_clears_its_refusal_and_no_other_status() {
+    fn withdrawn_request_clears_only_its_refusal() {
         let mut refusals = Refusals::default();
-        assert_eq!(refusals.stands("a", at(1)), Ok(None));
-        assert!(refusals.taken_back("a"));
-        assert!(!refusals.taken_back("a") && !refusals.taken_back("b"));
+        assert_eq!(refusals.add("a", at(1)), Ok(None));
+        assert!(refusals.withdraw("a"));
+        assert!(!refusals.withdraw("a") && !refusals.withdraw("b"));
         assert_eq!(clearing(&refusals), ["a"]);
-        // Asked and refused again before the broker had cleared it: it stands.
-        assert_eq!(refusals.stands("a", at(1)), Ok(None));
+        // Requested and refused again before the broker cleared the topic.
+        assert_eq!(refusals.add("a", at(1)), Ok(None));
         assert_eq!(refusals.clearing().count(), 0);
     }
 
     #[test]
-    fn a_mark_that_can_not_be_read_is_cleared_and_then_forgotten() {
+    fn unreadable_record_is_cleared_then_deleted() {
         let store = MemoryStore::new();
         let unreadable = Batch::new().put(REFUSALS, b"a", &[VERSION, b'?']);
         store.commit(unreadable).expect("commit");
         let mut refusals = restarted(&mut Refusals::default(), &store);
         assert_eq!(clearing(&refusals), ["a"]);
-        refusals.gone("a");
+        refusals.remove("a");
         restarted(&mut refusals, &store);
         assert_eq!(store.get(REFUSALS, b"a").ok(), Some(None));
     }
 
     #[test]
-    fn a_corrected_request_is_no_refusal_any_more() {
+    fn corrected_request_has_no_refusal() {
         let mut refusals = Refusals::default();
-        assert_eq!(refusals.stands("a", at(1)), Ok(None));
-        refusals.gone("a");
-        assert!(!refusals.taken_back("a"));
+        assert_eq!(refusals.add("a", at(1)), Ok(None));
+        refusals.remove("a");
+        assert!(!refusals.withdraw("a"));
     }
 
     #[test]
-    fn a_broker_that_never_acknowledges_can_not_make_it_grow() {
+    fn unacknowledged_clears_are_bounded() {
         let mut refusals = Refusals::default();
-        let all = MAX_STANDING + MAX_CLEARING;
+        let all = MAX_REFUSALS + MAX_CLEARING;
         for n in 0..all {
-            assert!(refusals.stands(&n.to_string(), at(1)).is_ok());
+            assert!(refusals.add(&n.to_string(), at(1)).is_ok());
         }
-        assert_eq!(refusals.stands("x", at(1)), Err(TooMany));
-        assert!(!refusals.taken_back(&(all - 1).to_string()));
-        refusals.gone("0");
-        assert!(refusals.stands("x", at(1)).is_ok());
+        assert_eq!(refusals.add("x", at(1)), Err(TooMany));
+        assert!(!refusals.withdraw(&(all - 1).to_string()));
+        refusals.remove("0");
+        assert!(refusals.add("x", at(1)).is_ok());
     }
 
     #[test]
-    fn only_what_changed_is_stored_and_a_newer_version_is_left_alone() {
+    fn only_changes_are_stored_and_newer_records_refused() {
         let (mut refusals, store) = (Refusals::default(), MemoryStore::new());
-        assert_eq!(refusals.stands("a", at(1)), Ok(None));
-        assert_eq!(refusals.riders().len(), 1);
-        assert_eq!(refusals.stands("a", at(2)), Ok(None));
-        refusals.gone("b");
+        assert_eq!(refusals.add("a", at(1)), Ok(None));
+        assert_eq!(refusals.take_ops().len(), 1);
+        assert_eq!(refusals.add("a", at(2)), Ok(None));
+        refusals.remove("b");
         assert!(!refusals.is_changed());
         let newer = Batch::new().put(REFUSALS, b"c", &[VERSION + 1]);
         store.commit(newer).expect("commit");

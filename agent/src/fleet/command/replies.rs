@@ -1,9 +1,10 @@
-//! Requests that are to be answered again, or refused, without anything being stored: who waits for an answer. Sans-IO.
+//! Replies that need no record on disk: repeated statuses and refusals. Sans-IO.
 //!
-//! Invariants: at most [`MAX_PENDING`] wait and at most [`WINDOW`] are under way, however many requests the broker holds, so
-//! that answers can't crowd out everything else on the same link; each command waits once, and the latest refusal counts.
-//! What is told about a command that is known is looked up when its turn comes, never before: an answer that waited can't
-//! overwrite a newer one.
+//! - At most [`MAX_PENDING`] replies wait and at most [`WINDOW`] are in flight, so that replies
+//!   never crowd out other messages.
+//! - A command has one pending reply; the latest refusal replaces an earlier one.
+//! - The status of a known command is read when its reply leaves, so a delayed reply never
+//!   overwrites a newer one.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,66 +12,66 @@ use watchkeeper_contract::command::CommandReport;
 
 use super::key::CommandId;
 
-/// Answers that may wait. Requests beyond that stay unanswered until they come again, as retained ones do with every session.
+/// Longest queue of replies. Requests beyond it get no reply until they arrive again, as retained
+/// requests do in every session.
 pub const MAX_PENDING: usize = 4096;
-/// Answers that may be published and not acknowledged.
+/// Replies in flight at a time.
 const WINDOW: usize = 32;
 
-/// An operation as the requester wrote it, and the id.
-type Asked = (String, CommandId);
+/// Operation as the requester wrote it, and command id.
+type ReplyKey = (String, CommandId);
 
-/// Somebody to answer.
+/// A reply to a request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// The operation as the requester wrote it.
+    /// Operation as the requester wrote it.
     pub operation: String,
-    /// Which command.
     pub id: CommandId,
-    /// Why it was refused; absent: the status of a known command is asked for.
+    /// Refusal to report; `None` asks for the status of a known command.
     pub refusal: Option<CommandReport>,
 }
 
-/// Those who wait for an answer.
+/// Queue of pending replies.
 #[derive(Debug, Default)]
 pub struct Replies {
-    pending: BTreeMap<Asked, Option<CommandReport>>,
-    /// The keys of `pending`, first come first.
-    order: VecDeque<Asked>,
+    pending: BTreeMap<ReplyKey, Option<CommandReport>>,
+    /// Keys of `pending`, oldest first.
+    order: VecDeque<ReplyKey>,
     in_flight: usize,
 }
 
 impl Replies {
-    /// Wants `reply` sent. False when too many wait already.
+    /// Queues `reply`. False when the queue is full.
     pub fn push(&mut self, reply: Reply) -> bool {
-        let asked = (reply.operation, reply.id);
-        if let Some(waiting) = self.pending.get_mut(&asked) {
+        let key = (reply.operation, reply.id);
+        if let Some(waiting) = self.pending.get_mut(&key) {
             *waiting = reply.refusal;
             return true;
         }
         if self.pending.len() >= MAX_PENDING {
             return false;
         }
-        self.order.push_back(asked.clone());
-        self.pending.insert(asked, reply.refusal);
+        self.order.push_back(key.clone());
+        self.pending.insert(key, reply.refusal);
         true
     }
 
-    /// Whoever asked takes the request back: a refusal that has not left is not told any more.
-    pub fn take_back(&mut self, operation: &str, id: &CommandId) {
-        let asked = (operation.to_owned(), id.clone());
-        if let Some(refusal) = self.pending.get_mut(&asked) {
+    /// Drops a pending refusal, because the requester withdrew the request.
+    pub fn withdraw(&mut self, operation: &str, id: &CommandId) {
+        let key = (operation.to_owned(), id.clone());
+        if let Some(refusal) = self.pending.get_mut(&key) {
             *refusal = None;
         }
     }
 
-    /// The next one to answer; `None` while enough are under way.
+    /// Next reply; `None` while the window is full.
     pub fn take_next(&mut self) -> Option<Reply> {
         if self.in_flight >= WINDOW {
             return None;
         }
-        let asked = self.order.pop_front()?;
-        let refusal = self.pending.remove(&asked).flatten();
-        let (operation, id) = asked;
+        let key = self.order.pop_front()?;
+        let refusal = self.pending.remove(&key).flatten();
+        let (operation, id) = key;
         Some(Reply {
             operation,
             id,
@@ -78,17 +79,17 @@ impl Replies {
         })
     }
 
-    /// An answer is on its way.
+    /// Records that a reply was published.
     pub fn sent(&mut self) {
         self.in_flight += 1;
     }
 
-    /// The broker has an answer.
+    /// Records that the broker acknowledged a reply.
     pub fn acked(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// A new session: nothing is under way, and whoever still wants an answer asks again.
+    /// Clears everything for a new session: retained requests arrive again.
     pub fn begin_session(&mut self) {
         *self = Self::default();
     }
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_answered_a_window_at_a_time_and_no_further_than_the_bound() {
+    fn flood_is_answered_window_by_window_up_to_the_bound() {
         let mut replies = Replies::default();
         let taken = (0..6000).filter(|n| replies.push(reply(*n, None))).count();
         assert_eq!(taken, MAX_PENDING);
@@ -129,19 +130,19 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_taken_back_while_its_refusal_waits_is_not_refused_any_more() {
+    fn withdrawn_request_is_not_refused() {
         let refused = super::super::refusal("1".to_owned(), "nonsense".to_owned());
         let mut replies = Replies::default();
         for n in [1, 2] {
             assert!(replies.push(reply(n, Some(refused.clone()))));
         }
-        replies.take_back("reboot", &reply(1, None).id);
+        replies.withdraw("reboot", &reply(1, None).id);
         assert_eq!(replies.take_next(), Some(reply(1, None)));
         assert_eq!(replies.take_next(), Some(reply(2, Some(refused))));
     }
 
     #[test]
-    fn whoever_asks_twice_is_answered_once_and_the_latest_refusal_counts() {
+    fn repeated_request_gets_one_reply_with_the_latest_refusal() {
         let refused = |reason: &str| super::super::refusal("1".to_owned(), reason.to_owned());
         let mut replies = Replies::default();
         assert!(replies.push(reply(1, Some(refused("first")))));

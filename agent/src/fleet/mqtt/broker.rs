@@ -6,52 +6,47 @@ use std::time::Duration;
 use secrecy::SecretString;
 use watchkeeper_config::ClientCert;
 
-/// How to reach the broker.
+/// Connection settings of one session.
 #[derive(Debug, Clone)]
 pub struct Broker {
     /// Host name or address.
     pub host: String,
-    /// TCP port.
     pub port: u16,
     /// Client id, unique at the broker.
     pub client_id: String,
-    /// User name.
     pub username: Option<String>,
-    /// Password.
     pub password: Option<SecretString>,
     /// Whether the connection is TLS.
     pub tls: bool,
-    /// PEM file with the authorities to trust; absent: the system's.
+    /// PEM file of trusted authorities; without it the system's are trusted.
     pub ca_file: Option<PathBuf>,
-    /// The certificate and key by which the box proves who it is.
+    /// Client certificate and key of the box.
     pub client_cert: Option<ClientCert>,
-    /// Time for an attempt to connect, from the look-up of the name to the broker's answer; also for handing one message to
-    /// the network.
+    /// Timeout of a connect, from the name look-up to CONNACK, and of writing one message.
     pub connect_timeout: Duration,
     /// Interval of keep-alive packets.
     pub keep_alive: Duration,
-    /// Where a person finds these, for sentences about what is wrong with them.
+    /// Names of these settings for error texts.
     pub keys: Keys,
 }
 
-/// The names of what describes a broker, where a person wrote it.
+/// Names of the settings of a broker, as the operator wrote them.
 #[derive(Debug, Clone, Copy)]
 pub struct Keys {
     pub(super) host: &'static str,
     pub(super) port: &'static str,
     pub(super) client_id: &'static str,
-    /// User name and password.
     pub(super) login: &'static str,
-    /// What to write for a broker that asks for a login.
+    /// Remedy for a broker that asks for a login.
     pub(super) new_login: &'static str,
     pub(super) tls: &'static str,
     pub(super) ca_file: &'static str,
-    /// What is to be done for a broker that asks for a certificate of the box.
+    /// Remedy for a broker that asks for a client certificate.
     pub(super) new_certificate: &'static str,
 }
 
 impl Keys {
-    /// Those of the box's own broker.
+    /// Names for the box's own broker.
     pub const OWN: Self = Self {
         host: "mqtt.host",
         port: "mqtt.port",
@@ -62,23 +57,22 @@ impl Keys {
         ca_file: "mqtt.ca_file",
         new_certificate: "set mqtt.cert_file and mqtt.key_file",
     };
-    /// Those of a step of a workflow.
+    /// Names for the broker of a workflow's step.
     pub const STEP: Self = Self {
         host: "the step's host",
         port: "the step's port",
-        client_id: "what the broker expects of names",
+        client_id: "which client ids the broker accepts",
         login: "the step's username and password",
         new_login: "give the step a username and a password",
         tls: "the step's tls",
         ca_file: "sinks.ca_file",
-        new_certificate: "such brokers are not served: the box shows its certificate to its own only",
+        new_certificate: "client certificates are supported only for the box's own broker",
     };
 }
 
 /// The message that the broker publishes when the session breaks.
 #[derive(Debug, Clone)]
 pub struct Will {
-    /// Topic.
     pub topic: String,
     /// Payload; retained, QoS 1.
     pub payload: Vec<u8>,

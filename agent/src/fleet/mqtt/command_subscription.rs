@@ -1,92 +1,93 @@
-//! Whether requests are listened to. Sans-IO.
+//! Circuit breaker of the subscription to command requests. Sans-IO.
 //!
-//! A broker sends what is retained anew in every session. A request that is far too large to be read ends the session, so
-//! while it waits there no session would stand and no event would leave the box. After [`FLOODS_BORNE`] such sessions in a row
-//! requests are not subscribed to for a while; then they are tried again, in the session that stands. The first that breaks by
-//! it makes the box deaf again.
+//! A broker sends retained messages in every session. A retained request over the packet limit ends
+//! the session each time, and no event would leave the box. After [`MAX_OVERSIZED`] such sessions
+//! in a row the breaker pauses the subscription, then subscribes again in the current session. If
+//! that ends the session once more, the next pause starts at once.
 //!
-//! Invariants: deafness has an end of its own, [`Hearing::deadline`]; no session has to break for it. Only sessions that listened
-//! say anything about what waits there: an attempt that was refused in between neither adds a flood nor takes one away.
+//! - A pause ends at [`SubscriptionBreaker::deadline`]; the session goes on meanwhile.
+//! - Only sessions with a subscription count. A refused connect between them changes nothing.
 
 use std::time::{Duration, Instant};
 
-/// Sessions that may die of a request which is too large to read, one after the other.
-const FLOODS_BORNE: u32 = 3;
-/// What ends a session which has listened for this long is not what was retained when it began.
-const HARMLESS_AFTER: Duration = Duration::from_secs(60);
+/// Consecutive sessions that a request over the packet limit may end.
+const MAX_OVERSIZED: u32 = 3;
+/// A session with a subscription for this long was not ended by a retained request.
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 
-/// Whether requests are listened to, and until when they are not.
+/// Decides whether the box subscribes to requests.
 #[derive(Debug)]
-pub struct Hearing {
+pub struct SubscriptionBreaker {
     pause: Duration,
-    floods: u32,
-    deaf_until: Option<Instant>,
-    listens_since: Option<Instant>,
+    oversized: u32,
+    paused_until: Option<Instant>,
+    subscribed_since: Option<Instant>,
 }
 
-impl Hearing {
-    /// One that listens; deafness lasts for `pause`.
+impl SubscriptionBreaker {
+    /// A closed breaker, whose pauses last `pause`.
     #[must_use]
     pub fn new(pause: Duration) -> Self {
         Self {
             pause,
-            floods: 0,
-            deaf_until: None,
-            listens_since: None,
+            oversized: 0,
+            paused_until: None,
+            subscribed_since: None,
         }
     }
 
-    /// Whether requests are to be subscribed to.
+    /// Whether the box should be subscribed to requests.
     #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.deaf_until.is_none()
+    pub fn can_subscribe(&self) -> bool {
+        self.paused_until.is_none()
     }
 
-    /// How long deafness lasts.
+    /// Length of a pause.
     #[must_use]
     pub fn pause(&self) -> Duration {
         self.pause
     }
 
-    /// When [`Self::wake`] is due.
+    /// When [`Self::resume`] is due.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.deaf_until
+        self.paused_until
     }
 
-    /// A session stands.
+    /// Records that the broker accepted a session.
     pub fn begin_session(&mut self, now: Instant) {
-        self.listens_since = self.is_open().then_some(now);
+        self.subscribed_since = self.can_subscribe().then_some(now);
     }
 
-    /// A session, or the attempt at one, is over, by a packet over all bounds or by something else. True when deafness begins.
-    pub fn end_session(&mut self, now: Instant, is_flooded: bool) -> bool {
-        let Some(since) = self.listens_since.take() else {
+    /// Records the end of a session or of an attempt. `is_oversized`: a packet over the limit ended
+    /// it. True when a pause starts.
+    pub fn end_session(&mut self, now: Instant, is_oversized: bool) -> bool {
+        let Some(since) = self.subscribed_since.take() else {
             return false;
         };
-        let is_harmless = now.saturating_duration_since(since) >= HARMLESS_AFTER;
-        if !is_flooded || is_harmless {
-            self.floods = 0;
+        let was_stable = now.saturating_duration_since(since) >= STABLE_AFTER;
+        if !is_oversized || was_stable {
+            self.oversized = 0;
         }
-        if is_flooded {
-            self.floods = self.floods.saturating_add(1);
+        if is_oversized {
+            self.oversized = self.oversized.saturating_add(1);
         }
-        let begins = self.floods >= FLOODS_BORNE && self.is_open();
-        if begins {
-            self.deaf_until = Some(now + self.pause);
+        let is_paused = self.oversized >= MAX_OVERSIZED && self.can_subscribe();
+        if is_paused {
+            self.paused_until = Some(now + self.pause);
         }
-        begins
+        is_paused
     }
 
-    /// Ends deafness when its time is over. True when it ends: requests are to be subscribed to now.
-    pub fn wake(&mut self, now: Instant) -> bool {
-        let ends = self.deaf_until.is_some_and(|until| until <= now);
-        if ends {
-            self.deaf_until = None;
-            self.floods = FLOODS_BORNE - 1;
-            self.listens_since = Some(now);
+    /// Ends the pause when its time has passed. True when it ends: subscribe now.
+    pub fn resume(&mut self, now: Instant) -> bool {
+        let has_ended = self.paused_until.is_some_and(|until| until <= now);
+        if has_ended {
+            self.paused_until = None;
+            self.oversized = MAX_OVERSIZED - 1;
+            self.subscribed_since = Some(now);
         }
-        ends
+        has_ended
     }
 }
 
@@ -100,65 +101,65 @@ mod tests {
         Duration::from_secs(n)
     }
 
-    /// One that was just made deaf, and when.
-    fn deafened() -> (Hearing, Instant) {
-        let mut hearing = Hearing::new(PAUSE);
+    /// A breaker that just started a pause, and the time.
+    fn paused_breaker() -> (SubscriptionBreaker, Instant) {
+        let mut breaker = SubscriptionBreaker::new(PAUSE);
         let mut now = Instant::now();
-        for session in 1..=FLOODS_BORNE {
-            hearing.begin_session(now);
+        for session in 1..=MAX_OVERSIZED {
+            breaker.begin_session(now);
             now += seconds(1);
-            assert_eq!(hearing.end_session(now, true), session == FLOODS_BORNE);
+            assert_eq!(breaker.end_session(now, true), session == MAX_OVERSIZED);
         }
-        (hearing, now)
+        (breaker, now)
     }
 
     #[test]
-    fn deafness_ends_by_its_own_deadline_in_the_session_that_stands() {
-        let (mut hearing, now) = deafened();
-        hearing.begin_session(now);
-        assert!(!hearing.is_open());
-        assert_eq!(hearing.deadline(), Some(now + PAUSE));
-        assert!(!hearing.wake(now + PAUSE - seconds(1)));
-        assert!(hearing.wake(now + PAUSE));
-        assert!(hearing.is_open());
-        assert_eq!(hearing.deadline(), None);
+    fn pause_ends_at_its_deadline_within_the_session() {
+        let (mut breaker, now) = paused_breaker();
+        breaker.begin_session(now);
+        assert!(!breaker.can_subscribe());
+        assert_eq!(breaker.deadline(), Some(now + PAUSE));
+        assert!(!breaker.resume(now + PAUSE - seconds(1)));
+        assert!(breaker.resume(now + PAUSE));
+        assert!(breaker.can_subscribe());
+        assert_eq!(breaker.deadline(), None);
     }
 
     #[test]
-    fn what_still_waits_after_the_pause_deafens_at_once() {
-        let (mut hearing, now) = deafened();
-        hearing.begin_session(now);
-        assert!(hearing.wake(now + PAUSE));
-        assert!(hearing.end_session(now + PAUSE + seconds(1), true));
+    fn oversized_request_after_a_pause_pauses_at_once() {
+        let (mut breaker, now) = paused_breaker();
+        breaker.begin_session(now);
+        assert!(breaker.resume(now + PAUSE));
+        assert!(breaker.end_session(now + PAUSE + seconds(1), true));
     }
 
     #[test]
-    fn a_box_that_hears_again_bears_as_much_as_before() {
-        let (mut hearing, now) = deafened();
-        hearing.begin_session(now);
-        assert!(hearing.wake(now + PAUSE));
-        assert!(!hearing.end_session(now + PAUSE + HARMLESS_AFTER, true));
+    fn stable_session_resets_the_breaker() {
+        let (mut breaker, now) = paused_breaker();
+        breaker.begin_session(now);
+        assert!(breaker.resume(now + PAUSE));
+        assert!(!breaker.end_session(now + PAUSE + STABLE_AFTER, true));
     }
 
     #[test]
-    fn attempts_that_never_stood_change_nothing() {
-        let mut hearing = Hearing::new(PAUSE);
+    fn failed_attempts_change_nothing() {
+        let mut breaker = SubscriptionBreaker::new(PAUSE);
         let mut now = Instant::now();
-        for session in 1..=FLOODS_BORNE {
-            hearing.begin_session(now);
+        for session in 1..=MAX_OVERSIZED {
+            breaker.begin_session(now);
             now += seconds(1);
-            assert_eq!(hearing.end_session(now, true), session == FLOODS_BORNE);
-            // The broker refuses every second one.
-            assert!(!hearing.end_session(now, false));
+            assert_eq!(breaker.end_session(now, true), session == MAX_OVERSIZED);
+            // The broker refuses every second attempt.
+            assert!(!breaker.end_session(now, false));
         }
-        assert!(!hearing.is_open());
+        assert!(!breaker.can_subscribe());
     }
 
     #[test]
-    fn sessions_that_broke_for_another_reason_or_long_after_they_began_do_not_add_up() {
-        let mut hearing = Hearing::new(PAUSE);
+    fn other_or_late_session_ends_do_not_add_up() {
+        let mut breaker = SubscriptionBreaker::new(PAUSE);
         let mut now = Instant::now();
-        for (lasted, is_flooded) in [
+        for (lasted, is_oversized) in [
             (1, true),
             (1, true),
             (1, false),
@@ -166,9 +167,9 @@ mod tests {
             (90, true),
             (1, true),
         ] {
-            hearing.begin_session(now);
+            breaker.begin_session(now);
             now += seconds(lasted);
-            assert!(!hearing.end_session(now, is_flooded));
+            assert!(!breaker.end_session(now, is_oversized));
         }
     }
 }

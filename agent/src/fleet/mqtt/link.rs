@@ -1,13 +1,15 @@
 //! One session with the broker: the shell around `rumqttc`.
 //!
-//! Every session is a fresh client with a clean session. The library would resend by itself what it still holds, but it
-//! forgets that when the broker forgot the session, and a resumed one can't carry a new last will; the outbox knows
-//! better what was acknowledged. So a [`Link`] lives from CONNECT to the first error and is then dropped whole.
+//! Every session is a fresh client with a clean session. The library's own resend does not fit: it
+//! forgets its messages when the broker forgot the session, and a resumed session cannot carry a
+//! new last will. The outbox knows what was acknowledged. So a [`Link`] lives from CONNECT to its
+//! first error and is then dropped.
 //!
-//! What does not fit into a packet is refused here: the library would end the session over it, and the next one again.
+//! - A message over the packet limit is refused here. The library would end the session over it,
+//!   and then each following one.
+//! - The link has no policy: it moves bytes and reports packets.
+//! - Awaiting [`Link::next`] drives the protocol; dropping that future loses nothing.
 //!
-//! No policy here: it moves bytes and says what the broker said. Waiting on [`Link::next`] drives the protocol; dropping
-//! that future loses nothing.
 
 use std::fmt;
 use std::time::Duration;
@@ -27,26 +29,26 @@ use super::reason::reason;
 use super::tls::{self, TlsError};
 use crate::fleet::outbox::OutboxId;
 
-/// Publications that the client queues: far more than the windows of the outbox, of the retained topics and of the answers,
-/// and the telemetry of a day without a link, together.
+/// Capacity of the client's queue. It exceeds the windows of outbox, retained topics and replies,
+/// plus the telemetry of a day without a link.
 const QUEUE: usize = 4096;
-/// Room for topic and header around the largest payload.
+/// Bytes for topic and header around the largest payload.
 const PACKET_OVERHEAD: usize = 4096;
 
-/// What a publication stands for.
+/// Origin of a publication, returned with its acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Token {
     /// An entry of the outbox.
     Entry(OutboxId),
     /// A retained topic, by its ticket.
     Retained(u64),
-    /// An answer to a request that came again, or was refused.
+    /// A reply to a repeated or refused request.
     Reply,
-    /// The last word before the agent stops.
-    Farewell,
+    /// State `stopped`, published before the agent stops.
+    FinalState,
 }
 
-/// What the broker said.
+/// What happened in the session.
 #[derive(Debug)]
 pub enum LinkEvent {
     /// The session is accepted.
@@ -56,25 +58,21 @@ pub enum LinkEvent {
     /// The broker refused a subscription.
     SubscriptionRefused,
     /// A message on a subscribed topic.
-    Message {
-        /// Its topic.
-        topic: String,
-        /// Its payload.
-        payload: Bytes,
-    },
+    Message { topic: String, payload: Bytes },
     /// The session is over; drop the link.
     Down {
-        /// One sentence, free of credentials.
+        /// Cause without credentials.
         reason: String,
-        /// Whether the broker sent something larger than is ever taken in. It may send it again in every session.
-        is_flooded: bool,
+        /// Whether a packet over the limit ended the session. The broker may send it again in every
+        /// session.
+        is_oversized: bool,
     },
 }
 
-/// Why a message was not taken.
+/// Why the link did not accept a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The client's queue is full or gone: the session is of no use any more.
+    /// The client's queue is full or closed: drop the link.
     #[error("the queue to the broker is full")]
     QueueFull,
     /// The message can never be sent; the session is fine.
@@ -85,8 +83,8 @@ pub enum Refused {
     },
 }
 
-/// Refuses a payload that no session would carry.
-fn must_fit(payload: &[u8]) -> Result<(), Refused> {
+/// Checks the size of a payload.
+fn check_size(payload: &[u8]) -> Result<(), Refused> {
     if payload.len() > MAX_PAYLOAD {
         let bytes = payload.len();
         return Err(Refused::TooLarge { bytes });
@@ -96,7 +94,6 @@ fn must_fit(payload: &[u8]) -> Result<(), Refused> {
 
 type Notice = (Token, Result<PublishResult, PublishNoticeError>);
 
-/// One session.
 pub struct Link {
     broker: Broker,
     /// Whether the broker accepted the session.
@@ -113,10 +110,10 @@ impl fmt::Debug for Link {
 }
 
 impl Link {
-    /// Begins to connect. The outcome comes from [`Self::next`].
+    /// Starts to connect; [`Self::next`] reports the outcome.
     ///
     /// # Errors
-    /// [`TlsError`] when the TLS set-up can't be made; trying again does not mend it.
+    /// Returns a [`TlsError`] when the TLS configuration cannot be built; a retry does not help.
     pub fn open(broker: &Broker, will: Will) -> Result<Self, TlsError> {
         let (client, events) = connect(broker, Some(will), QUEUE)?;
         Ok(Self {
@@ -128,7 +125,7 @@ impl Link {
         })
     }
 
-    /// What the broker says next.
+    /// Waits for the next event of the session.
     pub async fn next(&mut self) -> LinkEvent {
         loop {
             let event = if self.notices.is_empty() {
@@ -138,7 +135,7 @@ impl Link {
                     biased;
                     Some(notice) = self.notices.next() => match notice {
                         (token, Ok(_)) => return LinkEvent::Acked(token),
-                        // The session is ending; the reason comes from the events.
+                        // The session is ending; its reason follows in the events.
                         (_, Err(_)) => continue,
                     },
                     event = self.events.next() => event,
@@ -150,7 +147,7 @@ impl Link {
                     return LinkEvent::Up;
                 }
                 Some(Ok(Event::Incoming(Packet::Publish(publish)))) => {
-                    // A topic that is not UTF-8 is nobody's.
+                    // A topic that is not UTF-8 is none of ours.
                     if let Ok(topic) = String::from_utf8(publish.topic.to_vec()) {
                         return LinkEvent::Message {
                             topic,
@@ -167,13 +164,13 @@ impl Link {
                 Some(Err(error)) => {
                     return LinkEvent::Down {
                         reason: reason(&self.broker, self.accepted, &error),
-                        is_flooded: is_flooded(&error),
+                        is_oversized: is_oversized(&error),
                     };
                 }
                 None => {
                     return LinkEvent::Down {
                         reason: "the client ended".to_owned(),
-                        is_flooded: false,
+                        is_oversized: false,
                     };
                 }
             }
@@ -183,7 +180,7 @@ impl Link {
     /// Publishes at QoS 1 and reports the acknowledgement as [`LinkEvent::Acked`].
     ///
     /// # Errors
-    /// [`Refused`]; the link should be dropped when its queue is full.
+    /// Returns [`Refused`]; after [`Refused::QueueFull`] drop the link.
     pub fn publish_tracked(
         &mut self,
         token: Token,
@@ -191,7 +188,7 @@ impl Link {
         payload: Vec<u8>,
         retain: bool,
     ) -> Result<(), Refused> {
-        must_fit(&payload)?;
+        check_size(&payload)?;
         let options = PublishOptions::at_least_once().retain(retain);
         let notice = self
             .client
@@ -205,9 +202,9 @@ impl Link {
     /// Publishes at QoS 0.
     ///
     /// # Errors
-    /// [`Refused`]; the message is gone, which is what QoS 0 means.
-    pub fn publish_fleeting(&self, topic: String, payload: Vec<u8>) -> Result<(), Refused> {
-        must_fit(&payload)?;
+    /// Returns [`Refused`]; the message is lost, as QoS 0 allows.
+    pub fn publish_at_most_once(&self, topic: String, payload: Vec<u8>) -> Result<(), Refused> {
+        check_size(&payload)?;
         self.client
             .try_publish(topic, payload, PublishOptions::at_most_once())
             .map_err(|_| Refused::QueueFull)
@@ -216,16 +213,16 @@ impl Link {
     /// Subscribes at QoS 1.
     ///
     /// # Errors
-    /// [`Refused::QueueFull`]; the link should be dropped then.
+    /// Returns [`Refused::QueueFull`]; drop the link then.
     pub fn subscribe(&self, filter: String) -> Result<(), Refused> {
         self.client
             .try_subscribe(filter, QoS::AtLeastOnce)
             .map_err(|_| Refused::QueueFull)
     }
 
-    /// Ends the session in order, so that the broker does not publish the will. Gives up after `patience`.
-    pub async fn close(mut self, patience: Duration) {
-        if self.client.try_disconnect_with_timeout(patience).is_err() {
+    /// Disconnects, so that the broker does not publish the last will. Gives up after `timeout`.
+    pub async fn close(mut self, timeout: Duration) {
+        if self.client.try_disconnect_with_timeout(timeout).is_err() {
             return;
         }
         let drain = async {
@@ -235,19 +232,22 @@ impl Link {
                 }
             }
         };
-        if tokio::time::timeout(patience, drain).await.is_err() {
-            tracing::warn!("the broker did not take leave in time");
+        if tokio::time::timeout(timeout, drain).await.is_err() {
+            tracing::warn!(
+                "the connection did not close in time; the broker may publish the last will"
+            );
         }
     }
 }
 
-/// What the broker says and what is said to it. Waiting on it drives the protocol; dropping that future loses nothing.
+/// Events of a session. Awaiting them drives the protocol; dropping that future loses nothing.
 pub(crate) type Events = BoxStream<'static, Result<Event, ConnectionError>>;
 
-/// A client with a clean session and room for `queue` requests, and its events. It connects when the first of these is waited for.
+/// Creates a client with a clean session and `queue` request slots, and its events. It connects
+/// when the events are first awaited.
 ///
 /// # Errors
-/// [`TlsError`] when the TLS set-up can't be made; trying again does not mend it.
+/// Returns a [`TlsError`] when the TLS configuration cannot be built; a retry does not help.
 pub(crate) fn connect(
     broker: &Broker,
     will: Option<Will>,
@@ -259,7 +259,8 @@ pub(crate) fn connect(
     options
         .set_clean_session(true)
         .set_keep_alive(keep_alive)
-        // A request that is too large must arrive to be refused; only far larger ones end the session.
+        // A request slightly over the limit must arrive, so that it can be refused. Only a far
+        // larger one ends the session.
         .set_max_packet_size(4 * limit, limit);
     if let Some(Will { topic, payload }) = will {
         options.set_last_will(LastWill::new(topic, payload, QoS::AtLeastOnce, true));
@@ -293,8 +294,9 @@ pub(crate) fn connect(
     Ok((client, events.boxed()))
 }
 
-/// Whether the broker sent a packet over the limit: the library ends the session before it reads it.
-fn is_flooded(error: &ConnectionError) -> bool {
+/// Whether a packet over the limit ended the session: the library ends it before it reads the
+/// packet.
+fn is_oversized(error: &ConnectionError) -> bool {
     matches!(
         error,
         ConnectionError::MqttState(rumqttc::StateError::Deserialization(

@@ -1,8 +1,11 @@
-//! MQTT: what a box says, where, and over which session.
+//! The MQTT side of the box.
 //!
-//! `topics` is the only place that knows topic strings, [`payload`] the only one that knows what a message holds,
-//! [`session`] decides when to connect, [`command_subscription`] whether requests are listened to, `retained` keeps what the broker shall
-//! hold, [`link`] is the shell around `rumqttc`, [`tls`] makes its set-up, `reason` says why there is none.
+//! - `topics` builds and parses every topic string; [`payload`] defines every message.
+//! - [`session`] decides when to connect, [`command_subscription`] whether to subscribe to
+//!   requests.
+//! - `retained` tracks what the broker should retain.
+//! - [`link`] is the shell around `rumqttc`, [`tls`] its TLS configuration.
+//! - `request` parses command requests; `reason` explains a failed session.
 
 pub mod broker;
 pub mod command_subscription;

@@ -1,7 +1,7 @@
-//! Why there is no session, in one sentence that names the key to mend.
+//! The text that explains a failed session: cause, and the key or port to check.
 //!
-//! Invariant: free of credentials. A reason is for a person at the log: what happened, and what can be done about it
-//! where that is known.
+//! - A reason contains no credentials.
+//! - It goes to the log and to `svc/agent/health`; where a remedy is known, the reason names it.
 
 use std::error::Error;
 
@@ -10,8 +10,8 @@ use rumqttc::{ConnectReturnCode as Code, ConnectionError};
 
 use super::broker::Broker;
 
-/// What happened, and what a person can do about it where that is known.
-/// `accepted` tells whether the broker had taken the session before.
+/// Explains `error`: what failed, and what the operator can do where that is known. `accepted`: the
+/// broker had accepted the session before.
 pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -> String {
     let keys = &broker.keys;
     if let Some(error) = find::<rustls::Error>(error) {
@@ -44,9 +44,9 @@ pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
                 keys.host, keys.port
             )
         }
-        // A port that speaks TLS takes our greeting for nonsense and hangs up.
+        // A TLS port rejects a plain CONNECT as garbage and closes the connection.
         ConnectionError::MqttState(source) if !accepted && !broker.tls => format!(
-            "the broker hung up without an answer ({}); set {} if it speaks TLS, else check {}",
+            "the broker closed the connection without an answer ({}); set {} if it speaks TLS, else check {}",
             deepest(source),
             keys.tls,
             keys.port
@@ -64,12 +64,12 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
         rustls::Error::InvalidCertificate(Cert::UnknownIssuer | Cert::BadSignature) => {
             match &broker.ca_file {
                 Some(path) => format!(
-                    "the broker's certificate comes from no authority in {} {}",
+                    "no authority in {} {} signed the broker's certificate",
                     keys.ca_file,
                     path.display()
                 ),
                 None => format!(
-                    "the broker's certificate comes from no authority the system knows; set {}",
+                    "no authority of the system signed the broker's certificate; set {}",
                     keys.ca_file
                 ),
             }
@@ -77,7 +77,7 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
         rustls::Error::InvalidCertificate(
             Cert::NotValidForName | Cert::NotValidForNameContext { .. },
         ) => format!(
-            "the broker's certificate is not made out to {}; set {} to a name it holds",
+            "the broker's certificate is not valid for {}; set {} to a name in it",
             broker.host, keys.host
         ),
         rustls::Error::InvalidCertificate(
@@ -85,7 +85,7 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
             | Cert::ExpiredContext { .. }
             | Cert::NotValidYet
             | Cert::NotValidYetContext { .. },
-        ) => format!("{error}; renew the broker's certificate, or set this box's clock"),
+        ) => format!("{error}; renew the broker's certificate, or set the clock of this box"),
         rustls::Error::InvalidMessage(_) => {
             format!(
                 "the broker does not speak TLS here; check {}, or unset {}",
@@ -105,7 +105,8 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
             | Alert::DecryptError,
         ) => match broker.client_cert {
             Some(_) => format!(
-                "the broker refused the box's certificate ({error}); check mqtt.cert_file and mqtt.key_file"
+                "the broker refused the box's certificate ({error}); check mqtt.cert_file and \
+                 mqtt.key_file"
             ),
             None => format!(
                 "the broker asks for a certificate of the box ({error}); {}",
@@ -116,7 +117,7 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
     }
 }
 
-/// The first error of this type in the chain; `io::Error` shows what it holds only by its own method.
+/// First error of type `T` in the chain. An `io::Error` shows its inner error only by `get_ref`.
 fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -131,7 +132,7 @@ fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e 
     None
 }
 
-/// The message at the bottom of the chain.
+/// Message of the last error of the chain.
 fn deepest(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

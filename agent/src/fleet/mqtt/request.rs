@@ -1,4 +1,4 @@
-//! Reads a command request: bytes from anybody into a checked value, or a sentence why not.
+//! Parses command requests: untrusted bytes into a checked value, or the reason of a refusal.
 
 use serde_json::{Map, Value};
 use watchkeeper_contract::command::CommandRequest;
@@ -6,10 +6,10 @@ use watchkeeper_contract::command::CommandRequest;
 use super::payload::MAX_PAYLOAD;
 use crate::fleet::command::{OperationName, UnknownOperation};
 
-/// The request in `payload`, which came on the topic of `operation`.
+/// Parses the request in `payload`, received on the topic of `operation`.
 ///
 /// # Errors
-/// One sentence for the requester.
+/// Returns the reason, for the requester.
 pub fn parse_request(
     operation: Result<OperationName, UnknownOperation>,
     payload: &[u8],
@@ -33,22 +33,22 @@ pub fn parse_request(
         Some(op) if op == operation.as_str() => {}
         Some(op) => {
             return Err(format!(
-                "the topic says {operation} and the member op says {op}"
+                "the topic asks for {operation}, the member op for {op}"
             ));
         }
     }
     check_members(object)?;
     serde_json::from_value(value)
         .map(Box::new)
-        .map_err(|error| format!("the request for {operation} is not understood: {error}"))
+        .map_err(|error| format!("the request for {operation} is invalid: {error}"))
 }
 
-/// As much of a value as a sentence can hold.
+/// The value as text, cut to 80 characters.
 fn shown(value: &Value) -> String {
     value.to_string().chars().take(80).collect()
 }
 
-/// Members of which a parser would say what is wrong and not where.
+/// Checks members for which the parser's error would not name the member.
 fn check_members(request: &Map<String, Value>) -> Result<(), String> {
     if let Some(at) = request.get("expires_at").filter(|at| !at.is_null())
         && at
@@ -57,7 +57,7 @@ fn check_members(request: &Map<String, Value>) -> Result<(), String> {
             .is_none()
     {
         return Err(format!(
-            "expires_at = {}: is no time; write it as RFC 3339 has it, such as \"2026-01-31T12:00:00Z\"",
+            "expires_at = {}: not an RFC 3339 time; write it as \"2026-01-31T12:00:00Z\"",
             shown(at)
         ));
     }
@@ -66,7 +66,7 @@ fn check_members(request: &Map<String, Value>) -> Result<(), String> {
         .filter(|_| request.get("op").is_some_and(|op| op == "deploy"));
     match pipeline {
         Some(pipeline) if !pipeline.is_object() => Err(format!(
-            "pipeline = {}: must be an object, the pipeline as POST /v1/pipelines takes it",
+            "pipeline = {}: must be an object, as in the body of POST /v1/pipelines",
             shown(pipeline)
         )),
         Some(_) | None => Ok(()),
@@ -81,23 +81,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_topic_says_the_operation_when_the_body_does_not() {
+    fn topic_gives_the_operation_when_the_body_has_none() {
         let request =
             parse_request(Ok(OperationName::Stop), br#"{"pipeline":"door"}"#).expect("fine");
         assert!(matches!(request.operation, Operation::Stop { .. }));
     }
 
     #[test]
-    fn every_refusal_says_what_is_wrong() {
+    fn every_refusal_names_its_reason() {
         let huge = vec![b' '; MAX_PAYLOAD + 1];
-        for (operation, payload, says) in [
+        for (operation, payload, expected) in [
             (Err(UnknownOperation), &b"{}"[..], "unknown operation"),
             (Ok(OperationName::Stop), b"nope", "not JSON"),
             (Ok(OperationName::Stop), b"[]", "not a JSON object"),
             (
                 Ok(OperationName::Stop),
                 br#"{"op":"deploy"}"#,
-                "the topic says stop",
+                "the topic asks for stop",
             ),
             (
                 Ok(OperationName::Stop),
@@ -118,18 +118,24 @@ mod tests {
             (Ok(OperationName::Stop), &huge, "at most"),
         ] {
             let reason = parse_request(operation, payload).expect_err("refused");
-            assert!(reason.contains(says), "{reason} should say {says}");
+            assert!(reason.contains(expected), "{reason} lacks {expected}");
         }
     }
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(op in 0_usize..3, bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_never_panic(
+            op in 0_usize..3,
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
             let _ignored = parse_request(Ok(OperationName::ALL[op]), &bytes).is_ok();
         }
 
         #[test]
-        fn arbitrary_json_never_panics(op in 0_usize..3, text in "\\{(\"[a-z_]{0,10}\":(null|[0-9]{1,4}|\"[a-z-]{0,8}\"),?){0,4}\\}") {
+        fn arbitrary_json_never_panics(
+            op in 0_usize..3,
+            text in r#"\{("[a-z_]{0,10}":(null|[0-9]{1,4}|"[a-z-]{0,8}"),?){0,4}\}"#,
+        ) {
             let _ignored = parse_request(Ok(OperationName::ALL[op]), text.as_bytes()).is_ok();
         }
     }

@@ -1,45 +1,42 @@
-//! What the broker shall hold for later subscribers: one payload per topic, written again in every session. Sans-IO.
+//! Retained messages of the box: one payload per topic, published again in every session. Sans-IO.
 //!
-//! Invariants:
-//! - after a session began, every topic is published once, and again whenever its payload changes. A broker without
-//!   persistence therefore never shows less than the truth for longer than a reconnect takes;
-//! - at most [`WINDOW`] publications are under way, and never two of one topic, however many topics there are;
-//! - an empty payload clears a topic and is kept as such, so that a clearing which got lost is repeated too: until the
-//!   broker has it, and then for as long as it is among the last [`CLEARED_KEPT`], for a broker that comes back with an older
-//!   state than it had.
+//! - Every topic is published once per session, and again whenever its payload changes. A broker
+//!   without persistence is therefore complete again after a reconnect.
+//! - At most [`WINDOW`] publications are in flight, and never two of one topic.
+//! - An empty payload clears a topic. A lost clear is repeated until the broker acknowledges it.
+//! - The last [`MAX_CLEARED`] acknowledged clears are repeated too: a broker may come back with an
+//!   older state.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Publications that may be under way.
+/// Publications in flight at a time.
 const WINDOW: usize = 32;
-/// Cleared topics that are remembered although the broker has the clearing.
-const CLEARED_KEPT: usize = 256;
+/// Acknowledged clears that a new session repeats.
+const MAX_CLEARED: usize = 256;
 
-/// One publication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
-    /// Its number, for [`Retained::acked`].
+    /// Number for [`Retained::acked`].
     pub ticket: u64,
-    /// Topic.
     pub topic: String,
     /// Payload; empty clears the topic.
     pub payload: Vec<u8>,
 }
 
-/// The topics and their payloads.
+/// The retained topics of the box and their payloads.
 #[derive(Debug, Default)]
 pub struct Retained {
     wanted: BTreeMap<String, Vec<u8>>,
     dirty: BTreeSet<String>,
-    /// Topics under way, by ticket, and whether the publication clears them.
+    /// Topics in flight by ticket, and whether the publication clears the topic.
     in_flight: BTreeMap<u64, (String, bool)>,
     next_ticket: u64,
-    /// Cleared topics of which the broker knows, oldest first.
+    /// Topics whose clear the broker has acknowledged, oldest first.
     cleared: VecDeque<String>,
 }
 
 impl Retained {
-    /// Wants `payload` on `topic`; the same payload again changes nothing.
+    /// Sets the payload of `topic`. An unchanged payload is not published again.
     pub fn set(&mut self, topic: String, payload: Vec<u8>) {
         if self.wanted.get(&topic) != Some(&payload) {
             self.cleared.retain(|cleared| *cleared != topic);
@@ -48,51 +45,53 @@ impl Retained {
         }
     }
 
-    /// Wants nothing on `topic` any more, not even that it is clear: somebody else writes it.
-    pub fn leave(&mut self, topic: &str) {
+    /// Stops tracking `topic`, even its clear: another writer owns it now.
+    pub fn release(&mut self, topic: &str) {
         self.wanted.remove(topic);
         self.dirty.remove(topic);
         self.cleared.retain(|cleared| cleared != topic);
     }
 
-    /// Wants nothing to be left on any topic but `kept`.
+    /// Clears every topic but `kept`.
     pub fn clear_all_but(&mut self, kept: &str) {
-        let is_left =
-            |(topic, payload): &(&String, &Vec<u8>)| *topic != kept && !payload.is_empty();
-        let left = self.wanted.iter().filter(is_left);
-        let left: Vec<String> = left.map(|(topic, _)| topic.clone()).collect();
-        for topic in left {
+        let is_set = |(topic, payload): &(&String, &Vec<u8>)| *topic != kept && !payload.is_empty();
+        let set = self.wanted.iter().filter(is_set);
+        let set: Vec<String> = set.map(|(topic, _)| topic.clone()).collect();
+        for topic in set {
             self.set(topic, Vec::new());
         }
     }
 
-    /// Whether the broker has everything.
+    /// Whether the broker has acknowledged every publication.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.dirty.is_empty() && self.in_flight.is_empty()
     }
 
-    /// Publishes `topic` again although nothing changed: somebody else overwrote it.
+    /// Publishes `topic` again although its payload is unchanged: another client overwrote it.
     pub fn repeat(&mut self, topic: &str) {
         if self.wanted.contains_key(topic) {
             self.dirty.insert(topic.to_owned());
         }
     }
 
-    /// A new session: nothing is under way, and everything has to be published again.
+    /// Starts a new session: nothing is in flight, and every topic is published again.
     pub fn begin_session(&mut self) {
         self.in_flight.clear();
         self.dirty = self.wanted.keys().cloned().collect();
     }
 
-    /// The next publication; it counts as under way until [`Self::acked`]. `None` while enough are.
+    /// Next publication, in flight until [`Self::acked`]. `None` while the window is full.
     pub fn take_next(&mut self) -> Option<Publication> {
         if self.in_flight.len() >= WINDOW {
             return None;
         }
-        // Two of one topic at a time: nobody could tell which of them the broker holds.
-        let flying: BTreeSet<&str> = self.in_flight.values().map(|(t, _)| t.as_str()).collect();
-        let topic = self.dirty.iter().find(|t| !flying.contains(t.as_str()))?;
+        // With two of one topic in flight, the order at the broker would be unknown.
+        let in_flight: BTreeSet<&str> = self.in_flight.values().map(|(t, _)| t.as_str()).collect();
+        let topic = self
+            .dirty
+            .iter()
+            .find(|t| !in_flight.contains(t.as_str()))?;
         let topic = topic.clone();
         self.dirty.remove(&topic);
         let payload = self.wanted.get(&topic)?.clone();
@@ -107,7 +106,8 @@ impl Retained {
         })
     }
 
-    /// The broker has a publication, or it can never have it. Answers the topic that is cleared by it.
+    /// Marks a publication as acknowledged, or as one that can never be sent. Returns the topic
+    /// that it cleared.
     pub fn acked(&mut self, ticket: u64) -> Option<String> {
         let (topic, has_cleared) = self.in_flight.remove(&ticket)?;
         if !has_cleared || !self.wanted.contains_key(&topic) || !self.is_cleared(&topic) {
@@ -115,7 +115,7 @@ impl Retained {
         }
         self.cleared.retain(|cleared| *cleared != topic);
         self.cleared.push_back(topic.clone());
-        while self.cleared.len() > CLEARED_KEPT {
+        while self.cleared.len() > MAX_CLEARED {
             if let Some(oldest) = self.cleared.pop_front() {
                 self.wanted.remove(&oldest);
                 self.dirty.remove(&oldest);
@@ -124,12 +124,12 @@ impl Retained {
         Some(topic)
     }
 
-    /// Whether the broker knows that nothing is to be on `topic`: its clearing was acknowledged, or it was never written.
+    /// Whether `topic` is empty at the broker: its clear was acknowledged, or it was never written.
     #[must_use]
     pub fn is_cleared(&self, topic: &str) -> bool {
-        let wants_nothing = self.wanted.get(topic).is_none_or(Vec::is_empty);
-        let is_under_way = self.in_flight.values().any(|(flying, _)| flying == topic);
-        wants_nothing && !is_under_way && !self.dirty.contains(topic)
+        let is_empty = self.wanted.get(topic).is_none_or(Vec::is_empty);
+        let is_in_flight = self.in_flight.values().any(|(t, _)| t == topic);
+        is_empty && !is_in_flight && !self.dirty.contains(topic)
     }
 }
 
@@ -137,7 +137,7 @@ impl Retained {
 mod tests {
     use super::*;
 
-    /// Publishes everything and acknowledges it at once.
+    /// Publishes every pending topic and acknowledges it at once.
     fn drain(retained: &mut Retained) -> Vec<(String, Vec<u8>)> {
         let mut out = Vec::new();
         while let Some(next) = retained.take_next() {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_is_published_when_it_changes_and_in_every_session() {
+    fn topic_is_published_on_change_and_in_every_session() {
         let mut retained = Retained::default();
         retained.set("a".into(), vec![1]);
         assert_eq!(drain(&mut retained).len(), 1);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_of_a_box_that_never_comes_back_one_topic_stays() {
+    fn clear_all_but_keeps_one_topic() {
         let mut retained = Retained::default();
         for topic in ["state", "health", "gone"] {
             retained.set(topic.into(), vec![1]);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_topic_is_cleared_again_in_the_next_session() {
+    fn clear_is_repeated_in_the_next_session() {
         let mut retained = Retained::default();
         retained.set("a".into(), vec![1]);
         drain(&mut retained);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_counts_as_cleared_once_the_broker_said_so() {
+    fn topic_is_cleared_once_the_broker_acknowledged() {
         let mut retained = Retained::default();
         retained.set("a".into(), vec![]);
         assert!(!retained.is_cleared("a"));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_again_before_the_clearing_arrived_is_not_cleared() {
+    fn topic_set_again_before_its_clear_arrives_is_not_cleared() {
         let mut retained = Retained::default();
         retained.set("a".into(), vec![]);
         let clearing = retained.take_next().expect("the clearing");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_that_is_left_is_not_cleared_behind_anybodys_back() {
+    fn released_topic_is_not_cleared() {
         let mut retained = Retained::default();
         for topic in ["cleared", "under way", "waiting"] {
             retained.set(topic.into(), vec![]);
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(retained.acked(cleared.ticket).as_deref(), Some("cleared"));
         let under_way = retained.take_next().expect("a clearing");
         for topic in ["cleared", "under way", "waiting"] {
-            retained.leave(topic);
+            retained.release(topic);
         }
         assert_eq!(retained.acked(under_way.ticket), None);
         retained.begin_session();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_topics_goes_out_a_window_at_a_time() {
+    fn many_topics_leave_one_window_at_a_time() {
         let mut retained = Retained::default();
         for n in 0..5000 {
             retained.set(format!("t{n}"), vec![1]);
@@ -250,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn cleared_topics_are_not_kept_for_ever() {
+    fn number_of_remembered_clears_is_bounded() {
         let mut retained = Retained::default();
-        for n in 0..CLEARED_KEPT + 100 {
+        for n in 0..MAX_CLEARED + 100 {
             retained.set(format!("t{n}"), vec![1]);
             retained.set(format!("t{n}"), vec![]);
         }
         drain(&mut retained);
         retained.begin_session();
-        assert_eq!(drain(&mut retained).len(), CLEARED_KEPT);
+        assert_eq!(drain(&mut retained).len(), MAX_CLEARED);
     }
 }

@@ -1,9 +1,11 @@
-//! When to connect, and which number a session has. Pure: the shell opens and closes what this asks for.
+//! State machine of the session with the broker: when to connect, and the session's number. The
+//! shell opens and closes connections.
 //!
-//! Invariants: session numbers strictly rise, over restarts too, because the count of starts is stored before the first
-//! connect; there is at most one session; the wait between two attempts is bounded and jittered from a given seed. The
-//! number travels in the last will and in `state`, so that a will which the broker delivers late can be told from the
-//! present.
+//! - Session numbers strictly rise, over restarts too: the count of starts is stored before the
+//!   first connect.
+//! - There is at most one session.
+//! - The back-off between attempts is bounded, with jitter from a given seed.
+//! - The number is part of the last will and of `state`, so a receiver can tell a late will.
 //!
 //! ```text
 //!  Waiting{until} ─ Tick ─► Connecting ─ Connected ─► Up ─ Lost ─► Waiting
@@ -14,34 +16,31 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_client::backoff::Backoff;
 
-/// First wait after a failure.
+/// Back-off after the first failure.
 const RETRY_FIRST: Duration = Duration::from_millis(500);
-/// Longest wait between two attempts: a fleet must not storm a broker that comes back.
+/// Longest back-off: a fleet must not storm a broker that comes back.
 const RETRY_CEILING: Duration = Duration::from_secs(30);
-/// A session that lasted this long was a good one: the next attempt after it comes soon.
+/// A session of this length resets the back-off.
 const GOOD_SESSION: Duration = Duration::from_secs(5);
-/// Sessions that one start of the agent can number.
+/// Session numbers reserved for one start of the agent.
 const SESSIONS_PER_START: u64 = 1_000_000;
 
-/// What happens to the session.
+/// Events that the shell reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input {
     /// The broker accepted the session that is being opened.
     Connected,
-    /// The session, or the attempt, is over.
+    /// The session or the attempt ended.
     Lost,
     /// A deadline passed.
     Tick,
 }
 
-/// What the shell has to do.
+/// Actions for the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     /// Open a connection for this session.
-    Connect {
-        /// Its number.
-        session: u64,
-    },
+    Connect { session: u64 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +50,7 @@ enum State {
     Up { session: u64, since: Instant },
 }
 
-/// The state machine.
+/// State machine of the session.
 #[derive(Debug)]
 pub struct Session {
     state: State,
@@ -61,7 +60,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that is to be opened at once. `starts` counts the starts of the agent, this one included.
+    /// A session that connects at once. `starts` counts the starts of the agent, this one included.
     #[must_use]
     pub fn new(now: Instant, starts: u64, seed: u64) -> Self {
         Self {
@@ -81,7 +80,7 @@ impl Session {
         }
     }
 
-    /// Takes one input; drain [`Self::poll`] afterwards.
+    /// Handles one input; drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match (input, self.state) {
             (Input::Connected, State::Connecting { session }) => {
@@ -109,7 +108,7 @@ impl Session {
         }
     }
 
-    /// The next thing to do, until there is nothing left.
+    /// Next action, `None` when all are done.
     pub fn poll(&mut self) -> Option<Output> {
         self.output.take()
     }
@@ -137,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_session_is_followed_by_one_with_a_greater_number() {
+    fn session_number_rises_after_a_loss() {
         let now = Instant::now();
         let mut session = Session::new(now, 3, 1);
         session.handle(now, Input::Tick);
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_session_brings_the_short_wait_back() {
+    fn good_session_resets_the_backoff() {
         let now = Instant::now();
         let mut session = Session::new(now, 1, 1);
         let mut at = now;
@@ -170,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_rise_and_waits_stay_bounded(
+        fn numbers_rise_and_backoff_is_bounded(
             seed: u64,
             steps in proptest::collection::vec((0_u8..3, 0_u64..40), 0..200),
         ) {

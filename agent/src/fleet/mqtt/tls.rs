@@ -1,7 +1,7 @@
-//! The TLS set-up of the connection to the broker, made of the files that the configuration names.
+//! TLS configuration of the connection to the broker, from the files that the configuration names.
 //!
-//! Invariant: whatever is wrong with a file is said with the key that names it, before anything is connected. The
-//! broker's certificate is always checked; there is no switch that turns the check off.
+//! - A file error names its key, before any connect.
+//! - The broker's certificate is always checked; no switch turns the check off.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,50 +12,49 @@ use rumqttc::tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rumqttc::tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use watchkeeper_config::ClientCert;
 
-/// What cannot be mended by trying again.
+/// A TLS configuration that cannot be built; a retry does not help.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file can't be read.
     #[error("{key} {} can't be read: {source}", path.display())]
     Unreadable {
-        /// The key that names it.
+        /// Key of the configuration that names the file.
         key: &'static str,
-        /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
+    /// A file without the expected PEM section.
     #[error("{key} {} holds no {wanted} in PEM form", path.display())]
     Empty {
-        /// The key that names it.
+        /// Key of the configuration that names the file.
         key: &'static str,
-        /// Which file.
         path: PathBuf,
-        /// What was sought.
+        /// Expected PEM section.
         wanted: &'static str,
     },
-    /// Certificate and key do not belong together, or are of a kind that TLS does not know.
+    /// Certificate and key do not match, or are of an unsupported kind.
     #[error("mqtt.cert_file and mqtt.key_file can't be used together: {0}")]
     ClientCert(rustls::Error),
-    /// The system's authorities can't be read.
+    /// The system has no certificate authorities.
     #[error("the system has no certificate authorities; set {key}")]
     SystemRoots {
-        /// The key that would name a file with some.
+        /// Key of the configuration that can name a file of authorities.
         key: &'static str,
     },
-    /// The cryptography library refuses its own defaults.
+    /// The cryptography library rejects its own defaults.
     #[error("TLS can't be set up: {0}")]
     Library(rustls::Error),
 }
 
-/// The key of the authorities of the box's own broker.
+/// Key of the authorities of the box's own broker.
 const OWN_CA_FILE: &str = "mqtt.ca_file";
 
-/// The set-up: trusts the authorities in `ca_file`, which `ca_key` names, or else the system's, and shows `client` where it is given.
+/// Builds the configuration. It trusts the authorities in `ca_file`, which `ca_key` names, or else
+/// the system's. It presents `client`, if any.
 ///
 /// # Errors
-/// [`TlsError`].
+/// Returns a [`TlsError`] for the first file that is unusable.
 pub fn client_config(
     ca_key: &'static str,
     ca_file: Option<&Path>,
@@ -81,7 +80,7 @@ pub fn client_config(
     }
 }
 
-/// Everything that is wrong with the files of the box's own broker, without connecting.
+/// Checks all files of the box's own broker without connecting.
 #[must_use]
 pub fn problems(ca_file: Option<&Path>, client: Option<&ClientCert>) -> Vec<TlsError> {
     let of_client = client.map(|files| {
@@ -94,7 +93,7 @@ pub fn problems(ca_file: Option<&Path>, client: Option<&ClientCert>) -> Vec<TlsE
     let of_files = of_client.into_iter().flatten().chain([of_ca]);
     let found: Vec<TlsError> = of_files.flatten().collect();
     if found.is_empty() {
-        // Each is good by itself; do they go together?
+        // Each file is valid; check that they match.
         let own = client_config(OWN_CA_FILE, ca_file, client);
         return own.err().into_iter().collect();
     }
@@ -110,7 +109,7 @@ fn roots_of(key: &'static str, path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// One broken file among the system's hundreds is the system's business; none at all is ours.
+/// Authorities of the system. A single unreadable file is ignored; an empty set is an error.
 fn system_roots(key: &'static str) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -155,24 +154,24 @@ fn empty(key: &'static str, path: &Path, wanted: &'static str) -> TlsError {
 mod tests {
     use super::*;
 
-    fn said(ca: Option<&Path>, client: Option<&ClientCert>) -> String {
+    fn error_text(ca: Option<&Path>, client: Option<&ClientCert>) -> String {
         client_config(OWN_CA_FILE, ca, client)
             .unwrap_err()
             .to_string()
     }
 
     #[test]
-    fn whatever_is_wrong_with_a_file_is_said_with_its_key() {
+    fn file_error_names_the_key() {
         let folder = tempfile::tempdir().unwrap();
         let absent = folder.path().join("absent.pem");
         let junk = folder.path().join("junk.pem");
         std::fs::write(&junk, "not a certificate\n").unwrap();
-        let text = said(Some(&absent), None);
+        let text = error_text(Some(&absent), None);
         assert!(
             text.starts_with("mqtt.ca_file") && text.contains("can't be read"),
             "{text}"
         );
-        let text = said(Some(&junk), None);
+        let text = error_text(Some(&junk), None);
         assert!(
             text.starts_with("mqtt.ca_file") && text.contains("no certificate"),
             "{text}"
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_is_looked_at_also_after_one_that_is_wrong() {
+    fn all_files_are_checked_after_a_first_error() {
         let folder = tempfile::tempdir().unwrap();
         let junk = folder.path().join("junk.pem");
         std::fs::write(&junk, "no PEM\n").unwrap();
@@ -188,14 +187,14 @@ mod tests {
             cert_file: folder.path().join("absent.crt"),
             key_file: junk.clone(),
         };
-        let said = problems(Some(&junk), Some(&client));
-        let keys: Vec<String> = said.iter().map(|e| e.to_string()).collect();
+        let found = problems(Some(&junk), Some(&client));
+        let keys: Vec<String> = found.iter().map(|e| e.to_string()).collect();
         let begins = ["mqtt.cert_file", "mqtt.key_file", "mqtt.ca_file"];
         assert_eq!(keys.len(), begins.len(), "{keys:?}");
         assert!(
             keys.iter()
                 .zip(begins)
-                .all(|(said, key)| said.starts_with(key)),
+                .all(|(text, key)| text.starts_with(key)),
             "{keys:?}"
         );
     }

@@ -1,4 +1,4 @@
-//! The one place that knows topic strings, in both directions.
+//! Topic strings, in both directions; no other module builds or parses them.
 //!
 //! Everything of a box lies under `watchkeeper/v1/<site>/<box>/`, so that one ACL pattern covers it. Names are checked
 //! types: none can hold `/`, `+` or `#`.
@@ -24,8 +24,7 @@
 //!     Some(Inbound::Request { operation: Ok(OperationName::Snapshot), id, raw_operation: "snapshot" }),
 //! );
 //!
-//! // What belongs to another box is nobody's business here.
-//! assert_eq!(topics.parse("watchkeeper/v1/north/box-8/cmd/snapshot/7f3a/req"), None);
+//! Topics of other boxes are ignored.
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -33,25 +32,23 @@ use watchkeeper_contract::id::{BoxId, PipelineId, SiteId, SourceId};
 
 use crate::fleet::command::{CommandId, OperationName, UnknownOperation};
 
-/// First two levels: the product and the version of everything below.
+/// First two levels: the product, and the version of everything below.
 pub const PREFIX: &str = "watchkeeper/v1";
 
-/// Longest name of an operation that is answered, known or not: what waits to be refused is kept in memory.
+/// Longest accepted name of an operation, known or not: pending refusals are held in memory.
 pub const MAX_OPERATION_LEN: usize = 64;
 
-/// A topic of this box that somebody else, or an earlier session, wrote to.
+/// A topic of this box that another client, or an earlier session, wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inbound<'a> {
-    /// `cmd/<op>/<id>/req`.
     Request {
-        /// Which operation, when this box offers it.
+        /// The operation, if this box offers it.
         operation: Result<OperationName, UnknownOperation>,
-        /// Which command.
         id: CommandId,
-        /// The operation as it was written.
+        /// The operation as the requester wrote it.
         raw_operation: &'a str,
     },
-    /// `state`: what an earlier session, or its will, left behind.
+    /// `state`, from an earlier session or its last will.
     State,
 }
 
@@ -70,20 +67,20 @@ impl Topics {
         }
     }
 
-    /// What everything of this box begins with, without a slash at the end.
+    /// Common prefix of all topics of the box, without a slash at the end.
     #[must_use]
     pub fn root(&self) -> &str {
         &self.root
     }
 
-    /// The whole topic of `below`, which begins below the root. What is stored is stored without the root: a box that is
-    /// renamed says what it has to say under its new name, where its login may write.
+    /// Full topic of `below`. Records on disk have topics without the root, so a renamed box
+    /// publishes them under its new name, which its login may write.
     #[must_use]
     pub fn at(&self, below: &str) -> String {
         format!("{}/{below}", self.root)
     }
 
-    /// The reverse of [`Self::at`]; `None` for what is not this box's.
+    /// Part of `topic` below the root; `None` for topics of others.
     #[must_use]
     pub fn below<'a>(&self, topic: &'a str) -> Option<&'a str> {
         topic.strip_prefix(&self.root)?.strip_prefix('/')
@@ -101,31 +98,26 @@ impl Topics {
         format!("{}/birth", self.root)
     }
 
-    /// `svc/<service>/health`.
     #[must_use]
     pub fn health(&self, service: &str) -> String {
         format!("{}/svc/{service}/health", self.root)
     }
 
-    /// `cam/<source>/state`.
     #[must_use]
     pub fn source_state(&self, source: &SourceId) -> String {
         format!("{}/cam/{source}/state", self.root)
     }
 
-    /// `cam/<source>/m/frames`.
     #[must_use]
     pub fn source_frames(&self, source: &SourceId) -> String {
         format!("{}/cam/{source}/m/frames", self.root)
     }
 
-    /// `cam/<source>/m/counts/<pipeline>`.
     #[must_use]
     pub fn pipeline_counts(&self, source: &SourceId, pipeline: &PipelineId) -> String {
         format!("{}/cam/{source}/m/counts/{pipeline}", self.root)
     }
 
-    /// `m/agent`.
     #[must_use]
     pub fn agent_measurements(&self) -> String {
         format!("{}/m/agent", self.root)
@@ -137,31 +129,31 @@ impl Topics {
         self.at(&Self::event_below(source, kind))
     }
 
-    /// [`Self::event`] without the root.
+    /// Topic of an event without the root.
     #[must_use]
     pub fn event_below(source: Option<&SourceId>, kind: &str) -> String {
         below(source, "ev", kind)
     }
 
-    /// `cam/<source>/opinion/<kind>`, without the root: what a second opinion makes of an event of that kind.
+    /// `cam/<source>/opinion/<kind>` without the root, for a second opinion on an event of that
+    /// kind.
     #[must_use]
     pub fn opinion_below(source: Option<&SourceId>, kind: &str) -> String {
         below(source, "opinion", kind)
     }
 
-    /// `cam/<source>/heartbeat/<kind>`, or `heartbeat/<kind>` for what is about the box, without the root: what the heartbeat found.
+    /// `cam/<source>/heartbeat/<kind>` or `heartbeat/<kind>` without the root, for a finding.
     #[must_use]
     pub fn heartbeat_below(source: Option<&SourceId>, kind: &str) -> String {
         below(source, "heartbeat", kind)
     }
 
-    /// `alarm/source_outage/<source>`.
     #[must_use]
     pub fn outage_alarm(&self, source: &SourceId) -> String {
         format!("{}/alarm/source_outage/{source}", self.root)
     }
 
-    /// `cap/<op>`: that this box offers an operation.
+    /// `cap/<op>`, for an operation that the box offers.
     #[must_use]
     pub fn capability(&self, operation: OperationName) -> String {
         format!("{}/cap/{operation}", self.root)
@@ -179,26 +171,26 @@ impl Topics {
         self.at(&Self::status_below(operation, id))
     }
 
-    /// [`Self::status`] without the root.
+    /// Topic of a command's status without the root.
     #[must_use]
     pub fn status_below(operation: &str, id: &CommandId) -> String {
         format!("cmd/{operation}/{id}/st")
     }
 
-    /// Where requests come. Never the box's whole tree.
+    /// Filter of the subscription to requests; never the whole tree of the box.
     #[must_use]
     pub fn requests(&self) -> String {
         format!("{}/cmd/+/+/req", self.root)
     }
 
-    /// What a topic of a subscription means; `None` for everything else.
+    /// Parses a topic of a subscription; `None` for all others.
     #[must_use]
     pub fn parse<'a>(&self, topic: &'a str) -> Option<Inbound<'a>> {
         let rest = topic.strip_prefix(&self.root)?.strip_prefix('/')?;
         let levels: Vec<&str> = rest.split('/').collect();
         match levels.as_slice() {
             ["state"] => Some(Inbound::State),
-            // No broker delivers a wildcard as a level; answering to one would end the session.
+            // A wildcard is not a valid level. A reply with it would end the session.
             ["cmd", operation, id, "req"]
                 if operation.len() <= MAX_OPERATION_LEN
                     && !operation.contains(['+', '#', '\0']) =>
@@ -214,7 +206,7 @@ impl Topics {
     }
 }
 
-/// What has to do with a source stands below it.
+/// Topic below `cam/<source>` when there is a source, else below the root.
 fn below(source: Option<&SourceId>, level: &str, kind: &str) -> String {
     match source {
         Some(source) => format!("cam/{source}/{level}/{kind}"),
@@ -236,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_nobody_knows_still_has_an_id_to_answer_to() {
+    fn unknown_operation_still_has_an_id() {
         let inbound = topics().parse("watchkeeper/v1/s/b/cmd/reboot/1/req");
         let Some(Inbound::Request {
             operation,
@@ -253,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_no_id_is_nobodys_request() {
+    fn invalid_id_is_not_a_request() {
         let long = format!("watchkeeper/v1/s/b/cmd/stop/{}/req", "x".repeat(65));
         let endless = format!("watchkeeper/v1/s/b/cmd/{}/1/req", "x".repeat(65));
         for topic in [
@@ -267,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_is_no_operation_as_its_answer_could_not_be_published() {
+    fn wildcard_is_not_an_operation() {
         for topic in [
             "watchkeeper/v1/s/b/cmd/+/1/req",
             "watchkeeper/v1/s/b/cmd/#/1/req",
@@ -278,7 +270,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_request_topic_is_parsed_back(id in "[A-Za-z0-9_.-]{1,64}", op in 0_usize..3) {
+        fn request_topic_is_parsed_back(id in "[A-Za-z0-9_.-]{1,64}", op in 0_usize..3) {
             let operation = OperationName::ALL[op];
             let id = CommandId::new(id).expect("valid");
             let topic = topics().request(operation, &id);

@@ -7,7 +7,6 @@ use std::time::Duration;
 /// Bounds of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassLimits {
-    /// Most entries.
     pub entries: usize,
     /// Most bytes of payloads and topics.
     pub bytes: u64,
@@ -16,9 +15,7 @@ pub struct ClassLimits {
 /// Bounds of the outbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Of [`Class::Assured`](super::Class::Assured).
     pub assured: ClassLimits,
-    /// Of [`Class::Event`](super::Class::Event).
     pub events: ClassLimits,
     /// Most messages that were published and not acknowledged.
     pub window: usize,
@@ -51,7 +48,6 @@ impl Default for Limits {
 pub struct ClassStats {
     /// Entries that wait or are in flight.
     pub entries: usize,
-    /// Their bytes.
     pub bytes: u64,
     /// Entries dropped since the start, each counted in a loss record.
     pub dropped: u64,
@@ -62,7 +58,6 @@ pub struct ClassStats {
 pub struct Stats {
     /// Of [`Class::Assured`](super::Class::Assured), loss records included.
     pub assured: ClassStats,
-    /// Of [`Class::Event`](super::Class::Event).
     pub events: ClassStats,
     /// Published and not acknowledged.
     pub in_flight: usize,

@@ -25,7 +25,6 @@ pub enum Class {
 /// A message before it has a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
-    /// Its promise.
     pub class: Class,
     /// How much it matters; decides what is dropped first.
     pub severity: Severity,
@@ -51,23 +50,22 @@ pub enum Content {
 impl Content {
     /// What stays in memory of it while it waits in the store.
     #[must_use]
-    pub fn label(&self) -> Label {
+    pub fn meta(&self) -> EntryMeta {
         match self {
-            Self::Message(draft) => Label {
+            Self::Message(draft) => EntryMeta {
                 class: draft.class,
                 severity: draft.severity,
                 seq: draft.seq,
                 bytes: (draft.payload.len() + draft.topic.len()) as u64,
             },
-            Self::Loss(_) => Label::OF_A_LOSS,
+            Self::Loss(_) => EntryMeta::LOSS,
         }
     }
 }
 
 /// What the outbox has to know of an entry to keep its bounds and its order: a few numbers, however large the message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Label {
-    /// Its promise.
+pub struct EntryMeta {
     pub class: Class,
     /// How much it matters.
     pub severity: Severity,
@@ -77,9 +75,9 @@ pub struct Label {
     pub bytes: u64,
 }
 
-impl Label {
+impl EntryMeta {
     /// Loss records count no bytes: there is one more of a kind for every session at most.
-    pub const OF_A_LOSS: Self = Self {
+    pub const LOSS: Self = Self {
         class: Class::Assured,
         severity: Severity::Critical,
         seq: None,
@@ -89,19 +87,19 @@ impl Label {
 
 /// An entry as the store held it at the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
+pub enum RestoredEntry {
     /// A message; it is read again when it leaves.
-    Message(Label),
+    Message(EntryMeta),
     /// A loss record, whole.
     Loss(Loss),
 }
 
-impl Kept {
+impl RestoredEntry {
     /// What is kept in memory of `content`.
     #[must_use]
     pub fn of(content: Content) -> Self {
         match content {
-            Content::Message(_) => Self::Message(content.label()),
+            Content::Message(_) => Self::Message(content.meta()),
             Content::Loss(loss) => Self::Loss(loss),
         }
     }

@@ -6,53 +6,38 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::id::EventSeq;
 
-use super::entry::{Content, Draft, Kept, OutboxId};
+use super::entry::{Content, Draft, OutboxId, RestoredEntry};
 
 /// What happens to the outbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// The next record of the journal, made into a message.
-    Record {
-        /// Its number.
-        seq: EventSeq,
-        /// The message.
-        draft: Draft,
-    },
+    Record { seq: EventSeq, draft: Draft },
     /// A record of the journal that can't be made into a message.
-    Unreadable {
-        /// Its number.
-        seq: EventSeq,
-    },
+    Unreadable { seq: EventSeq },
     /// A message of the agent's own.
     Own(Draft),
     /// The shell has something of its own to store, which rides along with the next change: there has to be one.
     Carry,
     /// The journal begins again below the cursor: its files were lost.
-    JournalBeganAnew,
+    JournalRestarted,
     /// Change number `batch` is on stable storage.
     Stored {
         /// Number of the change.
         batch: u64,
     },
     /// A new session with the broker.
-    LinkUp {
-        /// Its number.
-        session: u64,
-    },
+    LinkUp { session: u64 },
     /// The session is over.
     LinkDown,
     /// The broker has an entry.
     Acked {
         /// Session in which it was published.
         session: u64,
-        /// Which entry.
         id: OutboxId,
     },
     /// An entry that was to be published turned out to be damaged in the store.
-    Damaged {
-        /// Which entry.
-        id: OutboxId,
-    },
+    Damaged { id: OutboxId },
     /// A deadline passed.
     Tick,
 }
@@ -67,16 +52,12 @@ pub enum Output {
     Publish {
         /// Session to publish in.
         session: u64,
-        /// Which entry.
         id: OutboxId,
         /// Whether it waited since before this session.
         late: bool,
     },
     /// The broker did not acknowledge in time: end the session and begin another.
-    LinkStuck {
-        /// Which session.
-        session: u64,
-    },
+    LinkStuck { session: u64 },
 }
 
 /// A change to what is stored.
@@ -105,8 +86,7 @@ impl Change {
 /// What the store held at the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
-    /// Entries.
-    pub entries: BTreeMap<OutboxId, Kept>,
+    pub entries: BTreeMap<OutboxId, RestoredEntry>,
     /// Last journal record that was dealt with.
     pub cursor: Option<EventSeq>,
     /// First id that had never been given away.

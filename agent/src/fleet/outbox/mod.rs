@@ -34,7 +34,9 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
 pub use bounds::{ClassLimits, ClassStats, Limits, Stats};
-pub use entry::{Class, Content, Draft, Kept, Label, Loss, LossFrom, MAX_RANGES, OutboxId};
+pub use entry::{
+    Class, Content, Draft, EntryMeta, Loss, LossFrom, MAX_RANGES, OutboxId, RestoredEntry,
+};
 pub use io::{Change, Input, Output, Restored};
 pub use telemetry::{Measurement, TelemetryRing};
 
@@ -52,12 +54,12 @@ enum State {
 
 #[derive(Debug, Clone)]
 struct Slot {
-    label: Label,
+    meta: EntryMeta,
     is_loss: bool,
     /// A loss that may have been seen by the broker: it must not change any more, because consumers know its id.
     sealed: bool,
     /// Session that was up when it came.
-    came_in: Option<u64>,
+    arrived_in: Option<u64>,
     state: State,
 }
 
@@ -83,7 +85,7 @@ pub struct Outbox {
     next_id: OutboxId,
     next_batch: u64,
     session: Option<u64>,
-    stuck_told: Option<u64>,
+    stuck_reported: Option<u64>,
     outputs: VecDeque<Output>,
     stats: Stats,
 }
@@ -107,23 +109,23 @@ impl Outbox {
             next_id: restored.next_id,
             next_batch: 1,
             session: None,
-            stuck_told: None,
+            stuck_reported: None,
             outputs: VecDeque::new(),
             stats: Stats::default(),
         };
         for (id, kept) in restored.entries {
             outbox.next_id = outbox.next_id.max(OutboxId(id.0.saturating_add(1)));
             match kept {
-                Kept::Message(label) => outbox.insert(id, label, false, State::Waiting),
-                Kept::Loss(loss) => {
-                    outbox.insert(id, Label::OF_A_LOSS, true, State::Waiting);
+                RestoredEntry::Message(meta) => outbox.insert(id, meta, false, State::Waiting),
+                RestoredEntry::Loss(loss) => {
+                    outbox.insert(id, EntryMeta::LOSS, true, State::Waiting);
                     outbox.losses.insert(id, loss);
                 }
             }
             outbox.seal(id);
         }
         for _ in 0..restored.damaged {
-            outbox.lose(LossFrom::Store, Loss::add_unnumbered);
+            outbox.record_loss(LossFrom::Store, Loss::add_unnumbered);
         }
         outbox
     }
@@ -171,22 +173,22 @@ impl Outbox {
             }
             Input::Unreadable { seq } => {
                 if self.advance_cursor(seq) {
-                    self.lose(LossFrom::Unreadable, |loss| loss.add(seq.0, seq.0));
+                    self.record_loss(LossFrom::Unreadable, |loss| loss.add(seq.0, seq.0));
                 }
             }
             Input::Own(draft) => self.append(draft),
             Input::Carry => self.must_carry = true,
-            Input::JournalBeganAnew => {
+            Input::JournalRestarted => {
                 self.cursor = Some(EventSeq(0));
-                self.lose(LossFrom::Journal, Loss::add_unnumbered);
+                self.record_loss(LossFrom::Journal, Loss::add_unnumbered);
             }
             Input::Stored { batch } => self.stored(batch),
             Input::LinkUp { session } => {
-                self.recall();
+                self.requeue_in_flight();
                 self.session = Some(session);
             }
             Input::LinkDown => {
-                self.recall();
+                self.requeue_in_flight();
                 self.session = None;
             }
             Input::Acked { session, id } => {
@@ -197,9 +199,9 @@ impl Outbox {
             }
             Input::Damaged { id } => {
                 self.in_flight.remove(&id);
-                let seq = self.slots.get(&id).and_then(|slot| slot.label.seq);
+                let seq = self.slots.get(&id).and_then(|slot| slot.meta.seq);
                 self.forget(id);
-                self.lose(LossFrom::Store, |loss| match seq {
+                self.record_loss(LossFrom::Store, |loss| match seq {
                     Some(seq) => loss.add(seq.0, seq.0),
                     None => loss.add_unnumbered(),
                 });
@@ -221,7 +223,7 @@ impl Outbox {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let session = self.session?;
-        if self.stuck_told == Some(session) {
+        if self.stuck_reported == Some(session) {
             return None;
         }
         self.oldest_flight()
@@ -237,7 +239,7 @@ impl Outbox {
             }
             let expected = cursor.0.saturating_add(1);
             if seq.0 > expected {
-                self.lose(LossFrom::Journal, |loss| loss.add(expected, seq.0 - 1));
+                self.record_loss(LossFrom::Journal, |loss| loss.add(expected, seq.0 - 1));
             }
         }
         self.cursor = Some(seq);
@@ -248,9 +250,9 @@ impl Outbox {
         let class = draft.class;
         let id = self.take_id();
         let content = Content::Message(draft);
-        self.insert(id, content.label(), false, State::Staged);
+        self.insert(id, content.meta(), false, State::Staged);
         self.staged.insert(id, content);
-        self.shed(class);
+        self.enforce_bounds(class);
     }
 
     fn take_id(&mut self) -> OutboxId {
@@ -260,7 +262,7 @@ impl Outbox {
     }
 
     /// Drops entries of `class` until it is within its bounds.
-    fn shed(&mut self, class: Class) {
+    fn enforce_bounds(&mut self, class: Class) {
         let limits = match class {
             Class::Assured => self.limits.assured,
             Class::Event => self.limits.events,
@@ -276,10 +278,10 @@ impl Outbox {
                 // Everything left is in flight or being stored, which the window and the staging bound.
                 return;
             };
-            let seq = self.slots.get(&id).and_then(|slot| slot.label.seq);
+            let seq = self.slots.get(&id).and_then(|slot| slot.meta.seq);
             self.class_stats(class).dropped += 1;
             self.forget(id);
-            self.lose(LossFrom::Outbox, |loss| match seq {
+            self.record_loss(LossFrom::Outbox, |loss| match seq {
                 Some(seq) => loss.add(seq.0, seq.0),
                 None => loss.add_unnumbered(),
             });
@@ -288,7 +290,7 @@ impl Outbox {
 
     /// Adds to the loss record of that kind which has never left, or begins one. So there is at most one more of a
     /// kind for every session and every start.
-    fn lose(&mut self, from: LossFrom, add: impl FnOnce(&mut Loss)) {
+    fn record_loss(&mut self, from: LossFrom, add: impl FnOnce(&mut Loss)) {
         let open = self
             .losses
             .iter()
@@ -303,7 +305,7 @@ impl Outbox {
             // What is stored of it is out of date: it must be stored again before it may leave.
             self.set_state(id, State::Staged);
         } else {
-            self.insert(id, Label::OF_A_LOSS, true, State::Staged);
+            self.insert(id, EntryMeta::LOSS, true, State::Staged);
         }
         self.staged.insert(id, content);
     }
@@ -328,7 +330,7 @@ impl Outbox {
     }
 
     /// Everything in flight waits again: without an acknowledgement nobody knows where it is.
-    fn recall(&mut self) {
+    fn requeue_in_flight(&mut self) {
         for id in std::mem::take(&mut self.in_flight) {
             self.set_state(id, State::Waiting);
         }
@@ -348,15 +350,15 @@ impl Outbox {
             let late = self
                 .slots
                 .get(&id)
-                .is_some_and(|s| s.came_in != Some(session));
+                .is_some_and(|s| s.arrived_in != Some(session));
             self.outputs
                 .push_back(Output::Publish { session, id, late });
         }
         let is_stuck = self
             .oldest_flight()
             .is_some_and(|since| now >= since + self.limits.ack_timeout);
-        if is_stuck && self.stuck_told != Some(session) {
-            self.stuck_told = Some(session);
+        if is_stuck && self.stuck_reported != Some(session) {
+            self.stuck_reported = Some(session);
             self.outputs.push_back(Output::LinkStuck { session });
         }
     }
@@ -394,17 +396,17 @@ impl Outbox {
             .min()
     }
 
-    fn insert(&mut self, id: OutboxId, label: Label, is_loss: bool, state: State) {
+    fn insert(&mut self, id: OutboxId, meta: EntryMeta, is_loss: bool, state: State) {
         let slot = Slot {
-            label,
+            meta,
             is_loss,
             sealed: false,
-            came_in: self.session,
+            arrived_in: self.session,
             state,
         };
-        let stats = self.class_stats(label.class);
+        let stats = self.class_stats(meta.class);
         stats.entries += 1;
-        stats.bytes += label.bytes;
+        stats.bytes += meta.bytes;
         self.slots.insert(id, slot);
         self.set_state(id, state);
     }
@@ -415,9 +417,9 @@ impl Outbox {
             return;
         };
         slot.state = state;
-        let Label {
+        let EntryMeta {
             class, severity, ..
-        } = slot.label;
+        } = slot.meta;
         if state == State::Waiting {
             self.waiting.insert((class, id));
         } else {
@@ -441,15 +443,15 @@ impl Outbox {
         let Some(slot) = self.slots.remove(&id) else {
             return;
         };
-        let Label {
+        let EntryMeta {
             class, severity, ..
-        } = slot.label;
+        } = slot.meta;
         self.waiting.remove(&(class, id));
         self.droppable.remove(&(class, severity, id));
         self.losses.remove(&id);
         let stats = self.class_stats(class);
         stats.entries -= 1;
-        stats.bytes -= slot.label.bytes;
+        stats.bytes -= slot.meta.bytes;
         let never_stored = slot.state == State::Staged && !slot.is_loss;
         self.staged.remove(&id);
         if !never_stored {
@@ -476,13 +478,13 @@ impl Outbox {
         let mut assured = (0, 0);
         let mut events = (0, 0);
         for (id, slot) in &self.slots {
-            let sum = match slot.label.class {
+            let sum = match slot.meta.class {
                 Class::Assured => &mut assured,
                 Class::Event => &mut events,
             };
-            *sum = (sum.0 + 1, sum.1 + slot.label.bytes);
+            *sum = (sum.0 + 1, sum.1 + slot.meta.bytes);
             let waiting = slot.state == State::Waiting;
-            let place = (slot.label.class, *id);
+            let place = (slot.meta.class, *id);
             assert_eq!(self.waiting.contains(&place), waiting, "{id:?}");
             let flying = matches!(slot.state, State::InFlight { .. });
             assert_eq!(self.in_flight.contains(id), flying, "{id:?}");

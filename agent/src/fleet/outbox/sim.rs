@@ -13,8 +13,8 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
 use super::{
-    Change, Class, ClassLimits, Content, Draft, Input, Kept, Limits, Outbox, OutboxId, Output,
-    Restored,
+    Change, Class, ClassLimits, Content, Draft, Input, Limits, Outbox, OutboxId, Output, Restored,
+    RestoredEntry,
 };
 
 #[derive(Debug, Clone)]
@@ -35,7 +35,6 @@ enum Action {
     BrokerTakes,
     /// One acknowledgement comes back.
     AckComes,
-    /// Time passes.
     Wait(u64),
     /// Power off and on.
     Crash(prop::sample::Index),
@@ -337,7 +336,7 @@ impl World {
 fn restored(disk: &Disk) -> Restored {
     Restored {
         entries: (disk.entries.iter())
-            .map(|(id, content)| (*id, Kept::of(content.clone())))
+            .map(|(id, content)| (*id, RestoredEntry::of(content.clone())))
             .collect(),
         cursor: disk.cursor,
         next_id: disk.next_id,

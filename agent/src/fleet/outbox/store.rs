@@ -12,7 +12,7 @@ use watchkeeper_store::{
 };
 
 use super::on_disk::{DecodeError, VERSION, decode, encode};
-use super::{Change, Content, Kept, LossFrom, OutboxId, Restored};
+use super::{Change, Content, LossFrom, OutboxId, Restored, RestoredEntry};
 
 const ENTRIES: Keyspace = Keyspace::new("outbox");
 const META: Keyspace = Keyspace::new("outbox_meta");
@@ -46,7 +46,9 @@ pub fn restore(
         for entry in page.entries {
             match (log_seq(&entry.key), decode(&entry.value)) {
                 (Some(id), Ok(content)) => {
-                    restored.entries.insert(OutboxId(id), Kept::of(content));
+                    restored
+                        .entries
+                        .insert(OutboxId(id), RestoredEntry::of(content));
                 }
                 (id, Err(DecodeError::Version(found))) => {
                     let what = format!("outbox entry {}", id.unwrap_or_default());
@@ -103,9 +105,13 @@ pub fn batch_of(change: &Change) -> Batch {
         });
     }
     // The first change after a start holds the loss record of all that was noted before it.
-    let tells_damage =
+    let is_damage_record =
         |content: &Content| matches!(content, Content::Loss(loss) if loss.from == LossFrom::Store);
-    if change.puts.iter().any(|(_, content)| tells_damage(content)) {
+    if change
+        .puts
+        .iter()
+        .any(|(_, content)| is_damage_record(content))
+    {
         batch = batch.delete(META, DAMAGED);
     }
     if change.must_sync() {
@@ -158,12 +164,12 @@ mod tests {
 
     /// Notes the largest page that was ever read.
     #[derive(Debug, Default)]
-    struct Gauge {
+    struct PageGauge {
         store: MemoryStore,
         largest: AtomicUsize,
     }
 
-    impl Store for Gauge {
+    impl Store for PageGauge {
         fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
             self.store.get(keyspace, key)
         }
@@ -209,7 +215,7 @@ mod tests {
     fn a_large_outbox_is_opened_a_few_messages_at_a_time_and_only_their_labels_stay() {
         const MESSAGES: u64 = 200;
         const BYTES: usize = 200_000;
-        let store = Gauge::default();
+        let store = PageGauge::default();
         let draft = Draft {
             class: Class::Event,
             severity: Severity::Warning,
@@ -233,12 +239,12 @@ mod tests {
             restore(&store, Path::new("/state/agent"), OutboxId(1)).expect("restore");
         assert_eq!(change, None);
         assert_eq!(restored.entries.len() as u64, MESSAGES);
-        let label = Content::Message(draft).label();
+        let meta = Content::Message(draft).meta();
         assert!(
             restored
                 .entries
                 .values()
-                .all(|kept| *kept == Kept::Message(label))
+                .all(|kept| *kept == RestoredEntry::Message(meta))
         );
         let largest = store.largest.load(Ordering::Relaxed);
         assert!(largest < 8 << 20, "{largest} bytes at once");
@@ -295,9 +301,9 @@ mod tests {
         store.commit(batch_of(&change)).expect("commit");
         let restored = start(&store);
         assert_eq!(restored.damaged, 0);
-        let count = |kept: &Kept| match kept {
-            Kept::Loss(loss) => loss.count,
-            Kept::Message(_) => 0,
+        let count = |kept: &RestoredEntry| match kept {
+            RestoredEntry::Loss(loss) => loss.count,
+            RestoredEntry::Message(_) => 0,
         };
         let counts: Vec<_> = restored.entries.values().map(count).collect();
         assert_eq!(counts, [3]);

@@ -23,9 +23,9 @@ impl Agent {
     ) -> Result<(), AgentError> {
         // An empty payload clears a retained request.
         if payload.is_empty() {
-            self.commands.replies.take_back(raw_operation, &id);
+            self.commands.replies.withdraw(raw_operation, &id);
             let status = Topics::status_below(raw_operation, &id);
-            if self.commands.refusals.taken_back(&status) {
+            if self.commands.refusals.withdraw(&status) {
                 self.clear_retained(&status);
             }
             return Ok(());
@@ -67,7 +67,7 @@ impl Agent {
                 } => {
                     self.commands.log_status(&key, &report);
                     let owner = BatchOwner::Command(key.clone(), report.version);
-                    let op = command::rider(&key, Some(&record));
+                    let op = command::store_op(&key, Some(&record));
                     self.outbox.stage_for(owner, [op]);
                     self.queue_status(&key, payload::encode(&report))?;
                 }
@@ -96,7 +96,7 @@ impl Agent {
                     }
                 }
                 command::Output::Forget { key } => {
-                    self.outbox.stage(command::rider(&key, None));
+                    self.outbox.stage(command::store_op(&key, None));
                     // An empty payload clears the retained status.
                     self.queue_status(&key, Vec::new())?;
                 }
@@ -153,7 +153,7 @@ impl Agent {
 
     /// Stores the refusals that joined no batch yet.
     pub(super) fn store_refusals(&mut self) {
-        let ops = self.commands.refusals.riders();
+        let ops = self.commands.refusals.take_ops();
         // At worst a refusal stays retained for longer.
         if let Err(error) = self.outbox.write_now(ops) {
             tracing::warn!(%error, "the latest command refusals were not stored");
@@ -163,9 +163,9 @@ impl Agent {
     /// Whether this refusal may be published; it counts as retained from now on.
     fn may_refuse(&mut self, reply: &Reply) -> bool {
         let status = Topics::status_below(&reply.operation, &reply.id);
-        match self.commands.refusals.stands(&status, wall_now()) {
+        match self.commands.refusals.add(&status, wall_now()) {
             Ok(oldest) => {
-                self.mqtt.retained.leave(&self.mqtt.topics.at(&status));
+                self.mqtt.retained.release(&self.mqtt.topics.at(&status));
                 if let Some(oldest) = oldest {
                     self.clear_retained(&oldest);
                 }
@@ -189,8 +189,8 @@ impl Agent {
     fn queue_status(&mut self, key: &CommandKey, payload: Vec<u8>) -> Result<(), AgentError> {
         let topic = Topics::status_below(key.operation.as_str(), &key.id);
         // An earlier, invalid request of this id may have left `rejected` on the topic.
-        self.commands.refusals.gone(&topic);
-        self.mqtt.retained.leave(&self.mqtt.topics.at(&topic));
+        self.commands.refusals.remove(&topic);
+        self.mqtt.retained.release(&self.mqtt.topics.at(&topic));
         self.feed_outbox(outbox::Input::Own(Draft {
             class: Class::Assured,
             severity: Severity::Info,

@@ -9,7 +9,7 @@ use crate::fleet::mqtt::payload::heartbeat_draft;
 use crate::fleet::outbox;
 use crate::heartbeat::Look;
 use crate::heartbeat::on_disk::{self, Kept};
-use crate::notify::message::Own;
+use crate::notify::message::Notice;
 use crate::run::state::heartbeat::{AgentFacts, FindingReport, HeartbeatEvent};
 use crate::run::{Agent, AgentError};
 
@@ -66,7 +66,7 @@ impl Agent {
             tracing::info!(kind = finding.kind(), reason, "heartbeat");
             let id = ulid::Ulid::new().to_string();
             let draft = heartbeat_draft(finding, &id, at, added.as_ref());
-            let message = Own {
+            let message = Notice {
                 id,
                 at,
                 severity: finding.severity(),

@@ -20,7 +20,7 @@ impl Agent {
     /// The runtime lost its journal: the agent follows the new one from its start.
     pub(super) fn follow_new_journal(&mut self) -> Result<(), AgentError> {
         tracing::error!("journal: the runtime lost it; following the new one from its start");
-        self.feed_outbox(Input::JournalBeganAnew)?;
+        self.feed_outbox(Input::JournalRestarted)?;
         self.journal = JournalReader::follow(&self.runtime, self.outbox.core().cursor());
         Ok(())
     }

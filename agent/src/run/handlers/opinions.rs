@@ -12,7 +12,7 @@ use watchkeeper_contract::event::{Event as Record, Verdict};
 
 use crate::fleet::mqtt::payload::{MAX_PAYLOAD, opinion_draft};
 use crate::fleet::outbox;
-use crate::notify::message::Own;
+use crate::notify::message::Notice;
 use crate::run::state::opinions::Answered;
 use crate::run::state::outbox::BatchOwner;
 use crate::run::{Agent, AgentError};
@@ -85,7 +85,7 @@ impl Agent {
         let draft = opinion_draft(case, answer, &weighed, at);
         // Channels received the event as uncertain: they get a verdict only where it changed.
         if matches!(weighed.outcome, Outcome::Raised | Outcome::Lowered) {
-            let message = Own::of_opinion(case, &weighed, at, draft.payload.clone());
+            let message = Notice::of_opinion(case, &weighed, at, draft.payload.clone());
             self.channels.stage(message, &mut self.outbox);
         }
         match self.mqtt.broker {

@@ -42,7 +42,7 @@ impl Agent {
         while let Some(output) = self.outbox.poll() {
             match output {
                 Output::Persist(change) => {
-                    let refusals = self.commands.refusals.riders();
+                    let refusals = self.commands.refusals.take_ops();
                     self.outbox.start_write(&change, refusals);
                 }
                 Output::Publish { session, id, late } => self.publish_entry(session, id, late)?,

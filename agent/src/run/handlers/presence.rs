@@ -35,7 +35,7 @@ impl Agent {
     /// The broker cleared `topic`: forgets what was remembered until then.
     pub(super) fn forget_cleared(&mut self, topic: &str) -> Result<(), AgentError> {
         if let Some(below) = self.mqtt.topics.below(topic) {
-            self.commands.refusals.gone(below);
+            self.commands.refusals.remove(below);
         }
         let (retained, topics) = (&self.mqtt.retained, &self.mqtt.topics);
         let changed = self.monitor.sources.settle(|source| {

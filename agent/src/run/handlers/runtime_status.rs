@@ -49,7 +49,7 @@ impl Agent {
         for (topic, text) in messages {
             match link {
                 // A full queue drops it.
-                Some(link) => drop(link.publish_fleeting(topic, text)),
+                Some(link) => drop(link.publish_at_most_once(topic, text)),
                 None => self.monitor.ring.offer(now, topic, text),
             }
         }

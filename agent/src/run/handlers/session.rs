@@ -42,9 +42,12 @@ impl Agent {
                 Ok(())
             }
             LinkEvent::Message { topic, payload } => self.on_message(&topic, &payload),
-            LinkEvent::Down { reason, is_flooded } => {
+            LinkEvent::Down {
+                reason,
+                is_oversized,
+            } => {
                 let now = Instant::now();
-                if self.mqtt.subscription.end_session(now, is_flooded) {
+                if self.mqtt.subscription.end_session(now, is_oversized) {
                     tracing::error!("{}", self.mqtt.describe_suspension());
                     self.mqtt.set_agent_health(self.channels.errors());
                 }
@@ -55,7 +58,7 @@ impl Agent {
 
     /// Subscribes to commands again once their suspension is over.
     pub(in crate::run) fn resubscribe_when_due(&mut self, now: Instant) -> Result<(), AgentError> {
-        if !self.mqtt.subscription.wake(now) {
+        if !self.mqtt.subscription.resume(now) {
             return Ok(());
         }
         tracing::info!("commands are accepted again");
@@ -132,11 +135,11 @@ impl Agent {
             return Ok(());
         };
         link.subscribe(self.mqtt.topics.state())?;
-        if self.mqtt.subscription.is_open() {
+        if self.mqtt.subscription.can_subscribe() {
             link.subscribe(self.mqtt.topics.requests())?;
         }
         for (topic, text) in self.monitor.ring.drain() {
-            link.publish_fleeting(topic, payload::mark_late(text))?;
+            link.publish_at_most_once(topic, payload::mark_late(text))?;
         }
         Ok(())
     }
@@ -147,7 +150,7 @@ impl Agent {
                 Some(session) => self.feed_outbox(outbox::Input::Acked { session, id }),
                 None => Ok(()),
             },
-            Token::Farewell => {
+            Token::FinalState => {
                 self.mqtt.is_farewell_acked = true;
                 Ok(())
             }

@@ -65,7 +65,7 @@ impl Agent {
             let (topic, text) = (self.mqtt.topics.state(), payload::encode(&stopped));
             if let Err(error) = self
                 .mqtt
-                .publish(Token::Farewell, topic.clone(), text, true)
+                .publish(Token::FinalState, topic.clone(), text, true)
             {
                 self.on_refused(&topic, error)?;
             }

@@ -8,8 +8,8 @@ use watchkeeper_store::{Store, StoreError};
 
 use super::outbox::{BatchOwner, DurableOutbox};
 use crate::notify::health::ChannelHealth;
-use crate::notify::message::Own;
-use crate::notify::service::{Owing, Service, Setup};
+use crate::notify::message::Notice;
+use crate::notify::service::{PendingNotice, Service, Setup};
 
 /// Channels, running once the agent runs.
 #[derive(Debug)]
@@ -39,17 +39,17 @@ impl Channels {
     }
 
     /// Stages `message` in `outbox`; [`Self::send`] follows once it is stored.
-    pub(crate) fn stage(&self, message: Own, outbox: &mut DurableOutbox) {
+    pub(crate) fn stage(&self, message: Notice, outbox: &mut DurableOutbox) {
         if let Some(service) = &self.service {
-            let (ops, notice) = service.owe(message);
+            let (ops, notice) = service.add_notice(message);
             outbox.stage_for(BatchOwner::Notice(notice), ops);
         }
     }
 
     /// Hands a stored notice to its channels.
-    pub(crate) fn send(&self, notice: Owing) {
+    pub(crate) fn send(&self, notice: PendingNotice) {
         if let Some(service) = &self.service {
-            service.tell(notice);
+            service.send_notice(notice);
         }
     }
 
@@ -57,7 +57,7 @@ impl Channels {
     pub(crate) fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
         self.service
             .as_ref()
-            .map(Service::fares)
+            .map(Service::health)
             .unwrap_or_default()
     }
 

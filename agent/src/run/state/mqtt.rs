@@ -10,7 +10,7 @@ use watchkeeper_contract::time::Wall;
 
 use crate::fleet::command::OperationName;
 use crate::fleet::mqtt::broker::{Broker, Will};
-use crate::fleet::mqtt::command_subscription::Hearing;
+use crate::fleet::mqtt::command_subscription::SubscriptionBreaker;
 use crate::fleet::mqtt::link::{Link, LinkEvent, Refused, Token};
 use crate::fleet::mqtt::payload::{
     self, BirthMessage, CapabilityMessage, HealthMessage, Presence, SCHEMA, ServiceState,
@@ -40,7 +40,7 @@ pub(crate) struct Mqtt {
     /// Reason of the last disconnect; absent while a session stands.
     pub(crate) lost_reason: Option<String>,
     pub(crate) retained: Retained,
-    pub(crate) subscription: Hearing,
+    pub(crate) subscription: SubscriptionBreaker,
     /// Whether everything retained but the state is cleared at exit.
     pub(crate) clears_at_exit: bool,
     pub(crate) is_farewell_acked: bool,
@@ -167,7 +167,7 @@ impl Mqtt {
 
     /// Retains the agent's own health: degraded by `channel_errors` and a suspended subscription.
     pub(crate) fn set_agent_health(&mut self, channel_errors: &[String]) {
-        let suspended = (!self.subscription.is_open()).then(|| self.describe_suspension());
+        let suspended = (!self.subscription.can_subscribe()).then(|| self.describe_suspension());
         let why: Vec<String> = suspended
             .into_iter()
             .chain(channel_errors.iter().cloned())

@@ -16,7 +16,7 @@ use watchkeeper_store::{Batch, Op, Store, StoreError};
 use super::future_slot::take_output;
 use crate::fleet::command::CommandKey;
 use crate::fleet::outbox::{Change, Content, Input, Outbox, OutboxId, Output, store};
-use crate::notify::service::Owing;
+use crate::notify::service::PendingNotice;
 
 /// Pause before a write to a full disk is retried.
 const DISK_RETRY: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub(crate) enum BatchOwner {
     /// A second opinion, with the version of its record.
     Opinion(EventId, u32),
     /// A message of the box that channels have still to receive.
-    Notice(Owing),
+    Notice(PendingNotice),
 }
 
 /// The result of one write: the number of the batch, unless the store or its thread failed.

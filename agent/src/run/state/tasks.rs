@@ -3,7 +3,7 @@
 use watchkeeper_client::RuntimeClient;
 
 use crate::api::{self, Asks};
-use crate::connectors::Performer;
+use crate::connectors::Executor;
 use crate::connectors::queue::Limits;
 use crate::connectors::service::Service as EffectService;
 use crate::run::error::AgentError;
@@ -11,7 +11,7 @@ use crate::run::error::AgentError;
 /// What the tasks need to start.
 #[derive(Debug)]
 pub(crate) struct TaskSetup {
-    pub(crate) executor: Performer,
+    pub(crate) executor: Executor,
     pub(crate) effect_limits: Limits,
     /// Absent where no API is configured.
     pub(crate) api: Option<api::service::Setup>,

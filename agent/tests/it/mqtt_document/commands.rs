@@ -133,9 +133,9 @@ pub(super) fn note() -> String {
         watchkeeper_agent::fleet::command::MAX_OPEN,
         MAX_PAYLOAD >> 10,
         watchkeeper_agent::fleet::command::LEDGER_DAYS,
-        watchkeeper_agent::fleet::command::MAX_STANDING,
+        watchkeeper_agent::fleet::command::MAX_REFUSALS,
         watchkeeper_agent::fleet::command::MAX_PENDING,
         watchkeeper_agent::fleet::command::REJECTED_ENTRIES,
-        watchkeeper_agent::fleet::command::CLOCK_PATIENCE.as_secs() / 60,
+        watchkeeper_agent::fleet::command::CLOCK_TIMEOUT.as_secs() / 60,
     )
 }

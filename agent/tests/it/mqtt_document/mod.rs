@@ -31,7 +31,6 @@ struct Section {
     members: &'static [(&'static str, &'static str)],
 }
 
-/// The document.
 #[must_use]
 fn render() -> String {
     let limits = Limits::default();

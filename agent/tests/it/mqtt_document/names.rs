@@ -47,9 +47,7 @@ pub(super) fn json(value: &impl serde::Serialize) -> Value {
 
 /// Lines of members that many messages have.
 pub(super) const SCHEMA_ROW: (&str, &str) = ("schema", "version of the payload");
-/// As above.
 pub(super) const TS_ROW: (&str, &str) = ("ts", "UTC milliseconds since 1970");
-/// As above.
 pub(super) const TS_QUALITY_ROW: (&str, &str) = (
     "ts_quality",
     "`synced`, `estimated` (the clock runs free) or `unsynced` (the clock was never set)",

@@ -46,7 +46,6 @@ impl AgentProcess {
         self.child = spawn(&self.config);
     }
 
-    /// kill -9.
     pub(crate) fn crash(&mut self) {
         self.child.kill().expect("kill the agent");
         self.child.wait().expect("reap the agent");

@@ -1,4 +1,4 @@
-//! The life of commands, told by what the board wants done.
+//! Life cycles of commands, as lists of the board's outputs.
 
 use proptest::prelude::*;
 use watchkeeper_contract::id::SourceId;
@@ -21,7 +21,7 @@ fn snapshot(expires_ms: Option<i64>) -> Box<CommandRequest> {
     })
 }
 
-/// Long before this box could know the time.
+/// A clock that was never set.
 fn unset(unix_ms: i64) -> Wall {
     Wall {
         unix_ms,
@@ -29,7 +29,7 @@ fn unset(unix_ms: i64) -> Wall {
     }
 }
 
-/// A clock that runs free.
+/// A clock without synchronisation.
 fn free(unix_ms: i64) -> Wall {
     Wall {
         unix_ms,
@@ -50,7 +50,7 @@ fn asked(id: &str, request: Result<Box<CommandRequest>, String>) -> Input {
     Input::Received { key, request }
 }
 
-/// Plays the shell: stores at once, and gives what was told and what was started.
+/// Plays the shell: stores at once, and returns reports and starts.
 fn settle(board: &mut CommandBoard, now: Wall) -> Vec<String> {
     let mut story = Vec::new();
     while let Some(output) = board.poll() {
@@ -96,7 +96,7 @@ fn done(id: &str) -> Input {
     }
 }
 
-/// A board on which `a` waits until `expires_ms`, as a good clock left it in the ledger.
+/// Ledger in which `a` waits until `expires_ms`, written by a synchronised clock.
 fn left_waiting(expires_ms: i64) -> BTreeMap<CommandKey, Record> {
     let mut board = CommandBoard::new(at(1), BTreeMap::new());
     board.handle(at(1), asked("a", Ok(snapshot(Some(expires_ms)))));
@@ -105,7 +105,7 @@ fn left_waiting(expires_ms: i64) -> BTreeMap<CommandKey, Record> {
 }
 
 #[test]
-fn a_command_is_accepted_then_executing_then_started_then_successful() {
+fn command_is_accepted_executing_started_successful() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("a"));
     assert_eq!(
@@ -117,7 +117,7 @@ fn a_command_is_accepted_then_executing_then_started_then_successful() {
 }
 
 #[test]
-fn a_known_id_is_answered_again_and_not_run_again() {
+fn known_id_gets_its_status_and_does_not_run_again() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("a"));
     settle(&mut board, at(1));
@@ -138,7 +138,7 @@ fn nothing_starts_before_it_is_stored() {
 }
 
 #[test]
-fn the_second_command_waits_for_the_first() {
+fn second_command_waits_for_the_first() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("a"));
     board.handle(at(1), received("b"));
@@ -155,7 +155,7 @@ fn the_second_command_waits_for_the_first() {
 }
 
 #[test]
-fn an_expired_command_never_starts() {
+fn expired_command_never_starts() {
     let mut board = CommandBoard::default();
     let request = Ok(snapshot(Some(10)));
     board.handle(at(10), asked("a", request));
@@ -163,7 +163,7 @@ fn an_expired_command_never_starts() {
 }
 
 #[test]
-fn a_command_that_expires_while_it_waits_never_starts() {
+fn command_that_expires_while_waiting_never_starts() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("a"));
     let request = Ok(snapshot(Some(10)));
@@ -174,7 +174,7 @@ fn a_command_that_expires_while_it_waits_never_starts() {
 }
 
 #[test]
-fn the_same_id_on_another_operation_is_another_command() {
+fn same_id_of_another_operation_is_another_command() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("7"));
     settle(&mut board, at(1));
@@ -196,7 +196,7 @@ fn the_same_id_on_another_operation_is_another_command() {
 }
 
 #[test]
-fn a_command_that_depends_on_the_clock_waits_until_it_is_set_and_so_does_what_follows() {
+fn command_with_expiry_waits_for_the_clock_and_blocks_others() {
     let mut board = CommandBoard::new(unset(5), BTreeMap::new());
     board.handle(unset(6), asked("a", Ok(snapshot(Some(1_000_000)))));
     board.handle(unset(6), asked("b", Ok(snapshot(Some(3_000_000)))));
@@ -217,24 +217,24 @@ fn a_command_that_depends_on_the_clock_waits_until_it_is_set_and_so_does_what_fo
 }
 
 #[test]
-fn a_clock_that_is_never_set_holds_nothing_up_for_ever() {
+fn unset_clock_blocks_commands_for_a_bounded_time() {
     let mut board = CommandBoard::new(unset(0), BTreeMap::new());
     board.handle(unset(1), asked("a", Ok(snapshot(Some(10)))));
     board.handle(unset(1), received("b"));
     settle(&mut board, unset(1));
-    let late = unset(i64::try_from(CLOCK_PATIENCE.as_millis()).expect("small"));
+    let late = unset(i64::try_from(CLOCK_TIMEOUT.as_millis()).expect("small"));
     board.handle(late, Input::Tick);
     assert_eq!(
         settle(&mut board, late),
         ["a rejected", "b executing", "b starts"]
     );
-    // Whoever comes now is told at once.
+    // A later request is rejected at once.
     board.handle(late, asked("d", Ok(snapshot(Some(10)))));
     assert_eq!(settle(&mut board, late), ["d rejected"]);
 }
 
 #[test]
-fn a_command_accepted_by_a_good_clock_does_not_start_by_one_that_was_lost_since() {
+fn accepted_command_waits_when_the_clock_is_lost() {
     let mut board = CommandBoard::new(unset(5), left_waiting(1_000_000));
     assert_eq!(settle(&mut board, unset(5)), [""; 0]);
     board.handle(at(1_000_000), Input::Tick);
@@ -242,7 +242,7 @@ fn a_command_accepted_by_a_good_clock_does_not_start_by_one_that_was_lost_since(
 }
 
 #[test]
-fn what_was_executing_fails_when_nobody_can_tell_whether_its_time_is_over() {
+fn resumed_command_of_unknown_expiry_fails() {
     let mut board = CommandBoard::new(at(1), left_waiting(1_000_000));
     settle(&mut board, at(1));
     let mut board = CommandBoard::new(unset(5), board.ledger);
@@ -250,7 +250,7 @@ fn what_was_executing_fails_when_nobody_can_tell_whether_its_time_is_over() {
 }
 
 #[test]
-fn a_malformed_request_is_rejected_and_may_be_mended_under_the_same_id() {
+fn corrected_request_may_reuse_the_id() {
     let mut board = CommandBoard::default();
     let request = Err("not JSON".to_owned());
     board.handle(at(1), asked("a", request));
@@ -263,7 +263,7 @@ fn a_malformed_request_is_rejected_and_may_be_mended_under_the_same_id() {
 }
 
 #[test]
-fn one_open_command_too_many_is_rejected_for_good_also_after_a_restart() {
+fn excess_command_stays_rejected_after_a_restart() {
     let mut board = CommandBoard::default();
     for n in 0..MAX_OPEN {
         board.handle(at(1), received(&n.to_string()));
@@ -275,13 +275,13 @@ fn one_open_command_too_many_is_rejected_for_good_also_after_a_restart() {
     settle(&mut board, at(2));
     board.handle(at(2), done("0"));
     settle(&mut board, at(2));
-    // There is room now, and the request is still retained.
+    // A slot is free now, and the request is still retained.
     board.handle(at(3), received("x"));
     assert_eq!(settle(&mut board, at(3)), ["x again rejected"]);
 }
 
 #[test]
-fn a_rejection_that_can_not_be_remembered_is_not_told() {
+fn rejection_beyond_the_bound_is_not_reported() {
     let mut board = CommandBoard::default();
     for n in 0..MAX_OPEN + REJECTED_ENTRIES {
         board.handle(at(1), received(&n.to_string()));
@@ -294,7 +294,7 @@ fn a_rejection_that_can_not_be_remembered_is_not_told() {
 }
 
 #[test]
-fn what_is_on_its_way_to_the_store_is_not_told() {
+fn unstored_change_is_not_reported() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("a"));
     assert_eq!(board.answer(&key("a")), None);
@@ -306,11 +306,11 @@ fn what_is_on_its_way_to_the_store_is_not_told() {
 }
 
 #[test]
-fn commands_wait_in_the_order_in_which_they_came_whatever_the_clock_said() {
+fn commands_keep_their_order_when_the_clock_jumps() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("first"));
     settle(&mut board, at(1));
-    // The clock is set back while they come, and their names sort the other way round.
+    // The clock goes back while they arrive, and their ids sort the other way.
     for (id, ms) in [("z", 900), ("m", 500), ("a", 100)] {
         board.handle(free(ms), received(id));
     }
@@ -327,7 +327,7 @@ fn commands_wait_in_the_order_in_which_they_came_whatever_the_clock_said() {
 }
 
 #[test]
-fn a_finished_command_keeps_no_request() {
+fn finished_command_drops_its_request() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("a"));
     settle(&mut board, at(1));
@@ -338,7 +338,7 @@ fn a_finished_command_keeps_no_request() {
 }
 
 #[test]
-fn a_restart_resumes_what_was_executing_and_then_what_was_accepted() {
+fn restart_resumes_executing_then_accepted_commands() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("a"));
     board.handle(at(1), received("b"));
@@ -353,7 +353,7 @@ fn a_restart_resumes_what_was_executing_and_then_what_was_accepted() {
 }
 
 #[test]
-fn a_restart_fails_what_was_executing_when_its_time_is_over() {
+fn restart_fails_an_expired_executing_command() {
     let mut board = CommandBoard::default();
     let request = Ok(snapshot(Some(10)));
     board.handle(at(1), asked("a", request));
@@ -376,7 +376,7 @@ fn finished_commands_are_forgotten_by_age() {
 }
 
 #[test]
-fn a_reason_is_cut_at_a_character_whoever_wrote_it() {
+fn long_reason_is_cut_at_a_character() {
     let mut board = CommandBoard::default();
     board.handle(at(1), received("a"));
     settle(&mut board, at(1));
@@ -384,7 +384,7 @@ fn a_reason_is_cut_at_a_character_whoever_wrote_it() {
     let key = key("a");
     board.handle(at(2), Input::Finished { key, outcome });
     let Some(Output::Save { report, .. }) = board.poll() else {
-        panic!("it is told");
+        panic!("a report is stored");
     };
     let CommandStatus::Failed { reason } = report.status else {
         panic!("it failed");
@@ -394,7 +394,7 @@ fn a_reason_is_cut_at_a_character_whoever_wrote_it() {
 }
 
 #[test]
-fn a_command_done_by_a_clock_that_nobody_vouched_for_is_remembered_after_it_is_set() {
+fn command_of_an_unsynchronised_clock_is_kept_after_sync() {
     // In 1970, and by a clock that runs a month behind.
     let today = LEDGER_DAYS * DAY_MS * 600;
     for before in [unset(5), free(today - (LEDGER_DAYS + 1) * DAY_MS)] {
@@ -403,7 +403,7 @@ fn a_command_done_by_a_clock_that_nobody_vouched_for_is_remembered_after_it_is_s
         settle(&mut board, before);
         board.handle(before, done("a"));
         settle(&mut board, before);
-        // A free clock that jumps makes nothing old.
+        // A jump of an unsynchronised clock ages nothing.
         board.handle(free(today), Input::Tick);
         assert_eq!(settle(&mut board, free(today)), [""; 0]);
         board.handle(at(today), received("a"));
@@ -418,7 +418,7 @@ fn a_command_done_by_a_clock_that_nobody_vouched_for_is_remembered_after_it_is_s
 
 proptest! {
     #[test]
-    fn whatever_comes_and_whenever_it_restarts_every_id_has_one_end_and_starts_only_when_stored(
+    fn every_id_ends_once_and_starts_only_when_stored(
         steps in proptest::collection::vec((0_u8..6, 0_u8..5), 0..120),
     ) {
         let mut stored: BTreeMap<CommandKey, Record> = BTreeMap::new();
@@ -456,20 +456,26 @@ proptest! {
             }
             while let Some(output) = board.poll() {
                 match output {
-                    Output::Save { key, record, report } => to_save.push_back((key, record, report)),
+                    Output::Save { key, record, report } => {
+                        to_save.push_back((key, record, report));
+                    }
                     Output::Start { key, .. } => {
-                        let is_stored = stored.get(&key).is_some_and(|r| r.status == CommandStatus::Executing);
+                        let record = stored.get(&key);
+                        let is_stored =
+                            record.is_some_and(|r| r.status == CommandStatus::Executing);
                         prop_assert!(is_stored, "{key} starts before that is stored");
                         prop_assert!(running.is_empty(), "two at a time");
                         running.push(key);
                     }
                     Output::Reply { key } => {
-                        if let Some(told) = board.answer(&key) {
+                        if let Some(report) = board.answer(&key) {
                             let stored = stored.get(&key).map(|r| &r.status);
-                            prop_assert_eq!(Some(&told.status), stored, "told before it was stored");
+                            prop_assert_eq!(Some(&report.status), stored, "reported before stored");
                         }
                     }
-                    Output::Refuse { .. } | Output::LeaveUnanswered { .. } | Output::Forget { .. } => {}
+                    Output::Refuse { .. }
+                    | Output::LeaveUnanswered { .. }
+                    | Output::Forget { .. } => {}
                 }
             }
             board.check();

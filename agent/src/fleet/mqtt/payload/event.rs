@@ -1,10 +1,12 @@
-//! How an event of the journal becomes a message, and what tells of one that was lost.
+//! Messages about journal events, and the message about lost ones.
 //!
-//! Invariant: nothing of an event is dropped but its evidence, and that only where the message would be too large; what stands in a topic is
-//! one level.
+//! - A message carries the whole event. Only its evidence is dropped when the message is too large.
+//! - The kind of an event is a valid topic level.
 
 use serde::Serialize;
-use watchkeeper_contract::event::{Clip, Decision, Event, EventBody, Evidence, Media, Phase};
+use watchkeeper_contract::event::{
+    Clip, Decision, Event, EventBody, Evidence, Media, Phase, RuleEvent,
+};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::LossCause;
@@ -14,106 +16,91 @@ use super::{MAX_PAYLOAD, MAX_STORED, SCHEMA, encode};
 use crate::fleet::mqtt::topics::Topics;
 use crate::fleet::outbox::{Class, Draft, Loss, OutboxId};
 
-/// On `cam/<source>/ev/<kind>` or `ev/<kind>`, QoS 1.
+/// Message about an event, on `cam/<source>/ev/<kind>` or `ev/<kind>`, QoS 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EventMessage<'a> {
-    /// Schema of the event.
+    /// Version of the event's schema.
     pub schema: u16,
     /// Identity over the event's life.
     pub id: EventId,
-    /// Number in the journal.
+    /// Journal number of the record.
     pub seq: EventSeq,
-    /// Run of the runtime that wrote it.
+    /// Identity of the runtime's run that wrote the record.
     pub boot_id: &'a str,
-    /// Milliseconds since the runtime started.
+    /// Monotonic milliseconds since the runtime started.
     pub mono_ms: u64,
-    /// UTC milliseconds.
     pub ts: i64,
     /// Quality of `ts`.
     pub ts_quality: TimeQuality,
-    /// Source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cam: Option<&'a SourceId>,
-    /// Pipeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<&'a PipelineId>,
     /// Last level of the topic.
     pub kind: &'a str,
-    /// Part of the event's life.
+    /// Phase of the event.
     pub phase: Phase,
-    /// How much it matters.
     pub severity: Severity,
-    /// One sentence.
     pub reason: &'a str,
-    /// Rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'a str>,
     /// Class of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<&'a str>,
-    /// Tracks.
     #[serde(skip_serializing_if = "<[TrackId]>::is_empty")]
     pub track_ids: &'a [TrackId],
-    /// Zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<&'a str>,
-    /// Line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<&'a str>,
     /// Direction of a crossing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<&'a str>,
-    /// Number that was compared.
+    /// Number that the rule compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<f64>,
-    /// Seconds in the zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dwell_s: Option<f64>,
-    /// Best score.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Box, normalised.
     #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
     pub bbox: Option<[f64; 4]>,
-    /// Frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u64>,
-    /// Presentation time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pts_s: Option<f64>,
-    /// Events held back by the cool-down.
+    /// Events suppressed by the cool-down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<u32>,
-    /// Cause of an outage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<LossCause>,
-    /// Length of an outage.
+    /// Length of the outage or failure, at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lasted_s: Option<f64>,
-    /// How often a pipeline was begun anew.
+    /// Restarts of a failed pipeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
-    /// Step that fails.
+    /// Name of the failing step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<&'a str>,
-    /// Runs in which it failed.
+    /// Failed runs of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures: Option<u64>,
-    /// Where something was lost.
+    /// Queue or store that lost something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<&'a str>,
-    /// How much was lost.
+    /// Number of lost entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// What the box decided and why.
+    /// Verdict of the box, with its reason.
     pub decision: &'a Decision,
-    /// What the decision rests on.
+    /// Evidence behind the decision.
     #[serde(skip_serializing_if = "<[Evidence]>::is_empty")]
     pub evidence: &'a [Evidence],
-    /// Pictures, by reference.
+    /// Pictures by media id.
     #[serde(skip_serializing_if = "<[Media]>::is_empty")]
     pub media: &'a [Media],
-    /// The clip, by reference.
+    /// Clip by media id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<&'a Clip>,
     /// Hash of the journal record.
@@ -121,10 +108,17 @@ pub struct EventMessage<'a> {
 }
 
 impl<'a> EventMessage<'a> {
-    /// The message about `event`.
+    /// Builds the message about `event`.
     #[must_use]
     pub fn of(event: &'a Event) -> Self {
-        let mut message = Self {
+        let mut message = Self::without_body(event);
+        message.fill_body(&event.body);
+        message
+    }
+
+    /// Builds the message with the members that every event has.
+    fn without_body(event: &'a Event) -> Self {
+        Self {
             schema: event.schema,
             id: event.id,
             seq: event.seq,
@@ -163,42 +157,31 @@ impl<'a> EventMessage<'a> {
             media: &event.media,
             clip: event.clip.as_ref(),
             hash: &event.hash,
-        };
-        match &event.body {
-            EventBody::Rule(rule) => {
-                message.reason = &rule.reason;
-                message.rule = Some(&rule.rule);
-                message.label = rule.label.as_deref();
-                message.track_ids = &rule.tracks;
-                message.zone = rule.zone.as_deref();
-                message.line = rule.line.as_deref();
-                message.direction = rule.direction.as_deref();
-                message.number = rule.number;
-                message.dwell_s = rule.dwell_s;
-                message.score = rule.score;
-                message.bbox = rule.bbox;
-                message.frame = Some(rule.frame);
-                message.pts_s = Some(rule.pts_s);
-                message.held_back = (rule.held_back > 0).then_some(rule.held_back);
-            }
+        }
+    }
+
+    /// Sets the members of one kind of event.
+    fn fill_body(&mut self, body: &'a EventBody) {
+        match body {
+            EventBody::Rule(rule) => self.fill_rule(rule),
             EventBody::SourceOutage {
                 cause,
                 message: text,
                 lasted_s,
             } => {
-                message.reason = text;
-                message.cause = *cause;
-                message.lasted_s = *lasted_s;
+                self.reason = text;
+                self.cause = *cause;
+                self.lasted_s = *lasted_s;
             }
-            EventBody::PipelineHeld { message: text } => message.reason = text,
+            EventBody::PipelineHeld { message: text } => self.reason = text,
             EventBody::PipelineFailed {
                 message: text,
                 tries,
                 lasted_s,
             } => {
-                message.reason = text;
-                message.tries = Some(*tries);
-                message.lasted_s = *lasted_s;
+                self.reason = text;
+                self.tries = Some(*tries);
+                self.lasted_s = *lasted_s;
             }
             EventBody::StepFailing {
                 step,
@@ -206,29 +189,46 @@ impl<'a> EventMessage<'a> {
                 message: text,
                 lasted_s,
             } => {
-                message.reason = text;
-                message.step = Some(step);
-                message.failures = Some(*failures);
-                message.lasted_s = *lasted_s;
+                self.reason = text;
+                self.step = Some(step);
+                self.failures = Some(*failures);
+                self.lasted_s = *lasted_s;
             }
             EventBody::Loss {
                 from,
                 count,
                 message: text,
             } => {
-                message.reason = text;
-                message.from = Some(from);
-                message.count = Some(*count);
+                self.reason = text;
+                self.from = Some(from);
+                self.count = Some(*count);
             }
         }
-        message
+    }
+
+    fn fill_rule(&mut self, rule: &'a RuleEvent) {
+        self.reason = &rule.reason;
+        self.rule = Some(&rule.rule);
+        self.label = rule.label.as_deref();
+        self.track_ids = &rule.tracks;
+        self.zone = rule.zone.as_deref();
+        self.line = rule.line.as_deref();
+        self.direction = rule.direction.as_deref();
+        self.number = rule.number;
+        self.dwell_s = rule.dwell_s;
+        self.score = rule.score;
+        self.bbox = rule.bbox;
+        self.frame = Some(rule.frame);
+        self.pts_s = Some(rule.pts_s);
+        self.held_back = (rule.held_back > 0).then_some(rule.held_back);
     }
 }
 
-/// The kind of an event: the condition of its rule, `source_outage`, `pipeline_held`, `pipeline_failed`, `step_failing` or `loss`.
+/// Kind of an event: the condition of its rule, `source_outage`, `pipeline_held`,
+/// `pipeline_failed`, `step_failing` or `loss`.
 pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
-        // A condition is one topic level; anything else would be a fault of the writer.
+        // A condition that is not a topic level would be a defect of the runtime.
         EventBody::Rule(rule) if is_level(&rule.condition) => &rule.condition,
         EventBody::Rule(_) => "rule",
         EventBody::SourceOutage { .. } => "source_outage",
@@ -239,46 +239,41 @@ pub(super) fn kind_of(event: &Event) -> &str {
     }
 }
 
-/// Whether `text` may be the last level of an event's topic.
+/// Whether `text` is valid as the last level of an event's topic.
 pub(super) fn is_level(text: &str) -> bool {
     (1..=40).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 
-/// On `ev/loss`, QoS 1: the agent's own record of a hole.
+/// Loss record of the agent, on `ev/loss`, QoS 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LossMessage {
-    /// [`SCHEMA`].
     pub schema: u16,
-    /// Identity of the record; the same when it is sent again.
+    /// Identity of the record; a repetition has the same.
     pub id: String,
-    /// Always `loss`.
     pub kind: &'static str,
-    /// Always `new`.
     pub phase: Phase,
-    /// Always `critical`.
     pub severity: Severity,
-    /// Where it happened.
+    /// Name of the [`LossFrom`](crate::fleet::outbox::LossFrom).
     pub from: &'static str,
-    /// How many messages were lost.
+    /// Number of lost messages.
     pub count: u64,
-    /// Journal numbers that were lost, both ends included.
+    /// Ranges of lost journal numbers, both ends included.
     pub seqs: Vec<[u64; 2]>,
-    /// False when `seqs` covers numbers that did arrive.
+    /// False when `seqs` covers numbers that were delivered.
     pub exact: bool,
-    /// One sentence.
     pub reason: String,
-    /// UTC milliseconds at which it was sent.
+    /// UTC milliseconds at which the record was sent.
     pub ts: i64,
 }
 
 impl LossMessage {
-    /// The message about the loss that waits as entry `id`.
+    /// Builds the message about the loss of entry `id`.
     #[must_use]
     pub fn of(id: OutboxId, loss: &Loss, now: Wall) -> Self {
         use crate::fleet::outbox::LossFrom;
         let why = match loss.from {
-            LossFrom::Outbox => "the outbox was full and dropped what mattered least",
-            LossFrom::Journal => "the journal did not have these records any more",
+            LossFrom::Outbox => "the outbox was full and dropped the least severe messages",
+            LossFrom::Journal => "the journal had deleted these records",
             LossFrom::Unreadable => "these records could not be read",
             LossFrom::Store => "the outbox's files were damaged",
         };
@@ -298,20 +293,20 @@ impl LossMessage {
     }
 }
 
-/// A message that does not fit into [`MAX_PAYLOAD`].
+/// An event whose message exceeds [`MAX_PAYLOAD`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("event {seq} takes {bytes} bytes as a message; at most {MAX_PAYLOAD} are sent")]
+#[error("the message of event {seq} has {bytes} bytes; the limit is {MAX_PAYLOAD}")]
 pub struct TooLarge {
-    /// Number of the event.
+    /// Journal number of the event.
     pub seq: EventSeq,
-    /// Size it would have.
+    /// Size of the message.
     pub bytes: usize,
 }
 
-/// The message of `event`, ready for the outbox. One that is too large goes without its evidence chain.
+/// Builds the outbox entry of `event`. A message that is too large goes without its evidence.
 ///
 /// # Errors
-/// [`TooLarge`] when it does not fit even so.
+/// Returns [`TooLarge`] when the message is still too large without evidence.
 pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
     let mut message = EventMessage::of(event);
     let mut payload = encode(&message);
@@ -325,7 +320,7 @@ pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
             bytes: payload.len(),
         });
     }
-    let assured = event.severity == Severity::Critical
+    let is_assured = event.severity == Severity::Critical
         || matches!(
             event.body,
             EventBody::SourceOutage { .. }
@@ -335,7 +330,7 @@ pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
                 | EventBody::Loss { .. }
         );
     Ok(Draft {
-        class: if assured {
+        class: if is_assured {
             Class::Assured
         } else {
             Class::Event
@@ -355,7 +350,7 @@ mod tests {
     use crate::fleet::mqtt::payload::mark_late;
 
     #[test]
-    fn a_late_message_is_the_same_object_with_a_mark() {
+    fn late_message_only_gains_a_member() {
         let draft = event_draft(&example_event()).expect("fits");
         let plain: serde_json::Value = serde_json::from_slice(&draft.payload).expect("json");
         let mut late: serde_json::Value =
@@ -366,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_too_large_goes_without_its_evidence() {
+    fn too_large_event_goes_without_evidence() {
         let mut event = example_event();
         event.evidence[0].note = "x".repeat(MAX_PAYLOAD);
         let draft = event_draft(&event).expect("fits without");
@@ -374,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_only_just_fits_still_does_when_it_is_late() {
+    fn largest_event_still_fits_when_late() {
         let mut event = example_event();
         let bytes = encode(&EventMessage::of(&event)).len();
         let room = MAX_PAYLOAD - bytes;
@@ -385,14 +380,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_too_large_in_itself_is_refused() {
+    fn event_too_large_without_evidence_is_refused() {
         let mut event = example_event();
         event.boot_id = "x".repeat(MAX_PAYLOAD);
         assert!(event_draft(&event).is_err());
     }
 
     #[test]
-    fn an_ordinary_event_may_be_dropped_and_a_critical_one_may_not() {
+    fn critical_event_is_assured() {
         let mut event = example_event();
         let class = |e: &Event| event_draft(e).expect("fits").class;
         event.severity = Severity::Warning;
@@ -402,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_is_no_topic_level_does_not_reach_the_topic() {
+    fn invalid_condition_is_not_used_in_the_topic() {
         let mut event = example_event();
         if let EventBody::Rule(rule) = &mut event.body {
             rule.condition = "a/#".to_owned();

@@ -1,6 +1,6 @@
-//! The message that says what the heartbeat found.
+//! Message about a finding of the heartbeat.
 //!
-//! Invariant: it carries no number of the journal, because the journal has no record of it.
+//! Invariant: it has no journal number, because the journal has no record of a finding.
 
 use serde::Serialize;
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
@@ -13,48 +13,42 @@ use crate::fleet::outbox::{Class, Draft};
 use crate::heartbeat::Finding;
 use crate::heartbeat::asker::Added;
 
-/// On `cam/<source>/heartbeat/<kind>` or `heartbeat/<kind>`, QoS 1.
+/// Message about a finding, on `cam/<source>/heartbeat/<kind>` or `heartbeat/<kind>`, QoS 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HeartbeatMessage<'a> {
-    /// [`SCHEMA`].
     pub schema: u16,
-    /// Identity of the finding: the same when it is sent again.
+    /// Identity of the finding; a repetition has the same.
     pub id: &'a str,
-    /// UTC milliseconds of the look.
+    /// UTC milliseconds of the heartbeat.
     pub ts: i64,
     /// Quality of `ts`.
     pub ts_quality: TimeQuality,
-    /// Source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cam: Option<&'a SourceId>,
     /// Last level of the topic.
     pub kind: &'a str,
-    /// How much it matters.
     pub severity: Severity,
-    /// What was found, in one sentence.
+    /// The finding in one sentence.
     pub reason: String,
-    /// Pipeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<&'a PipelineId>,
-    /// Channel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<&'a ChannelId>,
-    /// The number that was found.
+    /// Number that the heartbeat measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
-    /// The number that is usual.
+    /// Usual value of `number`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usual: Option<f64>,
-    /// What a model adds.
+    /// Remark of the language model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_model: Option<&'a str>,
-    /// Which model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<&'a str>,
 }
 
 impl<'a> HeartbeatMessage<'a> {
-    /// The message about `finding` of the look at `at`.
+    /// Builds the message about `finding` of the heartbeat at `at`.
     #[must_use]
     pub fn of(finding: &'a Finding, id: &'a str, at: Wall, added: Option<&'a Added>) -> Self {
         let (number, usual) = match finding {
@@ -95,7 +89,7 @@ impl<'a> HeartbeatMessage<'a> {
     }
 }
 
-/// The message, ready for the outbox.
+/// Builds the outbox entry of a finding.
 #[must_use]
 pub fn heartbeat_draft(finding: &Finding, id: &str, at: Wall, added: Option<&Added>) -> Draft {
     Draft {

@@ -1,6 +1,6 @@
-//! Telemetry: numbers that are fleeting.
+//! Telemetry messages at QoS 0.
 //!
-//! Invariant: counters count from a start, so a message that is lost costs nothing but its moment.
+//! Invariant: counters are totals since a start, so a lost message costs nothing but its moment.
 
 use std::collections::BTreeMap;
 
@@ -14,25 +14,23 @@ use watchkeeper_contract::time::Wall;
 use crate::fleet::outbox::Stats;
 use crate::notify::health::ChannelHealth;
 
-/// On `cam/<source>/m/frames`, QoS 0.
+/// Telemetry of a source, on `cam/<source>/m/frames`, QoS 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FramesMessage {
-    /// UTC milliseconds.
     pub ts: i64,
     /// Frames out of the decoder since the runtime started.
     pub frames: u64,
-    /// Frames overwritten by a newer one.
+    /// Frames overwritten by newer ones before use.
     pub dropped: u64,
     /// Frames per second over the last few seconds.
     pub fps: f64,
-    /// Successful connects.
     pub connects: u64,
-    /// Times it was lost.
+    /// Times the source was lost.
     pub losses: u64,
 }
 
 impl FramesMessage {
-    /// The message about `status`, measured at `now`.
+    /// Builds the message about `status`, measured at `now`.
     #[must_use]
     pub fn of(status: &SourceStatus, now: Wall) -> Self {
         let c = status.counters;
@@ -47,38 +45,35 @@ impl FramesMessage {
     }
 }
 
-/// On `cam/<source>/m/counts/<pipeline>`, QoS 0.
+/// Counts of a pipeline, on `cam/<source>/m/counts/<pipeline>`, QoS 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CountsMessage {
-    /// UTC milliseconds.
     pub ts: i64,
-    /// What the pipeline does: `starting`, `running`, `paused`, `ended` or `failed`.
+    /// State of the pipeline: `starting`, `running`, `paused`, `ended` or `failed`.
     pub s: &'static str,
-    /// Frames processed.
     pub frames: u64,
-    /// Different confirmed tracks.
+    /// Number of confirmed tracks.
     pub tracks: u64,
-    /// Crossings of each line.
+    /// Crossings per line.
     pub lines: BTreeMap<String, LineCount>,
-    /// Visits of each zone, and how many are in it now.
+    /// Visits per zone, and objects in it now.
     pub zones: BTreeMap<String, ZoneCount>,
-    /// Events journaled.
     pub events: u64,
-    /// Events too weak to journal.
+    /// Events below every confidence gate.
     pub discarded: u64,
 }
 
-/// Numbers of a zone.
+/// Counts of a zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ZoneCount {
     /// Visits so far.
     pub count: u64,
-    /// How many are in it now.
+    /// Objects in the zone now.
     pub present: u32,
 }
 
 impl CountsMessage {
-    /// The message about `status`, measured at `now`.
+    /// Builds the message about `status`, measured at `now`.
     #[must_use]
     pub fn of(status: &PipelineStatus, now: Wall) -> Self {
         let results = &status.results;
@@ -108,70 +103,67 @@ impl CountsMessage {
     }
 }
 
-/// On `m/agent`, QoS 0.
+/// Telemetry of the agent, on `m/agent`, QoS 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AgentMessage {
-    /// UTC milliseconds.
     pub ts: i64,
-    /// The outbox: depth and losses of each class, messages in flight, messages acknowledged.
+    /// Outbox counts: depth and losses per class, messages in flight and acknowledged.
     pub outbox: Stats,
-    /// Last journal number that was dealt with.
+    /// Last journal number that the outbox has accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<EventSeq>,
-    /// Telemetry that was thinned out while there was no link.
+    /// Measurements dropped without a link.
     pub telemetry_dropped: u64,
-    /// Commands that are not finished.
     pub open_commands: usize,
-    /// What workflows want done outside; absent while the runtime does not answer.
+    /// Effects of workflows; absent while the runtime does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sinks: Option<SinkCounts>,
-    /// How each channel fares by which people are told.
+    /// Health of each channel.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<ChannelCounts>,
 }
 
-/// How a channel fares by which people are told of events.
+/// Counts and last error of a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChannelCounts {
-    /// Its name.
     pub id: ChannelId,
-    /// Events that were told since the agent started.
+    /// Notifications delivered since the agent started.
     pub told: u64,
-    /// Events that were given up.
+    /// Notifications given up since the agent started.
     pub given_up: u64,
-    /// Why nothing gets through, where that is so.
+    /// Why deliveries fail; absent while they work.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
 impl ChannelCounts {
-    /// The numbers of one channel.
+    /// Converts the health of one channel.
     #[must_use]
-    pub fn of((id, fare): (ChannelId, ChannelHealth)) -> Self {
+    pub fn of((id, health): (ChannelId, ChannelHealth)) -> Self {
         Self {
             id,
-            told: fare.counts.told,
-            given_up: fare.counts.given_up,
-            trouble: fare.trouble,
+            told: health.counts.delivered,
+            given_up: health.counts.given_up,
+            trouble: health.trouble,
         }
     }
 }
 
-/// How what workflows want done outside fares.
+/// Counts of the effects of workflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SinkCounts {
-    /// That waits to be done.
+    /// Effects that wait.
     pub waiting: u64,
-    /// That was done since the runtime started.
+    /// Effects executed since the runtime started.
     pub done: u64,
-    /// That the runtime did not take over since it started.
+    /// Effects that the runtime refused since it started.
     pub refused: u64,
-    /// That was given up, ever.
+    /// Effects given up over all time.
     pub failed: u64,
 }
 
 impl SinkCounts {
-    /// Those of the runtime's answer.
+    /// Converts the counts of the runtime.
     #[must_use]
     pub fn of(counts: &EffectCounts) -> Self {
         Self {

@@ -1,9 +1,13 @@
-//! What leaves the box: every MQTT payload as a type, and how an event of the journal becomes one.
+//! MQTT payloads as types, and the conversion of journal events into messages.
 //!
-//! Map: `presence` what is retained, `event` what happened (`newer`: in words that only a newer runtime has), `opinion` what a second opinion makes of it, `heartbeat` what the box found by itself, `measurement` telemetry; here what all of them share.
+//! - `presence`: retained state; `event`: journal events, `newer`: records of a newer runtime.
+//! - `opinion`: second opinions; `heartbeat`: findings; `measurement`: telemetry.
 //!
-//! Invariants: a payload is one flat JSON object with its `schema`; it holds no picture and no credential; it is at most
-//! [`MAX_PAYLOAD`] bytes. `docs/ref/mqtt.md` is generated from these types (see `docs`).
+//! Invariants:
+//! - A payload is one flat JSON object with its `schema`, of at most [`MAX_PAYLOAD`] bytes.
+//! - It contains no picture and no credential.
+//!
+//! The integration test `mqtt_document` generates `docs/ref/mqtt.md` from these types.
 
 mod event;
 mod heartbeat;
@@ -26,26 +30,26 @@ pub use presence::{
     SourceStateMessage, StateMessage, outage_alarm,
 };
 
-/// Largest payload in bytes, both ways.
+/// Largest payload in bytes, in both directions.
 pub const MAX_PAYLOAD: usize = 256 * 1024;
 
-/// Largest message that may wait for the link: what waited is marked before it leaves ([`mark_late`]), and is at most [`MAX_PAYLOAD`] then.
+/// Largest message in the outbox: [`mark_late`] still keeps it within [`MAX_PAYLOAD`].
 const MAX_STORED: usize = MAX_PAYLOAD - (LATE.len() - 1);
 
-/// What takes the place of the brace that a message begins with.
+/// Replaces the opening brace of a late message.
 const LATE: &[u8] = b"{\"late\":true,";
 
-/// Version of every payload below.
+/// Version of all payloads.
 pub const SCHEMA: u16 = 1;
 
-/// The JSON of a message.
+/// Encodes a message as JSON.
 #[must_use]
 pub fn encode(message: &impl Serialize) -> Vec<u8> {
     // Plain data with string keys: serde_json can't fail on it.
     serde_json::to_vec(message).unwrap_or_default()
 }
 
-/// The same object with `"late":true` at its beginning: it waited for the link.
+/// Adds `"late":true` to a message that waited for the link.
 #[must_use]
 pub fn mark_late(payload: Vec<u8>) -> Vec<u8> {
     match payload.strip_prefix(b"{") {

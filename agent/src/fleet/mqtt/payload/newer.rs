@@ -1,7 +1,7 @@
-//! The message about an event in words that only a newer runtime has.
+//! Message about a journal record that only a newer runtime understands.
 //!
-//! Invariant: it can be told from other events by its member `record`, which is the record as the runtime wrote it; nothing is made up for
-//! what this version does not understand.
+//! - Its member `record`, the record as the runtime wrote it, distinguishes it from other events.
+//! - Members that this version does not understand are absent, never guessed.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -15,35 +15,32 @@ use crate::fleet::mqtt::topics::Topics;
 use crate::fleet::outbox::{Class, Draft};
 use watchkeeper_client::NewerRecord;
 
-/// On `cam/<source>/ev/<kind>` or `ev/<kind>`, QoS 1.
+/// Message about a newer record, on `cam/<source>/ev/<kind>` or `ev/<kind>`, QoS 1.
 #[derive(Debug, Serialize)]
 pub struct NewerEventMessage<'a> {
-    /// [`SCHEMA`]; the record has its own.
+    /// Version of the message; the record has its own.
     pub schema: u16,
     /// Identity over the event's life.
     pub id: EventId,
-    /// Number in the journal.
+    /// Journal number of the record.
     pub seq: EventSeq,
-    /// UTC milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ts: Option<i64>,
-    /// Source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cam: Option<&'a SourceId>,
     /// Last level of the topic.
     pub kind: &'a str,
-    /// Part of the event's life.
+    /// Phase of the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// How much it matters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
-    /// The record, to the byte.
+    /// The record, byte for byte.
     pub record: &'a RawValue,
 }
 
 impl<'a> NewerEventMessage<'a> {
-    /// The message about `record`.
+    /// Builds the message about `record`.
     #[must_use]
     pub fn of(record: &'a NewerRecord) -> Self {
         Self {
@@ -60,7 +57,7 @@ impl<'a> NewerEventMessage<'a> {
     }
 }
 
-/// The condition of a rule, as in every other event of a rule: whoever asked for `ev/crosses` gets this one too. Else the kind.
+/// Condition of a rule, so that subscribers of `ev/crosses` get newer records too; else the kind.
 fn level_of(record: &NewerRecord) -> &str {
     let condition = record.condition.as_deref().filter(|c| is_level(c));
     match condition.unwrap_or(&record.kind) {
@@ -69,11 +66,11 @@ fn level_of(record: &NewerRecord) -> &str {
     }
 }
 
-/// The message about `record`, ready for the outbox. Every kind that is not a rule's is assured; a severity that this version does not know
-/// may be the greatest.
+/// Builds the outbox entry of `record`. Only events of rules may be dropped. An unknown severity
+/// counts as critical.
 ///
 /// # Errors
-/// [`TooLarge`] when it does not fit into [`MAX_STORED`].
+/// Returns [`TooLarge`] when the message exceeds [`MAX_STORED`].
 pub fn newer_draft(record: &NewerRecord) -> Result<Draft, TooLarge> {
     let message = NewerEventMessage::of(record);
     let payload = encode(&message);
@@ -107,14 +104,15 @@ mod tests {
 
     fn draft(kind: &str, severity: &str) -> Draft {
         let record = json!({
-            "id": "01MB78QN00000000000000001A", "seq": 7, "severity": severity, "body": {"kind": kind},
+            "id": "01MB78QN00000000000000001A", "seq": 7, "severity": severity,
+            "body": {"kind": kind},
         });
         let record = NewerRecord::read(&record.to_string()).expect("a record");
         newer_draft(&record).expect("fits")
     }
 
     #[test]
-    fn a_kind_that_is_no_topic_level_does_not_reach_the_topic() {
+    fn invalid_kind_is_not_used_in_the_topic() {
         assert_eq!(draft("door_forced", "info").topic, "ev/door_forced");
         let odd = draft("a/#", "info");
         assert_eq!(odd.topic, "ev/other");
@@ -123,29 +121,31 @@ mod tests {
     }
 
     #[test]
-    fn a_rules_event_with_one_new_word_is_told_where_its_condition_always_is() {
-        let told = |body: Value| {
-            let record = json!({"id": "01MB78QN00000000000000001A", "seq": 7, "source": "gate", "body": body});
+    fn newer_event_of_a_rule_keeps_the_topic_of_its_condition() {
+        let topic = |body: Value| {
+            let record = json!({
+                "id": "01MB78QN00000000000000001A", "seq": 7, "source": "gate", "body": body,
+            });
             let record = NewerRecord::read(&record.to_string()).expect("a record");
             newer_draft(&record).expect("fits").topic
         };
         let crossing = json!({"kind": "rule", "condition": "crosses", "verdict": "ask_twice"});
-        assert_eq!(told(crossing), "cam/gate/ev/crosses");
+        assert_eq!(topic(crossing), "cam/gate/ev/crosses");
         let odd = json!({"kind": "rule", "condition": "a/#"});
-        assert_eq!(told(odd), "cam/gate/ev/rule");
+        assert_eq!(topic(odd), "cam/gate/ev/rule");
         let other = json!({"kind": "door_forced", "condition": "crosses"});
-        assert_eq!(told(other), "cam/gate/ev/door_forced");
+        assert_eq!(topic(other), "cam/gate/ev/door_forced");
     }
 
     #[test]
-    fn what_may_be_critical_is_not_dropped_for_something_else() {
+    fn record_that_may_be_critical_is_assured() {
         assert_eq!(draft("rule", "warning").class, Class::Event);
         assert_eq!(draft("rule", "catastrophic").class, Class::Assured);
         assert_eq!(draft("door_forced", "info").class, Class::Assured);
     }
 
     #[test]
-    fn a_record_that_is_too_large_is_refused() {
+    fn too_large_record_is_refused() {
         let kind = "x".repeat(MAX_PAYLOAD);
         let record = json!({"id": "01MB78QN00000000000000001A", "seq": 7, "body": {"kind": kind}});
         let record = NewerRecord::read(&record.to_string()).expect("a record");

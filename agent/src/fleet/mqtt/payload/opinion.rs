@@ -1,6 +1,7 @@
-//! The message that says what a second opinion makes of an event.
+//! Message about a second opinion on an event.
 //!
-//! Invariant: there is one for every event that was to be asked about, also where nobody answered; it carries no number of the journal, because the journal has no record of it.
+//! - Every event that asked for a second opinion gets one message, also without an answer.
+//! - It has no journal number, because the journal has no record of it.
 
 use serde::Serialize;
 use watchkeeper_contract::event::{Decision, Evidence};
@@ -15,52 +16,47 @@ use crate::fleet::outbox::{Class, Draft};
 use crate::second_opinion::weigh::Weighed;
 use crate::second_opinion::{Answer, Case, Opinion, Outcome};
 
-/// On `cam/<source>/opinion/<kind>`, QoS 1.
+/// Message about a second opinion, on `cam/<source>/opinion/<kind>`, QoS 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OpinionMessage<'a> {
-    /// [`SCHEMA`].
     pub schema: u16,
     /// Identity of the event.
     pub id: EventId,
-    /// Number of the record that asked.
+    /// Journal number of the record that asked.
     pub event_seq: EventSeq,
-    /// UTC milliseconds at which it came to this.
+    /// UTC milliseconds of the outcome.
     pub ts: i64,
     /// Quality of `ts`.
     pub ts_quality: TimeQuality,
-    /// Source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cam: Option<&'a SourceId>,
-    /// Pipeline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<&'a PipelineId>,
     /// Last level of the topic.
     pub kind: &'a str,
-    /// How much the event matters.
+    /// Severity of the event.
     pub severity: Severity,
-    /// Rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'a str>,
-    /// What came of it.
+    /// Effect on the event's verdict.
     pub outcome: Outcome,
-    /// What holds now and why.
+    /// Verdict that holds now, with its reason.
     pub decision: &'a Decision,
-    /// What the model said; absent where nobody answered.
+    /// Answer of the model; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opinion: Option<&'a Opinion>,
-    /// The opinion as a link of the chain of evidence; absent where it does not count.
+    /// The opinion as evidence; absent where it does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<&'a Evidence>,
-    /// Which model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<&'a str>,
-    /// What it cost, in US dollars.
+    /// Cost of the answer in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
 
 impl<'a> OpinionMessage<'a> {
-    /// The message about what came of `case`.
+    /// Builds the message about the outcome of `case`.
     #[must_use]
     pub fn of(
         case: &'a Case,
@@ -91,7 +87,8 @@ impl<'a> OpinionMessage<'a> {
     }
 }
 
-/// The message, ready for the outbox. A word without an opinion may be dropped before events are: there may be as many as there are doubtful events.
+/// Builds the outbox entry. A message without an opinion may be dropped before events: there may be
+/// one for each doubtful event.
 #[must_use]
 pub fn opinion_draft(
     case: &Case,
@@ -124,7 +121,7 @@ mod tests {
     use crate::second_opinion::weigh::weigh;
 
     #[test]
-    fn a_word_without_an_opinion_names_its_event_and_gives_way_to_events() {
+    fn message_without_an_opinion_may_be_dropped() {
         let case = Case::of(&doubtful(1, 7, Severity::Critical));
         let answer = Err("the budget is used up".to_owned());
         let now = Wall {
@@ -138,13 +135,13 @@ mod tests {
         );
         assert_eq!(draft.topic, "cam/gate/opinion/crosses");
         assert!(draft.payload.len() < MAX_PAYLOAD);
-        let told: serde_json::Value = serde_json::from_slice(&draft.payload).expect("json");
-        assert_eq!(told["id"], case.event.id.to_string());
+        let message: serde_json::Value = serde_json::from_slice(&draft.payload).expect("json");
+        assert_eq!(message["id"], case.event.id.to_string());
         assert_eq!(
-            (&told["event_seq"], &told["outcome"]),
+            (&message["event_seq"], &message["outcome"]),
             (&7.into(), &"stands".into())
         );
-        assert_eq!(told["decision"]["verdict"], "escalate");
-        assert!(told["opinion"].is_null());
+        assert_eq!(message["decision"]["verdict"], "escalate");
+        assert!(message["opinion"].is_null());
     }
 }

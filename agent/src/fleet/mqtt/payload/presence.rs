@@ -1,6 +1,6 @@
-//! What the box shows of itself and its sources; all of it retained.
+//! Retained messages about the box and its sources.
 //!
-//! Invariant: each says how it is now, whole; nobody has to have heard the message before.
+//! Invariant: each holds the complete present state; no earlier message is needed.
 
 use serde::Serialize;
 use watchkeeper_contract::event::{Event, EventBody, Phase};
@@ -13,41 +13,38 @@ use watchkeeper_contract::time::TimeQuality;
 use super::{MAX_PAYLOAD, SCHEMA};
 use crate::fleet::command::OperationName;
 
-/// Retained on `state`; also the last will.
+/// Presence of the box, retained on `state`; also the last will.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateMessage {
-    /// [`SCHEMA`].
     pub schema: u16,
-    /// What the box is.
+    /// Online, stopped or offline.
     pub s: Presence,
     /// Identity of the agent's run.
     pub boot_id: String,
     /// Number of the session with the broker.
     pub session: u64,
-    /// First journal number that was not dealt with when the session began.
+    /// First journal number that was not in the outbox when the session began.
     pub seq0: u64,
-    /// UTC milliseconds at which this was written; for `offline` that is when the session began.
+    /// UTC milliseconds of the message; for `offline` the start of the session.
     pub ts: i64,
     /// Quality of `ts`.
     pub ts_quality: TimeQuality,
 }
 
-/// Whether a box is there.
+/// Presence of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// Connected.
     Online,
-    /// Switched off on purpose.
+    /// The operator stopped the agent.
     Stopped,
-    /// Gone without a word: the last will.
+    /// The session broke: published as the last will.
     Offline,
 }
 
-/// Retained on `birth`.
+/// Identity of the box, retained on `birth`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BirthMessage {
-    /// [`SCHEMA`].
     pub schema: u16,
     /// Site of the box.
     pub site: SiteId,
@@ -55,49 +52,45 @@ pub struct BirthMessage {
     pub r#box: BoxId,
     /// Version of the agent.
     pub agent_version: String,
-    /// Version of the runtime, once it answered.
+    /// Version of the runtime, after its first answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_version: Option<String>,
     /// Identity of the agent's run.
     pub boot_id: String,
     /// Number of the session with the broker.
     pub session: u64,
-    /// Names of the sources.
     pub cams: Vec<SourceId>,
     /// Operations on offer.
     pub operations: Vec<&'static str>,
-    /// UTC milliseconds.
     pub ts: i64,
     /// Quality of `ts`.
     pub ts_quality: TimeQuality,
 }
 
-/// Retained on `svc/<service>/health`.
+/// Health of a service, retained on `svc/<service>/health`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HealthMessage {
-    /// [`SCHEMA`].
     pub schema: u16,
     /// `up`, `degraded` or `down`.
     pub s: ServiceState,
-    /// One sentence for each thing that is wrong.
+    /// One sentence per problem.
     pub why: Vec<String>,
-    /// Process id, where it is known.
+    /// Process id where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Identity of the service's run, where it is known.
+    /// Identity of the service's run where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
 }
 
-/// How a service is.
+/// State of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
-    /// Everything runs.
     Up,
-    /// Something does not; `why` says what.
+    /// Something failed; `why` names it.
     Degraded,
-    /// It does not answer.
+    /// No answer to requests.
     Down,
 }
 
@@ -110,28 +103,27 @@ impl From<HealthState> for ServiceState {
     }
 }
 
-/// Retained on `cam/<source>/state`; written when it changes, not when a retry comes nearer.
+/// State of a source, retained on `cam/<source>/state`. Published when it changes, not at every
+/// retry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SourceStateMessage {
-    /// [`SCHEMA`].
     pub schema: u16,
     /// `connecting`, `live`, `lost`, `ended`, `failed`, `idle` or `unknown`.
     pub s: &'static str,
-    /// Frames come, but they show nothing: `frozen` or `black`.
+    /// Frames arrive without content: `frozen` or `black`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<Blindness>,
-    /// Why it is lost or failed; absent where nobody knows.
+    /// Cause of `lost` or `failed`, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<LossCause>,
-    /// One sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// UTC milliseconds since when.
+    /// UTC milliseconds at which the state began.
     pub since: i64,
 }
 
 impl SourceStateMessage {
-    /// The message about `status`.
+    /// Builds the message about `status`.
     #[must_use]
     pub fn of(status: &SourceStatus) -> Self {
         let (s, blind, cause, why) = match &status.state {
@@ -158,7 +150,7 @@ impl SourceStateMessage {
 }
 
 impl SourceStateMessage {
-    /// The message while the runtime does not answer.
+    /// Builds the message for a time in which the runtime does not answer.
     #[must_use]
     pub fn unknown(reason: &str, since: i64) -> Self {
         Self {
@@ -172,37 +164,33 @@ impl SourceStateMessage {
     }
 }
 
-/// Retained on `alarm/source_outage/<source>` while the outage lasts; an empty payload clears it.
+/// Alarm of an outage, retained on `alarm/source_outage/<source>` while it lasts. An empty payload
+/// clears it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AlarmMessage {
-    /// [`SCHEMA`].
     pub schema: u16,
-    /// How much it matters.
     pub severity: Severity,
-    /// One sentence.
     pub text: String,
-    /// Why, where it is known.
+    /// Cause of the outage where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<LossCause>,
-    /// Event that tells of it.
+    /// Id of the outage's event.
     pub event: EventId,
-    /// UTC milliseconds at which it began.
+    /// UTC milliseconds at which the outage began.
     pub ts: i64,
 }
 
-/// Retained on `cap/<op>`.
+/// Offer of an operation, retained on `cap/<op>`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CapabilityMessage {
-    /// [`SCHEMA`].
     pub schema: u16,
-    /// The operation.
     pub op: &'static str,
     /// Largest request in bytes.
     pub max_bytes: usize,
 }
 
 impl CapabilityMessage {
-    /// The message that `operation` is on offer.
+    /// Builds the offer of `operation`.
     #[must_use]
     pub fn of(operation: OperationName) -> Self {
         Self {
@@ -213,7 +201,7 @@ impl CapabilityMessage {
     }
 }
 
-/// The alarm that `event` raises (`Some`) or clears (`None`), when it is about an outage of a source.
+/// Alarm that `event` raises (`Some`) or clears (`None`), if it is about an outage of a source.
 #[must_use]
 pub fn outage_alarm(event: &Event) -> Option<(&SourceId, Option<AlarmMessage>)> {
     let EventBody::SourceOutage { cause, message, .. } = &event.body else {
@@ -221,7 +209,7 @@ pub fn outage_alarm(event: &Event) -> Option<(&SourceId, Option<AlarmMessage>)> 
     };
     let source = event.source.as_ref()?;
     let alarm = match event.phase {
-        // It says nothing of the outage, which may be over.
+        // A clip may come after the end of the outage.
         Phase::Clip => return None,
         Phase::New | Phase::Update => Some(AlarmMessage {
             schema: SCHEMA,
