@@ -9,6 +9,7 @@
 mod arrows;
 mod circles;
 mod columns;
+mod functions;
 mod graph;
 mod links;
 mod module_docs;
