@@ -1,8 +1,8 @@
 //! Functions of product code have at most 60 lines of code.
 //!
 //! - Blank lines and lines of comments do not count, as in `clippy::too_many_lines`.
-//! - A longer one says why: `#[expect(clippy::too_many_lines, reason = "…")]`. Clippy, with the same
-//!   limit in `.clippy.toml`, refuses an `expect` that is no longer needed.
+//! - A longer one says why: `#[expect(clippy::too_many_lines, reason = "…")]`. Clippy has the same
+//!   limit in `.clippy.toml` and refuses an `expect` that is no longer needed.
 //! - Not here: unit tests and the programs of `tests`.
 
 use syn::visit::{self, Visit};

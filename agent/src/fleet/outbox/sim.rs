@@ -200,6 +200,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each action")]
     fn act(&mut self, action: Action) {
         match action {
             Action::Record(severity, class, size) => {
