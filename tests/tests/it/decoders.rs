@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_detect::backend::{BackendChoice, OrtPlaces, load};
+use watchkeeper_detect::backend::{BackendChoice, load};
 use watchkeeper_detect::fair_mutex::FairMutex;
 use watchkeeper_detect::network::{Feed, Network, Tensor};
 use watchkeeper_detect::neural::NeuralDetector;
-use watchkeeper_detect::{DetectParams, Detector, RawDetection};
+use watchkeeper_detect::{DetectParams, Detector, OrtPlaces, RawDetection};
 use watchkeeper_models::Manifest;
 use watchkeeper_tests::daemons::data;
 use watchkeeper_vision::frame::{Frame, FrameId};
