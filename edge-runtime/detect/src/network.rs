@@ -4,9 +4,6 @@
 //!   bounding boxes or texts.
 //! - Tensors are row-major and contiguous. They hold `f32`, or `i32` tokens as inputs.
 //! - Tensors are lent for one call: a back end may keep them in memory of its own.
-//!
-//! TensorRT will be one more [`Network`]: a library with a narrow C interface, built on the device
-//! against its own headers and opened with dlopen.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,11 @@
 //! Arrows between crates go one way, and native and network libraries stay where they belong.
 
-use crate::workspace::{Package, packages};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-/// What the product code of each crate may depend on: the table of ARCHITECTURE.md.
+use crate::workspace::{Package, packages, read};
+
+/// What the product code of each crate may depend on. ARCHITECTURE.md shows the same.
 const ARROWS: [(&str, &[&str]); 22] = [
     ("board", &[]),
     ("contract", &[]),
@@ -67,7 +70,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("llm", &["contract", "store"]),
     ("memory", &["contract"]),
     ("plain", &["contract", "engine"]),
-    // It is what the provider is: it knows the protocol a second time, and nothing of ours.
+    // Stands in for a provider, so it shares no code with the client.
     ("scripted-model", &[]),
     ("tidy", &[]),
     // The testbed starts both daemons.
@@ -157,6 +160,63 @@ fn arrows_between_crates_go_one_way() -> crate::Outcome {
     let wrong = wrong_arrows(&packages()?, &ARROWS);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
+}
+
+/// Reads the arrows of a document: indented lines such as `    a, b → c, d     e → f`.
+fn read_arrows(text: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let mut arrows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut from: Vec<&str> = Vec::new();
+    for part in text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .flat_map(|line| line.split("   "))
+    {
+        let to = match part.split_once('→') {
+            Some((names, to)) => {
+                from = split_names(names).collect();
+                to
+            }
+            None => part,
+        };
+        for name in &from {
+            let targets = arrows.entry(name).or_default();
+            targets.extend(split_names(to).filter(|to| *to != "nothing of ours"));
+        }
+    }
+    arrows
+}
+
+fn split_names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+}
+
+#[test]
+fn architecture_shows_the_arrows() -> crate::Outcome {
+    const NOT_SHOWN: [&str; 4] = ["fuzz", "scripted-model", "tests", "tidy"];
+    let text = read(Path::new("ARCHITECTURE.md"))?;
+    let section = text
+        .split_once("\n## Crates\n")
+        .map_or("", |(_, rest)| rest);
+    let section = section
+        .split_once("\n## ")
+        .map_or("", |(section, _)| section);
+    let shown = read_arrows(section);
+    let allowed: BTreeMap<&str, BTreeSet<&str>> = ARROWS
+        .iter()
+        .filter(|(name, _)| !NOT_SHOWN.contains(name))
+        .map(|(name, may)| (*name, may.iter().copied().collect()))
+        .collect();
+    assert_eq!(shown, allowed);
+    Ok(())
+}
+
+#[test]
+fn arrows_are_read_over_lines_and_from_several_crates() {
+    let arrows = read_arrows("text → x\n    a, b → c,\n      d     e → nothing of ours\n");
+    let arrows: Vec<_> = arrows.iter().map(|(k, v)| (*k, v.len())).collect();
+    assert_eq!(arrows, [("a", 2), ("b", 2), ("e", 0)]);
 }
 
 #[test]

@@ -17,7 +17,8 @@ fn links(text: &str) -> Vec<(usize, &str, &str)> {
             continue;
         }
         // What stands in backticks is code.
-        for target in line.split('`').step_by(2).flat_map(link_targets) {
+        let inline = line.split('`').step_by(2).flat_map(link_targets);
+        for target in inline.chain(definition_target(line)) {
             if !target.contains("://") && !target.starts_with("mailto:") {
                 let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
                 found.push((index + 1, path, anchor));
@@ -25,6 +26,12 @@ fn links(text: &str) -> Vec<(usize, &str, &str)> {
         }
     }
     found
+}
+
+/// The target of a reference definition, `[label]: target`.
+fn definition_target(line: &str) -> Option<&str> {
+    let (_, target) = line.strip_prefix('[')?.split_once("]: ")?;
+    target.split_whitespace().next()
 }
 
 fn link_targets(piece: &str) -> impl Iterator<Item = &str> {
@@ -119,14 +126,18 @@ fn relative_links_of_documents_lead_somewhere() -> crate::Outcome {
 
 #[test]
 fn a_link_to_nothing_is_a_complaint() {
-    let text =
-        "# One `thing`, two\n[a](nowhere.md) `[b](code.md)` [`c`](#one-thing-two) [d](#three)\n";
+    let text = "# One `thing`, two\n[a](nowhere.md) `[b](code.md)` [`c`](#one-thing-two) [d](#three)\n\
+         [e]: absent.md\n";
     let said: Vec<String> = links(text)
         .iter()
         .filter_map(|(_, path, anchor)| complaint(Path::new("README.md"), text, path, anchor))
         .collect();
     assert_eq!(
         said,
-        ["nowhere.md is not there", "README.md has no heading #three"]
+        [
+            "nowhere.md is not there",
+            "README.md has no heading #three",
+            "absent.md is not there"
+        ]
     );
 }

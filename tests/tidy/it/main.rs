@@ -1,7 +1,6 @@
 //! The rules that hold for every file: arrows between crates, circles, words, columns, links.
 //!
-//! - A rule that only stands in a document is a wish: each is a test here, with a fixture that
-//!   breaks it.
+//! - Rules that a machine can check are tests here, each with a fixture that breaks it.
 //! - Nothing of the product is linked: the rules read manifests and sources, in seconds.
 //! - Folders that do not keep a rule yet are listed in `pending.toml`. An entry without a finding
 //!   fails, so the list only shrinks.
