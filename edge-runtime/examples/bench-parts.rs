@@ -15,7 +15,8 @@ use gstreamer as gst;
 use gstreamer::prelude::{Cast, ElementExt, GstBinExt, ObjectExt};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
-use watchkeeper_detect::backend::{self, BackendChoice, OrtPlaces};
+use watchkeeper_detect::OrtPlaces;
+use watchkeeper_detect::backend::{self, BackendChoice};
 use watchkeeper_detect::network::{Feed, input_shape};
 use watchkeeper_models::Zoo;
 
