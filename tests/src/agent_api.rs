@@ -1,4 +1,4 @@
-//! A program that uses the agent's API, over the socket or over TCP.
+//! Client of the agent's API, over its Unix socket or over TCP.
 
 use std::path::PathBuf;
 
@@ -8,35 +8,34 @@ use serde_json::{Value, json};
 
 use crate::daemons::{Bench, PATIENCE, wait_for};
 
-/// The way in.
+/// Transport of a client.
 #[derive(Debug, Clone)]
 enum Way {
     Socket(PathBuf),
     Tcp { port: u16, token: Option<String> },
 }
 
-/// A client of the agent.
 #[derive(Debug, Clone)]
 pub struct Api(Way);
 
 impl Api {
-    /// Over the socket of the agent of this box.
+    /// Uses the agent's Unix socket in the folder of `bench`.
     #[must_use]
     pub fn on(bench: &Bench) -> Self {
         Self(Way::Socket(bench.path("agent.sock")))
     }
 
-    /// Over TCP.
+    /// Uses TCP on `port` of 127.0.0.1, with the bearer token if there is one.
     #[must_use]
     pub fn over_tcp(port: u16, token: Option<&str>) -> Self {
         let token = token.map(str::to_owned);
         Self(Way::Tcp { port, token })
     }
 
-    /// Waits until the agent answers, with anything.
+    /// Waits until the agent answers any request.
     ///
     /// # Errors
-    /// When it does not.
+    /// If it does not answer within [`START_TIMEOUT`].
     pub fn up(self) -> anyhow::Result<Self> {
         wait_for("the agent's API", || {
             self.request("GET", "/v1/health", None).ok()
@@ -64,10 +63,10 @@ impl Api {
         })
     }
 
-    /// One request with this body; answers status and JSON, `null` for none.
+    /// Sends one request with this body; returns status and JSON, `null` without a body.
     ///
     /// # Errors
-    /// When nobody listens, or the answer is no JSON.
+    /// If the connection fails or the answer is not JSON.
     pub fn raw(&self, method: &str, path: &str, body: Vec<u8>) -> anyhow::Result<(u16, Value)> {
         runtime()?.block_on(async {
             let response = self.begin(method, path)?.body(body).send().await?;
@@ -81,7 +80,7 @@ impl Api {
         })
     }
 
-    /// The same with JSON both ways.
+    /// Sends one request with a JSON body; returns status and JSON.
     ///
     /// # Errors
     /// As [`Self::raw`].
@@ -95,10 +94,10 @@ impl Api {
         self.raw(method, path, body.into_bytes())
     }
 
-    /// The same, and it has to succeed.
+    /// Sends one request that has to succeed; returns its JSON.
     ///
     /// # Errors
-    /// When it does not.
+    /// If the status is not a success.
     pub fn json(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let (status, answer) = self.request(method, path, body)?;
         ensure!(
@@ -108,24 +107,24 @@ impl Api {
         Ok(answer)
     }
 
-    /// Begins a conversation and answers its id.
+    /// Creates a conversation and returns its id.
     ///
     /// # Errors
-    /// When it can't be begun.
+    /// If the agent refuses it.
     pub fn conversation(&self) -> anyhow::Result<String> {
         let begun = self.json("POST", "/v1/conversations", None)?;
         Ok(begun["id"].as_str().context("an id")?.to_owned())
     }
 
-    /// Says something and answers all that comes of it, up to its end.
+    /// Sends a message and returns the events of its reply, up to the last one.
     ///
     /// # Errors
-    /// When it is not taken, or the stream ends early.
+    /// If the message is refused or the stream ends early.
     pub fn say(&self, conversation: &str, text: &str) -> anyhow::Result<Vec<Value>> {
         self.tell(conversation, &json!({"text": text}))
     }
 
-    /// The same with any body.
+    /// Sends a message with any body and returns the events of its reply.
     ///
     /// # Errors
     /// As [`Self::say`].
@@ -137,10 +136,10 @@ impl Api {
         Ok(events)
     }
 
-    /// Follows a stream of events until one is enough, or it ends; then hangs up.
+    /// Reads a stream of events until `is_enough` accepts one or the stream ends.
     ///
     /// # Errors
-    /// When it is refused, or is no stream.
+    /// If the request is refused or the answer is no event stream.
     pub fn follow(
         &self,
         method: &str,

@@ -1,4 +1,4 @@
-//! The ledger of what was spent on a model, read beside the books of the model that was asked.
+//! Compares the agent's ledger with the requests that a scripted LLM recorded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use watchkeeper_llm::money::Money;
 use watchkeeper_llm::usage::Usage;
 use watchkeeper_store::{DiskStore, Options};
 
-/// What the ledger in the store of this folder says. Whoever writes there has to have ended.
+/// Reads the ledger in the store of this folder. The process that writes it must have ended.
 ///
 /// # Errors
-/// When it can't be read.
+/// If the store can't be read.
 pub fn report(folder: &Path) -> anyhow::Result<Report> {
     let (store, _) = DiskStore::open(folder, &Options::default())?;
     let ledger = Ledger::open(Arc::new(store), folder, Limits::default())?;
     Ok(ledger.report(Instant::now(), wall_now()))
 }
 
-/// Sees that every request that a model of this provider noted is in the ledger, in the same order and no other: at the model's own figure where it was answered, and at no
-/// less than its prompt where the answer was lost on the way.
+/// Checks that the ledger holds exactly the recorded requests of this provider, in their order. An
+/// answered request has the LLM's own usage; one whose answer was lost has at least its prompt.
 ///
 /// # Errors
-/// With what does not agree.
+/// With the entries that differ.
 pub fn balance(report: &Report, provider: &str, requests: &[Value]) -> anyhow::Result<()> {
     let (booked, made) = (report.calls.len(), requests.len());
     ensure!(
@@ -62,8 +62,8 @@ pub fn balance(report: &Report, provider: &str, requests: &[Value]) -> anyhow::R
     Ok(())
 }
 
-/// What a model of this provider noted that it charged for a request, in our words. Each provider counts in its own way: with the cache or beside it, with the
-/// thoughts or beside them.
+/// Converts the usage that an LLM of this provider charged. Providers differ in whether input
+/// tokens include the cache and output tokens include the thinking.
 #[must_use]
 pub fn usage(provider: &str, charged: &Value) -> Usage {
     let tokens = |at: &str| charged.pointer(at).and_then(Value::as_u64).unwrap_or(0);

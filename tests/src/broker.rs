@@ -11,38 +11,37 @@ use serde_json::Value;
 use crate::certificates::Identity;
 use crate::daemons::{Process, wait_for};
 
-/// A port of the loopback interface that nobody uses now.
+/// Returns a port of the loopback interface that is free now.
 ///
 /// # Errors
-/// When there is none.
+/// If there is none.
 pub fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// Whom a broker lets in, and how.
+/// Authentication and encryption of a broker.
 #[derive(Debug, Clone, Default)]
 pub struct BrokerOptions {
-    /// User name and password that clients must give; absent: nobody is asked.
+    /// User name and password that clients must send; absent: anonymous access.
     pub login: Option<(String, String)>,
     /// TLS on its port; absent: plain TCP.
     pub tls: Option<BrokerTls>,
 }
 
-/// How a broker speaks TLS.
+/// TLS settings of a broker.
 #[derive(Debug, Clone)]
 pub struct BrokerTls {
-    /// PEM file with the authority that signed everybody's certificates.
+    /// PEM file with the authority that signed the certificates of broker and clients.
     pub ca_file: PathBuf,
-    /// The broker's own certificate.
+    /// Certificate of the broker itself.
     pub identity: Identity,
-    /// The certificate that foreign clients show; present: clients must have one.
+    /// Certificate of the foreign clients; if present, every client must have one.
     pub clients: Option<Identity>,
 }
 
-/// Mosquitto, which can be stopped and started again on its port; sessions persist over a stop.
+/// Mosquitto, which can be stopped and restarted on its port; sessions persist.
 #[derive(Debug)]
 pub struct Mosquitto {
-    /// Port on 127.0.0.1.
     pub port: u16,
     options: BrokerOptions,
     folder: PathBuf,
@@ -50,18 +49,18 @@ pub struct Mosquitto {
 }
 
 impl Mosquitto {
-    /// Starts it with its files in `folder`, for everybody.
+    /// Starts a broker for anonymous clients, with its files in `folder`.
     ///
     /// # Errors
-    /// When it is not installed or does not listen.
+    /// If Mosquitto is not installed or does not listen.
     pub fn start(folder: &Path) -> anyhow::Result<Self> {
         Self::start_with(folder, BrokerOptions::default())
     }
 
-    /// Starts it with its files in `folder`.
+    /// Starts a broker with these options, with its files in `folder`.
     ///
     /// # Errors
-    /// When it is not installed or does not listen.
+    /// If Mosquitto is not installed or does not listen.
     pub fn start_with(folder: &Path, options: BrokerOptions) -> anyhow::Result<Self> {
         fs::create_dir_all(folder)?;
         let port = free_port()?;
@@ -105,7 +104,7 @@ impl Mosquitto {
         Ok(broker)
     }
 
-    /// Everything it logged.
+    /// Returns everything that the broker logged.
     #[must_use]
     pub fn log_text(&self) -> String {
         self.process
@@ -114,7 +113,7 @@ impl Mosquitto {
             .unwrap_or_default()
     }
 
-    /// A foreign client's command line up to what is its own.
+    /// Builds the command of a foreign client with address, login and TLS options.
     fn foreign(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-q", "1"]);
@@ -131,10 +130,10 @@ impl Mosquitto {
         command
     }
 
-    /// Starts it again.
+    /// Starts the broker again.
     ///
     /// # Errors
-    /// When it does not listen.
+    /// If it does not listen.
     pub fn up(&mut self) -> anyhow::Result<()> {
         let program = ["/usr/sbin/mosquitto", "/usr/bin/mosquitto"]
             .into_iter()
@@ -153,11 +152,11 @@ impl Mosquitto {
         Ok(())
     }
 
-    /// Ends it by SIGTERM: it saves its sessions first. Killed, it would forget a subscriber of the last second, who then misses what is
-    /// published before it is back.
+    /// Stops the broker by SIGTERM, so that it saves its sessions. After a SIGKILL it would forget
+    /// a subscriber of the last second, who would miss what is published before it is back.
     ///
     /// # Errors
-    /// When it does not end.
+    /// If it does not exit.
     pub fn down(&mut self) -> anyhow::Result<()> {
         let Some(process) = self.process.take() else {
             return Ok(());
@@ -166,18 +165,19 @@ impl Mosquitto {
         process.end().map(drop)
     }
 
-    /// A foreign client that prints every message of `topic`, with its topic, into a file; its session persists.
+    /// Starts a foreign client that writes every message of `topic` to a file. Its session
+    /// persists.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// If the client can't be started.
     pub fn subscribe(&self, topic: &str) -> anyhow::Result<Subscriber> {
         self.subscribe_as("foreign", topic)
     }
 
-    /// The same under another name than the first one's.
+    /// Starts a foreign client with the client id `name`.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// If the client can't be started.
     pub fn subscribe_as(&self, name: &str, topic: &str) -> anyhow::Result<Subscriber> {
         let log = self.folder.join(format!("subscriber-{name}.log"));
         let mut command = self.foreign("mosquitto_sub");
@@ -190,7 +190,7 @@ impl Mosquitto {
     /// Publishes one message as a foreign client.
     ///
     /// # Errors
-    /// When the broker does not take it.
+    /// If the broker does not accept it.
     pub fn publish(&self, topic: &str, retain: bool, payload: &str) -> anyhow::Result<()> {
         let mut command = self.foreign("mosquitto_pub");
         command.args(["-t", topic, "-m", payload]);
@@ -203,14 +203,14 @@ impl Mosquitto {
     }
 }
 
-/// A foreign subscriber.
+/// Foreign subscriber that collects messages.
 #[derive(Debug)]
 pub struct Subscriber {
     process: Process,
 }
 
 impl Subscriber {
-    /// What came so far: topic and payload of every message.
+    /// Returns topic and payload of every message so far.
     #[must_use]
     pub fn messages(&self) -> Vec<(String, String)> {
         self.process
@@ -221,7 +221,7 @@ impl Subscriber {
             .collect()
     }
 
-    /// The JSON that came so far on topics with this part.
+    /// Returns the JSON payloads so far on topics that contain `part`.
     #[must_use]
     pub fn bodies(&self, part: &str) -> Vec<Value> {
         let mut messages = self.messages();

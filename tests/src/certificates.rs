@@ -1,4 +1,4 @@
-//! Certificate authorities that exist for the length of a test.
+//! Certificate authorities that live as long as a test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,26 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 
-/// An authority that issues certificates.
+/// Authority that issues certificates.
 #[derive(Debug)]
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// A certificate and its key as files.
+/// Certificate and private key as files.
 #[derive(Debug, Clone)]
 pub struct Identity {
     /// PEM file with the certificate.
     pub cert_file: PathBuf,
-    /// PEM file with its private key.
+    /// PEM file with the private key.
     pub key_file: PathBuf,
 }
 
 impl Authority {
-    /// A new one of this name.
+    /// Creates an authority of this name.
     ///
     /// # Errors
-    /// When no key can be made.
+    /// If no key can be generated.
     pub fn new(name: &str) -> anyhow::Result<Self> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -38,19 +38,19 @@ impl Authority {
         })
     }
 
-    /// Writes the authority's own certificate, the one to trust.
+    /// Writes the authority's own certificate, which clients trust.
     ///
     /// # Errors
-    /// When the file can't be written.
+    /// If the file can't be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         Ok(fs::write(path, self.issuer.pem())?)
     }
 
-    /// Issues a certificate, for servers and clients alike, made out to `names` (host names or addresses); its files go
-    /// to `folder` as `NAME.crt` and `NAME.key`, where `NAME` is `file`.
+    /// Issues a certificate for servers and clients alike. `names` are host names or addresses; the
+    /// files are `folder/FILE.crt` and `folder/FILE.key`.
     ///
     /// # Errors
-    /// When a file can't be written.
+    /// If a file can't be written.
     pub fn issue(&self, folder: &Path, file: &str, names: &[&str]) -> anyhow::Result<Identity> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let mut params = CertificateParams::new(names)?;

@@ -1,6 +1,7 @@
-//! The daemons under test as child processes, with a folder of their own and a socket in it.
+//! Runs the daemons under test as child processes, with a folder and a socket of their own.
 //!
-//! Invariant: whatever a test does, its children die with it; nothing outside the temporary folder is touched.
+//! - Children die with the test, whatever it does.
+//! - Nothing outside the temporary folder is touched.
 
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -14,20 +15,20 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How long anything may take to come up on a busy machine.
+/// Longest start of a process on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Exit code of a daemon that can't start or go on; `docs/guide/install.md` promises it.
+/// Exit code of a daemon that can't start or continue; `docs/guide/install.md` promises it.
 pub const FAILED: i32 = 1;
 
-/// A program of this workspace, built beside the running test or program.
+/// Returns the path of a program of this workspace, built beside the running test or program.
 ///
 /// # Errors
-/// When it was not built; `./test` builds everything first.
+/// If the program was not built; `./test` builds everything first.
 pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let exe = std::env::current_exe()?;
     let folder = exe.parent().context("this runs outside a target folder")?;
-    // Tests lie in a folder of their own, one below.
+    // Tests lie in a folder of their own, one level below.
     let folder = match folder.file_name() {
         Some(name) if name == "deps" => folder.parent().unwrap_or(folder),
         _ => folder,
@@ -41,7 +42,7 @@ pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// The folder of real footage, or `None` after saying what is skipped.
+/// Returns the folder of real footage; without one, prints that `what` is skipped.
 #[expect(clippy::print_stderr, reason = "a skip must be loud")]
 #[must_use]
 pub fn data(what: &str) -> Option<PathBuf> {
@@ -60,7 +61,7 @@ pub fn data(what: &str) -> Option<PathBuf> {
     }
 }
 
-/// Whether the long tests are to run; says what is skipped where not.
+/// Whether long tests are enabled; if not, prints that `what` is skipped.
 #[expect(clippy::print_stderr, reason = "a skip must be loud")]
 #[must_use]
 pub fn soak(what: &str) -> bool {
@@ -71,18 +72,18 @@ pub fn soak(what: &str) -> bool {
     wanted
 }
 
-/// Waits until `done` answers something.
+/// Waits until `done` returns a value.
 ///
 /// # Errors
-/// When it does not within [`PATIENCE`].
+/// If it returns none within [`START_TIMEOUT`].
 pub fn wait_for<T>(what: &str, done: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
     wait_up_to(PATIENCE, what, done)
 }
 
-/// Waits up to `patience` until `done` answers something.
+/// Waits until `done` returns a value, at most `timeout`.
 ///
 /// # Errors
-/// When it does not.
+/// If it returns none in that time.
 pub fn wait_up_to<T>(
     patience: Duration,
     what: &str,
@@ -100,7 +101,7 @@ pub fn wait_up_to<T>(
     }
 }
 
-/// A child process that is killed when it is dropped.
+/// Child process that is killed on drop.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -108,10 +109,10 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command`; both its outputs go to `log`, its input stays open.
+    /// Starts `command`; standard output and error go to `log`, standard input stays open.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// If the command can't be started.
     pub fn start(mut command: Command, log: &Path) -> anyhow::Result<Self> {
         let file = File::options().create(true).append(true).open(log)?;
         let child = command
@@ -126,30 +127,30 @@ impl Process {
         })
     }
 
-    /// Ends it without warning, as a power cut would.
+    /// Kills the process by SIGKILL, as a power cut would.
     ///
     /// # Errors
-    /// When it can't be waited for.
+    /// If waiting for its exit fails.
     pub fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Asks it to stop by closing its input, and waits.
+    /// Closes standard input, which asks the process to stop, and waits.
     ///
     /// # Errors
-    /// When it does not stop, or not with success.
+    /// If it does not exit, or fails.
     pub fn stop(self) -> anyhow::Result<()> {
         let (code, log) = self.end()?;
         ensure!(code == Some(0), "exit code {code:?}: {log}");
         Ok(())
     }
 
-    /// Asks it to stop by closing its input; answers its exit code, `None` after a signal, and everything it wrote.
+    /// Closes standard input and waits; returns the exit code, `None` after a signal, and the log.
     ///
     /// # Errors
-    /// When it does not stop.
+    /// If it does not exit.
     pub fn end(mut self) -> anyhow::Result<(Option<i32>, String)> {
         drop(self.child.stdin.take());
         let status = wait_for("the process to stop", || {
@@ -158,26 +159,26 @@ impl Process {
         Ok((status.code(), self.log_text()))
     }
 
-    /// Sends it SIGTERM and does not wait.
+    /// Sends SIGTERM and does not wait.
     ///
     /// # Errors
-    /// When it is gone.
+    /// If the process has exited.
     pub fn terminate(&self) -> anyhow::Result<()> {
         self.signal(Signal::TERM)
     }
 
-    /// Sends it SIGINT and does not wait.
+    /// Sends SIGINT and does not wait.
     ///
     /// # Errors
-    /// When it is gone.
+    /// If the process has exited.
     pub fn interrupt(&self) -> anyhow::Result<()> {
         self.signal(Signal::INT)
     }
 
-    /// Sends it SIGHUP, as a terminal that is closed does, and does not wait.
+    /// Sends SIGHUP, as a closed terminal does, and does not wait.
     ///
     /// # Errors
-    /// When it is gone.
+    /// If the process has exited.
     pub fn hang_up(&self) -> anyhow::Result<()> {
         self.signal(Signal::HUP)
     }
@@ -189,10 +190,10 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until it ends by itself; answers its exit code, `None` after a signal, and everything it wrote.
+    /// Waits until the process exits; returns the exit code, `None` after a signal, and the log.
     ///
     /// # Errors
-    /// When it does not end within `patience`.
+    /// If it does not exit within `timeout`.
     pub fn ended(mut self, patience: Duration) -> anyhow::Result<(Option<i32>, String)> {
         let status = wait_up_to(patience, "the process to end", || {
             self.child.try_wait().ok().flatten()
@@ -200,18 +201,16 @@ impl Process {
         Ok((status.code(), self.log_text()))
     }
 
-    /// Its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether it still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Everything it wrote so far.
+    /// Returns everything that the process wrote so far.
     #[must_use]
     pub fn log_text(&self) -> String {
         let mut text = String::new();
@@ -226,7 +225,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // A child that is gone already can't be killed; that is what we want anyway.
+        // Killing fails if the child has already exited, which is fine.
         if self.child.kill().is_ok() {
             drop(self.child.wait());
         }
@@ -240,10 +239,10 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A box whose configuration file holds `extra` besides the places of its state and socket.
+    /// Creates a box whose configuration holds `extra` besides the paths of state and socket.
     ///
     /// # Errors
-    /// When the temporary folder can't be written.
+    /// If the temporary folder can't be written.
     pub fn new(extra: &str) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("wk").tempdir()?;
         let bench = Self { folder };
@@ -251,10 +250,10 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Rewrites the configuration file. The guard against crash loops is off: tests kill for a living.
+    /// Rewrites the configuration file. The crash loop guard is off, because tests kill daemons.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// If the file can't be written.
     pub fn configure(&self, extra: &str) -> anyhow::Result<()> {
         let text = format!(
             "[box]\nsite = \"test\"\nid = \"bench\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\ncrash_loop_limit = 0\n\n{extra}",
@@ -265,19 +264,19 @@ impl Bench {
         Ok(())
     }
 
-    /// A path in the box's folder.
+    /// Returns a path in the folder of the box.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    /// The configuration file.
+    /// Returns the path of the configuration file.
     #[must_use]
     pub fn config(&self) -> PathBuf {
         self.path("watchkeeper.toml")
     }
 
-    /// The runtime's socket.
+    /// Returns the path of the runtime's socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.path("runtime.sock")
@@ -286,15 +285,15 @@ impl Bench {
     /// Starts the runtime and waits until it answers.
     ///
     /// # Errors
-    /// When it does not come up; the message holds its log.
+    /// If it does not answer; the message holds its log.
     pub fn runtime(&self) -> anyhow::Result<Process> {
         self.start_runtime(self.runtime_command()?)
     }
 
-    /// The same in a session with this X screen, or with none.
+    /// Starts the runtime with this X display, or without one.
     ///
     /// # Errors
-    /// When it does not come up; the message holds its log.
+    /// If it does not answer; the message holds its log.
     pub fn runtime_on(&self, screen: Option<&str>) -> anyhow::Result<Process> {
         let mut command = self.runtime_command()?;
         command.env_remove("WAYLAND_DISPLAY").env_remove("DISPLAY");
@@ -304,11 +303,11 @@ impl Bench {
         self.start_runtime(command)
     }
 
-    /// The same, with the signal ignored that comes with a write beyond the limit on the size of files: such a write then
-    /// fails as on a disk that fails.
+    /// Starts the runtime with SIGXFSZ ignored. A write beyond the file size limit then fails with
+    /// an error, as on a failing disk.
     ///
     /// # Errors
-    /// When it does not come up; the message holds its log.
+    /// If it does not answer; the message holds its log.
     pub fn runtime_without_xfsz(&self) -> anyhow::Result<Process> {
         let runtime = self.runtime_command()?;
         let mut command = Command::new("sh");
@@ -328,10 +327,10 @@ impl Bench {
         Ok(command)
     }
 
-    /// Starts the runtime and does not wait: it may hang, or end.
+    /// Starts the runtime and does not wait: it may hang, or exit.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// If it can't be started.
     pub fn runtime_begins(&self) -> anyhow::Result<Process> {
         Process::start(self.runtime_command()?, &self.path("runtime.log"))
     }
@@ -351,10 +350,9 @@ impl Bench {
         }
     }
 
-    /// Starts the agent.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// If it can't be started.
     pub fn agent(&self) -> anyhow::Result<Process> {
         // As an installation does: the command, called by the agent's name.
         let mut command = Command::new(program("watchkeeper")?);
@@ -366,11 +364,11 @@ impl Bench {
         Process::start(command, &self.path("agent.log"))
     }
 
-    /// Starts each daemon in turn and sees it end by itself with [`FAILED`] and one error, a sentence that holds every
-    /// one of `parts`.
+    /// Checks that each daemon exits with [`FAILED`] and one error line that holds every one of
+    /// `parts`.
     ///
     /// # Errors
-    /// When one does otherwise.
+    /// If a daemon behaves otherwise.
     pub fn both_refuse_to_start(&self, parts: &[&str]) -> anyhow::Result<()> {
         for daemon in ["watchkeeper-runtime", "watchkeeper-agent"] {
             self.refuses_to_start(daemon, parts)?;
@@ -378,12 +376,13 @@ impl Bench {
         Ok(())
     }
 
-    /// The same of one daemon.
+    /// Checks that `daemon` exits with [`FAILED`] and one error line that holds every one of
+    /// `parts`.
     ///
     /// # Errors
-    /// When it does otherwise.
+    /// If the daemon behaves otherwise.
     pub fn refuses_to_start(&self, daemon: &str, parts: &[&str]) -> anyhow::Result<()> {
-        // Whoever starts after all would be waited for without an end.
+        // A daemon that starts after all would never exit.
         let out = Command::new("timeout")
             .arg("60")
             .arg(program(daemon)?)
@@ -408,10 +407,10 @@ impl Bench {
         Ok(())
     }
 
-    /// One request over the socket: method, path, body; answers status and body.
+    /// Sends one request over the socket; returns status and body.
     ///
     /// # Errors
-    /// When nobody listens or the answer is not HTTP.
+    /// If the connection fails or the answer is not HTTP.
     pub fn request(
         &self,
         method: &str,
@@ -425,10 +424,10 @@ impl Bench {
         })
     }
 
-    /// `GET` of a range of bytes; answers status and body.
+    /// Sends `GET` for a range of bytes; returns status and body.
     ///
     /// # Errors
-    /// When nobody listens or the answer is not HTTP.
+    /// If the connection fails or the answer is not HTTP.
     pub fn range(&self, path: &str, range: &str) -> anyhow::Result<(u16, Vec<u8>)> {
         let with_range = |request: reqwest::RequestBuilder| request.header("range", range);
         self.exchange(reqwest::Method::GET, path, with_range)
@@ -456,18 +455,18 @@ impl Bench {
         })
     }
 
-    /// `GET` of JSON.
+    /// Sends `GET` and returns the JSON.
     ///
     /// # Errors
-    /// When the answer is not a success or not JSON.
+    /// If the status is not a success or the body is not JSON.
     pub fn get(&self, path: &str) -> anyhow::Result<Value> {
         self.json("GET", path, None)
     }
 
-    /// Any method with JSON both ways; an empty answer is `null`.
+    /// Sends JSON with any method and returns JSON, `null` for an empty body.
     ///
     /// # Errors
-    /// When the answer is not a success or not JSON.
+    /// If the status is not a success or the body is not JSON.
     pub fn json(&self, method: &str, path: &str, body: Option<&Value>) -> anyhow::Result<Value> {
         let (status, bytes) = self.request(method, path, body)?;
         ensure!(
@@ -481,10 +480,10 @@ impl Bench {
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Every event of the journal, page by page.
+    /// Reads every event of the journal, page by page.
     ///
     /// # Errors
-    /// When a page can't be read.
+    /// If a page can't be read.
     pub fn events(&self) -> anyhow::Result<Vec<Value>> {
         let mut events: Vec<Value> = Vec::new();
         loop {
@@ -503,19 +502,19 @@ impl Bench {
     }
 }
 
-/// Objects, one a line.
+/// Parses output with one JSON object a line.
 ///
 /// # Errors
-/// When a line is not JSON.
+/// If a line is not JSON.
 pub fn json_lines(output: &[u8]) -> anyhow::Result<Vec<Value>> {
     let lines = serde_json::Deserializer::from_slice(output).into_iter();
     Ok(lines.collect::<Result<_, _>>()?)
 }
 
-/// The output of `watchkeeper run … --json`, line by line.
+/// Runs `watchkeeper run … --json`; returns exit code and objects.
 ///
 /// # Errors
-/// When it can't be started or a line is not JSON.
+/// If it can't be started or a line is not JSON.
 pub fn run_json(arguments: &[&str]) -> anyhow::Result<(i32, Vec<Value>, String)> {
     let out = Command::new(program("watchkeeper")?)
         .arg("run")

@@ -1,8 +1,9 @@
-//! An HTTP server of a few files that breaks off, lies and refuses on command.
+//! HTTP server of a few files that breaks off, lies and refuses on command.
 //!
-//! Speaks plain sockets, because a well-behaved HTTP library can't be brought to lie. Invariant: every request is answered
-//! by the next [`Answer`] of the script, by [`Answer::Good`] when the script is used up, and nothing listens any more
-//! once the server is dropped.
+//! - It speaks plain sockets: an HTTP library can't be made to lie.
+//! - Each request takes the next [`Answer`] of the script, [`Answer::Good`] once the script is used
+//!   up.
+//! - Nothing listens once the server is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Write};
@@ -14,41 +15,42 @@ use anyhow::Context;
 
 use crate::listener::{Closed, Listener};
 
-/// How one request is answered.
+/// Answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// As RFC 9110 wants it: ranges, `If-Range`, 416 beyond the end.
     Good,
-    /// Well begun, but the connection is cut after so many bytes of the body.
+    /// Starts correctly; the connection is cut after this many bytes of the body.
     CutAfter(usize),
-    /// Well begun, but after so many bytes of the body nothing comes any more; the connection stays.
+    /// Starts correctly; after this many bytes of the body nothing comes, the connection stays
+    /// open.
     StallAfter(usize),
-    /// The whole file whatever range was asked for.
+    /// The whole file, whatever range was requested.
     IgnoresRange,
-    /// Another part than the one that was asked for.
+    /// Another range than the requested one.
     WrongRange,
-    /// This status and no file.
+    /// This status without a body.
     Status(u16),
-    /// Sends on to this path or address.
+    /// Redirects to this path or address.
     Redirect(String),
-    /// The whole file under a false `Content-Length`, then the end of the connection.
+    /// The whole file under this false `Content-Length`, then the end of the connection.
     Length(usize),
-    /// The whole file without a length, then the end of the connection; so many bytes of it.
+    /// This many bytes of the file without a length, then the end of the connection.
     UntilClose(usize),
     /// A file of the same length with other bytes.
     WrongBytes,
 }
 
-/// A request as it came.
+/// Request that the server received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Path, or the whole address where the client took this server for its proxy.
+    /// Path, or the whole address if the client used this server as its proxy.
     pub target: String,
-    /// Headers, names in lower case.
+    /// Headers by names in lower case.
     pub headers: BTreeMap<String, String>,
 }
 
-/// A running server.
+/// File server that runs until it is dropped.
 #[derive(Debug)]
 pub struct FileServer {
     shared: Arc<Shared>,
@@ -63,7 +65,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     body: Arc<Vec<u8>>,
-    /// Files by their names that are others than `body`.
+    /// Files by name that differ from `body`.
     others: BTreeMap<String, Arc<Vec<u8>>>,
     etag: Option<String>,
     script: VecDeque<Answer>,
@@ -77,10 +79,10 @@ impl Shared {
 }
 
 impl FileServer {
-    /// Serves `body` under every path on a free port of 127.0.0.1, with this strong entity tag where there is one.
+    /// Serves `body` under every path on a free port of 127.0.0.1, with this strong entity tag.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub fn start(body: Vec<u8>, etag: Option<&str>) -> anyhow::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -96,31 +98,31 @@ impl FileServer {
         Ok(Self { shared, listener })
     }
 
-    /// Address of a folder on this server, without a slash at its end.
+    /// Returns the base address of this server, without a trailing slash.
     #[must_use]
     pub fn folder(&self) -> String {
         format!("http://{}/models", self.listener.address())
     }
 
-    /// Answers the next requests like this.
+    /// Sets the answers to the next requests.
     pub fn script(&self, answers: impl IntoIterator<Item = Answer>) {
         self.shared.state().script = answers.into_iter().collect();
     }
 
-    /// Serves this file under its name, whatever the others are.
+    /// Serves this file under `name`, and `body` under every other one.
     pub fn put(&self, name: &str, body: Vec<u8>) {
         let mut state = self.shared.state();
         state.others.insert(name.to_owned(), Arc::new(body));
     }
 
-    /// Serves another file from now on.
+    /// Replaces file and entity tag.
     pub fn replace(&self, body: Vec<u8>, etag: &str) {
         let mut state = self.shared.state();
         state.body = Arc::new(body);
         state.etag = Some(format!("\"{etag}\""));
     }
 
-    /// The requests since the last call.
+    /// Takes the requests since the last call.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut self.shared.state().requests)
@@ -143,7 +145,7 @@ fn serve(stream: &TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result
     let tag = etag
         .as_ref()
         .map_or_else(String::new, |etag| format!("ETag: {etag}\r\n"));
-    // One request a connection keeps the script in order.
+    // One request for each connection keeps the script in order.
     let mut head = |status: &str, more: &str| {
         write!(
             out,
@@ -226,7 +228,7 @@ fn serve(stream: &TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result
     Ok(())
 }
 
-/// Whether the client has not hung up.
+/// Whether the client still holds the connection.
 fn is_there(stream: &TcpStream) -> bool {
     let patience = stream.set_read_timeout(Some(Duration::from_millis(20)));
     patience.is_ok() && !matches!(stream.peek(&mut [0]), Ok(0))
@@ -249,7 +251,7 @@ fn read(stream: &TcpStream) -> anyhow::Result<Request> {
     Ok(Request { target, headers })
 }
 
-/// Where the wanted rest begins, unless the file changed since (`If-Range`).
+/// First byte of the requested range; `None` if the file has changed since (`If-Range`).
 fn start_of_range(request: &Request, etag: Option<&str>) -> Option<usize> {
     let range = request.headers.get("range")?;
     let is_fresh = request

@@ -1,7 +1,7 @@
-//! An HTTP server that notes every request with its body, and answers as it is told: what the receiver of a webhook is.
+//! HTTP server that records every request with its body: the receiver of a webhook.
 //!
-//! Invariant: every request is answered by the next [`Answer`] of the script, with 200 when that is used up, and nothing listens any more once the
-//! server is dropped.
+//! - Each request takes the next [`Answer`] of the script, then 200.
+//! - Nothing listens once the server is dropped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,44 +14,42 @@ use serde_json::Value;
 
 use crate::listener::{Closed, Listener};
 
-/// How one request is answered.
+/// Answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// This status and body.
     Status(u16, String),
-    /// This status, and another place.
+    /// Redirects with this status to this address.
     Elsewhere(u16, String),
-    /// Not at all, while the server lives.
+    /// No answer while the server lives.
     Hang,
 }
 
-/// A request as it came.
+/// Request that the server received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Method.
     pub method: String,
-    /// Path and query.
+    /// Path and query of the request.
     pub target: String,
-    /// Headers, names in lower case.
+    /// Headers by names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// Body.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// The body as text.
+    /// Returns the body as text.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON; null where it is none.
+    /// Parses the body as JSON; null if it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// A header, empty where there is none.
+    /// Returns a header, empty if it is absent.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
@@ -64,7 +62,7 @@ struct State {
     requests: Vec<Request>,
 }
 
-/// A running server.
+/// HTTP server that runs until it is dropped.
 #[derive(Debug)]
 pub struct Hooks {
     shared: Arc<Mutex<State>>,
@@ -79,15 +77,15 @@ impl Hooks {
     /// Starts on a free port of 127.0.0.1.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub fn start() -> anyhow::Result<Self> {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)))
     }
 
-    /// Starts there: where one that was dropped has listened before, say.
+    /// Starts at `address`, for example where a dropped server has listened before.
     ///
     /// # Errors
-    /// When the port is taken.
+    /// If the port is taken.
     pub fn start_at(address: SocketAddr) -> anyhow::Result<Self> {
         let shared = Arc::<Mutex<State>>::default();
         let for_clients = Arc::clone(&shared);
@@ -97,38 +95,37 @@ impl Hooks {
         Ok(Self { shared, listener })
     }
 
-    /// An address at which nobody listens.
+    /// Returns an address at which nothing listens.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub fn nobody() -> anyhow::Result<SocketAddr> {
         Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
     }
 
-    /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// Its address, with this path.
+    /// Returns the address of this server with this path.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address())
     }
 
-    /// Answers the next requests like this.
+    /// Sets the answers to the next requests.
     pub fn script(&self, answers: impl IntoIterator<Item = Answer>) {
         lock(&self.shared).script = answers.into_iter().collect();
     }
 
-    /// Every request so far.
+    /// Returns every request so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.shared).requests.clone()
     }
 
-    /// Which messages came, by the keys that tell them apart.
+    /// Returns the idempotency keys of the requests so far.
     #[must_use]
     pub fn keys(&self) -> BTreeSet<String> {
         let requests = self.requests();

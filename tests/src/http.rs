@@ -1,7 +1,9 @@
-//! A controllable MJPEG camera over HTTP.
+//! MJPEG camera over HTTP that a test controls.
 //!
-//! Serves `multipart/x-mixed-replace` with ten JPEGs a second (or pictures of the caller's at another pace) at `/live`, 404 elsewhere, 401 without the
-//! login where one is set. Invariant: nothing listens any more once it is dropped.
+//! - `/live` serves `multipart/x-mixed-replace`: ten generated JPEGs a second, or given pictures at
+//!   a given pace.
+//! - Other paths answer 404; requests without the configured login 401.
+//! - Nothing listens once the camera is dropped.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -15,13 +17,13 @@ use watchkeeper_vision::jpeg;
 
 use crate::listener::{Closed, Listener};
 
-/// Between two pictures.
+/// Time between two pictures.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Width and height of the pictures in pixels.
 pub const SIZE: [u32; 2] = [160, 96];
 
-/// A running camera. Dropping it closes every connection.
+/// Camera that runs until it is dropped, which closes every connection.
 #[derive(Debug)]
 pub struct HttpCamera {
     shared: Arc<Shared>,
@@ -30,7 +32,7 @@ pub struct HttpCamera {
 
 #[derive(Debug)]
 struct Shared {
-    /// What a browser would send as `Authorization`.
+    /// Expected value of the header `Authorization`.
     login: Option<String>,
     pictures: Vec<Vec<u8>>,
     interval: Duration,
@@ -38,20 +40,20 @@ struct Shared {
 }
 
 impl HttpCamera {
-    /// Starts on a free port of 127.0.0.1. `login` is the value of the `Authorization` header that clients must send,
-    /// like `Basic dmlld2VyOnJpZ2h0LW9uZQ==`.
+    /// Starts on a free port of 127.0.0.1. `login` is the value of the `Authorization` header that
+    /// clients must send, like `Basic dmlld2VyOnJpZ2h0LW9uZQ==`.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub fn start(login: Option<&str>) -> anyhow::Result<Self> {
         let pictures = (0..16).map(picture).collect::<anyhow::Result<_>>()?;
         Self::begin(login, pictures, INTERVAL)
     }
 
-    /// Starts one that shows these JPEGs over and over, each for so long.
+    /// Starts a camera that repeats these JPEGs, each for `interval`.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub fn showing(pictures: Vec<Vec<u8>>, interval: Duration) -> anyhow::Result<Self> {
         Self::begin(None, pictures, interval)
     }
@@ -72,14 +74,14 @@ impl HttpCamera {
         Ok(Self { shared, listener })
     }
 
-    /// Address of `path` on this camera; `login` as in `user:password`.
+    /// Returns the address of `path` on this camera, with a login of the form `user:password`.
     #[must_use]
     pub fn uri(&self, login: Option<&str>, path: &str) -> String {
         let login = login.map_or_else(String::new, |login| format!("{login}@"));
         format!("http://{login}{}{path}", self.listener.address())
     }
 
-    /// Stops sending pictures without closing a connection, or goes on.
+    /// Stops sending pictures without closing a connection, or resumes.
     pub fn stall(&self, stalled: bool) {
         self.shared.stalled.store(stalled, Ordering::Relaxed);
     }
@@ -134,7 +136,7 @@ fn serve(mut stream: TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Res
     Ok(())
 }
 
-/// A bright column that walks over a grey slope.
+/// Draws a bright column that moves over a grey gradient.
 fn picture(number: u32) -> anyhow::Result<Vec<u8>> {
     let [width, height] = SIZE;
     let column = number * width / 16;

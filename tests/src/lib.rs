@@ -1,4 +1,5 @@
-//! The testbed: real servers that can be told to misbehave, and the daemons under test as child processes.
+//! The testbed: real servers that misbehave on command, and the daemons under test as child
+//! processes.
 
 pub mod agent_api;
 pub mod books;

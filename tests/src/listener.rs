@@ -1,7 +1,7 @@
-//! A server of a test on a free port: accepts until it is dropped, a thread a client.
+//! Server of a test on a free port, with a thread for each client.
 //!
-//! Invariant: once it is dropped nobody listens, no client is served any more and every thread has ended, as long as those who serve look at
-//! [`Closed`] where they would wait.
+//! Once it is dropped, nothing listens, no client is served and every thread has ended. For that,
+//! `serve` has to check [`Closed`] wherever it would wait.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -10,18 +10,16 @@ use std::thread::JoinHandle;
 
 use anyhow::Context;
 
-/// Whether the server is being dropped.
+/// Flag that is set once the server is being dropped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Closed(Arc<AtomicBool>);
 
 impl Closed {
-    /// So it is.
     pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The server.
 #[derive(Debug)]
 pub(crate) struct Listener {
     address: SocketAddr,
@@ -30,20 +28,21 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Serves each client on a free port of 127.0.0.1 with `serve`. A client that leaves is no fault: its error is dropped.
+    /// Serves each client on a free port of 127.0.0.1 with `serve`. Its errors are ignored, because
+    /// a client may disconnect.
     ///
     /// # Errors
-    /// When no port is free.
+    /// If no port is free.
     pub(crate) fn start(
         serve: impl Fn(TcpStream, &Closed) -> anyhow::Result<()> + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), serve)
     }
 
-    /// The same at this address.
+    /// Serves each client at this address with `serve`.
     ///
     /// # Errors
-    /// When the port is taken.
+    /// If the port is taken.
     pub(crate) fn start_at(
         address: SocketAddr,
         serve: impl Fn(TcpStream, &Closed) -> anyhow::Result<()> + Send + Sync + 'static,
@@ -72,7 +71,6 @@ impl Listener {
         })
     }
 
-    /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -81,7 +79,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.closed.0.store(true, Ordering::Relaxed);
-        // Wakes the listener.
+        // Wakes the thread that accepts clients.
         drop(TcpStream::connect(self.address));
         if let Some(thread) = self.thread.take() {
             drop(thread.join());

@@ -1,7 +1,8 @@
-//! Tests that mount: a small disk that can be filled, a folder that can't be written.
+//! Tests with mounts: a small disk that can be filled, a folder that can't be written.
 //!
-//! Such a test runs itself again in a mount namespace of its own, so that nothing it mounts is seen outside or outlives it. Root may do
-//! that everywhere, others where the kernel gives them user namespaces; where nobody may, the test says so and is skipped.
+//! Such a test runs itself again in a private mount namespace, so that its mounts are neither seen
+//! outside nor outlive it. Root may do that everywhere, other users where the kernel allows user
+//! namespaces. Elsewhere the test says so and is skipped.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,13 +11,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::ensure;
 
-/// Set in the second run of the test.
+/// Environment variable that is set in the second run of the test.
 const INSIDE: &str = "WATCHKEEPER_TEST_MOUNTS";
 
-/// Runs `body` in a private mount namespace. `name` is the test's own, with its modules.
+/// Runs `body` in a private mount namespace. `name` is the path of the test, with its modules.
 ///
 /// # Errors
-/// When `body` fails.
+/// If `body` fails.
 #[expect(clippy::print_stderr, reason = "a skip must be loud")]
 pub fn in_private_mounts(
     name: &str,
@@ -47,7 +48,7 @@ pub fn in_private_mounts(
         .stderr(Stdio::inherit())
         .output()?;
     let said = String::from_utf8_lossy(&out.stdout);
-    // A name that no test has would pass: no test ran, none failed.
+    // A wrong name would pass: no test runs, none fails.
     ensure!(
         out.status.success() && said.contains("1 passed"),
         "{name} failed in its own mounts: {said}"
@@ -55,17 +56,17 @@ pub fn in_private_mounts(
     Ok(())
 }
 
-/// A disk of its own in memory.
+/// Disk of its own in memory.
 #[derive(Debug)]
 pub struct SmallDisk {
     folder: PathBuf,
 }
 
 impl SmallDisk {
-    /// Mounts one of `mebibytes` at `folder`, which is made where it is missing.
+    /// Mounts a disk of `mebibytes` at `folder`, which is created if missing.
     ///
     /// # Errors
-    /// When it can't be mounted.
+    /// If mounting fails.
     pub fn mount(folder: &Path, mebibytes: u32) -> anyhow::Result<Self> {
         fs::create_dir_all(folder)?;
         let options = format!("size={mebibytes}m,mode=0755");
@@ -75,10 +76,10 @@ impl SmallDisk {
         })
     }
 
-    /// Fills it until `left` bytes are free, or to the last byte with 0.
+    /// Fills the disk until `left` bytes are free; 0 fills it to the last byte.
     ///
     /// # Errors
-    /// When it can't be written for another reason than being full.
+    /// If a write fails, but for a full disk.
     pub fn fill(&self, left: u64) -> anyhow::Result<()> {
         let mut file = File::options()
             .create(true)
@@ -99,10 +100,10 @@ impl SmallDisk {
         }
     }
 
-    /// Gives the room back.
+    /// Frees the space that [`Self::fill`] took.
     ///
     /// # Errors
-    /// When it was not filled.
+    /// If the disk was not filled.
     pub fn make_room(&self) -> anyhow::Result<()> {
         Ok(fs::remove_file(self.ballast())?)
     }
@@ -117,10 +118,10 @@ impl SmallDisk {
     }
 }
 
-/// Makes what is in `folder` unwritable, for root too.
+/// Makes the contents of `folder` read-only, for root too.
 ///
 /// # Errors
-/// When it can't be mounted.
+/// If mounting fails.
 pub fn make_read_only(folder: &Path) -> anyhow::Result<()> {
     let itself = folder.display().to_string();
     mount(&["--bind", &itself], folder)?;

@@ -1,4 +1,4 @@
-//! A person at the command line of a box under test, with a home of their own.
+//! A user at the command line of a box under test, with a home of their own.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::daemons::{Bench, json_lines, program};
 
-/// The command with the configuration of the box and a state folder of the person's own.
+/// Builds the command with the configuration of the box and the user's own state folder.
 ///
 /// # Errors
-/// When it was not built.
+/// If the command was not built.
 pub fn command(bench: &Bench) -> anyhow::Result<Command> {
     let mut command = Command::new(program("watchkeeper")?);
     command
@@ -22,18 +22,18 @@ pub fn command(bench: &Bench) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// `watchkeeper ask` with these arguments.
+/// Runs `watchkeeper ask` with these arguments.
 ///
 /// # Errors
-/// When it can't be started.
+/// If the command can't be started.
 pub fn ask(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
     Ok(command(bench)?.arg("ask").args(arguments).output()?)
 }
 
-/// The same with `--json`: exit code, objects on standard output, standard error.
+/// Runs `watchkeeper ask --json`; returns exit code, objects of standard output, standard error.
 ///
 /// # Errors
-/// When it can't be started, or writes something else.
+/// If the command can't be started, or its output is no JSON.
 pub fn ask_json(bench: &Bench, arguments: &[&str]) -> anyhow::Result<(i32, Vec<Value>, String)> {
     let arguments = [arguments, &["--json"]].concat();
     let out = ask(bench, &arguments)?;
@@ -42,15 +42,15 @@ pub fn ask_json(bench: &Bench, arguments: &[&str]) -> anyhow::Result<(i32, Vec<V
     Ok((out.status.code().unwrap_or(-1), objects, errors))
 }
 
-/// What the chat says to these lines.
+/// Runs the chat with these lines; returns its objects.
 ///
 /// # Errors
-/// When it can't be started, fails, or writes something else.
+/// If the command can't be started, fails, or writes no JSON.
 pub fn chat(bench: &Bench, lines: &str) -> anyhow::Result<Vec<Value>> {
     chat_with(command(bench)?, lines)
 }
 
-/// The same by a command that was made before.
+/// Runs the chat with these lines by a prepared command; returns its objects.
 ///
 /// # Errors
 /// As [`chat`].
@@ -68,7 +68,7 @@ pub fn chat_with(mut command: Command, lines: &str) -> anyhow::Result<Vec<Value>
     json_lines(&out.stdout)
 }
 
-/// The types of these objects.
+/// Returns the types of these objects.
 #[must_use]
 pub fn types(objects: &[Value]) -> Vec<&str> {
     objects.iter().filter_map(|o| o["type"].as_str()).collect()

@@ -1,16 +1,16 @@
-//! The rows of a table, a few at a time: those that wait for a pause to pass cost nothing while they do.
+//! Runs the rows of a test table, a few in parallel, so that a row that waits delays no other.
 
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::ensure;
 
-/// Rows that are tried beside each other.
+/// Number of rows that run in parallel.
 const AT_ONCE: usize = 4;
 
-/// Tries every row, whatever becomes of the others.
+/// Runs every row, also after a failure.
 ///
 /// # Errors
-/// With what went wrong in each row that failed, under its name.
+/// With the error of each row that failed, under its name.
 pub fn each<R: Send>(
     rows: Vec<(String, R)>,
     run: impl Fn(R) -> anyhow::Result<()> + Sync,

@@ -1,4 +1,4 @@
-//! A controllable RTSP camera in a process of its own, so that a test can kill it.
+//! RTSP camera in a process of its own, so that a test can control and kill it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -8,25 +8,26 @@ use anyhow::{Context, bail};
 
 use crate::certificates::Identity;
 
-/// What the camera serves and to whom.
+/// Stream and access of a camera.
 #[derive(Debug, Clone, Default)]
 pub struct RtspOptions {
     /// Port on 127.0.0.1; absent: a free one.
     pub port: Option<u16>,
-    /// H.264 MP4 served once per client in real time; absent: a test pattern of 320 × 240 at 15 frames a second.
+    /// H.264 MP4 served once per client in real time; absent: a test pattern of 320 × 240 at 15
+    /// frames a second.
     pub file: Option<PathBuf>,
-    /// Pipeline to serve instead, in the words of gst-launch; its video payloader is named `pay0`, and an element that
-    /// sets the size of the picture may be named `size`.
+    /// Pipeline to serve instead, in gst-launch syntax. Its video payloader is named `pay0`; an
+    /// element that sets the size of the picture may be named `size`.
     pub launch: Option<String>,
-    /// User name and password that clients must give.
+    /// User name and password that clients must send.
     pub login: Option<(String, String)>,
-    /// Whether the login is asked for by digest instead of in plain.
+    /// Whether to ask for digest instead of basic authentication.
     pub digest: bool,
     /// Certificate of a camera that speaks TLS.
     pub tls: Option<Identity>,
 }
 
-/// A running camera. Dropping it kills it.
+/// Camera process that is killed on drop.
 #[derive(Debug)]
 pub struct RtspServer {
     child: Child,
@@ -36,11 +37,11 @@ pub struct RtspServer {
 }
 
 impl RtspServer {
-    /// Starts the camera from its program (`env!("CARGO_BIN_EXE_rtsp-server")` in tests of this crate) and waits until
-    /// it listens.
+    /// Starts the camera from its program (`env!("CARGO_BIN_EXE_rtsp-server")` in tests of this
+    /// crate) and waits until it listens.
     ///
     /// # Errors
-    /// When the program does not start or the port is taken.
+    /// If the program does not start or the port is taken.
     pub fn start(program: &Path, options: &RtspOptions) -> anyhow::Result<Self> {
         let mut command = Command::new(program);
         command
@@ -79,31 +80,31 @@ impl RtspServer {
         Ok(server)
     }
 
-    /// Address without a login.
+    /// Returns the address without a login.
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// Address with this login.
+    /// Returns the address with this login.
     #[must_use]
     pub fn uri_with(&self, user: &str, password: &str) -> String {
         self.uri
             .replacen("://", &format!("://{user}:{password}@"), 1)
     }
 
-    /// Port it listens on.
+    /// Returns the port of the address.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         let (_, rest) = self.uri.rsplit_once(':')?;
         rest.split('/').next()?.parse().ok()
     }
 
-    /// Gives a command and waits until it is carried out: `stall`, `resume`, `refuse`, `accept`
-    /// or `size 640x480`.
+    /// Sends a command and waits for its confirmation: `stall`, `resume`, `refuse`, `accept` or
+    /// `size 640x480`.
     ///
     /// # Errors
-    /// When the camera is gone.
+    /// If the camera has exited.
     pub fn tell(&mut self, command: &str) -> anyhow::Result<()> {
         writeln!(self.input, "{command}").context("camera is gone")?;
         self.input.flush().context("camera is gone")?;
@@ -114,10 +115,10 @@ impl RtspServer {
         Ok(())
     }
 
-    /// Kills it like a power cut.
+    /// Kills the camera by SIGKILL, as a power cut would.
     ///
     /// # Errors
-    /// When it can't be killed.
+    /// If it can't be killed.
     pub fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill()?;
         self.child.wait()?;
@@ -136,7 +137,7 @@ impl RtspServer {
 
 impl Drop for RtspServer {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have exited already.
         if self.child.kill().is_ok() {
             drop(self.child.wait());
         }

@@ -1,4 +1,4 @@
-//! The demo scene watched for as long as a test runs, so that there are always events to lose.
+//! Runs the demo scene for as long as a test, so that there are always events to lose.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,37 +9,37 @@ use serde_json::{Value, json};
 use crate::broker::Subscriber;
 use crate::daemons::{Bench, wait_up_to};
 
-/// The street in a loop of its own pace, small enough to cost little.
+/// The street in an endless loop at its native pace, small enough to cost little CPU.
 pub const STREET: &str = "demo:?seconds=600&width=320&height=180";
 
-/// What the pipeline `watch` tracks.
+/// Selector of the tracked detections of the pipeline `watch`.
 pub const TRACKED: &str = "$steps.tracker.tracked_detections";
 
-/// How long events may take to come about, or to arrive.
+/// Longest wait for events to occur or to arrive.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// Watches the street on the pipeline `watch`, with an event for everybody who appears.
+/// Deploys the pipeline `watch` on the street, with an event for every new track.
 ///
 /// # Errors
-/// When the runtime does not take it.
+/// If the runtime refuses it.
 pub fn deploy(bench: &Bench) -> anyhow::Result<()> {
     deploy_rule(bench, json!({}))
 }
 
-/// The same with more members of its rule.
+/// Deploys the pipeline `watch` with these further members of its rule.
 ///
 /// # Errors
-/// When the runtime does not take it.
+/// If the runtime refuses it.
 pub fn deploy_rule(bench: &Bench, mut rule: Value) -> anyhow::Result<()> {
     rule["name"] = "somebody".into();
     rule["when"] = json!({"kind": "appears", "detections": TRACKED});
     deploy_rules(bench, &[rule])
 }
 
-/// Watches the street on the pipeline `watch` with these rules, which may be about [`TRACKED`].
+/// Deploys the pipeline `watch` on the street with these rules, which may refer to [`TRACKED`].
 ///
 /// # Errors
-/// When the runtime does not take it.
+/// If the runtime refuses it.
 pub fn deploy_rules(bench: &Bench, rules: &[Value]) -> anyhow::Result<()> {
     let workflow = json!({
         "version": "1.0",
@@ -66,17 +66,17 @@ pub fn deploy_rules(bench: &Bench, rules: &[Value]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Gates by which the box is never sure of anything.
+/// Confidence gates with which every event gets the verdict `escalate`.
 #[must_use]
 pub fn never_sure() -> Value {
     json!({"act": 1.0, "record": 1.0, "review": 1.0, "escalate": 0.5})
 }
 
-/// Watches until each of these rules, which get a condition and [`never_sure`], has begun one event that the box is unsure of, and then no longer. Answers the
-/// beginnings of these events.
+/// Runs `watch` until each of these rules has started one event with the verdict `escalate`, then
+/// deletes it. Adds condition and gates to the rules; returns the `new` records.
 ///
 /// # Errors
-/// When they don't come about.
+/// If the events do not occur in [`LONG`].
 pub fn doubtful(bench: &Bench, rules: &[Value]) -> anyhow::Result<Vec<Value>> {
     let rules: Vec<Value> = rules
         .iter()
@@ -112,10 +112,10 @@ pub fn doubtful(bench: &Bench, rules: &[Value]) -> anyhow::Result<Vec<Value>> {
     Ok(begun)
 }
 
-/// Waits until there are `count` events more than now; answers all of them.
+/// Waits for at least `count` further events; returns all events.
 ///
 /// # Errors
-/// When they don't come about.
+/// If they do not occur in [`LONG`].
 pub fn more_events(bench: &Bench, count: usize) -> anyhow::Result<Vec<Value>> {
     let wanted = bench.events()?.len() + count;
     wait_up_to(LONG, "events", || {
@@ -123,17 +123,18 @@ pub fn more_events(bench: &Bench, count: usize) -> anyhow::Result<Vec<Value>> {
     })
 }
 
-/// Numbers of events.
+/// Returns the sequence numbers of events.
 #[must_use]
 pub fn seqs(events: &[Value]) -> Vec<u64> {
     let seq = |event: &Value| event.get("seq").and_then(Value::as_u64);
     events.iter().filter_map(seq).collect()
 }
 
-/// Sees that the numbers of `after`, the whole journal, rise by one, and that `before`, what it was, is still there as it was.
+/// Checks that `after`, the whole journal, has consecutive numbers and starts with `before`, an
+/// earlier state.
 ///
 /// # Errors
-/// When that is not so; the message says what is wrong.
+/// With the difference.
 pub fn nothing_is_lost(before: &[Value], after: &[Value]) -> anyhow::Result<()> {
     let numbers = seqs(after);
     let expected: Vec<u64> = (1..=after.len() as u64).collect();
@@ -148,7 +149,7 @@ pub fn nothing_is_lost(before: &[Value], after: &[Value]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Numbers of the events that came to `subscriber`.
+/// Returns the sequence numbers of the events that reached `subscriber`.
 #[must_use]
 pub fn arrived(subscriber: &Subscriber) -> BTreeSet<u64> {
     let bodies = subscriber.bodies("");
@@ -156,10 +157,11 @@ pub fn arrived(subscriber: &Subscriber) -> BTreeSet<u64> {
     numbers.collect()
 }
 
-/// Ends the watching, and waits until every event of the journal came to `subscriber`; answers how many there were.
+/// Deletes the pipeline and waits until every event of the journal reached `subscriber`; returns
+/// their number.
 ///
 /// # Errors
-/// When some don't; the message says which.
+/// With the numbers of the missing events.
 pub fn everything_arrives(bench: &Bench, subscriber: &Subscriber) -> anyhow::Result<usize> {
     bench.json("DELETE", "/v1/pipelines/watch", None)?;
     let wanted: BTreeSet<u64> = seqs(&bench.events()?).into_iter().collect();

@@ -1,4 +1,4 @@
-//! The scripted model as a program of its own: what a provider is to the programs under test.
+//! Runs the scripted LLM as a process: the provider for the programs under test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 
 use crate::daemons::{PATIENCE, Process, program, wait_for};
 
-/// The key that it takes.
+/// API key that it accepts.
 pub const KEY: &str = "sk-scripted-0123456789abcdefghij";
 
-/// The provider of the model file that needs no key.
+/// Provider of the model file that needs no key.
 const LOCAL: &str = "local";
 
-/// A model on a loopback port; killed when it is dropped.
+/// Scripted LLM on a loopback port; killed on drop.
 #[derive(Debug)]
 pub struct ScriptedModel {
     provider: &'static str,
@@ -24,18 +24,18 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// Starts one that plays these steps, with its files in `folder`, to be spoken to as Claude.
+    /// Starts an LLM with Claude's API that plays these steps, with its files in `folder`.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// If the process can't be started.
     pub fn start(folder: &Path, steps: &[Value]) -> anyhow::Result<Self> {
         Self::of("claude", folder, steps)
     }
 
-    /// The same, to be spoken to as this provider of the model file.
+    /// Starts an LLM with the API of this provider of the model file.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// If the process can't be started.
     pub fn of(provider: &'static str, folder: &Path, steps: &[Value]) -> anyhow::Result<Self> {
         let scenario = folder.join("scenario.json");
         let requests = folder.join("requests.jsonl");
@@ -60,10 +60,11 @@ impl ScriptedModel {
         })
     }
 
-    /// Ends it, and fails where it was asked in a way that a provider would refuse, or more often than its script has it.
+    /// Stops it; fails if it received a request that a provider would refuse, or more requests than
+    /// its script has.
     ///
     /// # Errors
-    /// With what it noted.
+    /// With its log.
     pub fn kept_its_contract(self) -> anyhow::Result<()> {
         self.process.interrupt()?;
         let (code, log) = self.process.ended(PATIENCE)?;
@@ -71,25 +72,24 @@ impl ScriptedModel {
         Ok(())
     }
 
-    /// Every request so far, as it came, with `status` and `usage` of its answer.
+    /// Returns every request so far, with `status` and `usage` of its answer.
     ///
     /// # Errors
-    /// When they can't be read.
+    /// If the file of requests can't be read.
     pub fn requests(&self) -> anyhow::Result<Vec<Value>> {
         let text = std::fs::read_to_string(&self.requests)?;
-        // The last line may be on its way.
+        // The last line may be incomplete.
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let lines = whole.lines().map(serde_json::from_str);
         Ok(lines.collect::<Result<_, _>>()?)
     }
 
-    /// Its address.
     #[must_use]
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// The section of the configuration that names it.
+    /// Returns the section of the configuration that names it.
     #[must_use]
     pub fn section(&self) -> String {
         let (provider, url) = (self.provider, &self.base_url);
@@ -101,19 +101,19 @@ impl ScriptedModel {
     }
 }
 
-/// A step in which the model writes this JSON.
+/// Makes a step in which the LLM writes this JSON.
 #[must_use]
 pub fn says(answer: &Value) -> Value {
     json!({"reply": {"text": answer.to_string()}})
 }
 
-/// A step in which the model says this in words.
+/// Makes a step in which the LLM replies with this text.
 #[must_use]
 pub fn answers(text: &str) -> Value {
     json!({"reply": {"text": text}})
 }
 
-/// A step in which the model calls these tools.
+/// Makes a step in which the LLM calls these tools.
 #[must_use]
 pub fn calls(calls: &[(&str, Value)]) -> Value {
     let calls = calls.iter();
@@ -123,7 +123,7 @@ pub fn calls(calls: &[(&str, Value)]) -> Value {
     json!({"reply": {"calls": calls}})
 }
 
-/// The same after it thought this.
+/// Makes a step in which the LLM thinks this and then calls these tools.
 #[must_use]
 pub fn thinks(thinking: &str, calls_of_tools: &[(&str, Value)]) -> Value {
     let mut step = calls(calls_of_tools);
@@ -131,7 +131,7 @@ pub fn thinks(thinking: &str, calls_of_tools: &[(&str, Value)]) -> Value {
     step
 }
 
-/// The step, in which this goes wrong.
+/// Adds a fault to a step.
 #[must_use]
 pub fn faulty(mut step: Value, fault: &Value) -> Value {
     step["fault"] = fault.clone();

@@ -1,4 +1,4 @@
-//! A box with one camera, a person at it, and a model that plays a script; and what such a model usually says.
+//! A box with one camera, a user, and a scripted LLM; and the usual steps of such an LLM.
 
 use std::path::Path;
 
@@ -10,26 +10,28 @@ use crate::person::command;
 use crate::scripted_model::{KEY, ScriptedModel, calls, says};
 use crate::wiretap::Wiretap;
 
-/// The built-in scene, small enough to cost little.
+/// The built-in scene, small enough to cost little CPU.
 pub const DEMO: &str = "demo:?width=640&height=360";
 
-/// A person's box.
+/// Box, user and scripted LLM of one test.
 #[derive(Debug)]
 pub struct Site {
-    /// What was asked of a runtime that it shares with others; absent where it has one of its own. It goes before the folder that its socket is in.
+    /// Records requests to a runtime that sites share; absent if the site has its own. Dropped
+    /// before the folder that holds its socket.
     tap: Option<Wiretap>,
-    /// Its folder, and the way to its runtime.
+    /// Folder of the box, and the client of its runtime.
     pub bench: Bench,
-    /// The model that its configuration names.
+    /// LLM that the configuration names.
     pub model: ScriptedModel,
     _runtime: Option<Process>,
 }
 
 impl Site {
-    /// One whose camera `test` is at `uri`, with more of its section and of the configuration in `extra`.
+    /// Starts a site whose camera `test` is at `uri`. `extra` holds more of its section and of the
+    /// configuration.
     ///
     /// # Errors
-    /// When it does not come up.
+    /// If a process does not start.
     pub fn new(uri: &str, extra: &str, steps: &[Value]) -> anyhow::Result<Self> {
         let bench = Bench::new("")?;
         let model = ScriptedModel::start(&bench.path(""), steps)?;
@@ -45,23 +47,25 @@ impl Site {
         })
     }
 
-    /// One with the built-in scene.
+    /// Starts a site with the built-in scene.
     ///
     /// # Errors
-    /// When it does not come up.
+    /// If a process does not start.
     pub fn demo(steps: &[Value]) -> anyhow::Result<Self> {
         Self::new(DEMO, "", steps)
     }
 
-    /// Another person with another model at the runtime of `other`; what they ask of it is written down. `more` stands in the section of the model.
+    /// Starts another user with another LLM at the runtime of `other`, whose requests are recorded.
+    /// `more` is added to the section of the LLM.
     ///
     /// # Errors
-    /// When the model or the tap does not start.
+    /// If the LLM or the tap does not start.
     pub fn beside(other: &Bench, more: &str, steps: &[Value]) -> anyhow::Result<Self> {
         Self::beside_with("claude", other, more, steps)
     }
 
-    /// The same, with a model that is spoken to as this provider of the model file.
+    /// Starts another user at the runtime of `other`, with an LLM of this provider of the model
+    /// file.
     ///
     /// # Errors
     /// As [`Self::beside`].
@@ -82,25 +86,25 @@ impl Site {
         })
     }
 
-    /// What was asked of the runtime through this site's tap.
+    /// Returns the requests to the runtime through this site's tap.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.tap.as_ref().map(Wiretap::asked).unwrap_or_default()
     }
 
-    /// The pipelines of its runtime.
+    /// Returns the pipelines of its runtime.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If the runtime does not answer.
     pub fn pipelines(&self) -> anyhow::Result<Vec<Value>> {
         let pipelines = self.bench.get("/v1/pipelines")?;
         Ok(pipelines.as_array().cloned().unwrap_or_default())
     }
 
-    /// The person's trace, which must not hold the key.
+    /// Returns the user's trace and checks that it does not hold the key.
     ///
     /// # Errors
-    /// When it can't be read, or holds it.
+    /// If it can't be read, or holds the key.
     pub fn trace(&self) -> anyhow::Result<Vec<Value>> {
         let out = command(&self.bench)?
             .args(["trace", "--json", "--limit", "500"])
@@ -111,7 +115,7 @@ impl Site {
         Ok(entries.collect::<Result<_, _>>()?)
     }
 
-    /// Entries of the trace with this name.
+    /// Returns the trace entries of this type.
     ///
     /// # Errors
     /// As [`Self::trace`].
@@ -120,7 +124,7 @@ impl Site {
         Ok(entries.filter(|entry| entry["what"] == what).collect())
     }
 
-    /// What a tool answered, as the trace has it.
+    /// Returns the results of a tool in the trace.
     ///
     /// # Errors
     /// As [`Self::trace`].
@@ -131,7 +135,7 @@ impl Site {
     }
 }
 
-/// A workflow that counts what moves at a line.
+/// Makes a workflow that counts moving objects at a line.
 #[must_use]
 pub fn line(from: [u32; 2], to: [u32; 2]) -> Value {
     json!({
@@ -147,16 +151,16 @@ pub fn line(from: [u32; 2], to: [u32; 2]) -> Value {
     })
 }
 
-/// The line in the middle of [`DEMO`].
+/// Makes a workflow that counts at the line in the middle of [`DEMO`].
 #[must_use]
 pub fn middle() -> Value {
     line([320, 0], [320, 360])
 }
 
-/// Rules for what [`line()`] counts, as JSON text.
+/// Rules for the counts of [`line()`], as JSON text.
 pub const CROSSES: &str = r#"[{"name": "crossed", "when": {"kind": "crosses", "line": "middle"}}]"#;
 
-/// The model writes this workflow.
+/// Makes a step that submits this workflow.
 #[must_use]
 pub fn validate(workflow: &Value) -> Value {
     calls(&[(
@@ -165,7 +169,7 @@ pub fn validate(workflow: &Value) -> Value {
     )])
 }
 
-/// It looks at a draft on the camera.
+/// Makes a step that previews a draft on the camera.
 #[must_use]
 pub fn preview(draft: &str) -> Value {
     calls(&[(
@@ -174,13 +178,14 @@ pub fn preview(draft: &str) -> Value {
     )])
 }
 
-/// It puts a draft up, with [`CROSSES`].
+/// Makes a step that proposes a draft, with [`CROSSES`].
 #[must_use]
 pub fn propose(draft: &str) -> Value {
     propose_with(draft, CROSSES, 0)
 }
 
-/// It puts a draft up with these rules, as the pipeline `cars`, which ends by itself after so many seconds.
+/// Makes a step that proposes a draft with these rules as the pipeline `cars`, which stops after
+/// `stop_after_s` seconds.
 #[must_use]
 pub fn propose_with(draft: &str, rules: &str, stop_after_s: u32) -> Value {
     let arguments = json!({
@@ -191,22 +196,22 @@ pub fn propose_with(draft: &str, rules: &str, stop_after_s: u32) -> Value {
     calls(&[("propose_deployment", arguments)])
 }
 
-/// A model that finds no words of the rules in it.
+/// Makes a step in which the LLM can't reword the request.
 #[must_use]
 pub fn not_reworded() -> Value {
     says(&json!({"request": "", "left_out": []}))
 }
 
-/// The last object of this type that the command wrote.
+/// Returns the last object of this type that the command wrote.
 ///
 /// # Errors
-/// When there is none.
+/// If there is none.
 pub fn last<'o>(objects: &'o [Value], kind: &str) -> anyhow::Result<&'o Value> {
     let found = objects.iter().rev().find(|o| o["type"] == kind);
     found.with_context(|| format!("no {kind}: {objects:#?}"))
 }
 
-/// Address of a clip of the real footage.
+/// Returns the address of a clip of the real footage.
 #[must_use]
 pub fn clip(data: &Path, name: &str) -> String {
     data.join("video").join(name).display().to_string()

@@ -1,6 +1,8 @@
-//! A mail server: SMTP after RFC 5321 with `AUTH PLAIN` and `AUTH LOGIN` (RFC 4954), over TLS from the first byte on (RFC 8314).
+//! Mail server: SMTP after RFC 5321 with `AUTH PLAIN` and `AUTH LOGIN` (RFC 4954), over implicit
+//! TLS (RFC 8314).
 //!
-//! Invariant: a message is noted when its last dot came, and not before; nothing listens any more once the server is dropped.
+//! - A message is recorded when its final dot has arrived.
+//! - Nothing listens once the server is dropped.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,20 +19,20 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use crate::certificates::Identity;
 use crate::listener::Listener;
 
-/// A message as it came.
+/// Message that the server received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
-    /// User and password.
+    /// User name and password.
     pub login: [String; 2],
     /// Address of the sender.
     pub from: String,
-    /// Addresses of those who get it.
+    /// Addresses of the recipients.
     pub to: Vec<String>,
-    /// Head and body.
+    /// Headers and body.
     pub text: String,
 }
 
-/// A running server.
+/// Mail server that runs until it is dropped.
 #[derive(Debug)]
 pub struct MailServer {
     mails: Arc<Mutex<Vec<Mail>>>,
@@ -38,10 +40,10 @@ pub struct MailServer {
 }
 
 impl MailServer {
-    /// Starts on a free port of 127.0.0.1; takes the login with this password only.
+    /// Starts on a free port of 127.0.0.1; accepts only logins with this password.
     ///
     /// # Errors
-    /// When no port is free or the certificate is none.
+    /// If no port is free or the certificate is invalid.
     pub fn start(identity: &Identity, password: &str) -> anyhow::Result<Self> {
         let certificate = CertificateDer::from_pem_file(&identity.cert_file);
         let key = PrivateKeyDer::from_pem_file(&identity.key_file);
@@ -64,13 +66,12 @@ impl MailServer {
         Ok(Self { mails, listener })
     }
 
-    /// Its port.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.listener.address().port()
     }
 
-    /// Every message so far.
+    /// Returns every message so far.
     #[must_use]
     pub fn mails(&self) -> Vec<Mail> {
         let mails = self.mails.lock();
@@ -137,7 +138,7 @@ fn talk(stream: impl Read + Write, password: &str, noted: &Mutex<Vec<Mail>>) -> 
     }
 }
 
-/// User and password of either way to log in.
+/// Decodes user name and password of both mechanisms.
 fn credentials(
     stream: &mut BufReader<impl Read + Write>,
     rest: &str,
@@ -164,7 +165,7 @@ fn credentials(
     }
 }
 
-/// What stands between `<` and `>`.
+/// Returns the text between `<` and `>`.
 fn address(rest: &str) -> anyhow::Result<String> {
     let (_, rest) = rest.split_once('<').context("no <")?;
     let (address, _) = rest.split_once('>').context("no >")?;

@@ -1,4 +1,4 @@
-//! A source under test with everything it says.
+//! A source under test with its frames and notices.
 
 use std::time::Duration;
 
@@ -13,13 +13,12 @@ use watchkeeper_vision::frame::Frame;
 /// A running source with one subscriber.
 #[derive(Debug)]
 pub struct Watched {
-    /// The source.
     pub handle: SourceHandle,
-    /// The subscriber.
+    /// Frames of the subscriber.
     pub frames: FrameReceiver,
-    /// What the source told.
+    /// Notices of the source.
     pub notices: NoticeReceiver,
-    /// How long anything that must happen may take.
+    /// Longest wait for a frame or a notice.
     pub patience: Duration,
 }
 
@@ -27,7 +26,7 @@ impl Watched {
     /// Opens the source at this address, RTSP over TCP.
     ///
     /// # Errors
-    /// Never for well-formed names.
+    /// Never for well-formed addresses.
     pub fn start(uri: &str) -> anyhow::Result<Self> {
         Self::start_over(uri, RtspTransport::Tcp)
     }
@@ -35,7 +34,7 @@ impl Watched {
     /// Opens the source at this address over this transport.
     ///
     /// # Errors
-    /// Never for well-formed names.
+    /// Never for well-formed addresses.
     pub fn start_over(uri: &str, transport: RtspTransport) -> anyhow::Result<Self> {
         Ok(Self::open(SourceSpec {
             rtsp_transport: transport,
@@ -43,10 +42,10 @@ impl Watched {
         }))
     }
 
-    /// Opens the source at this address whatever certificate it shows, RTSP over TCP.
+    /// Opens the source at this address with any certificate, RTSP over TCP.
     ///
     /// # Errors
-    /// Never for well-formed names.
+    /// Never for well-formed addresses.
     pub fn start_trusting(uri: &str) -> anyhow::Result<Self> {
         Ok(Self::open(SourceSpec {
             tls_verify: false,
@@ -54,7 +53,7 @@ impl Watched {
         }))
     }
 
-    /// Opens this source.
+    /// Opens the source of `spec`.
     #[must_use]
     pub fn open(spec: SourceSpec) -> Self {
         let (teller, notices) = notices::channel();
@@ -72,10 +71,10 @@ impl Watched {
         }
     }
 
-    /// The next frame.
+    /// Waits for the next frame.
     ///
     /// # Errors
-    /// When none comes.
+    /// If none arrives.
     pub fn frame(&self) -> anyhow::Result<Frame> {
         match self.frames.recv(self.patience) {
             Recv::Frame(frame) => Ok(frame),
@@ -86,10 +85,10 @@ impl Watched {
         }
     }
 
-    /// Why the source was lost; the next notice must say so.
+    /// Waits for the notice that the source was lost; returns the cause.
     ///
     /// # Errors
-    /// When there is none or another notice.
+    /// If none arrives, or another notice.
     pub fn lost(&self) -> anyhow::Result<(LossCause, String)> {
         match self.notice()? {
             SourceNotice::Lost { cause, message, .. } => Ok((cause, message)),
@@ -97,10 +96,10 @@ impl Watched {
         }
     }
 
-    /// For how long the source was lost; the next notice must say that it is back.
+    /// Waits for the notice that the source is back; returns how long it was lost.
     ///
     /// # Errors
-    /// When there is none or another notice.
+    /// If none arrives, or another notice.
     pub fn back(&self) -> anyhow::Result<Duration> {
         match self.notice()? {
             SourceNotice::Back { lasted, .. } => Ok(lasted),
@@ -114,10 +113,10 @@ impl Watched {
     }
 }
 
-/// A source at this address of which nothing else is said.
+/// Specifies a source at this address with default settings.
 ///
 /// # Errors
-/// Never for well-formed names.
+/// Never for well-formed addresses.
 pub fn spec(uri: &str) -> anyhow::Result<SourceSpec> {
     Ok(SourceSpec {
         id: SourceId::new("cam").context("name of the source")?,

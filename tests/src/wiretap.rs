@@ -1,6 +1,7 @@
-//! A tap on the runtime's socket: what is asked of it is passed on, and written down.
+//! Tap on the runtime's socket that forwards requests and records them.
 //!
-//! Invariant: a request stands in [`Wiretap::asked`] before the runtime sees its first byte, so what is not there was not asked.
+//! [`Wiretap::asked`] holds a request before the runtime sees its first byte, so a missing request
+//! was never sent.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
@@ -12,7 +13,7 @@ use std::thread::JoinHandle;
 
 use anyhow::Context as _;
 
-/// A tap; nobody listens any more once it is dropped.
+/// Tap that listens until it is dropped.
 #[derive(Debug)]
 pub struct Wiretap {
     at: PathBuf,
@@ -32,10 +33,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Wiretap {
-    /// Listens at `at` and passes everything on to the socket `to`.
+    /// Listens at `at` and forwards everything to the socket `to`.
     ///
     /// # Errors
-    /// When nobody can listen there.
+    /// If the socket can't be bound.
     pub fn start(at: &Path, to: &Path) -> anyhow::Result<Self> {
         let listener = UnixListener::bind(at).with_context(|| at.display().to_string())?;
         let shared = Arc::<Shared>::default();
@@ -47,7 +48,7 @@ impl Wiretap {
                     break;
                 }
                 let (shared, to) = (Arc::clone(&for_thread), to.clone());
-                // A runtime that is away closes the client's connection, as it would without a tap.
+                // If the runtime is down, the client's connection is closed, as without a tap.
                 clients.push(std::thread::spawn(move || {
                     drop(pass_on(client, &to, &shared))
                 }));
@@ -63,7 +64,7 @@ impl Wiretap {
         })
     }
 
-    /// What was asked so far, such as `GET /v1/health`, in the order in which it came.
+    /// Returns the requests so far in order, such as `GET /v1/health`.
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         lock(&self.shared.asked).clone()
@@ -76,7 +77,8 @@ impl Drop for Wiretap {
         for stream in lock(&self.shared.open).drain(..) {
             drop(stream.shutdown(Shutdown::Both));
         }
-        // Wakes the listener. One whose socket was removed already can't be woken, and is left alone.
+        // Wakes the thread that accepts clients. If its socket was already removed, it can't be
+        // woken and is left alone.
         let is_woken = UnixStream::connect(&self.at).is_ok();
         if let Some(thread) = self.thread.take()
             && is_woken
@@ -118,7 +120,8 @@ fn pass_on(mut client: UnixStream, to: &Path, shared: &Shared) -> io::Result<()>
     Ok(())
 }
 
-/// Finds the requests in what a client of HTTP/1.1 sends; bodies have the length that their heads say.
+/// Finds the requests in the bytes of an HTTP/1.1 client; bodies have the length of their
+/// `Content-Length`.
 #[derive(Debug, Default)]
 struct Heads {
     head: Vec<u8>,

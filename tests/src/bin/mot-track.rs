@@ -1,10 +1,11 @@
-//! Follows the objects of tracking sequences, and scores what came out where there is truth.
+//! Tracks the objects of tracking sequences, and scores the result where there is ground truth.
 //!
 //!     mot-track IN_DIR OUT_DIR [--setting NAME] [--score]
 //!
-//! Reads `IN_DIR/<sequence>/det.txt` and `seqinfo.json`, writes `OUT_DIR/<sequence>.txt` with a line
-//! `frame,id,x,y,w,h,1,-1,-1,-1` a box, and prints the milliseconds a frame that the tracker took. With `--score` it reads
-//! `gt.txt` too and prints HOTA / MOTA / IDF1 / identity switches of each sequence and group. See `docs/ref/tracking.md`.
+//! Reads `IN_DIR/<sequence>/det.txt` and `seqinfo.json`. Writes `OUT_DIR/<sequence>.txt` with a
+//! line `frame,id,x,y,w,h,1,-1,-1,-1` for each bounding box, and prints the tracker's milliseconds
+//! per frame. With `--score` it also reads `gt.txt` and prints HOTA / MOTA / IDF1 / identity
+//! switches of each sequence and group. See `docs/ref/tracking.md`.
 
 #![allow(
     clippy::print_stdout,
@@ -22,17 +23,17 @@ use watchkeeper_tests::mot::files::{Sequence, read_truth, results_text};
 use watchkeeper_tests::mot::follow::{Setting, follow};
 use watchkeeper_tests::mot::score::{Score, Scored, score};
 
-/// Follows the objects of tracking sequences.
+/// Tracks the objects of tracking sequences.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Folder with a folder for each sequence.
+    /// Folder that holds one folder for each sequence.
     in_dir: PathBuf,
-    /// Folder for the results; made if need be.
+    /// Folder for the results; created if missing.
     out_dir: PathBuf,
-    /// Which tracker.
+    /// Tracker and its settings.
     #[arg(long, value_enum, default_value_t)]
     setting: Setting,
-    /// Compares with gt.txt.
+    /// Scores the result against gt.txt.
     #[arg(long)]
     score: bool,
 }
@@ -42,14 +43,15 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // In one line and without a backtrace: it is about files, not about this program.
+            // One line and no backtrace: the error is about files, not about this program.
             eprintln!("{error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Whether every sequence could be followed; what is wrong with one doesn't keep the others from it.
+/// Processes every sequence; returns whether all of them succeeded. A failure does not stop the
+/// others.
 fn run(args: &Args) -> anyhow::Result<bool> {
     let out = &args.out_dir;
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
@@ -68,7 +70,7 @@ fn run(args: &Args) -> anyhow::Result<bool> {
     Ok(all_well)
 }
 
-/// Follows one sequence, writes what came out and tells the time it took, and its score where that is wanted.
+/// Tracks one sequence, writes the result and prints its time, and its score if wanted.
 fn one(
     args: &Args,
     sequence: &Sequence,

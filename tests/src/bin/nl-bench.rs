@@ -1,11 +1,17 @@
-//! Says the tasks of a file to the box and grades what it deploys, or shows by mutants of written solutions that the grades bite.
+//! Sends the tasks of a file to a box and grades what it deploys, or checks the grades with mutants
+//! of hand-written solutions.
 //!
 //!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE [--runs K] [--only ID] [--json OUT]
-//!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE --provider URL --model ID [--wire claude|openai|gemini|ollama] [--key-env NAME]
+//!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE --provider URL --model ID
+//!         [--wire claude|openai|gemini|ollama] [--key-env NAME]
 //!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE --mutate
 //!
-//! The programs have to be built before: `cargo build --workspace`. Exit code: 0, it ran (with `--gate`: and the gate is reached; with `--mutate`: and every
-//! solution passes); 1, it did not reach that, or a model was to be asked and none answered; 2, it could not run. `tests/README.md` says the rest.
+//! Build the programs before: `cargo build --workspace`. Exit codes:
+//! - 0: it ran; with `--gate` the gate is reached; with `--mutate` every solution passes.
+//! - 1: one of these failed, or an LLM was configured and never answered.
+//! - 2: it could not run.
+//!
+//! `tests/README.md` has the details.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -24,43 +30,42 @@ use watchkeeper_tests::nl::oracle;
 use watchkeeper_tests::nl::provider::{Agent, Wire};
 use watchkeeper_tests::nl::task::TaskFile;
 
-/// The word for no model.
+/// Value of `--provider` for no LLM.
 const RULES: &str = "rules";
 
-/// Flags.
 #[derive(Debug, Parser)]
 #[command(about = "Grades plain language on scripted scenes")]
 struct Args {
-    /// The file of tasks.
+    /// File of tasks.
     file: PathBuf,
-    /// `rules`, or the address of a model's server.
+    /// `rules`, or the base URL of an LLM server.
     #[arg(long, default_value = RULES, value_name = "rules|URL")]
     provider: String,
-    /// Id of the model.
+    /// Model id of the LLM.
     #[arg(long, value_name = "ID", requires = "provider")]
     model: Option<String>,
-    /// How the model is spoken to.
+    /// Wire protocol of the LLM server.
     #[arg(long, value_enum, default_value = "claude")]
     wire: Wire,
-    /// Variable of the environment that has the model's key.
+    /// Environment variable that holds the LLM's key.
     #[arg(long, value_name = "NAME")]
     key_env: Option<String>,
-    /// How often each task is said, as its instruction and its paraphrase in turn.
+    /// Runs of each task, with its instruction and its paraphrase in turn.
     #[arg(long, default_value_t = 4, value_name = "K", value_parser = clap::value_parser!(u16).range(1..=100))]
     runs: u16,
-    /// Only the task of this id; may be given several times.
+    /// Runs only the task of this id; may be repeated.
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
-    /// Where everything is written as JSON.
+    /// File for the whole result as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Leave with 1 where the gate of the file is not reached.
+    /// Exits with 1 if the gate of the file is not reached.
     #[arg(long, conflicts_with = "mutate")]
     gate: bool,
-    /// Grade mutants of written solutions instead.
+    /// Grades mutants of hand-written solutions instead.
     #[arg(long)]
     mutate: bool,
-    /// The solutions.
+    /// File of hand-written solutions.
     #[arg(long, value_name = "FILE", default_value_os_t = oracles())]
     oracles: PathBuf,
 }
@@ -128,7 +133,7 @@ fn run(args: &Args) -> anyhow::Result<bool> {
     Ok(!score.is_of_nobody() && (!args.gate || score.is_released()))
 }
 
-/// The key in a variable of the environment.
+/// Reads the key from an environment variable.
 fn key(name: &str) -> anyhow::Result<SecretString> {
     let key = std::env::var(name)
         .with_context(|| format!("--key-env names the variable {name}, which isn't set"))?;

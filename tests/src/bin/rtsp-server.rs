@@ -1,10 +1,14 @@
-//! An RTSP camera that can be told to misbehave.
+//! RTSP camera that misbehaves on command.
 //!
-//! Serves a test pattern for ever, a pipeline that is given, or an H.264 MP4 file once per client in real time without
-//! encoding it again (it does not loop: a client sees the end of the stream and may come again), on 127.0.0.1. Prints
-//! `READY rtsp://…` when it listens. Reads commands from standard input, one a line: `stall` (stay connected, send
-//! nothing), `resume`, `refuse` (close everything, stop listening), `accept`, `size WIDTHxHEIGHT` (of the element `size` in
-//! a pipeline that is given), `quit`; the end of the input quits too, so that it never outlives the test that started it.
+//! Serves on 127.0.0.1: a test pattern without end, a given pipeline, or an H.264 MP4 file. A file
+//! is played once for each client in real time, without encoding it again. Then the client sees the
+//! end of the stream and may reconnect.
+//!
+//! Prints `READY rtsp://…` when it listens. Reads commands from standard input, one a line:
+//! - `stall`: stay connected, send nothing; `resume` ends that.
+//! - `refuse`: close every connection and stop listening; `accept` ends that.
+//! - `size WIDTHxHEIGHT`: of the element `size` in a given pipeline.
+//! - `quit`; the end of the input quits too, so that the server never outlives its test.
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -24,31 +28,31 @@ use gstreamer_rtsp_server::prelude::{
 };
 use gstreamer_rtsp_server::{gio, gst_rtsp};
 
-/// An RTSP camera that can be told to misbehave.
+/// RTSP camera that misbehaves on command.
 #[derive(Debug, Parser)]
 struct Args {
     /// Port to listen on; 0 takes a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// H.264 MP4 file to serve once per client; a test pattern without it.
+    /// H.264 MP4 file, served once for each client. Without it: a test pattern.
     #[arg(long)]
     file: Option<PathBuf>,
-    /// Pipeline to serve, in the words of gst-launch, its payloaders named pay0, pay1 and so on.
+    /// Pipeline to serve in gst-launch syntax; its payloaders are named pay0, pay1 and so on.
     #[arg(long, conflicts_with = "file")]
     launch: Option<String>,
-    /// User name that clients must give.
+    /// User name that clients must send.
     #[arg(long, requires = "password")]
     user: Option<String>,
-    /// Password that clients must give.
+    /// Password that clients must send.
     #[arg(long, requires = "user")]
     password: Option<String>,
-    /// Asks for the login by digest instead of in plain.
+    /// Asks for digest instead of basic authentication.
     #[arg(long, requires = "user")]
     digest: bool,
-    /// PEM file with a certificate; with it everything is TLS.
+    /// PEM file with a certificate; turns TLS on.
     #[arg(long, requires = "key")]
     cert: Option<PathBuf>,
-    /// PEM file with the certificate's key.
+    /// PEM file with the certificate's private key.
     #[arg(long, requires = "cert")]
     key: Option<PathBuf>,
 }
@@ -76,7 +80,7 @@ fn main() -> anyhow::Result<()> {
     mounts.add_factory("/live", factory);
 
     let mut listening = Some(server.attach(None).context("port is taken")?);
-    // A free port was chosen by now; later the same one must be taken again.
+    // The server has chosen a free port by now; `accept` has to bind the same one again.
     let port = u16::try_from(server.bound_port()).context("server is not bound")?;
     server.set_service(&port.to_string());
     let scheme = if args.cert.is_some() { "rtsps" } else { "rtsp" };
@@ -93,7 +97,7 @@ fn main() -> anyhow::Result<()> {
     });
     let context = glib::MainContext::default();
     loop {
-        // The server works inside `iteration`; between two the commands are looked at.
+        // The server works inside `iteration`; commands are read between two iterations.
         while context.iteration(false) {}
         let Ok(command) = commands.recv_timeout(Duration::from_millis(5)) else {
             continue;
@@ -126,7 +130,7 @@ fn say(line: &str) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Elements that set a picture's size, of every client.
+/// Elements that set the picture size, one for each client.
 type Sizes = Arc<Mutex<Vec<glib::WeakRef<gst::Element>>>>;
 
 fn set_size(sizes: &Sizes, command: &str) -> anyhow::Result<()> {

@@ -1,21 +1,21 @@
-//! Target `address`: addresses of sources, in up to four parts between NULs: before the password, the password, behind it,
-//! and a message about the source.
+//! Target `address`: addresses of sources, in up to four parts between NULs: before the password,
+//! the password, behind it, and a message about the source.
 //!
-//! Property: an address is read or refused with a sentence; a password survives neither in a refusal, nor in what is
-//! shown of the address, nor in a debug print, nor in a message that repeats the address; a well-formed one reaches the
-//! camera exactly as it was written.
+//! - An address is accepted, or refused with a sentence.
+//! - A password appears in no refusal, displayed address, debug output or repeated message.
+//! - A valid address reaches the camera exactly as it was written.
 
 use std::fmt::Write as _;
 
 use watchkeeper_runtime::capture::address::Address;
 use watchkeeper_runtime::capture::redact;
 
-/// Part of every password that is tried, in lower case. Nothing else contains it.
+/// Part of every tested password, in lower case; occurs nowhere else.
 const CANARY: &str = "qzxcanaryxzq";
 
 pub(super) fn address(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    // libFuzzer learns the canary; where it stands by itself it is no password.
+    // libFuzzer learns the canary; outside the password it proves nothing.
     if text.to_ascii_lowercase().contains(CANARY) {
         return;
     }
@@ -29,7 +29,7 @@ pub(super) fn address(input: &[u8]) {
     }
     assert_eq!(redact::uri(&redact::uri(&plain)), redact::uri(&plain));
 
-    // In the user information of an address, and of one whose scheme was forgotten or misspelt.
+    // In the user part of an address, and of one whose scheme is missing or misspelt.
     let user = without(head, "/?#");
     for scheme in ["rtsp://", "HTTP://", "ftp://", "rtsp:/", "admin"] {
         hidden(&format!(
@@ -37,7 +37,7 @@ pub(super) fn address(input: &[u8]) {
         ));
     }
     hidden(&format!("x{head}://admin:{CANARY}{password}@{tail}"));
-    // In an option whose name says so.
+    // In an option with a secret's name.
     let option = without(password, "&#?@=");
     hidden(&format!(
         "http://cam/live?{option}token={CANARY}{option}&fps=5"
@@ -67,7 +67,7 @@ pub(super) fn address(input: &[u8]) {
     }
 }
 
-/// The text without some characters; nothing when the rest would spell the canary.
+/// The text without some characters; empty if the rest would contain the canary.
 fn without(text: &str, some: &str) -> String {
     let rest: String = text.chars().filter(|c| !some.contains(*c)).collect();
     if rest.to_ascii_lowercase().contains(CANARY) {

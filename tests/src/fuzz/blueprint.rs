@@ -1,7 +1,7 @@
-//! Target `blueprint`: the file that a person writes for a job of a model.
+//! Target `blueprint`: a blueprint file that a user writes for a job of an LLM.
 //!
-//! Property: one that is accepted is below the ceiling of its job in all that it may use and spend; one that is refused is refused with flaws of one
-//! line each, which name a field and a remedy.
+//! - An accepted blueprint stays below the ceiling of its job in tools and budget.
+//! - A refused one has errors of one line each, with a field and a remedy.
 
 use watchkeeper_assistant::blueprint::{
     BlueprintName, MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN, read,

@@ -1,8 +1,10 @@
-//! Target `config`: a configuration file, and after a NUL the lines `NAME=VALUE` of the environment.
+//! Target `config`: a configuration file, and after a NUL the lines `NAME=VALUE` of the
+//! environment.
 //!
-//! Property: it is read the same twice; errors are there when it is refused, each a sentence that names its key; a
-//! configuration that is accepted keeps its bounds, its pipelines watch sources that are there; and neither the broker's
-//! password nor the key of a model's provider is in any message or debug print.
+//! - Reading it twice gives the same result.
+//! - A refusal has errors; each is a sentence that names its key.
+//! - An accepted configuration keeps its bounds; its pipelines watch sources that exist.
+//! - The broker's password and the LLM key appear in no message and no debug output.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +18,7 @@ pub(super) fn config(input: &[u8]) {
         Some(at) => (&input[..at], &input[at + 1..]),
         None => (input, &[][..]),
     };
-    // Files outside the folder are not the fuzzer's business, whatever name it comes upon.
+    // The fuzzer must not read files outside the folder, whatever name it finds.
     if contains(input, b"/dev/") || contains(input, b"/proc/") || contains(input, b"sys/") {
         return;
     }
@@ -85,7 +87,7 @@ fn check(config: &Config, input: &[u8]) {
     let key = config.llm.as_ref().and_then(|llm| llm.key.as_ref());
     for secret in [password, key].into_iter().flatten() {
         let secret = secret.expose_secret();
-        // A secret that is a word of the file by itself proves nothing.
+        // A secret that also occurs elsewhere in the file proves nothing.
         let stands_once = secret.len() >= 8 && occurrences(input, secret.as_bytes()) == 1;
         assert!(!stands_once || !format!("{config:?}").contains(secret));
         for warning in &config.warnings {

@@ -1,8 +1,9 @@
 //! Target `contract`: every document of the contract as JSON.
 //!
-//! Property: what is read and written again is read as the same value, and from then on its text does not change (a record
-//! that passes through a process does not drift); what is refused is refused with a sentence, and the API's refusal of the
-//! same body has a 4xx status.
+//! - A document that is read, written and read again has the same value.
+//! - Its text does not change from the first write on, so a record does not drift between
+//!   processes.
+//! - A refusal is a sentence; the API refuses the same body with a 4xx status.
 
 use std::fmt::Debug;
 
@@ -42,7 +43,7 @@ pub(super) fn contract(input: &[u8]) {
     refused(fuzzing::source_body(input).err(), source);
 }
 
-/// Whether it is a `T`, which then has to survive being written.
+/// Whether the input is a `T`, which then has to survive a write.
 fn stable<T: DeserializeOwned + Serialize + PartialEq + Debug>(input: &[u8]) -> bool {
     let value: T = match serde_json::from_slice(input) {
         Ok(value) => value,

@@ -1,8 +1,11 @@
-//! Target `decoders`: outputs of a network of any shape, holding any numbers.
+//! Target `decoders`: outputs of a network of any shape, with any numbers.
 //!
-//! Property, on the way of one frame (decode, suppress, map back, clip): what does not fit the manifest is an error that
-//! names the family; every box is finite, has an area and lies in the picture, its score in `0.0..=1.0` and its class in
-//! the labels; boxes come strongest first and are no more than asked for. What networks say that find no objects keeps what its decoder promises.
+//! - The path of one frame is tested: decode, suppress, map back, clip.
+//! - Outputs that do not fit the manifest give an error that names the family.
+//! - Every bounding box is finite, has an area and lies in the picture.
+//! - Scores are in `0.0..=1.0` and classes in the labels.
+//! - Boxes come in descending score order, at most as many as requested.
+//! - Outputs of networks that find no objects keep what their decoder promises.
 
 use std::path::Path;
 
@@ -22,7 +25,8 @@ use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::hostile::Choices;
 
-/// The families, each with its part of the manifest and the shapes that fit an input of 16×16 with two classes.
+/// The families, each with its part of the manifest and the shapes for an input of 16×16 with two
+/// classes.
 const FAMILIES: [(&str, &[&[usize]]); 22] = [
     ("kind = \"yolox\"\nstrides = [8, 16]", &[&[1, 5, 7]]),
     ("kind = \"yolov8\"", &[&[1, 6, 4]]),
@@ -148,7 +152,7 @@ pub(super) fn decoders(input: &[u8]) {
     }
 }
 
-/// What a classifier says are scores, one a class.
+/// Checks that a classifier gives one score for each class.
 fn scores(manifest: &Manifest, outputs: &[Tensor<'_>]) {
     if let DecodeKind::Classes { scores: kind, .. } = manifest.decode.kind {
         let mut out = Vec::new();
@@ -159,7 +163,7 @@ fn scores(manifest: &Manifest, outputs: &[Tensor<'_>]) {
     }
 }
 
-/// What networks say that find no objects, in the form in which it goes on.
+/// Checks the outputs of networks that find no objects, in their decoded form.
 fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
     let request = Request::of(manifest, outputs, confidence);
     match &manifest.decode.kind {
@@ -241,7 +245,7 @@ fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
     }
 }
 
-/// The same tensors as those of a network that makes masks: a mask is as large as the picture.
+/// Checks the same tensors as masks: each is as large as the picture.
 fn masks(outputs: &[Tensor<'_>]) {
     let manifest = manifest(FAMILIES[21].0);
     let place = Letterbox::fit(9, 7, &manifest.input).expect("not empty");
@@ -257,7 +261,7 @@ fn masks(outputs: &[Tensor<'_>]) {
     }
 }
 
-/// The same tensors as those of a network that finds lines: every corner is a place.
+/// Checks the same tensors as text lines: every corner is finite.
 fn lines(outputs: &[Tensor<'_>]) {
     let input = "width = 16\nheight = 16\nlayout = \"nchw\"\ncolour = \"rgb\"\ndtype = \"f32\"\nfit = \"stretch\"\n";
     let text = format!(
@@ -285,7 +289,7 @@ fn lines(outputs: &[Tensor<'_>]) {
     }
 }
 
-/// What happens to decoded boxes before anybody sees them.
+/// Suppresses, maps back and clips decoded boxes.
 fn behind(
     manifest: &Manifest,
     outputs: &[Tensor<'_>],
@@ -328,7 +332,7 @@ fn behind(
     }
 }
 
-/// Masks lie in their boxes, and points are places.
+/// Checks that masks lie in their boxes and that points are finite.
 fn within(shape: Option<&Shape>, b: &BBox) {
     match shape {
         None => {}
@@ -382,7 +386,7 @@ fn number(choices: &mut Choices<'_>) -> f32 {
     }
 }
 
-/// What a manifest with classes says besides.
+/// Further keys of a manifest with classes.
 const SCORES: &str = "confidence = 0.3\nlabels = [\"a\", \"b\"]\n";
 
 fn manifest(decode: &str) -> Manifest {

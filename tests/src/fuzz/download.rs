@@ -1,7 +1,10 @@
-//! Target `download`: a server's answers to a pull, from the headers to the last byte, over several attempts.
+//! Target `download`: a server's answers to a pull, from the headers to the last byte, over several
+//! attempts.
 //!
-//! Property: an answer continues a file only from the very byte that was asked for; never more is written than was
-//! announced; a file gets its name only with exactly the bytes that make its sum, and a broken transfer can be continued.
+//! - An answer continues a file only from the requested byte.
+//! - Never more is written than was announced.
+//! - A file gets its name only with the bytes of its checksum.
+//! - An interrupted transfer can be resumed.
 
 use std::fs;
 
@@ -12,7 +15,7 @@ use watchkeeper_models::{Download, PullPlan, Start, Trust};
 
 use super::hostile::{Choices, text_and_choices};
 
-/// The file that the server should send, and its sum.
+/// Content of the served file.
 const BODY: &[u8] = b"weights";
 const SUM: &str = "9a129038d9a00aed0cf6a7ea059ca50a813449061ab87848cf1a13eafdf33b2c";
 

@@ -1,8 +1,9 @@
-//! Target `effect`: what a workflow wants done outside as JSON, and the file that the runtime keeps it in.
+//! Target `effect`: an effect of a workflow as JSON, and the file in which the runtime spools it.
 //!
-//! Property: whatever is wanted, `[sinks]` admits nothing but what it names: the host and port of a request, a folder, a secret; what is refused is
-//! told in one line that shows none of an address but its host; an effect that was read is written and read back as it was; of the bytes of a file
-//! nothing is taken that was not written so.
+//! - `[sinks]` admits nothing but what it names: host and port of a request, a folder, a secret.
+//! - A refusal is one line that shows no part of an address but its host.
+//! - An effect that was read is written and read back unchanged.
+//! - Bytes that are no spooled file are refused.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use watchkeeper_config::{HostRule, SecretSource, SinksConfig};
 use watchkeeper_contract::effect::{Effect, Sealed};
 use watchkeeper_runtime::fuzzing;
 
-/// A text that an address may hold and no refusal may show.
+/// Text that an address may hold and no refusal may show.
 const TOKEN: &str = "T0KEN";
 
 pub(super) fn effect(input: &[u8]) {
@@ -28,7 +29,7 @@ pub(super) fn effect(input: &[u8]) {
     };
     let text = serde_json::to_string(&effect).expect("it was read from JSON");
     let again: Effect = serde_json::from_str(&text).expect("it was just written");
-    // Compared as text: a number that is none is not equal to itself.
+    // Compared as text: NaN is not equal to itself.
     assert_eq!(serde_json::to_string(&again).ok(), Some(text));
 
     let sinks = sinks();
@@ -45,7 +46,7 @@ pub(super) fn effect(input: &[u8]) {
     }
 }
 
-/// A box that allows one host, one folder and one secret.
+/// Configuration that allows one host, one folder and one secret.
 fn sinks() -> SinksConfig {
     let host = HostRule::parse("hooks.example.org").expect("a host");
     SinksConfig {

@@ -1,7 +1,9 @@
-//! Hostile values from the bytes of an input: numbers that are none, boxes nobody would find, time that runs backwards.
+//! Hostile values from the bytes of an input: NaN, impossible bounding boxes, time that runs
+//! backwards.
 //!
-//! Invariant: the same bytes give the same values; when they are used up the choices go on from a fixed generator, so that
-//! a seed of plain text meets hostile frames too.
+//! - The same bytes give the same values.
+//! - After the last byte a fixed generator takes over, so that a seed of plain text meets hostile
+//!   frames too.
 
 use std::sync::Arc;
 
@@ -10,11 +12,11 @@ use watchkeeper_engine::workflow::{DetectRequest, Host, ImageValue, Packed, RgbP
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
 use watchkeeper_vision::geometry::BBox;
 
-/// Size of the pictures in which hostile boxes are found.
+/// Width and height of the pictures with hostile boxes, in pixels.
 pub(super) const PICTURE: [u32; 2] = [64, 48];
 
-/// Splits an input into text and the bytes that choose what happens to it: they follow the first NUL, which neither JSON
-/// nor TOML may hold.
+/// Splits an input at the first NUL, which neither JSON nor TOML may hold: text, then the bytes
+/// that choose what happens to it.
 pub(super) fn text_and_choices(input: &[u8]) -> (&[u8], Choices<'_>) {
     match input.iter().position(|b| *b == 0) {
         Some(at) => (&input[..at], Choices::new(&input[at + 1..])),
@@ -37,7 +39,6 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The next byte.
     pub(super) fn byte(&mut self) -> u8 {
         match self.rest.split_first() {
             Some((first, rest)) => {
@@ -48,19 +49,18 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The next `N` bytes.
     pub(super) fn bytes<const N: usize>(&mut self) -> [u8; N] {
         std::array::from_fn(|_| self.byte())
     }
 
-    /// What the input still holds, at most `most` bytes of it.
+    /// Takes the rest of the input, at most `max` bytes.
     pub(super) fn take(&mut self, most: usize) -> &'a [u8] {
         let (taken, rest) = self.rest.split_at(most.min(self.rest.len()));
         self.rest = rest;
         taken
     }
 
-    /// A number below `end`, which is at most 256.
+    /// Chooses a number below `end`, which is at most 256.
     pub(super) fn below(&mut self, end: usize) -> usize {
         usize::from(self.byte()) % end.max(1)
     }
@@ -69,12 +69,13 @@ impl<'a> Choices<'a> {
         self.byte() & 1 == 1
     }
 
-    /// One of these.
+    /// Chooses one element of `list`.
     pub(super) fn pick<T: Clone>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())].clone()
     }
 
-    /// Any number: mostly one of those that break arithmetic or lie in a picture, else any bit pattern.
+    /// Chooses a number: mostly one that breaks arithmetic or lies in a picture, else any bit
+    /// pattern.
     pub(super) fn number(&mut self) -> f64 {
         const ODD: [f64; 16] = [
             f64::NAN,
@@ -101,7 +102,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The boxes of one frame.
+    /// Makes the detections of one frame.
     pub(super) fn detections(&mut self) -> Detections {
         let count = self.below(7);
         Detections {
@@ -143,7 +144,7 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// The place of a frame in its video.
+    /// Makes the position of a frame in its video.
     pub(super) fn meta(&mut self) -> VideoMeta {
         let kind = self.byte();
         VideoMeta {
@@ -159,7 +160,6 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// A frame.
     pub(super) fn image(&mut self) -> ImageValue {
         let [width, height] = PICTURE;
         let data = vec![128; width as usize * height as usize * 3];

@@ -1,8 +1,10 @@
-//! Target `journal`: records of the journal as they lie in the store, and events as JSON that become records.
+//! Target `journal`: records of the journal as they lie in the store, and events as JSON that
+//! become records.
 //!
-//! Property: a stored event is read back as it was written; any flipped bit of its text or hash is noticed by reading or by
-//! the hash chain; bytes that were never written are refused or give an event that can be stored again; a hash and the
-//! journal's head print as they were read.
+//! - A stored event is read back unchanged.
+//! - Reading or the hash chain detects any flipped bit of its text or hash.
+//! - Other bytes are refused, or give an event that can be stored again.
+//! - A hash and the journal's head print as they were read.
 
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
@@ -11,7 +13,7 @@ use watchkeeper_runtime::journal::{Hash, StoredEvent, verify};
 
 use super::hostile::{Choices, text_and_choices};
 
-/// Bytes of a record in front of its hash, which the chain does not cover: format and severity.
+/// Bytes of a record before its hash, which the chain does not cover: format and severity.
 const UNCHAINED: usize = 3;
 
 pub(super) fn journal(input: &[u8]) {

@@ -1,7 +1,9 @@
-//! Target `manifest`: the description of a model as TOML, as a user puts it into the models folder, and the sum beside it.
+//! Target `manifest`: the TOML description of a model in the models folder, and the checksum beside
+//! it.
 //!
-//! Property: a manifest that is accepted keeps what [`watchkeeper_models::manifest`] promises; one that is refused is
-//! refused in one line that names the file; a checksum prints as it was read.
+//! - An accepted manifest keeps what [`watchkeeper_models::manifest`] promises.
+//! - A refusal is one line that names the file.
+//! - A checksum prints as it was read.
 
 use std::path::Path;
 
@@ -43,7 +45,7 @@ fn check(manifest: &Manifest) {
         );
     let classes = if has_none { 0..=0 } else { 1..=10_000 };
     assert!(classes.contains(&manifest.classes()));
-    // No file of a manifest from anywhere lies outside its folder.
+    // No file of a manifest may lie outside its folder.
     for part in manifest.parts() {
         let name = Path::new(&part.file);
         assert_eq!(name.file_name(), Some(name.as_os_str()), "{part:?}");
@@ -64,7 +66,7 @@ fn check(manifest: &Manifest) {
     {
         assert!(!strides.is_empty() && !strides.contains(&0));
     }
-    // White, black and grey samples stay numbers on their way into the tensor.
+    // White, black and grey samples stay finite on their way into the tensor.
     for sample in [0.0, 127.0, 255.0] {
         for channel in 0..3 {
             let value = (sample * input.scale - input.mean[channel]) / input.std[channel];

@@ -1,11 +1,14 @@
-//! Bodies of the fuzz targets: one for every parser of outside data, each with the property that must hold.
+//! Bodies of the fuzz targets: one for every parser of outside data, each with the property that
+//! must hold.
 //!
-//! A body takes any bytes and panics where its property does not hold. It is run twice: by libFuzzer, which looks for new
-//! inputs (`tests/tools/fuzz`, crate `tests/fuzz`), and by `tests/tests/it/fuzz_seeds.rs`, which replays the seeds in
-//! `tests/fuzz/seeds/NAME/` and mutations of them on every run of the suite. What libFuzzer finds becomes a seed.
+//! A body takes any bytes and panics if its property does not hold. Two programs run it:
+//! - libFuzzer searches new inputs (`tests/tools/fuzz`, crate `tests/fuzz`). An input that it finds
+//!   becomes a seed.
+//! - `tests/tests/it/fuzz_seeds.rs` replays the seeds in `tests/fuzz/seeds/NAME/` and mutations of
+//!   them.
 //!
-//! Invariants: a body is deterministic, keeps no state from one input to the next, and touches no file outside a folder of
-//! its own.
+//! A body is deterministic, keeps no state between inputs, and touches no file outside its own
+//! folder.
 
 mod address;
 mod blueprint;
@@ -28,16 +31,15 @@ mod talk;
 mod uql;
 mod workflow;
 
-/// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name: of the binary in `tests/fuzz/fuzz_targets` and of the folder of seeds.
+    /// Name of the binary in `tests/fuzz/fuzz_targets` and of the folder of seeds.
     pub name: &'static str,
-    /// The property, for any input.
+    /// Panics on an input for which the property does not hold.
     pub body: fn(&[u8]),
 }
 
-/// Every target, by name.
+/// Every target, sorted by name.
 pub const TARGETS: &[Target] = &[
     target("address", address::address),
     target("blueprint", blueprint::blueprint),
@@ -67,7 +69,7 @@ const fn target(name: &'static str, body: fn(&[u8])) -> Target {
 /// Runs the target of this name on one input.
 ///
 /// # Panics
-/// When there is no such target, or when its property does not hold.
+/// If there is no such target, or if its property does not hold.
 pub fn run(name: &str, input: &[u8]) {
     let target = TARGETS.iter().find(|t| t.name == name);
     let target = target.unwrap_or_else(|| panic!("there is no fuzz target {name}"));

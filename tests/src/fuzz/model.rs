@@ -1,7 +1,11 @@
-//! Target `model`: what a model provider sends, streamed, whole and as a refusal, and a model file of the user.
+//! Target `model`: what an LLM provider sends, streamed, whole and as a refusal, and a model file
+//! of the user.
 //!
-//! Property: what is made of a stream does not depend on how it was cut; a call that may be run has an object for its arguments; a refusal is one short
-//! line; what is wrong with a model file is told with its place and changes nothing; an opinion or a rewording is of its form or none.
+//! - The result of a stream does not depend on how it was cut.
+//! - A call that may be executed has an object for its arguments.
+//! - A refusal is one short line.
+//! - An error in a model file is reported with its place and changes nothing.
+//! - An opinion or a rewording matches its schema, or is rejected.
 
 use watchkeeper_agent::second_opinion::verdict;
 use watchkeeper_assistant::proposal::reword;
@@ -43,7 +47,8 @@ pub(super) fn model(input: &[u8]) {
     answers(&text);
 }
 
-/// What is asked for in a form is of the form or none: short, and an opinion's texts without line breaks.
+/// Checks that a structured answer matches its schema or is rejected: it is short, and an opinion's
+/// texts have no line breaks.
 fn answers(text: &str) {
     if let Ok(opinion) = verdict::read(text) {
         assert!((0.0..=1.0).contains(&opinion.confidence), "{opinion:?}");

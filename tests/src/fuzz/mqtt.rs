@@ -1,8 +1,9 @@
-//! Target `mqtt`: what anybody may publish to the box, as topic, NUL and payload.
+//! Target `mqtt`: what any client may publish to the box, as topic, NUL and payload.
 //!
-//! Property: a topic of ours is understood as exactly one request, whose answer goes to a topic that can be published to
-//! and belongs to this box; a payload is refused with a sentence, or is a request for the operation of its topic that is
-//! understood the same when it is written again.
+//! - A topic of ours is parsed as exactly one request.
+//! - Its answer goes to a valid topic of this box.
+//! - A payload is refused with a sentence, or is a request for the operation of its topic.
+//! - A request that is written again is parsed as the same request.
 
 use watchkeeper_agent::fleet::command::OperationName;
 use watchkeeper_agent::fleet::mqtt::{Inbound, Topics, parse_request};
@@ -19,7 +20,7 @@ pub(super) fn mqtt(input: &[u8]) {
         &SiteId::new("s").expect("a name"),
         &BoxId::new("b").expect("a name"),
     );
-    // As it came, and below this box.
+    // The topic alone, and below the root of this box.
     for topic in [topic.to_string(), format!("{}/{topic}", topics.root())] {
         match topics.parse(&topic) {
             None => {}

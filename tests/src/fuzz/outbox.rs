@@ -1,8 +1,9 @@
 //! Target `outbox`: entries of the outbox as they lie in the store.
 //!
-//! Property: an entry that is read is written and read as the same; the record of a loss keeps what it promises (ranges
-//! rise, lie apart, are bounded) also after more was lost; a cut entry gives an error that says why, or less payload,
-//! never another topic.
+//! - An entry that is read is written and read back unchanged.
+//! - A loss record keeps its promises after further losses: ranges are ascending, disjoint and
+//!   bounded.
+//! - A truncated entry gives an error with its reason, or less payload, but never another topic.
 
 use watchkeeper_agent::fleet::outbox::on_disk::{decode, encode};
 use watchkeeper_agent::fleet::outbox::{Content, Loss, MAX_RANGES};

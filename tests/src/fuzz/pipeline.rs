@@ -1,8 +1,9 @@
-//! Target `pipeline`: what a person deploys, as JSON, checked like the API does and run on hostile frames.
+//! Target `pipeline`: a deployment as JSON, checked like the API does and run on hostile frames.
 //!
-//! Property: a refusal has a 4xx status, a sentence and the field; rules that were taken tell, whatever the frames hold,
-//! only events that can be written down: an event begins once and ends once, its confidence lies in `0.0..=1.0`, its box
-//! in the picture, and it is read back from its JSON as it was.
+//! - A refusal has a 4xx status, a sentence and the field.
+//! - Accepted rules make only valid events, whatever the frames hold.
+//! - An event starts once and ends once; its JSON is read back unchanged.
+//! - Its confidence lies in `0.0..=1.0` and its bounding box in the picture.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -87,7 +88,7 @@ fn value<'a>(execution: &'a Execution, slot: SlotId, kind: NeedKind) -> NeedValu
     .unwrap_or(NeedValue::Missing)
 }
 
-/// What was told so far: every event, and whether it is still open.
+/// Events so far, and whether each is still open.
 #[derive(Default)]
 struct Told {
     open: BTreeMap<EventId, bool>,

@@ -1,6 +1,10 @@
-//! Target `sentences`: `tokenizer.json` of a model of sentences, as a user copies it onto the box, then after a NUL a note; and numbers as its network may answer them.
+//! Target `sentences`: `tokenizer.json` of a sentence embedding model, then after a NUL a note; and
+//! numbers as the network may return them.
 //!
-//! Property: of a tokenizer that is accepted, the tokens of any text are ones that it has, stand between its marks, and are no more than asked for; one that is refused says why in one line. A vector that is made of any numbers has length 1.
+//! - The tokens of any text are in the vocabulary, lie between the special tokens, and are at most
+//!   as many as requested.
+//! - A tokenizer that is refused gives a reason of one line.
+//! - A vector has length 1, whatever numbers it is made of.
 
 use watchkeeper_memory::neural::pooling::{Pooling, pool};
 use watchkeeper_memory::neural::tokens::Tokenizer;

@@ -1,8 +1,9 @@
-//! Target `shapes`: lines, zones and classes as typed after `--line`, `--zone` and `--watch`, one a row that begins with
-//! `l`, `z` or `w`.
+//! Target `shapes`: lines, zones and classes as typed after `--line`, `--zone` and `--watch`, one a
+//! row that starts with `l`, `z` or `w`.
 //!
-//! Property: a shape that is accepted is finite, encloses something and prints to what it was read from; whatever set of
-//! them is accepted makes a workflow that compiles, with a step for each line and zone of its own name.
+//! - An accepted shape is finite, encloses an area and prints to the text that it was read from.
+//! - An accepted set of shapes makes a workflow that compiles, with a step of its own name for each
+//!   line and zone.
 
 use watchkeeper_cli::fuzzing::workflow_of;
 use watchkeeper_cli::run::shape::{NamedLine, NamedZone};
@@ -44,7 +45,7 @@ pub(super) fn shapes(input: &[u8]) {
     }
 }
 
-/// Reads a shape and checks it.
+/// Parses a shape and checks it.
 fn read<T: std::str::FromStr>(text: &str, check: fn(&T)) -> Option<T>
 where
     T::Err: std::fmt::Display,

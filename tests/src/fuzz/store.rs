@@ -1,8 +1,9 @@
 //! Target `store`: records of the store, as key length, key and payload.
 //!
-//! Property: a record is read back under its key and no other; up to three flipped bits and any cut are noticed (CRC-32
-//! has a Hamming distance of at least 4 up to 91 607 bits: Koopman, "32-bit cyclic redundancy codes", DSN 2002); bytes
-//! that are accepted are the very ones that would be written.
+//! - A record is read back under its key and no other.
+//! - Up to three flipped bits and any truncation are detected. CRC-32 has a Hamming distance of at
+//!   least 4 up to 91 607 bits: Koopman, "32-bit cyclic redundancy codes", DSN 2002.
+//! - Accepted bytes are exactly those that would be written.
 
 use watchkeeper_store::fuzzing::{decode, encode};
 
@@ -31,7 +32,7 @@ pub(super) fn store(input: &[u8]) {
         let bit = usize::from(u16::from_be_bytes([at[0], at[1]])) % (stored.len() * 8);
         damaged[bit / 8] ^= 1 << (bit % 8);
     }
-    // Flips may undo each other.
+    // Flips may cancel each other out.
     if damaged != stored {
         assert!(decode(key, &damaged).is_err(), "damage goes unnoticed");
     }

@@ -1,7 +1,7 @@
 //! Target `talk`: the body of a message to the agent.
 //!
-//! Property: what is taken says something, of a bounded length, with at most four pictures that are pictures; what is refused is refused with a
-//! 4xx status and a sentence.
+//! - An accepted message has a text of bounded length and at most four valid pictures.
+//! - A refusal has a 4xx status and a sentence.
 
 use watchkeeper_agent::api::fuzzing;
 

@@ -1,8 +1,10 @@
 //! Target `uql`: the query language, as `{"operations": […], "statement": {…}, "value": …}`.
 //!
-//! The operations are applied to the value and to hostile detections, the statement decides about the value and filters
-//! the detections. Property: what does not fit is refused by its step; evaluation is pure (a second instance on the same
-//! frame answers the same) and its answer is bounded by what was written and seen.
+//! The operations are applied to the value and to hostile detections. The statement is evaluated on
+//! the value and filters the detections.
+//! - Operations and statements that do not fit are refused by their step.
+//! - Evaluation is pure: a second instance gives the same answer on the same frame.
+//! - The size of an answer is bounded by definition and input.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +15,7 @@ use watchkeeper_engine::workflow::compile;
 use super::hostile::{Choices, text_and_choices};
 use super::workflow::check_error;
 
-/// Most bytes of one answer.
+/// Largest answer in bytes.
 const MAX_ANSWER: usize = 16 << 20;
 
 pub(super) fn uql(input: &[u8]) {
@@ -47,7 +49,7 @@ pub(super) fn uql(input: &[u8]) {
     }
 }
 
-/// A workflow that uses operations and statement wherever the language allows them.
+/// Workflow that uses operations and statement wherever the language allows them.
 fn definition(operations: Option<Json>, statement: Option<Json>) -> Json {
     let boxes = "$steps.detect.predictions";
     let mut steps = vec![json!({

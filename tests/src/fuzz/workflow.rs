@@ -1,8 +1,9 @@
 //! Target `workflow`: a definition as JSON, checked, compiled and run on three hostile frames.
 //!
-//! Property: it compiles exactly when the check finds nothing; every error has a class and a sentence, and suggests only
-//! what is allowed; when it runs, every failure names a step of the definition, the answer has exactly the declared
-//! outputs, and a picture is the size of the frame.
+//! - A definition compiles exactly if the check has no findings.
+//! - Every error has a class and a sentence, and suggests only what is allowed.
+//! - Every failure of a run names a step of the definition.
+//! - The answer has exactly the declared outputs; a picture has the size of the frame.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use watchkeeper_engine::workflow::{Compiled, compile, validate};
 
 use super::hostile::{Choices, PICTURE, text_and_choices};
 
-/// Largest report that a definition of so many bytes may cause: nobody pays for a mistake with the box's memory.
+/// Largest report for a definition of this size: an error must not exhaust the box's memory.
 fn bound(input: &[u8]) -> usize {
     64 * 1024 + 256 * input.len()
 }
@@ -37,7 +38,7 @@ pub(super) fn workflow(input: &[u8]) {
     }
 }
 
-/// An error must help whoever wrote the definition.
+/// Checks that an error helps the author of the definition.
 pub(super) fn check_error(error: &WorkflowError) {
     assert!(error.class.ends_with("Error"), "{error:?}");
     assert!(!error.message.trim().is_empty(), "{error:?}");

@@ -1,13 +1,13 @@
-//! The files of a sequence.
+//! Files of a tracking sequence.
 //!
-//! - `seqinfo.json`: `fps`, and where they are known `set` (the group), `frames`, `width`, `height`. Without `frames` there
-//!   are as many as the last box says.
+//! - `seqinfo.json`: `fps`; optionally `set` (the group), `frames`, `width`, `height`. Without
+//!   `frames` the last bounding box decides.
 //! - `det.txt`: `frame,-1,x,y,w,h,score,…`, frames from 1, pixels.
-//! - `gt.txt`: `frame,id,x,y,w,h,consider,class,visibility`. Class 1 is a target where `consider` is 1; 2, 7, 8 and 12 are
-//!   distractors, 0 is a region that nobody labelled.
-//! - results: `frame,id,x,y,w,h,1,-1,-1,-1`.
+//! - `gt.txt`: `frame,id,x,y,w,h,consider,class,visibility`. Class 1 is a target where `consider`
+//!   is 1; 2, 7, 8 and 12 are distractors, 0 is an unlabelled region.
+//! - Results: `frame,id,x,y,w,h,1,-1,-1,-1`.
 //!
-//! Invariant: frames are in order; what can't be read is an error that names file, line and field.
+//! Frames are in order; an invalid file gives an error with file, line and field.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,75 +16,73 @@ use anyhow::{Context, bail, ensure};
 use serde::Deserialize;
 use watchkeeper_vision::geometry::BBox;
 
-/// Most frames of a sequence: a day at 30 a second.
+/// Most frames of a sequence: a day at 30 frames a second.
 const MOST_FRAMES: usize = 24 * 3600 * 30;
 
-/// What `seqinfo.json` says.
+/// Contents of `seqinfo.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Info {
-    /// The group whose sequences are scored together.
+    /// Group whose sequences are scored together.
     #[serde(default = "all")]
     pub set: String,
-    /// Frames a second.
     pub fps: f64,
-    /// How many frames there are; once the sequence is read, those of its boxes where the file doesn't say.
+    /// Number of frames. If the file has none, reading the sequence sets it to the last frame with
+    /// a box.
     #[serde(default)]
     pub frames: usize,
-    /// Width of the picture in pixels; 0 where it isn't known, which tracking does without.
+    /// Width of the picture in pixels; 0 if unknown. Tracking does not use it.
     #[serde(default)]
     pub width: u32,
-    /// Height of the picture in pixels; 0 where it isn't known.
+    /// Height of the picture in pixels; 0 if unknown.
     #[serde(default)]
     pub height: u32,
 }
 
-/// The group of sequences that name none.
+/// Group of sequences that name none.
 fn all() -> String {
     "all".to_owned()
 }
 
-/// A box of a detector.
+/// Detection with its bounding box in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Found {
-    /// Where, in pixels.
     pub bbox: BBox,
-    /// How sure the detector is.
+    /// Confidence of the detector.
     pub score: f64,
 }
 
-/// A labelled box.
+/// Labelled bounding box of the ground truth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Truth {
     /// Identity over the sequence.
     pub id: i64,
-    /// Where, in pixels.
+    /// Bounding box in pixels.
     pub bbox: BBox,
-    /// Whether it counts.
+    /// Whether the box counts as a target.
     pub consider: bool,
-    /// What it is.
+    /// Class id of `MOTChallenge`.
     pub class: i64,
 }
 
-/// A box that a tracker gave out.
+/// Bounding box that a tracker returned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tracked {
     /// Identity over the sequence.
     pub id: i64,
-    /// Where, in pixels.
+    /// Bounding box in pixels.
     pub bbox: BBox,
 }
 
 /// One value of type `T` for each box, by frame.
 pub type Frames<T> = Vec<Vec<T>>;
 
-/// A sequence with what its detector found.
+/// Sequence with its detections.
 #[derive(Debug, Clone)]
 pub struct Sequence {
     /// Name of the folder.
     pub name: String,
-    /// Size and rate.
     pub info: Info,
-    /// Boxes of each frame.
+    /// Detections of each frame.
     pub found: Frames<Found>,
 }
 
@@ -92,7 +90,7 @@ impl Sequence {
     /// Reads the sequence in `folder`.
     ///
     /// # Errors
-    /// A file that is absent or says what can't be.
+    /// If a file is missing or invalid.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let name = folder.file_name().context("a folder without a name")?;
         let mut info = read_info(folder)?;
@@ -110,10 +108,11 @@ impl Sequence {
         })
     }
 
-    /// Reads every folder below `folder` that holds a `det.txt`, by name; each is read or not for itself.
+    /// Reads every folder below `folder` that holds a `det.txt`, sorted by name. Each has a result
+    /// of its own.
     ///
     /// # Errors
-    /// Where `folder` can't be read or has none in it.
+    /// If `folder` can't be read or holds no sequence.
     pub fn read_all(folder: &Path) -> anyhow::Result<Vec<anyhow::Result<Self>>> {
         let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
         let mut folders: Vec<_> = entries
@@ -145,7 +144,7 @@ pub fn read_truth(folder: &Path, frames: usize) -> anyhow::Result<Frames<Truth>>
     })
 }
 
-/// Reads a tracker's results.
+/// Reads the results of a tracker.
 ///
 /// # Errors
 /// As [`Sequence::read`].
@@ -158,14 +157,14 @@ pub fn read_results(path: &Path, frames: usize) -> anyhow::Result<Frames<Tracked
     })
 }
 
-/// A tracker's results as text, with hundredths of pixels.
+/// Formats the results of a tracker, with hundredths of pixels.
 #[must_use]
 pub fn results_text(frames: &Frames<Tracked>) -> String {
     let mut out = String::new();
     for (frame, boxes) in frames.iter().enumerate() {
         for Tracked { id, bbox } in boxes {
             let (w, h) = (bbox.width(), bbox.height());
-            // Writing into a string can't fail.
+            // Writing to a string can't fail.
             _ = writeln!(
                 out,
                 "{},{id},{:.2},{:.2},{w:.2},{h:.2},1,-1,-1,-1",
@@ -197,7 +196,7 @@ fn by_frame<T>(
     read: impl Fn(&[&str]) -> anyhow::Result<T>,
 ) -> anyhow::Result<Frames<T>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    // Where nobody said how many there are, there are as many as there are boxes for.
+    // Without a frame count in `seqinfo.json`, the last box decides.
     let most = if frames == 0 { MOST_FRAMES } else { frames };
     let mut out: Frames<T> = (0..frames).map(|_| Vec::new()).collect();
     for (n, line) in text.lines().enumerate() {

@@ -1,7 +1,7 @@
 //! Runs a tracker over a sequence.
 //!
-//! Invariant: what comes out for a frame depends on that frame and those before it; only the tracker's own time is measured,
-//! not reading or writing.
+//! - The result for a frame depends only on that frame and those before it.
+//! - Only the tracker's own time is measured, not reading or writing.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,36 +13,36 @@ use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
 
 use super::files::{Found, Frames, Sequence, Tracked};
 
-/// Which tracker, with which settings; its name on the command line is `default`, `byte-track`, `byte-track-high`.
+/// Tracker and its settings; named `default`, `byte-track`, `byte-track-high` on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Setting {
-    /// Our own tracker as it is.
+    /// Our own tracker with its defaults.
     #[default]
     Default,
     /// `ByteTrack` with the defaults of the peer.
     ByteTrack,
-    /// The same with an activation threshold of 0.6, which is the paper's.
+    /// `ByteTrack` with the activation threshold of the paper, 0.6.
     ByteTrackHigh,
 }
 
-/// What a tracker gave out, and how long it took.
+/// Result of a tracker with its time.
 #[derive(Debug, Clone)]
 pub struct Followed {
-    /// Boxes with identities, by frame.
+    /// Bounding boxes with identities, by frame.
     pub tracked: Frames<Tracked>,
-    /// Time inside the tracker, all frames together.
+    /// Time inside the tracker, over all frames.
     pub spent: Duration,
 }
 
 impl Followed {
-    /// Milliseconds a frame inside the tracker.
+    /// Returns the milliseconds per frame inside the tracker.
     #[must_use]
     pub fn ms_per_frame(&self) -> f64 {
         1e3 * self.spent.as_secs_f64() / self.tracked.len().max(1) as f64
     }
 }
 
-/// Follows the objects of `sequence`.
+/// Tracks the objects of `sequence`.
 #[must_use]
 pub fn follow(sequence: &Sequence, setting: Setting) -> Followed {
     match setting {
@@ -76,7 +76,7 @@ fn byte_track(sequence: &Sequence, config: ByteTrackConfig) -> Followed {
     run(sequence, |d| tracker.update(d))
 }
 
-/// Gives every frame, empty ones too, to `update`.
+/// Passes every frame to `update`, empty ones too.
 fn run(sequence: &Sequence, mut update: impl FnMut(&Detections) -> Detections) -> Followed {
     let class: Arc<str> = "object".into();
     let (mut tracked, mut spent) = (Frames::new(), Duration::ZERO);

@@ -1,8 +1,9 @@
-//! Tracking sequences with detections and truth: reading them, running a tracker over them, scoring what came out.
+//! Tracking sequences with detections and ground truth: reading them, running a tracker, scoring
+//! the result.
 //!
-//! A sequence is a folder with `det.txt` and `seqinfo.json`, and `gt.txt` where there is truth; the formats are those of
-//! `MOTChallenge`, with one set of classes for people and cars (see [`files`]). Scores are those of `TrackEval`, which
-//! `tests/tools/mot` runs beside ours.
+//! A sequence is a folder with `det.txt`, `seqinfo.json` and optionally `gt.txt`. The formats are
+//! those of `MOTChallenge`, with one set of classes for people and cars (see [`files`]). Scores are
+//! those of `TrackEval`, which `tests/tools/mot` runs beside ours.
 
 pub mod files;
 pub mod follow;

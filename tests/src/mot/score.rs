@@ -1,11 +1,13 @@
 //! HOTA, MOTA, IDF1 and identity switches of one sequence and of a group.
 //!
-//! Written from the definitions – HOTA: Luiten et al., "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking",
-//! IJCV 2021; CLEAR: Bernardin & Stiefelhagen 2008; IDF1: Ristani et al. 2016 – with the details of `TrackEval`, so that
-//! figures can be compared: the order of matching, the rules of the data sets for boxes that don't count, and how
-//! sequences are combined (counts are added up, association is weighted by matches).
+//! - HOTA: Luiten et al., "HOTA: A Higher Order Metric for Evaluating Multi-Object Tracking", IJCV
+//!   2021.
+//! - CLEAR: Bernardin & Stiefelhagen 2008. IDF1: Ristani et al. 2016.
+//! - The details are those of `TrackEval`, so that figures are comparable: the order of matching,
+//!   the rules of the data sets for ignored boxes, and how sequences are combined. Counts are added
+//!   up; association is weighted by matches.
 //!
-//! Invariant: figures agree with `TrackEval` to a tenth of a percent; a test holds them to its table.
+//! Figures agree with `TrackEval` to a tenth of a percent; a test compares them with its table.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +16,14 @@ use watchkeeper_vision::track::assign::Matcher;
 
 use super::files::{Frames, Tracked, Truth};
 
-/// Overlaps at which HOTA is computed: 0.05 to 0.95.
+/// Number of overlaps at which HOTA is computed: 0.05 to 0.95.
 const ALPHAS: usize = 19;
-/// Overlap from which boxes are the same for MOTA, IDF1 and for telling which boxes don't count.
+/// Least overlap of a match for MOTA, IDF1 and the search for ignored boxes.
 const SAME: f64 = 0.5;
-/// KITTI doesn't count boxes up to this height in pixels that match nothing.
+/// KITTI ignores unmatched boxes up to this height in pixels.
 const KITTI_SMALL: f64 = 25.0;
 
-/// What is counted, of one sequence or the sum of many.
+/// Counts of one sequence, or the sum of several.
 #[derive(Debug, Clone, Default)]
 pub struct Score {
     /// Matches, misses and false boxes at each alpha.
@@ -54,20 +56,20 @@ impl Counts {
     }
 }
 
-/// The figures, in percent; switches as a count.
+/// Figures in percent; switches as a count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scored {
     /// Higher order tracking accuracy.
     pub hota: f64,
-    /// Its part for finding things.
+    /// Detection part of HOTA.
     pub det_a: f64,
-    /// Its part for keeping identities.
+    /// Association part of HOTA.
     pub ass_a: f64,
-    /// Accuracy after CLEAR.
+    /// Accuracy of CLEAR.
     pub mota: f64,
     /// Share of boxes with the right identity.
     pub idf1: f64,
-    /// Times an object got another identity.
+    /// Times that an object got another identity.
     pub switches: u64,
 }
 
@@ -85,7 +87,7 @@ impl Score {
         self.identity.plus(&other.identity);
     }
 
-    /// The figures that follow from the counts.
+    /// Computes the figures from the counts.
     #[must_use]
     pub fn figures(&self) -> Scored {
         let (mut hota, mut det_a, mut ass_a) = (0.0, 0.0, 0.0);
@@ -110,7 +112,8 @@ impl Score {
     }
 }
 
-/// Scores a tracker's boxes against the truth, by the rules of the data set `set` (`MOT15`, `MOT17`, `KITTI…`).
+/// Scores a tracker's boxes against the ground truth, by the rules of the data set `set` (`MOT15`,
+/// `MOT17`, `KITTI…`).
 #[must_use]
 pub fn score(set: &str, truth: &Frames<Truth>, tracked: &Frames<Tracked>) -> Score {
     let rules = Rules::of(set);
@@ -128,18 +131,19 @@ pub fn score(set: &str, truth: &Frames<Truth>, tracked: &Frames<Tracked>) -> Sco
     out
 }
 
-/// Which boxes of a data set count.
+/// Rules of a data set for the boxes that count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Rules {
-    /// Everything that is marked as considered.
+    /// Every box that is marked as considered.
     Plain,
     /// Boxes on distractors are dropped.
     Distractors,
-    /// As that, and what matches nothing is dropped where it is small or in a region that nobody labelled.
+    /// Boxes on distractors are dropped, and unmatched ones that are small or in an unlabelled
+    /// region.
     Kitti,
 }
 
-/// One frame of what counts: identities, numbered from 0, and the overlap of each pair.
+/// Counting boxes of one frame: identities, numbered from 0, and the overlap of each pair.
 #[derive(Debug)]
 struct Frame {
     truth: Vec<i64>,
@@ -160,7 +164,7 @@ impl Frame {
         self.found[f] as usize
     }
 
-    /// Every pair of a labelled and a found box, by place.
+    /// Yields every pair of a labelled and a tracked box, by index.
     fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
         let (n, m) = (self.truth.len(), self.found.len());
         (0..n).flat_map(move |t| (0..m).map(move |f| (t, f)))
@@ -218,7 +222,7 @@ impl Rules {
     }
 }
 
-/// How much of `inner` lies in `outer`.
+/// Returns the share of `inner` that lies in `outer`.
 fn share_inside(inner: &BBox, outer: &BBox) -> f64 {
     let w = inner.x2.min(outer.x2) - inner.x1.max(outer.x1);
     let h = inner.y2.min(outer.y2) - inner.y1.max(outer.y1);
@@ -229,7 +233,7 @@ fn share_inside(inner: &BBox, outer: &BBox) -> f64 {
     }
 }
 
-/// Numbers identities from 0; gives back how many there are.
+/// Renumbers identities from 0; returns their number.
 fn renumber<'a>(ids: impl Iterator<Item = &'a mut i64>) -> usize {
     let mut known = BTreeMap::new();
     for id in ids {
@@ -239,13 +243,13 @@ fn renumber<'a>(ids: impl Iterator<Item = &'a mut i64>) -> usize {
     known.len()
 }
 
-/// The pairing with the greatest sum of gains; pairs without a gain are none.
+/// Returns the matching with the greatest sum of gains; pairs without gain stay unmatched.
 fn most(
     rows: usize,
     cols: usize,
     gain: impl Fn(usize, usize) -> Option<f64>,
 ) -> Vec<(usize, usize)> {
-    /// Against the margin that the matcher adds to its threshold.
+    /// Outweighs the margin that the matcher adds to its threshold.
     const SCALE: f64 = 1e8;
     let cost = |r, c| gain(r, c).filter(|&g| g > 0.0).map_or(1.0, |g| -g * SCALE);
     let mut matcher = Matcher::default();
@@ -306,7 +310,7 @@ fn hota(out: &mut Score, frames: &[Frame], truths: usize, tracks: usize) {
 }
 
 fn clear(out: &mut Score, frames: &[Frame], truths: usize) {
-    /// Continuing an identity goes before any overlap.
+    /// Continuing an identity outweighs any overlap.
     const CONTINUED: f64 = 1000.0;
     let mut last: Vec<Option<usize>> = vec![None; truths];
     let mut just_now = last.clone();
@@ -392,8 +396,8 @@ mod tests {
         assert_eq!(s.switches, 0);
     }
 
-    /// By hand: every box is found, so detection is 1. Each half of the object has 5 boxes of its 10, and no other: its
-    /// association is 5/10, for HOTA √½. One half of the boxes has the right identity.
+    /// Every box is found, so detection is 1. Each half of the object has 5 boxes of its 10, and no
+    /// other: its association is 5/10, so HOTA is √½. One half of the boxes has the right identity.
     #[test]
     fn an_object_that_is_followed_under_two_identities_is_half_associated() {
         let truth = (0..10).map(|_| vec![person(1, 0.0)]).collect();

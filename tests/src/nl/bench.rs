@@ -9,10 +9,10 @@ use super::site;
 use super::stand_in;
 use super::task::{Task, TaskFile};
 
-/// Says every task `runs` times to `agent`, and grades what comes of it. `done` is told of each task.
+/// Sends every task `runs` times to `agent` and grades the outcomes. Calls `done` after each task.
 ///
 /// # Errors
-/// When a box can't be set up. A task that fails is a score.
+/// If a box can't be set up. A task that fails is a score.
 pub fn run(
     file: &TaskFile,
     agent: &Agent,
@@ -55,7 +55,7 @@ fn run_task(task: &Task, agent: &Agent, runs: usize) -> anyhow::Result<TaskScore
 /// Grades the solution of each task, and each of its mutants.
 ///
 /// # Errors
-/// When a scene's own pipelines are none.
+/// If a pipeline of a scene is invalid.
 pub fn mutate(file: &TaskFile, oracles: &Oracles) -> anyhow::Result<Mutation> {
     let mut mutation = Mutation::default();
     for task in &file.tasks {
@@ -97,7 +97,7 @@ fn failed(graded: &Graded) -> Vec<String> {
     failed.map(|g| format!("{}: {}", g.op, g.found)).collect()
 }
 
-/// The operations that don't hold; the bound on refused submissions where all do.
+/// Lists the operations that do not hold; if all hold, the bound on refused submissions.
 fn caught_by(graded: &Graded) -> Vec<String> {
     let failed = graded.grades.iter().filter(|g| !g.holds);
     let mut ops: Vec<String> = failed.map(|g| g.op.clone()).collect();

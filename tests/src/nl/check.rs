@@ -1,6 +1,7 @@
-//! The checks of a task as they are written.
+//! The checks of a task as written in a file.
 //!
-//! Invariant: every operation of the format has a variant with all of its arguments; what a check says besides is listed by [`Check::unread`].
+//! Every operation of the format has a variant with all of its arguments. [`Check::unread`] lists
+//! the fields that nothing reads.
 
 use std::collections::BTreeMap;
 
@@ -11,46 +12,45 @@ use serde_json::Value;
 
 use super::task::Rest;
 
-/// A check.
+/// One check of a task.
 #[derive(Debug, Clone)]
 pub enum Check {
-    /// What was deployed passes the product's own validator.
+    /// The product's own validator accepts every deployed specification.
     Valid(Bare),
-    /// How many new pipelines run, and on which cameras.
+    /// Number of new pipelines that run, and their cameras.
     Deployed(Deployed),
-    /// Nothing is new, gone or different.
+    /// No pipeline is new, removed or changed.
     NoDeploy(Bare),
     /// There are steps of a family.
     Has(Has),
     /// There is no step of a family.
     Lacks(Lacks),
-    /// Data goes through steps of these families in this order.
+    /// Data passes through steps of these families in this order.
     Path(Path),
     /// A step of a family has a setting.
     Param(Param),
-    /// A step of a family lies somewhere in the picture.
+    /// A step of a family has a zone or line near a region.
     Geom(Geom),
-    /// What the deployed pipelines do on the script.
+    /// Events and counts of the deployed pipelines on the script.
     Behaviour(Behaviour),
-    /// What a pipeline is doing.
+    /// State of a pipeline.
     State(State),
-    /// A pipeline is as it was.
+    /// A pipeline has not changed.
     Unchanged(OfPipeline),
     /// A pipeline has another specification.
     Updated(OfPipeline),
-    /// What the agent used.
+    /// Tools that the agent used.
     Tools(Tools),
-    /// What the agent said.
+    /// Reply of the agent.
     Reply(Reply),
-    /// What the agent noted down.
+    /// Notes that the agent wrote.
     Memory(Memory),
-    /// What it cost.
+    /// LLM calls, time and cost.
     Budget(Budget),
-    /// An operation that this program doesn't know: it never holds.
+    /// An operation that this program does not know; it never holds.
     Unknown(String),
 }
 
-/// No arguments.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Bare {
     #[serde(flatten)]
@@ -60,16 +60,14 @@ pub struct Bare {
 /// Arguments of `deployed`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Deployed {
-    /// Exactly so many.
+    /// Exact number of pipelines.
     #[serde(default)]
     pub n: Option<u64>,
-    /// At least.
     #[serde(default)]
     pub min: Option<u64>,
-    /// At most.
     #[serde(default)]
     pub max: Option<u64>,
-    /// Exactly these cameras.
+    /// Exact set of cameras.
     #[serde(default)]
     pub cameras: Option<Vec<String>>,
     #[serde(flatten)]
@@ -79,18 +77,18 @@ pub struct Deployed {
 /// Arguments of `has`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Has {
-    /// Families, with `|` between.
+    /// Families, separated by `|`.
     pub family: String,
-    /// At least so many steps.
+    /// Least number of steps.
     #[serde(default = "one")]
     pub min: u64,
-    /// At most.
+    /// Largest number of steps.
     #[serde(default)]
     pub max: Option<u64>,
-    /// What holds of the same step.
+    /// Predicates that all hold of one step.
     #[serde(default, rename = "where")]
     pub and: Vec<Predicate>,
-    /// Only pipelines on this camera.
+    /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
     #[serde(flatten)]
@@ -104,12 +102,12 @@ fn one() -> u64 {
 /// Arguments of `lacks`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Lacks {
-    /// Families, with `|` between.
+    /// Families, separated by `|`.
     pub family: String,
-    /// Only steps of which all of this holds.
+    /// Restricts the check to steps for which all of these hold.
     #[serde(default, rename = "where")]
     pub and: Vec<Predicate>,
-    /// Only pipelines on this camera.
+    /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
     #[serde(flatten)]
@@ -119,9 +117,9 @@ pub struct Lacks {
 /// Arguments of `path`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Path {
-    /// Families, each with `|` between alternatives.
+    /// Families in order, each with `|` between alternatives.
     pub via: Vec<String>,
-    /// Only pipelines on this camera.
+    /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
     #[serde(flatten)]
@@ -131,12 +129,13 @@ pub struct Path {
 /// A predicate on a setting.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Predicate {
-    /// Which setting.
+    /// Name of the setting.
     pub key: String,
-    /// What is asked of it: `eq`, `in`, `between`, `contains`, `subset`, `superset`, `set_eq`, `regex`, `exists`.
+    /// Comparison: `eq`, `in`, `between`, `contains`, `subset`, `superset`, `set_eq`, `regex`,
+    /// `exists`.
     #[serde(default = "eq")]
     pub pred: String,
-    /// What it is compared with.
+    /// Right side of the comparison.
     #[serde(default)]
     pub value: Value,
 }
@@ -148,17 +147,17 @@ fn eq() -> String {
 /// Arguments of `param`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Param {
-    /// Families, with `|` between.
+    /// Families, separated by `|`.
     pub family: String,
-    /// Which setting.
+    /// Name of the setting.
     pub key: String,
-    /// What is asked of it.
+    /// Comparison, as in [`Predicate`].
     #[serde(default = "eq")]
     pub pred: String,
-    /// What it is compared with.
+    /// Right side of the comparison.
     #[serde(default)]
     pub value: Value,
-    /// Only pipelines on this camera.
+    /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
     #[serde(flatten)]
@@ -168,15 +167,15 @@ pub struct Param {
 /// Arguments of `geom`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Geom {
-    /// Families, with `|` between.
+    /// Families, separated by `|`.
     pub family: String,
     /// `polygon` or `line`.
     #[serde(default = "polygon")]
     pub kind: String,
-    /// Name of the region that it is compared with.
+    /// Name of the region to compare with.
     #[serde(rename = "ref")]
     pub region: String,
-    /// Least share of both polygons that they have in common.
+    /// Least intersection over union with the region.
     #[serde(default)]
     pub iou_min: Option<f64>,
     /// Least share of the step's polygon that lies in the region.
@@ -185,7 +184,7 @@ pub struct Geom {
     /// Largest distance of the ends of lines, in shares of the picture.
     #[serde(default)]
     pub max_dist: Option<f64>,
-    /// Only pipelines on this camera.
+    /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
     #[serde(flatten)]
@@ -199,16 +198,14 @@ fn polygon() -> String {
 /// Bounds of a number, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 pub struct Bounds {
-    /// Lower.
     #[serde(default)]
     pub min: Option<f64>,
-    /// Upper.
     #[serde(default)]
     pub max: Option<f64>,
 }
 
 impl Bounds {
-    /// Whether a number lies within.
+    /// Whether a number lies within the bounds.
     #[must_use]
     pub fn hold(&self, number: f64) -> bool {
         self.min.is_none_or(|min| number >= min) && self.max.is_none_or(|max| number <= max)
@@ -229,25 +226,25 @@ impl std::fmt::Display for Bounds {
 /// Arguments of `behaviour`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Behaviour {
-    /// Events of rules.
+    /// Number of rule events.
     #[serde(default)]
     pub events: Option<Bounds>,
-    /// The same on one camera.
+    /// Number of rule events on one camera.
     #[serde(default)]
     pub by_camera: BTreeMap<String, Bounds>,
-    /// Numbers at the end, such as `park.cars`.
+    /// Counts at the end, such as `park.cars`.
     #[serde(default)]
     pub counter: BTreeMap<String, Value>,
-    /// When the first event begins, in seconds of the script.
+    /// Start of the first event, in seconds of the script.
     #[serde(default)]
     pub first_event_s: Option<Bounds>,
-    /// Exactly the classes that events are about.
+    /// Exact set of classes of the events.
     #[serde(default)]
     pub classes_in_events: Option<Vec<String>>,
-    /// What people are told.
+    /// Number of notifications.
     #[serde(default)]
     pub alerts: Option<Bounds>,
-    /// Events that ask for a second opinion.
+    /// Number of events that ask for a second opinion.
     #[serde(default)]
     pub escalations: Option<Bounds>,
     #[serde(flatten)]
@@ -257,7 +254,7 @@ pub struct Behaviour {
 /// Arguments of `state`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct State {
-    /// The pipeline, or the camera whose pipelines are meant.
+    /// Pipeline, or the camera of the pipelines.
     pub id: String,
     /// `running`, `paused` or `stopped`.
     pub is: String,
@@ -265,10 +262,10 @@ pub struct State {
     rest: Rest,
 }
 
-/// A pipeline.
+/// Arguments of checks on one pipeline.
 #[derive(Debug, Clone, Deserialize)]
 pub struct OfPipeline {
-    /// Which.
+    /// Id of the pipeline.
     pub id: String,
     #[serde(flatten)]
     rest: Rest,
@@ -277,19 +274,19 @@ pub struct OfPipeline {
 /// Arguments of `tools`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Tools {
-    /// Used at least once each; `a|b` is either.
+    /// Tools used at least once each; `a|b` is either.
     #[serde(default)]
     pub must: Vec<String>,
-    /// Never used.
+    /// Tools that are not used.
     #[serde(default)]
     pub must_not: Vec<String>,
-    /// Calls in all.
+    /// Largest number of calls.
     #[serde(default)]
     pub max_calls: Option<u64>,
-    /// Validations that found something wrong.
+    /// Largest number of validations with findings.
     #[serde(default)]
     pub max_validate_failures: Option<u64>,
-    /// Used in this order, with others between.
+    /// Tools used in this order, possibly with others between.
     #[serde(default)]
     pub order: Vec<String>,
     /// Arguments of some call of each tool.
@@ -302,19 +299,19 @@ pub struct Tools {
 /// Arguments of `reply`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Reply {
-    /// One word of each list is in it, whatever its capitals.
+    /// The reply holds one word of each list, in any case.
     #[serde(default)]
     pub mentions: Vec<Vec<String>>,
-    /// None of these is.
+    /// Words that the reply does not hold.
     #[serde(default)]
     pub must_not: Vec<String>,
-    /// Whether it asks something.
+    /// Whether the reply asks a question.
     #[serde(default)]
     pub asks_question: Option<bool>,
-    /// These numbers are in it.
+    /// Numbers that the reply holds.
     #[serde(default)]
     pub numbers: Vec<f64>,
-    /// Its language, such as `de`.
+    /// Language code of the reply, such as `de`.
     #[serde(default)]
     pub language: Option<String>,
     #[serde(flatten)]
@@ -324,9 +321,9 @@ pub struct Reply {
 /// Arguments of `memory`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Memory {
-    /// `preference`, `observation`, `knowledge` or `config`, with `|` between.
+    /// `preference`, `observation`, `knowledge` or `config`, separated by `|`.
     pub source: String,
-    /// What an entry matches.
+    /// Pattern that an entry matches.
     pub regex: String,
     #[serde(flatten)]
     rest: Rest,
@@ -335,13 +332,13 @@ pub struct Memory {
 /// Arguments of `budget`.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Budget {
-    /// Calls of a model.
+    /// Largest number of LLM calls.
     #[serde(default)]
     pub max_model_calls: Option<u64>,
-    /// Seconds from the words to pipelines that run.
+    /// Longest time from the request until the pipelines run, in seconds.
     #[serde(default)]
     pub max_wall_s: Option<f64>,
-    /// Dollars.
+    /// Highest cost in dollars.
     #[serde(default)]
     pub max_cost_usd: Option<f64>,
     #[serde(flatten)]
@@ -356,10 +353,10 @@ fn arguments<T: DeserializeOwned>(written: &Value) -> anyhow::Result<T> {
 }
 
 impl Check {
-    /// Reads a check.
+    /// Parses a check.
     ///
     /// # Errors
-    /// When it has no operation, or arguments that are not those of its operation.
+    /// If it has no operation, or arguments that do not belong to its operation.
     pub fn read(written: &Value) -> anyhow::Result<Self> {
         let op = written["op"].as_str().context("op is missing")?;
         Ok(match op {
@@ -383,7 +380,7 @@ impl Check {
         })
     }
 
-    /// Its operation.
+    /// Returns the name of the operation.
     #[must_use]
     pub fn op(&self) -> &str {
         match self {
@@ -407,7 +404,7 @@ impl Check {
         }
     }
 
-    /// Whether it is about a specification, and so could hold of the first one that was submitted.
+    /// Whether it concerns a specification, so that it can hold of the first submitted one.
     #[must_use]
     pub fn is_about_the_specification(&self) -> bool {
         matches!(
@@ -421,7 +418,7 @@ impl Check {
         )
     }
 
-    /// Fields that nobody reads.
+    /// Lists the fields that nothing reads.
     pub(super) fn unread(&self) -> Vec<String> {
         let rest = match self {
             Self::Valid(c) | Self::NoDeploy(c) => &c.rest,

@@ -1,6 +1,8 @@
-//! The picture of a scripted camera: places with their names, and whoever is there as a box with its class.
+//! Draws the picture of a scripted camera: places with their names, actors as boxes with their
+//! classes.
 //!
-//! A person who stands before a camera knows where the safe is; a model of language has to see it. So the places are drawn, with their names.
+//! A user in front of a camera knows where the safe is; an LLM has to see it. So the places are
+//! drawn with their names.
 
 use image::RgbImage;
 use watchkeeper_vision::draw::annotate::{self, TextBox};
@@ -10,10 +12,10 @@ use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::scene::Scene;
 
-/// What is between things.
+/// Colour of the background.
 const GROUND: Color = Color::new(70, 78, 84);
 
-/// The `nth` picture of `camera` at a moment of the script.
+/// Draws the `nth` picture of `camera` at a moment of the script.
 #[must_use]
 pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
     let of_scene = scene.camera(camera);
@@ -54,13 +56,13 @@ pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
     picture
 }
 
-/// What is to be seen where nobody is: the ground with the noise of a sensor, which is another one in each picture. A flat grey that never changes is, to the
-/// box, a camera that is covered or has frozen.
+/// Draws the background with sensor noise that differs between pictures. A flat, constant grey
+/// would count as a covered or frozen camera.
 fn ground(width: u32, height: u32, nth: u32) -> RgbImage {
     const NOISE: u8 = 24;
     let mut state = u64::from(nth);
     RgbImage::from_fn(width, height, |_, _| {
-        // Knuth's MMIX generator; of a linear one the upper bits are the good ones.
+        // Knuth's MMIX generator; the upper bits of a linear generator are the good ones.
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
@@ -70,7 +72,7 @@ fn ground(width: u32, height: u32, nth: u32) -> RgbImage {
     })
 }
 
-/// The picture that comes with the words: what is to be seen on it, in words.
+/// Draws the attached picture of a request: its description as text.
 #[must_use]
 pub fn attachment(scene: &Scene) -> RgbImage {
     let mut picture = RgbImage::from_pixel(960, 540, image::Rgb([GROUND.r, GROUND.g, GROUND.b]));

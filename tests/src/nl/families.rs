@@ -1,10 +1,14 @@
-//! What a deployed pipeline is made of, in the words of the checks: families of steps with settings that no product's format shows through.
+//! Maps deployed pipelines to the words of the checks: families of steps with settings that do not
+//! depend on the product's format.
 //!
-//! A pipeline is a graph. Its nodes are the steps of the workflow and the rules in force (those that were written, or those that follow from the
-//! workflow); its edges are selectors, the steps that a flow control lets go on, and what a rule looks at. A node may be of several families: a detection
-//! step with a class filter is a detector and a filter. `tests/README.md` has the table.
+//! - A pipeline is a graph. Its nodes are the steps of the workflow and its rules, written or
+//!   derived.
+//! - Its edges are selectors, the steps that a flow control continues, and the selector of a rule.
+//! - A node may be of several families: a detection step with a class filter is a detector and a
+//!   filter. `tests/README.md` has the table.
 //!
-//! Invariant: places are in shares of the picture; a setting that the specification leaves to a parameter has that parameter's value.
+//! - Places are in shares of the picture.
+//! - A setting that the specification leaves to a parameter has that parameter's value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,19 +21,19 @@ use watchkeeper_engine::deploy;
 
 use super::task::alternatives;
 
-/// Which rules of a pipeline tell people: those that name a channel; where none does the warnings; where there are none all of them, over MQTT.
+/// Rules of a pipeline that notify people: those that name a channel; without any, the warnings;
+/// without those, all of them, over MQTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tells {
-    /// Those that name a channel.
+    /// Rules that name a channel.
     Named,
-    /// The warnings.
+    /// Rules with severity `warning` or higher.
     Warnings,
-    /// All.
     All,
 }
 
 impl Tells {
-    /// Which of these do.
+    /// Finds which of `rules` notify people.
     #[must_use]
     pub fn of(rules: &[RuleSpec]) -> Self {
         if rules.iter().any(|r| !r.notify.is_empty()) {
@@ -41,7 +45,7 @@ impl Tells {
         }
     }
 
-    /// Whether this one does.
+    /// Whether `rule` notifies people.
     #[must_use]
     pub fn by(self, rule: &RuleSpec) -> bool {
         match self {
@@ -52,10 +56,10 @@ impl Tells {
     }
 }
 
-/// Settings of a step by the names that checks have for them.
+/// Settings of a step under the names of the checks.
 pub type Settings = Map<String, Value>;
 
-/// What a node is, with its settings as that.
+/// A family of a node, with its settings.
 #[derive(Debug, Clone, PartialEq)]
 struct Role {
     family: &'static str,
@@ -65,7 +69,7 @@ struct Role {
 #[derive(Debug, Clone, Default)]
 struct Node {
     roles: Vec<Role>,
-    /// Names of the nodes that it gets something from.
+    /// Names of the nodes that it gets data from.
     from: BTreeSet<String>,
 }
 
@@ -85,14 +89,14 @@ impl Node {
     }
 }
 
-/// A pipeline as checks see it.
+/// A pipeline as the checks see it.
 #[derive(Debug, Clone)]
 pub struct Graph {
     nodes: BTreeMap<String, Node>,
 }
 
 impl Graph {
-    /// That of `spec` on a camera whose picture has this size in pixels.
+    /// Builds the graph of `spec` on a camera whose picture has this size in pixels.
     #[must_use]
     pub fn of(spec: &PipelineSpec, size: [u32; 2]) -> Self {
         let rules = match deploy::plan(spec) {
@@ -107,7 +111,7 @@ impl Graph {
             let node = reader.step(step);
             graph.nodes.insert(name_of(step), node);
         }
-        // What a flow control lets go on is behind it.
+        // A step that a flow control continues is behind that flow control.
         for step in reader.steps() {
             for next in goes_on(step) {
                 if let Some(node) = graph.nodes.get_mut(&next) {
@@ -125,7 +129,7 @@ impl Graph {
         graph
     }
 
-    /// The settings of every step of one of these families, which have `|` between.
+    /// Returns the settings of every step of these families, which are separated by `|`.
     #[must_use]
     pub fn steps(&self, families: &str) -> Vec<&Settings> {
         let families = alternatives(families);
@@ -136,7 +140,7 @@ impl Graph {
             .collect()
     }
 
-    /// How many nodes are of one of these families. A node that is of two of them counts once.
+    /// Counts the nodes of these families. A node of two of them counts once.
     #[must_use]
     pub fn count(&self, families: &str, holds: impl Fn(&Settings) -> bool) -> u64 {
         let families = alternatives(families);
@@ -147,8 +151,8 @@ impl Graph {
         self.nodes.values().filter(fits).count() as u64
     }
 
-    /// Whether data goes from a step of the first family to one of the second and so on, with others between. One node that is of two families in a row
-    /// is the way between them.
+    /// Whether data passes through steps of these families in order, possibly with others between.
+    /// One node may stand for two consecutive families.
     #[must_use]
     pub fn leads(&self, via: &[String]) -> bool {
         let Some((first, rest)) = via.split_first() else {
@@ -167,7 +171,7 @@ impl Graph {
         !reached.is_empty()
     }
 
-    /// These nodes and all that get something from them, directly or not.
+    /// Returns these nodes and all that get data from them, directly or not.
     fn behind<'a>(&'a self, from: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
         let mut found = from.clone();
         loop {
@@ -192,20 +196,21 @@ fn name_of(step: &Value) -> String {
     step["name"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The type of a step without its vendor and version: `line_counter` of `roboflow_core/line_counter@v2`.
+/// Returns the type of a step without vendor and version: `line_counter` of
+/// `roboflow_core/line_counter@v2`.
 fn block(step: &Value) -> &str {
     let kind = step["type"].as_str().unwrap_or_default();
     let kind = kind.rsplit_once('/').map_or(kind, |(_, name)| name);
     kind.split_once('@').map_or(kind, |(name, _)| name)
 }
 
-/// The step that a selector names.
+/// Returns the step that a selector names.
 fn step_of(selector: &str) -> Option<&str> {
     let rest = selector.strip_prefix("$steps.")?;
     Some(rest.split_once('.').map_or(rest, |(step, _)| step))
 }
 
-/// Every text in a value.
+/// Collects every text in a value.
 fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => found.push(text),
@@ -215,7 +220,7 @@ fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     }
 }
 
-/// The steps that a flow control lets go on.
+/// Returns the steps that a flow control continues.
 fn goes_on(step: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for key in ["next_steps", "cases", "default_next_steps"] {
@@ -251,7 +256,7 @@ impl<'s> Reader<'s> {
         self.steps().find(|s| s["name"] == name)
     }
 
-    /// A property; what an input gives it, where it is a selector of one.
+    /// Returns a property; for a selector of an input, the value of that input.
     fn value(&self, step: &'s Value, key: &str) -> Value {
         let written = &step[key];
         let Some(input) = written.as_str().and_then(|t| t.strip_prefix("$inputs.")) else {
@@ -269,7 +274,7 @@ impl<'s> Reader<'s> {
             .map_or(Value::Null, |i| i["default_value"].clone())
     }
 
-    /// Points in shares of the picture. A value may be JSON text.
+    /// Converts points to shares of the picture. A value may be JSON text.
     fn points(&self, value: &Value) -> Value {
         let read = match value {
             Value::String(text) => serde_json::from_str(text).unwrap_or(Value::Null),
@@ -288,7 +293,7 @@ impl<'s> Reader<'s> {
         )
     }
 
-    /// The zone of the step that a selector leads to, at most so many steps back.
+    /// Finds the zone of the step that a selector leads to, at most `steps` steps back.
     fn zone_behind(&self, selector: &str, steps: usize) -> Value {
         let Some(step) = step_of(selector).and_then(|name| self.named(name)) else {
             return Value::Null;
@@ -481,7 +486,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// A rule is the condition that it watches, its schedule, its rest, the event that it makes, the pictures that go with it, and what is told of it.
+    /// Maps a rule to its condition, schedule, cooldown, event, pictures and notifications.
     fn rule(&self, rule: &RuleSpec, tells: Tells) -> Node {
         let mut node = Node::default();
         let from = |node: &mut Node, name: &str| {
@@ -568,7 +573,8 @@ impl<'s> Reader<'s> {
                 json!({"channel": format!("#{channel}"), "kind": "channel", "severity": severity}),
             );
         }
-        // Every event is told over MQTT. Where some are told by name, or are warnings, the others are a record.
+        // Every event goes out over MQTT. If some rules name a channel or are warnings, the others
+        // only record.
         if rule.notify.is_empty() && tells.by(rule) {
             node.is(
                 "alert_sink",
@@ -623,7 +629,7 @@ fn awake(schedule: &Schedule) -> Value {
     })
 }
 
-/// Whether a step gives the length of a list.
+/// Whether a step computes the length of a list.
 fn counts(step: &Value) -> bool {
     let operations = step["operations"].as_array().into_iter().flatten();
     operations
@@ -631,7 +637,7 @@ fn counts(step: &Value) -> bool {
         .any(|t| matches!(t, "SequenceLength" | "Count"))
 }
 
-/// The zone in the operations of a filter: what `in zone` is compared with.
+/// Returns the zone in the operations of a filter: the right side of `in zone`.
 fn zone_in(operations: &Value) -> Option<&Value> {
     match operations {
         Value::Object(fields) => {
@@ -649,7 +655,8 @@ fn zone_in(operations: &Value) -> Option<&Value> {
     }
 }
 
-/// What statements compare with: a list of texts are classes, a share is a confidence where the statement names it, another number a value.
+/// Collects what statements compare with. A list of texts are classes, a number is a confidence if
+/// the statement names it, else a value.
 fn compared(statement: &Value, settings: &mut Settings) {
     match statement {
         Value::Object(fields) => {

@@ -1,6 +1,7 @@
-//! Grades: does each check of a task hold of what a run came to?
+//! Grades: does each check of a task hold for the outcome of a run?
 //!
-//! Invariant: a check that can't be decided doesn't hold, and says why; every grade has a sentence with what was found.
+//! - A check that can't be decided does not hold, and says why.
+//! - Every grade has a sentence with what was found.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,41 +20,43 @@ use super::play::{Models, Played, play, words};
 use super::scene::Scene;
 use super::task::{Task, alternatives};
 
-/// How near two numbers have to be to be the same.
+/// Largest difference of equal numbers.
 const NEAR: f64 = 1e-9;
-/// What a counter says besides its name. It has to be asked for.
+/// Words of a counter that must be asked for, besides its name.
 const SIDES: [&str; 4] = ["in", "out", "visit", "present"];
 
-/// The grade of a check.
+/// Grade of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grade {
-    /// Its operation.
+    /// Operation of the check.
     pub op: String,
-    /// Whether it holds.
+    /// Whether the check holds.
     pub holds: bool,
-    /// What was found.
+    /// Sentence with what was found.
     pub found: String,
-    /// Whether it is about a specification.
+    /// Whether the check concerns a specification.
     pub about_specification: bool,
 }
 
-/// The grades of a run.
+/// Grades of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graded {
-    /// One for each check, in their order.
+    /// One grade for each check, in their order.
     pub grades: Vec<Grade>,
-    /// Whether the product's validator took the first specification; `None` where the task deploys none.
+    /// Whether the product's validator accepted the first specification; `None` if the task deploys
+    /// none.
     pub first_valid: Option<bool>,
-    /// Whether every check on specifications holds of the first that was submitted; `None` where the task has none.
+    /// Whether every check on specifications holds of the first submitted one; `None` if the task
+    /// has none.
     pub first_try: Option<bool>,
-    /// Whether every check holds, after at most two refused submissions.
+    /// Whether every check holds, after at most [`MAX_REFUSED`] refused submissions.
     pub passed: bool,
 }
 
 /// Most refused submissions of a run that passes.
 const MAX_REFUSED: u64 = 2;
 
-/// Grades what a run of a task came to on a box with these models.
+/// Grades the outcome of a task on a box with these models.
 #[must_use]
 pub fn grade(task: &Task, outcome: &Outcome, models: &Models) -> Graded {
     let grader = Grader::new(task, outcome, models);
@@ -87,7 +90,7 @@ pub fn grade(task: &Task, outcome: &Outcome, models: &Models) -> Graded {
     }
 }
 
-/// What was found, where it holds and where it doesn't.
+/// What was found: `Ok` if the check holds, else `Err`.
 type Found = Result<String, String>;
 
 fn told(holds: bool, found: String) -> Found {
@@ -97,7 +100,7 @@ fn told(holds: bool, found: String) -> Found {
 struct Grader<'g> {
     task: &'g Task,
     outcome: &'g Outcome,
-    /// What is new or changed, as checks see it, by camera.
+    /// Graphs of new or changed pipelines, with their cameras.
     graphs: Vec<(String, Graph)>,
     played: Option<Result<Played, String>>,
 }
@@ -116,7 +119,7 @@ impl<'g> Grader<'g> {
             outcome,
             graphs: outcome.changed().map(|d| graph(&d.spec)).collect(),
             played: is_played.then(|| {
-                // What the words led to; where they led to nothing new, what runs.
+                // New or changed pipelines that run; without any, all that run.
                 let runs = |d: &&super::outcome::Deployed| d.doing == Doing::Running;
                 let mut running: Vec<_> = outcome.changed().filter(runs).collect();
                 if outcome.changed().next().is_none() {
@@ -209,7 +212,7 @@ impl<'g> Grader<'g> {
         }
     }
 
-    /// What is new or changed on this camera, or on any.
+    /// Yields the graphs on this camera, or on any.
     fn on(&self, camera: Option<&str>) -> impl Iterator<Item = &Graph> {
         let graphs = self.graphs.iter();
         let here = graphs.filter(move |(on, _)| camera.is_none_or(|c| c == on));
@@ -552,7 +555,7 @@ impl<'g> Grader<'g> {
     }
 }
 
-/// A pattern that takes capitals and small letters for the same.
+/// Compiles a pattern that ignores case.
 fn pattern(written: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(written).case_insensitive(true).build();
     built.map_err(|e| format!("the pattern {written:?} can't be read: {e}"))
@@ -563,7 +566,7 @@ fn points(value: &Value) -> Option<Vec<Point>> {
     Some(points.iter().map(|[x, y]| Point::new(*x, *y)).collect())
 }
 
-/// The share of both polygons that they have in common, and the share of the first that lies in the second.
+/// Returns intersection over union, and the share of the first polygon that lies in the second.
 fn overlap(shape: &[Point], region: &[Point]) -> (f64, f64) {
     let both = intersection_area(shape, region);
     let (a, b) = (polygon_area(shape), polygon_area(region));
@@ -578,7 +581,7 @@ fn overlap(shape: &[Point], region: &[Point]) -> (f64, f64) {
     (share(any), share(a))
 }
 
-/// The larger distance of the ends of two lines, whichever way round they go.
+/// Returns the larger distance between the ends of two lines, in the better of both directions.
 fn ends_apart(shape: &[Point], region: &[Point]) -> Option<f64> {
     let ([a, b], [c, d]) = (shape, region) else {
         return None;
@@ -588,7 +591,7 @@ fn ends_apart(shape: &[Point], region: &[Point]) -> Option<f64> {
     Some(same.min(apart(a, d).max(apart(b, c))))
 }
 
-/// The numbers that a counter of this name may mean.
+/// Returns the values of the counters that this name may mean.
 fn counted(played: &Played, name: &str, scene: &Scene) -> Vec<f64> {
     let (camera, rest) = match name.split_once('.') {
         Some((camera, rest)) if scene.camera(camera).is_some() => (Some(camera), rest),
@@ -609,14 +612,14 @@ fn counted(played: &Played, name: &str, scene: &Scene) -> Vec<f64> {
         .collect()
 }
 
-/// Whether a call has these arguments; the last part of its name is enough for one.
+/// Whether a call has these arguments; the last part of a dotted name is enough.
 fn has_arguments(call: &Call, wanted: &BTreeMap<String, Value>) -> bool {
     wanted
         .iter()
         .all(|(key, value)| same(&call.arguments[key.as_str()], value))
 }
 
-/// Whether two values mean the same: numbers by their size, moments wherever their clocks stand.
+/// Whether two values are equal: numbers within [`NEAR`], times as moments in any time zone.
 fn same(a: &Value, b: &Value) -> bool {
     if let (Some(a), Some(b)) = (a.as_f64(), b.as_f64()) {
         return (a - b).abs() < NEAR;
@@ -628,7 +631,7 @@ fn same(a: &Value, b: &Value) -> bool {
     a == b
 }
 
-/// The texts of a list, or of a single text.
+/// Returns the texts of a list, or of a single text.
 fn set(value: &Value) -> Option<BTreeSet<String>> {
     let plain = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     match value {
@@ -638,7 +641,7 @@ fn set(value: &Value) -> Option<BTreeSet<String>> {
     }
 }
 
-/// Whether a setting is as it has to be. One that isn't set is like nothing.
+/// Evaluates a predicate on a setting. An absent setting equals null.
 #[must_use]
 pub fn predicate(pred: &str, found: Option<&Value>, wanted: &Value) -> bool {
     let Some(found) = found.filter(|v| !v.is_null()) else {
@@ -680,7 +683,7 @@ pub fn predicate(pred: &str, found: Option<&Value>, wanted: &Value) -> bool {
     }
 }
 
-/// The numbers of a text, also those that are written as words.
+/// Finds the numbers of a text, also those written as words.
 fn numbers(text: &str) -> Vec<f64> {
     const WORDS: [&str; 13] = [
         "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",

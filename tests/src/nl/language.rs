@@ -1,8 +1,8 @@
-//! Which language a short text is in, by the little words that every sentence has.
+//! Identifies the language of a short text by its function words.
 //!
-//! Invariant: a text without a majority of one language's words is in none that is known.
+//! A text in which no language has a majority of function words has no known language.
 
-/// Languages with little words that the others don't have.
+/// Function words of each language that the others do not have.
 const LITTLE: [(&str, &[&str]); 5] = [
     (
         "en",
@@ -74,7 +74,7 @@ const LITTLE: [(&str, &[&str]); 5] = [
     ),
 ];
 
-/// The language of a text, by its code.
+/// Returns the language code of a text.
 #[must_use]
 pub fn language_of(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();

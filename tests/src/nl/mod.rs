@@ -1,16 +1,18 @@
-//! Plain language on a scripted scene: tasks are said to the real programs, and what they deploy is graded.
+//! Plain language on a scripted scene: tasks go to the real programs, and the pipelines they deploy
+//! are graded.
 //!
-//! Owns the format of task files and what holds when a check holds. The way of a run:
+//! Owns the format of task files and the meaning of the checks. The path of a run:
 //!
 //! ```text
-//! task ──► site: the real runtime and command, cameras that show the scene, stand-ins for models ──► outcome ──► grade ──► report
-//!                                     a solution that somebody wrote (oracle), and its mutants (mutate) ──┘  │
-//!                                                       families: a specification in the words of the checks ┤
-//!                                                       play: the deployed specification on the script ──────┘
+//! task ──► site: real runtime and command, drawn cameras, stand-in models ──► outcome ──► grade
+//!          oracle: hand-written solution; mutate: its mutants ────────────────┘           │
+//!                families: specification in the words of the checks ──────────────────────┤
+//!                play: deployed specification on the script ──────────────────────────────┘
 //! ```
 //!
-//! Invariants: everything that is graded was deployed by the product's own way and fetched back from it; what a pipeline does is told by the runtime's own
-//! code; a check never holds by being left out.
+//! - Everything graded was deployed through the product's own interface and read back from it.
+//! - The runtime's own code decides what a pipeline does.
+//! - A check never holds because something is absent.
 
 pub mod bench;
 pub mod check;

@@ -1,6 +1,7 @@
-//! Mutants of an outcome that passes: one thing is wrong with each. A check that bites turns them down.
+//! Mutants of an outcome that passes; each has one defect. A good check rejects them.
 //!
-//! Invariant: no mutant is the outcome itself, and none differs only in what no task could ask for (drawings, names of steps).
+//! No mutant equals the outcome, and none differs only in what no task could ask for (drawings,
+//! names of steps).
 
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
@@ -13,18 +14,19 @@ use super::scene::Scene;
 use super::stand_in::USUAL;
 use super::task::Task;
 
-/// An outcome with one thing wrong.
+/// An outcome with one defect.
 #[derive(Debug, Clone)]
 pub struct Mutant {
-    /// What is wrong with it, such as `other class`.
+    /// Kind of the defect, such as `other class`.
     pub kind: &'static str,
-    /// Where.
+    /// Location of the defect.
     pub place: String,
-    /// What it came to.
+    /// The outcome with the defect.
     pub outcome: Outcome,
 }
 
-/// Every mutant of an outcome of a task, on a box with these models. What is said, used, noted and spent is mutated where the task asks about it.
+/// Makes every mutant of an outcome of a task, on a box with these models. Reply, tools, notes and
+/// cost are mutated if the task has checks on them.
 #[must_use]
 pub fn mutants(outcome: &Outcome, task: &Task, models: &Models) -> Vec<Mutant> {
     let mut mutants = Mutants {
@@ -72,7 +74,7 @@ impl Mutants<'_> {
         }
     }
 
-    /// One with another specification of a pipeline.
+    /// Adds a mutant with another specification of a pipeline.
     fn respecified(
         &mut self,
         kind: &'static str,
@@ -142,7 +144,7 @@ impl Mutants<'_> {
             for (key, mutant) in [("zone", "shifted zone"), ("line_segment", "shifted line")] {
                 if let Ok(points) = serde_json::from_value::<Vec<[f64; 2]>>(step[key].clone()) {
                     let width = f64::from(size[0]);
-                    // A line in the middle turned over would lie where it was.
+                    // A mirrored line in the middle would not move.
                     let moved = |x: f64| match key {
                         "zone" => width - x,
                         _ => x + width / 5.0,
@@ -288,7 +290,7 @@ impl Mutants<'_> {
         }
     }
 
-    /// What is wrong with what was done to pipelines that ran already.
+    /// Adds mutants of changes to existing pipelines.
     fn of_acts(&mut self) {
         let before = self.outcome.before.clone();
         for (id, was) in &before {
@@ -341,7 +343,7 @@ impl Mutants<'_> {
         }
     }
 
-    /// What is wrong with what was said, used, noted and spent.
+    /// Adds mutants of reply, tools, notes and cost.
     fn of_words(&mut self) {
         for check in &self.task.checks {
             match check {
@@ -407,7 +409,7 @@ impl Mutants<'_> {
         }
     }
 
-    /// Whether doubtful events have to ask for a second opinion, and whether others must not.
+    /// Whether doubtful events must ask for a second opinion, and whether others must not.
     fn asks_about_doubt(&self) -> (bool, bool) {
         let checks = self.task.checks.iter();
         let bounds = checks.clone().filter_map(|check| match check {
@@ -423,7 +425,7 @@ impl Mutants<'_> {
         (named || must, bounds.clone().any(|b| b.max.is_some()))
     }
 
-    /// Whether the task asks about a confidence.
+    /// Whether the task has a check on a confidence.
     fn asks_about_confidence(&self) -> bool {
         self.task.checks.iter().any(|check| match check {
             Check::Param(param) => param.key == "confidence",
@@ -442,7 +444,7 @@ fn set(spec: &mut PipelineSpec, step: usize, key: &str, value: Value) {
     }
 }
 
-/// Takes a step out: who got something from it gets what it got; rules and outputs about it are gone.
+/// Removes a step. Its consumers get its input instead; its rules and outputs are removed.
 fn without(spec: &mut PipelineSpec, step: &Value) {
     let name = step["name"].as_str().unwrap_or_default();
     let prefix = format!("$steps.{name}.");

@@ -1,7 +1,8 @@
-//! Solutions that somebody wrote by hand, as what a run would have come to.
+//! Hand-written solutions, as outcomes of a run.
 //!
-//! They show that a task can be passed on this product at all, and what their mutants ([`super::mutate`]) make of the grades shows whether its checks bite.
-//! Where the product can't do what a task asks, the solution says so in `impossible`.
+//! They show that the product can pass a task at all. Their mutants ([`super::mutate`]) show
+//! whether the checks of the task reject defects. If the product can't do what a task asks, the
+//! solution says so in `impossible`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,35 +16,35 @@ use super::outcome::{Call, Deployed, Doing, Outcome, Pipelines, Said, Spent};
 use super::scene::Scene;
 use super::site::existing_spec;
 
-/// A solution.
+/// Hand-written solution of one task.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Oracle {
-    /// Why no solution passes: what the product can't do.
+    /// Reason why no solution passes: what the product can't do.
     #[serde(default)]
     pub impossible: Option<String>,
-    /// Pipelines that are deployed, or take the place of one of their id.
+    /// Pipelines that are deployed, replacing those of the same id.
     #[serde(default)]
     deploy: Vec<PipelineSpec>,
-    /// Pipelines that are ended.
+    /// Ids of pipelines that are deleted.
     #[serde(default)]
     stop: Vec<String>,
-    /// Pipelines that are paused.
+    /// Ids of pipelines that are paused.
     #[serde(default)]
     pause: Vec<String>,
-    /// What is said.
+    /// Reply of the agent.
     #[serde(default)]
     says: String,
-    /// Whether that asks something.
+    /// Whether the reply asks a question.
     #[serde(default)]
     asks: bool,
-    /// What is used: the name, and arguments.
+    /// Tool calls: name and arguments.
     #[serde(default)]
     calls: Vec<(String, Value)>,
-    /// What is noted down: the kind, and the words.
+    /// Notes: source and text.
     #[serde(default)]
     notes: Vec<(String, String)>,
-    /// What it costs: calls of a model, dollars, seconds.
+    /// Cost: LLM calls, dollars, seconds.
     #[serde(default)]
     spends: (u64, f64, f64),
 }
@@ -54,17 +55,17 @@ pub type Oracles = BTreeMap<String, Oracle>;
 /// Reads a file of solutions.
 ///
 /// # Errors
-/// When it can't be read.
+/// If the file can't be read or parsed.
 pub fn read(path: &Path) -> anyhow::Result<Oracles> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("can't read the solutions in {}", path.display()))?;
     serde_json::from_str(&text).with_context(|| format!("in {}", path.display()))
 }
 
-/// What runs in a scene before the words.
+/// Returns the pipelines that run in a scene before the request.
 ///
 /// # Errors
-/// When it is no pipeline.
+/// If one of them is invalid.
 pub fn before(scene: &Scene) -> anyhow::Result<Pipelines> {
     let existing = scene
         .existing
@@ -85,10 +86,10 @@ pub fn before(scene: &Scene) -> anyhow::Result<Pipelines> {
 }
 
 impl Oracle {
-    /// What the solution comes to in a scene.
+    /// Returns the outcome of the solution in a scene.
     ///
     /// # Errors
-    /// When what runs there already is no pipeline.
+    /// If a pipeline of the scene is invalid.
     pub fn outcome(&self, scene: &Scene) -> anyhow::Result<Outcome> {
         let before = before(scene)?;
         let mut after = before.clone();

@@ -1,26 +1,26 @@
-//! What a run of a task came to, as it is graded: what is deployed before and after, what was said, used, noted and spent.
+//! Outcome of a run of a task: pipelines before and after, reply, tool calls, notes and cost.
 //!
-//! Invariant: plain data. Where it comes from, the real programs ([`super::site`]) or a solution that somebody wrote ([`super::oracle`]), makes no
-//! difference to the grades.
+//! Plain data. Its origin, the real programs ([`super::site`]) or a hand-written solution
+//! ([`super::oracle`]), makes no difference to the grades.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use watchkeeper_contract::pipeline::PipelineSpec;
 
-/// What a pipeline is doing. One that is gone is in no list.
+/// State of a pipeline. A deleted one is in no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// Frames go through, or the first one is waited for.
+    /// Processes frames, or waits for the first one.
     Running,
-    /// It takes none for now.
+    /// Takes no frames until it is resumed.
     Paused,
-    /// It has ended or failed.
+    /// Ended or failed.
     Stopped,
 }
 
 impl Doing {
-    /// As checks write it.
+    /// Returns the name that checks use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -31,17 +31,16 @@ impl Doing {
     }
 }
 
-/// A deployed pipeline.
+/// Deployed pipeline with its state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deployed {
-    /// What was deployed.
+    /// Specification as deployed.
     pub spec: PipelineSpec,
-    /// What it is doing.
     pub doing: Doing,
 }
 
 impl Deployed {
-    /// The specification as text, but for whether it rests: that is its state.
+    /// Serialises the specification without its pause, which is part of the state.
     #[must_use]
     pub fn text(&self) -> String {
         let spec = PipelineSpec {
@@ -55,19 +54,18 @@ impl Deployed {
 /// Pipelines by their ids.
 pub type Pipelines = BTreeMap<String, Deployed>;
 
-/// Something that the agent used.
+/// Tool call of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// Its name, and those by which checks may call it.
+    /// Names by which checks may refer to the call; the first is its own.
     pub names: Vec<String>,
-    /// Its arguments.
     pub arguments: Value,
     /// Whether it failed or was refused.
     pub failed: bool,
 }
 
 impl Call {
-    /// A call that went well.
+    /// Creates a call that succeeded.
     #[must_use]
     pub fn new(names: &[&str], arguments: Value) -> Self {
         Self {
@@ -77,58 +75,55 @@ impl Call {
         }
     }
 
-    /// Whether it is of one of these names.
+    /// Whether the call has one of these names.
     #[must_use]
     pub fn is(&self, names: &[&str]) -> bool {
         self.names.iter().any(|n| names.contains(&n.as_str()))
     }
 }
 
-/// What the agent said.
+/// Reply of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Said {
-    /// All of it.
     pub text: String,
-    /// Whether it asks something.
+    /// Whether the reply asks a question.
     pub asks: bool,
 }
 
-/// What it cost.
+/// Cost of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spent {
-    /// Calls of a model.
+    /// Number of LLM calls.
     pub model_calls: u64,
-    /// Dollars.
+    /// Cost in dollars.
     pub usd: f64,
-    /// Seconds from the words to the last answer, with what was deployed running.
+    /// Seconds from the request to the last reply, until the deployed pipelines run.
     pub wall_s: f64,
 }
 
-/// What a run of a task came to.
+/// Outcome of one run of a task.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Outcome {
-    /// What was deployed before the words.
+    /// Pipelines before the request.
     pub before: Pipelines,
-    /// What is deployed afterwards.
+    /// Pipelines after the run.
     pub after: Pipelines,
-    /// What the agent said.
     pub said: Said,
-    /// What it used, in order.
+    /// Tool calls in order.
     pub calls: Vec<Call>,
-    /// What it noted down: source and text.
+    /// Notes: source and text.
     pub notes: Vec<(String, String)>,
-    /// What it cost.
     pub spent: Spent,
-    /// Specifications that were submitted.
+    /// Number of submitted specifications.
     pub submitted: u64,
-    /// Those of them that were refused.
+    /// Number of refused ones among them.
     pub refused: u64,
-    /// The region that stands for what a person drew when they were asked where a place is.
+    /// Region that was drawn as the answer to a question about a place.
     pub drawn: Option<String>,
 }
 
 impl Outcome {
-    /// Pipelines that are new or have another specification.
+    /// Yields the pipelines that are new or have another specification.
     pub fn changed(&self) -> impl Iterator<Item = &Deployed> {
         self.after.iter().filter_map(|(id, now)| {
             let is_same = self.before.get(id).is_some_and(|b| b.text() == now.text());
@@ -136,7 +131,7 @@ impl Outcome {
         })
     }
 
-    /// Pipelines whose ids are new.
+    /// Yields the pipelines with new ids.
     pub fn new_ones(&self) -> impl Iterator<Item = &Deployed> {
         let new = self
             .after

@@ -1,11 +1,13 @@
-//! What deployed pipelines do on the script of a scene: the runtime's own way of a frame ([`Run`]), frame by frame, with detectors that see what the
-//! script says in place of networks.
+//! Plays the script of a scene to deployed pipelines: the runtime's own processing ([`Run`]), frame
+//! by frame, with scripted detectors in place of networks.
 //!
-//! Everything behind the detector is the product: the compiled workflow, trackers, rules, effects. Nothing is simulated but what a detector would see: a
-//! model sees the actors of the classes that it knows, `motion` sees whoever is on its way. A picture that a step has cut out shows nothing: nobody
-//! knows which part of the scene it is.
+//! Everything behind the detector is the product: the compiled workflow, trackers, rules, effects.
+//! A scripted model finds the actors of the classes that it knows; `motion` finds every actor that
+//! moves. On a cropped picture a scripted model finds nothing, because its place in the scene is
+//! unknown.
 //!
-//! Invariant: the same pipelines on the same script do the same; no clock is read but for the names of files.
+//! - The same pipelines on the same script give the same result.
+//! - No clock is read, but for the names of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -44,58 +46,58 @@ use super::scene::{Actor, Scene};
 
 /// Most frames of a script.
 const MAX_FRAMES: u64 = 100_000;
-/// How long effects may take to be on the disk.
+/// Longest write of effects to disk.
 const FLUSH: Duration = Duration::from_secs(10);
-/// What is not told to people, as [`Effect::what`](watchkeeper_contract::effect::Effect::what) calls it.
+/// Effects that notify nobody, as named by
+/// [`Effect::what`](watchkeeper_contract::effect::Effect::what).
 const RECORDS: [&str; 2] = ["a file", "an object in S3"];
 
-/// Models of a box, each with the classes that it tells apart.
+/// Models of a box, each with its classes.
 pub type Models = BTreeMap<String, Vec<String>>;
 
-/// An event that began.
+/// Event that started.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Told {
-    /// On which camera.
+    /// Camera of the event.
     pub camera: String,
     /// Name of the rule.
     pub rule: String,
-    /// When it began, in seconds of the script.
+    /// Start in seconds of the script.
     pub at_s: f64,
-    /// Class that it is about.
+    /// Class of the event.
     pub class: Option<String>,
     /// Whether it asks for a second opinion.
     pub escalates: bool,
 }
 
-/// A number at the end, and the words by which it can be asked for.
+/// Count at the end, with the words by which checks may ask for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counter {
-    /// On which camera.
+    /// Camera of the count.
     pub camera: String,
-    /// Words: its name, the classes that are counted, `in`, `out`, `total`, `visits`, `present`.
+    /// Its name, the counted classes, `in`, `out`, `total`, `visits`, `present`.
     pub words: BTreeSet<String>,
-    /// The number.
     pub value: f64,
 }
 
-/// What came of a script.
+/// Result of playing a script.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Played {
-    /// Events, in the order of their time.
+    /// Events, sorted by time.
     pub events: Vec<Told>,
-    /// How often people were told: messages of the workflow's own steps and events of rules that name a channel; where there is neither its events, or
-    /// the warnings among them where some are warnings and others not.
+    /// Number of notifications: messages of the workflow's own steps and events of rules that name
+    /// a channel. Without both, the events; of these only the warnings if there are any.
     pub alerts: u64,
-    /// Numbers at the end.
+    /// Counts at the end.
     pub counters: Vec<Counter>,
-    /// What went wrong on the way, a sentence each.
+    /// Failures on the way, a sentence each.
     pub trouble: Vec<String>,
 }
 
 /// Plays the script of `scene` to each of `specs`.
 ///
 /// # Errors
-/// When the scene has no script that can be played, or a specification can't run.
+/// If the scene has no valid script, or a specification can't run.
 pub fn play(scene: &Scene, specs: &[PipelineSpec], models: &Models) -> anyhow::Result<Played> {
     let fixture = scene.fixture.as_ref().context("the scene has no fixture")?;
     let (fps, duration) = (fixture.fps, fixture.duration_s);
@@ -121,10 +123,11 @@ pub fn play(scene: &Scene, specs: &[PipelineSpec], models: &Models) -> anyhow::R
     Ok(played)
 }
 
-/// What a deployment would do in the next seconds, as the runtime answers it: from the first thing on that is to be seen on its camera.
+/// Dry-runs a deployment as the runtime does, from the moment at which the first actor is visible
+/// on its camera.
 ///
 /// # Errors
-/// As the runtime refuses it.
+/// Like the runtime's own refusals.
 pub fn dry_run(scene: &Scene, wanted: &DryRun, models: &Models) -> Result<DryRunReport, Problem> {
     let refuse = |why: String| Problem::new(422, ProblemCode::InvalidRequest, why);
     let fps = scene
@@ -181,26 +184,26 @@ struct Stage<'s> {
     start: &'s Zoned,
 }
 
-/// What came of some frames.
+/// Result of some frames.
 struct Gone {
-    /// Events that began.
+    /// Events that started.
     begun: Vec<Change>,
     results: PipelineResults,
     detector: Option<String>,
     rules: Vec<String>,
-    /// Which rules tell people.
+    /// Rules that notify people.
     tells: Tells,
-    /// Their names.
+    /// Names of the rules that notify people.
     telling: BTreeSet<String>,
     warnings: Vec<PipelineWarning>,
-    /// Messages of steps that tell people.
+    /// Messages of steps that notify people.
     messages: u64,
     /// Messages that were refused.
     refused: u64,
 }
 
 impl Stage<'_> {
-    /// Takes so many frames from this second of the script on.
+    /// Processes `frames` frames from this second of the script on.
     fn go(&self, from_s: f64, frames: u64) -> anyhow::Result<Gone> {
         let camera = self.spec.source.as_str();
         let of_scene = self.scene.camera(camera);
@@ -293,7 +296,7 @@ impl Stage<'_> {
                 self.spec.id, gone.refused
             ));
         }
-        // Steps that tell people do so beside rules that name a channel, and in the place of others.
+        // Steps that notify people add to rules that name a channel, and replace other rules.
         let has_steps = graph
             .steps("alert_sink")
             .iter()
@@ -341,7 +344,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What takes the place of a model.
+    /// Makes the scripted replacement of a model.
     fn detector(
         &self,
         model: &str,
@@ -373,7 +376,7 @@ impl Stage<'_> {
     }
 }
 
-/// Sees what the script says.
+/// Detector that reports the actors of the script.
 struct Scripted {
     info: DetectorInfo,
     size: [u32; 2],
@@ -381,7 +384,7 @@ struct Scripted {
 }
 
 impl Scripted {
-    /// The boxes of a moment: class by number, place in shares, score.
+    /// Returns the boxes of a moment: class number, place in shares, score.
     fn seen(&self, frame: &Frame) -> Vec<(usize, BBox, f64)> {
         let t = frame.pts.as_secs_f64();
         let seen = self.actors.iter().filter_map(|actor| actor.at(t));
@@ -451,7 +454,7 @@ impl Detector for Scripted {
     }
 }
 
-/// What the pipeline may have done outside: whatever it names. Nothing is done; it only is counted.
+/// Allows every effect that the specification names. Effects are only counted, never executed.
 fn allowed(spec: &PipelineSpec) -> SinksConfig {
     let mut texts = Vec::new();
     collect(&spec.workflow, &mut texts);
@@ -489,7 +492,8 @@ fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
     }
 }
 
-/// The classes that a pipeline looks for: those that it filters, else those of its models.
+/// Returns the classes that a pipeline looks for: its class filters, else the classes of its
+/// models.
 fn classes_of(graph: &Graph, models: &Models) -> BTreeSet<String> {
     let listed = |family: &str| -> BTreeSet<String> {
         let steps = graph.steps(family);
@@ -513,7 +517,7 @@ fn classes_of(graph: &Graph, models: &Models) -> BTreeSet<String> {
         .collect()
 }
 
-/// The words of a name, in lower case and in the singular as far as an `s` at the end goes.
+/// Splits a name into words, in lower case and without a trailing `s`.
 #[must_use]
 pub fn words(name: &str) -> BTreeSet<String> {
     let parts = name.split(|c: char| !c.is_alphanumeric());

@@ -1,25 +1,25 @@
-//! Who is asked: the rules alone, or a model of language besides them.
+//! The agent under test: the rules alone, or the rules and an LLM.
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// How many times as long as usual a model may take. It may be one that somebody plays by hand; what a task allows is among its checks.
+/// Timeout factor for the LLM. A human may play its part; what a task allows is among its checks.
 const PATIENCE: u32 = 20;
 
-/// How a model is spoken to.
+/// Wire protocol of an LLM server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Wire {
-    /// Claude's Messages API.
+    /// Messages API of Claude.
     Claude,
-    /// OpenAI's.
+    /// API of OpenAI.
     Openai,
-    /// Gemini's.
+    /// API of Gemini.
     Gemini,
-    /// A server of one's own that speaks Claude's, such as Ollama.
+    /// Local server with Claude's API, such as Ollama.
     Ollama,
 }
 
 impl Wire {
-    /// The configuration's word for it.
+    /// Returns the value of the configuration key `provider`.
     const fn provider(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -30,26 +30,24 @@ impl Wire {
     }
 }
 
-/// Who is asked.
+/// Agent under test.
 #[derive(Debug, Clone)]
 pub enum Agent {
-    /// The rules, without a model.
+    /// The rules, without an LLM.
     Rules,
-    /// The rules, and a model for what they don't understand.
+    /// The rules, and an LLM for what they do not understand.
     Model {
-        /// Where it is served.
+        /// Base URL of the server.
         url: String,
-        /// Its id; absent: those of the product's catalogue.
+        /// Model id; absent: those of the product's catalogue.
         model: Option<String>,
-        /// How it is spoken to.
         wire: Wire,
-        /// Its key.
         key: Option<SecretString>,
     },
 }
 
 impl Agent {
-    /// A name for tables.
+    /// Returns a name for tables.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -63,13 +61,13 @@ impl Agent {
         }
     }
 
-    /// Whether a model is asked.
+    /// Whether an LLM is configured.
     #[must_use]
     pub const fn is_model(&self) -> bool {
         matches!(self, Self::Model { .. })
     }
 
-    /// The section of the configuration that names it. The limits are wide: it is measured, not held.
+    /// Writes the section of the configuration. The limits are wide, because the LLM is measured.
     pub(super) fn section(&self) -> String {
         match self {
             Self::Rules => String::new(),
@@ -88,7 +86,7 @@ impl Agent {
         }
     }
 
-    /// The key, for the environment of the command: it stands in no file.
+    /// Returns the key for the environment of the command; no file holds it.
     pub(super) fn key(&self) -> Option<&str> {
         match self {
             Self::Model { key, .. } => key.as_ref().map(|key| key.expose_secret()),

@@ -1,4 +1,4 @@
-//! The score: what every run of every task came to, as a table for people and as JSON, and what mutants showed.
+//! Scores of every run of every task, as a table and as JSON, and the results of mutants.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,23 +10,19 @@ use super::mutate::Mutant;
 use super::outcome::Outcome;
 use super::task::{Gate, Task};
 
-/// A run of a task.
+/// One run of a task.
 #[derive(Debug, Clone)]
 pub struct Ran {
-    /// The words that were said.
+    /// Request that was sent.
     pub words: String,
-    /// What it came to.
     pub outcome: Outcome,
-    /// The grades.
     pub graded: Graded,
 }
 
 /// All runs of a task.
 #[derive(Debug, Clone)]
 pub struct TaskScore {
-    /// The task.
     pub task: Task,
-    /// Its runs.
     pub runs: Vec<Ran>,
     /// Models that the scene names and the box can't have.
     pub absent: Vec<String>,
@@ -100,35 +96,33 @@ impl TaskScore {
     }
 }
 
-/// The score of an agent on a file of tasks.
+/// Score of an agent on a file of tasks.
 #[derive(Debug, Clone)]
 pub struct Score {
-    /// Who was asked.
+    /// Name of the agent.
     pub agent: String,
-    /// The tasks.
     pub tasks: Vec<TaskScore>,
-    /// Whether a model was asked besides the rules.
+    /// Whether an LLM was configured.
     pub has_model: bool,
-    /// What has to be reached.
     pub gate: Gate,
 }
 
-/// Shares of runs and tasks.
+/// Counts of runs and tasks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shares {
-    /// Runs.
+    /// Number of runs.
     pub runs: usize,
     /// Runs that have checks on specifications.
     pub specified: usize,
-    /// Those of them in which all of these hold of the first one.
+    /// Runs among them whose first specification passes all of these.
     pub first_try: usize,
     /// Runs that pass.
     pub passed: usize,
-    /// Runs that are to deploy something.
+    /// Runs that have to deploy something.
     pub to_deploy: usize,
-    /// Those of them whose first specification is valid.
+    /// Runs among them whose first specification is valid.
     pub first_valid: usize,
-    /// Tasks.
+    /// Number of tasks.
     pub tasks: usize,
     /// Tasks of which all runs pass.
     pub every_run: usize,
@@ -143,20 +137,20 @@ fn share(part: usize, of: usize) -> f64 {
 }
 
 impl Score {
-    /// Calls that a model has answered.
+    /// Returns the number of answered LLM calls.
     #[must_use]
     pub fn answered(&self) -> u64 {
         let runs = self.tasks.iter().flat_map(|task| &task.runs);
         runs.map(|ran| ran.outcome.spent.model_calls).sum()
     }
 
-    /// Whether a model was to be asked and has answered nothing: then it is the rules that were graded.
+    /// Whether an LLM was configured and never answered, so that only the rules were graded.
     #[must_use]
     pub fn is_of_nobody(&self) -> bool {
         self.has_model && self.answered() == 0
     }
 
-    /// The shares.
+    /// Counts runs and tasks.
     #[must_use]
     pub fn shares(&self) -> Shares {
         let runs: Vec<&Ran> = self.tasks.iter().flat_map(|t| &t.runs).collect();
@@ -183,11 +177,11 @@ impl Score {
             && share(s.every_run, s.tasks) >= self.gate.every_run
     }
 
-    /// The table.
+    /// Formats the score as a table.
     #[must_use]
     pub fn table(&self) -> String {
         let mut out = String::new();
-        // Writing to a text doesn't fail.
+        // Writing to a string can't fail.
         self.write(&mut out).ok();
         out
     }
@@ -247,7 +241,7 @@ impl Score {
         Ok(())
     }
 
-    /// Runs that pass and all runs, by category.
+    /// Returns passed and all runs by category.
     fn by_category(&self) -> BTreeMap<&str, (usize, usize)> {
         let mut categories = BTreeMap::new();
         for task in &self.tasks {
@@ -260,7 +254,7 @@ impl Score {
         categories
     }
 
-    /// All of it.
+    /// Formats the score as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let s = self.shares();
@@ -274,32 +268,30 @@ impl Score {
     }
 }
 
-/// What came of a mutant.
+/// Result of a mutant.
 #[derive(Debug, Clone)]
 pub struct Tried {
-    /// The task.
+    /// Id of the task.
     pub task: String,
-    /// The mutant.
     pub mutant: Mutant,
-    /// The checks that turned it down.
+    /// Checks that rejected it.
     pub caught_by: Vec<String>,
 }
 
-/// What mutants showed.
+/// Results of all mutants.
 #[derive(Debug, Clone, Default)]
 pub struct Mutation {
-    /// Solutions that don't pass, with what is wrong.
+    /// Solutions that do not pass, with the reason.
     pub wrong: Vec<(String, String)>,
-    /// Tasks that the product can't pass, with why.
+    /// Tasks that the product can't pass, with the reason.
     pub impossible: Vec<(String, String)>,
     /// Tasks without a solution.
     pub unsolved: Vec<String>,
-    /// The mutants.
     pub tried: Vec<Tried>,
 }
 
 impl Mutation {
-    /// How many were turned down.
+    /// Returns the number of rejected mutants.
     #[must_use]
     pub fn caught(&self) -> usize {
         self.tried
@@ -308,11 +300,11 @@ impl Mutation {
             .count()
     }
 
-    /// The table.
+    /// Formats the results as a table.
     #[must_use]
     pub fn table(&self) -> String {
         let mut out = String::new();
-        // Writing to a text doesn't fail.
+        // Writing to a string can't fail.
         self.write(&mut out).ok();
         out
     }
@@ -354,7 +346,7 @@ impl Mutation {
         )
     }
 
-    /// All of it.
+    /// Formats the results as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         let tried = |t: &Tried| {

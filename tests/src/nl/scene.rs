@@ -1,9 +1,11 @@
-//! The scene of a task: cameras, places, what runs there already, and a script of who is where and when.
+//! Scene of a task: cameras, places, existing pipelines, and a script of the actors.
 //!
-//! Places and paths are in shares of the picture, `0.0..=1.0` from the top left, times in seconds from the script's beginning. An actor goes in a
-//! straight line and evenly from `from` to `to` (centres of its box) over the time `t`, or along `path`.
+//! - Places and paths are in shares of the picture, `0.0..=1.0` from the top left; times in seconds
+//!   from the start of the script.
+//! - An actor moves straight and evenly from `from` to `to` (centres of its box) over the time `t`,
+//!   or along `path`.
 //!
-//! Invariant: the same moment always shows the same boxes, in the order of the script.
+//! The same moment always shows the same boxes, in the order of the script.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,19 +19,18 @@ use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::task::Rest;
 
-/// Where machines keep what they know about time zones.
+/// Folder of the time zone database.
 const ZONES: &str = "/usr/share/zoneinfo";
-/// Size of a picture where a task says none, in pixels.
+/// Default size of a picture in pixels.
 const USUAL_SIZE: [u32; 2] = [1280, 720];
-/// Size of an actor's box where the script says none, in shares.
+/// Default size of an actor's box in shares.
 const USUAL_BOX: [f64; 2] = [0.08, 0.2];
-/// Score of an actor's box where the script says none: what a good detector gives to something in full view.
+/// Default score of an actor's box: what a good detector gives to an object in full view.
 const USUAL_SCORE: f64 = 0.9;
 
-/// The scene of a task.
+/// Scene of a task.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Scene {
-    /// The cameras.
     #[serde(default)]
     pub cameras: Vec<Camera>,
     /// Places in the picture by name: two points are a line, more a polygon.
@@ -41,43 +42,44 @@ pub struct Scene {
     /// Models of the box, such as `ppe detector (helmet, vest)`.
     #[serde(default)]
     pub models: Vec<String>,
-    /// What runs before the words are said.
+    /// Pipelines that run before the request.
     #[serde(default)]
     pub existing: Vec<Existing>,
-    /// Who is where and when.
+    /// Script of the scene.
     #[serde(default)]
     pub fixture: Option<Fixture>,
-    /// IANA name of the zone that the box stands in.
+    /// IANA name of the box's time zone.
     #[serde(default)]
     pub timezone: Option<String>,
-    /// When the words are said, RFC 3339.
+    /// Time of the request, RFC 3339.
     #[serde(default)]
     pub now: Option<String>,
-    /// Names of pictures that come with the words.
+    /// Names of pictures that are attached to the request.
     #[serde(default)]
     pub attachments: Vec<String>,
-    /// What can be seen on the attached pictures and the like, in words.
+    /// Description of the attached pictures, by name.
     #[serde(default)]
     pub stub_results: Map<String, Value>,
-    /// For people.
+    /// For readers of the file.
     #[serde(default, rename = "note")]
     _note: Option<String>,
     #[serde(flatten)]
     rest: Rest,
 }
 
-/// A camera.
+/// Camera of a scene.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Camera {
-    /// Its id, which is the name of the source.
+    /// Id of the camera, which is the name of the source.
     pub id: String,
-    /// What people call it.
+    /// Name that users have for it.
     #[serde(default)]
     pub name: Option<String>,
     /// Width and height of its picture in pixels.
     #[serde(default)]
     pub resolution: Option<[u32; 2]>,
-    /// A picture that the author had in mind. It isn't part of the file, so the script is drawn instead.
+    /// Picture that the author had in mind. It is not part of the file, so the script is drawn
+    /// instead.
     #[serde(default, rename = "still")]
     _still: Option<String>,
     #[serde(flatten)]
@@ -85,7 +87,7 @@ pub struct Camera {
 }
 
 impl Camera {
-    /// Width and height of its picture in pixels.
+    /// Returns width and height of its picture in pixels.
     #[must_use]
     pub fn size(&self) -> [u32; 2] {
         self.resolution
@@ -94,36 +96,34 @@ impl Camera {
     }
 }
 
-/// A pipeline that runs already.
+/// Pipeline that exists before the request.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Existing {
-    /// Its id.
     pub id: String,
-    /// Its camera.
+    /// Id of the camera.
     pub camera: String,
-    /// What people call it.
+    /// Name that users have for it.
     #[serde(default)]
     pub name: Option<String>,
     /// `running`, `paused` or `stopped`.
     #[serde(default)]
     pub state: Option<String>,
-    /// Settings of it.
+    /// Settings of the pipeline.
     #[serde(default)]
     pub params: Params,
     #[serde(flatten)]
     rest: Rest,
 }
 
-/// Settings of a pipeline that runs already.
+/// Settings of an existing pipeline.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Params {
-    /// Classes.
     #[serde(default)]
     pub classes: Vec<String>,
-    /// Lowest score.
+    /// Least score of a detection.
     #[serde(default)]
     pub confidence: Option<f64>,
-    /// Seconds of quiet after an event.
+    /// Seconds without events after an event.
     #[serde(default, alias = "cooldown")]
     pub cooldown_s: Option<f64>,
     /// Seconds to stay in `zone`.
@@ -136,43 +136,43 @@ pub struct Params {
     rest: Rest,
 }
 
-/// A script.
+/// Script of a scene.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Fixture {
-    /// How long it is.
+    /// Length in seconds.
     pub duration_s: f64,
-    /// Pictures a second.
+    /// Frames a second.
     pub fps: f64,
-    /// Who is there, on every camera, or on that of `camera`.
+    /// Actors on every camera, or on that of `camera`.
     #[serde(default)]
     pub actors: Vec<Actor>,
-    /// Who is there, camera by camera.
+    /// Actors by camera.
     #[serde(default)]
     pub by_camera: BTreeMap<String, Vec<Actor>>,
-    /// Local time at its beginning, RFC 3339; left out: the scene's `now`.
+    /// Local time at the start, RFC 3339; default: the scene's `now`.
     #[serde(default, alias = "starts_at", alias = "now")]
     pub start: Option<String>,
     #[serde(flatten)]
     rest: Rest,
 }
 
-/// Somebody or something in a script.
+/// Actor of a script.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Actor {
-    /// For people.
+    /// For readers of the file.
     #[serde(default, rename = "id")]
     _id: Value,
-    /// What a detector calls it.
+    /// Class that a detector reports.
     pub class: String,
-    /// When it comes and when it goes. It is there at both ends.
+    /// Times of arrival and departure; the actor is present at both.
     pub t: [f64; 2],
-    /// Centre at the beginning.
+    /// Centre at the start.
     #[serde(default)]
     pub from: Option<[f64; 2]>,
-    /// Centre at the end; left out: where it began.
+    /// Centre at the end; default: the centre at the start.
     #[serde(default)]
     pub to: Option<[f64; 2]>,
-    /// Centres on the way, which take equally long from one to the next, instead of `from` and `to`.
+    /// Centres on the way at equal intervals, instead of `from` and `to`.
     #[serde(default)]
     pub path: Vec<[f64; 2]>,
     /// Width and height of its box.
@@ -181,23 +181,21 @@ pub struct Actor {
     /// Score of its box.
     #[serde(default, alias = "confidence", alias = "conf")]
     pub score: Option<f64>,
-    /// The camera that sees it.
+    /// Id of the camera that sees it.
     #[serde(default)]
     pub camera: Option<String>,
     #[serde(flatten)]
     rest: Rest,
 }
 
-/// A box of the script at a moment.
+/// Box of the script at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
-    /// Its class.
     pub class: String,
-    /// Where, in shares of the picture.
+    /// Bounding box in shares of the picture.
     pub bbox: BBox,
-    /// Its score.
     pub score: f64,
-    /// Whether it is on its way.
+    /// Whether the actor is moving.
     pub moves: bool,
 }
 
@@ -210,7 +208,7 @@ impl Actor {
         vec![from, self.to.unwrap_or(from)]
     }
 
-    /// Its box at a moment, if it is there.
+    /// Returns the box at a moment, if the actor is present.
     #[must_use]
     pub fn at(&self, t: f64) -> Option<Seen> {
         let [begin, end] = self.t;
@@ -241,13 +239,13 @@ impl Actor {
 }
 
 impl Scene {
-    /// The camera of this id.
+    /// Returns the camera of this id.
     #[must_use]
     pub fn camera(&self, id: &str) -> Option<&Camera> {
         self.cameras.iter().find(|c| c.id == id)
     }
 
-    /// Whom a camera sees over the script.
+    /// Returns the actors that a camera sees over the script.
     #[must_use]
     pub fn actors(&self, camera: &str) -> Vec<Actor> {
         let Some(fixture) = &self.fixture else {
@@ -261,7 +259,7 @@ impl Scene {
         own.chain(everywhere).cloned().collect()
     }
 
-    /// The moment with most to see, over all cameras; the first of those that are alike.
+    /// Returns the first moment with the most visible boxes over all cameras.
     #[must_use]
     pub fn busiest(&self) -> f64 {
         let actors: Vec<Actor> = self
@@ -274,25 +272,26 @@ impl Scene {
         middles.rev().max_by_key(|t| seen(*t)).unwrap_or(0.0)
     }
 
-    /// A region as a polygon or a line.
+    /// Returns a region as a polygon or a line.
     #[must_use]
     pub fn region(&self, name: &str) -> Option<Vec<Point>> {
         let points = self.regions.get(name)?;
         Some(points.iter().map(|[x, y]| Point::new(*x, *y)).collect())
     }
 
-    /// When the words are said, in the box's zone; `None`: the task doesn't say, so it is now.
+    /// Returns the time of the request in the box's zone; `None` is the present.
     ///
     /// # Errors
-    /// When the time or the zone can't be read.
+    /// If time or zone is invalid.
     pub fn now(&self) -> anyhow::Result<Option<Zoned>> {
         self.now.as_deref().map(|at| self.zoned(at)).transpose()
     }
 
-    /// When the script begins. Where nobody says, on a Monday at noon: no schedule that means nights or weekends is awake.
+    /// Returns the start of the script; by default a Monday at noon, when no schedule of nights or
+    /// weekends is active.
     ///
     /// # Errors
-    /// When the time or the zone can't be read.
+    /// If time or zone is invalid.
     pub fn start(&self) -> anyhow::Result<Zoned> {
         let written = self.fixture.as_ref().and_then(|f| f.start.as_deref());
         match written.or(self.now.as_deref()) {
@@ -301,7 +300,7 @@ impl Scene {
         }
     }
 
-    /// An RFC 3339 moment in the scene's zone.
+    /// Parses an RFC 3339 time in the scene's zone.
     fn zoned(&self, at: &str) -> anyhow::Result<Zoned> {
         let moment: Timestamp = at
             .parse()
@@ -317,10 +316,10 @@ impl Scene {
         Ok(moment.to_zoned(zone))
     }
 
-    /// The file that describes the scene's zone on this machine.
+    /// Returns the file that describes the scene's zone on this machine.
     ///
     /// # Errors
-    /// When this machine has none.
+    /// If this machine has none.
     pub fn zone_file(&self) -> anyhow::Result<Option<PathBuf>> {
         let Some(name) = &self.timezone else {
             return Ok(None);
@@ -337,7 +336,7 @@ impl Scene {
         Ok(Some(file))
     }
 
-    /// Fields that nobody reads.
+    /// Lists the fields that nothing reads.
     pub(super) fn unread(&self) -> Vec<String> {
         let mut unread: BTreeSet<String> = self.rest.keys().cloned().collect();
         let mut note = |what: &str, rest: &Rest| {

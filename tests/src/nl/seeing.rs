@@ -1,13 +1,13 @@
-//! What a model of language is shown of a scripted box, and the rules that try what they propose: a socket between the command and the runtime, at which two
-//! questions are answered by the script.
+//! Proxy between the command and the runtime that answers previews and dry runs from the script.
 //!
-//! The models of the box are stand-ins that see nothing, so a preview or a dry run of the runtime would show an empty scene. Here they are answered with
-//! what the script has: the preview by the engine on the camera's own picture, the dry run by the runtime's way of a frame ([`super::play`]). All else goes
-//! through as it is.
+//! The models of the box find nothing, so the runtime's own preview or dry run would show an empty
+//! scene. The preview is answered by the engine on the camera's own picture, the dry run by
+//! [`super::play`]. Everything else is forwarded unchanged.
 //!
-//! Where a task injects it, the first preview and the first dry run are of the workflow mirrored left to right: something to see, and to correct.
+//! If the task injects it, the first preview and the first dry run use the workflow mirrored left
+//! to right: an error that the LLM can see and correct.
 //!
-//! Invariant: nothing that is deployed goes through other hands than the runtime's.
+//! Everything that is deployed passes to the runtime unchanged.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -30,27 +30,26 @@ use watchkeeper_vision::geometry::BBox;
 use super::play::{Models, dry_run};
 use super::scene::Scene;
 
-/// Longest request that is read.
+/// Largest request in bytes.
 const MAX_REQUEST: usize = 64 << 20;
-/// How long a request may take to arrive.
+/// Longest wait for the rest of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Pictures of cameras that are remembered.
+/// Most camera pictures that are remembered.
 const MAX_SHOWN: usize = 64;
 
-/// The script as it answers.
+/// Script from which previews and dry runs are answered.
 #[derive(Debug)]
 pub struct Script {
-    /// The scene.
     pub scene: Scene,
-    /// What its models tell apart.
+    /// Models of the box with their classes.
     pub models: Models,
-    /// The moment that its cameras show.
+    /// Moment that the cameras show.
     pub moment: f64,
     /// Whether the first preview is mirrored.
     pub mirrors: bool,
 }
 
-/// The socket; nobody listens any more once it is dropped.
+/// Proxy socket; nothing listens once it is dropped.
 #[derive(Debug)]
 pub struct Seeing {
     socket: PathBuf,
@@ -63,7 +62,7 @@ struct Between {
     script: Script,
     previewed: AtomicBool,
     tried: AtomicBool,
-    /// Pictures that the command was given, each with its camera.
+    /// Pictures that the command received, each with its camera.
     shown: Mutex<Vec<(Vec<u8>, String)>>,
 }
 
@@ -71,7 +70,7 @@ impl Seeing {
     /// Listens at `socket` for the runtime at `upstream`.
     ///
     /// # Errors
-    /// When the socket can't be made.
+    /// If the socket can't be bound.
     pub fn start(socket: &Path, upstream: &Path, script: Script) -> anyhow::Result<Self> {
         let listener = UnixListener::bind(socket).with_context(|| socket.display().to_string())?;
         let is_over = Arc::new(AtomicBool::new(false));
@@ -89,7 +88,7 @@ impl Seeing {
                     break;
                 }
                 let between = Arc::clone(&between);
-                // A client that leaves is no fault.
+                // A client may disconnect; its error is ignored.
                 std::thread::spawn(move || between.serve(stream).ok());
             }
         });
@@ -104,7 +103,7 @@ impl Seeing {
 impl Drop for Seeing {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the one who waits for a client.
+        // Wakes the thread that accepts clients.
         drop(UnixStream::connect(&self.socket));
         if let Some(thread) = self.thread.take() {
             thread.join().ok();
@@ -112,7 +111,7 @@ impl Drop for Seeing {
     }
 }
 
-/// A request: its first line, its other lines, its body.
+/// A request: request line, headers, body.
 struct Request {
     line: String,
     headers: Vec<String>,
@@ -147,7 +146,7 @@ impl Between {
         Ok(stream.write_all(&answer)?)
     }
 
-    /// Hands a request on, and the answer back as it is.
+    /// Forwards a request and returns the answer unchanged.
     fn forward(&self, request: &Request) -> anyhow::Result<Vec<u8>> {
         let mut upstream = UnixStream::connect(&self.upstream)?;
         let kept = request
@@ -167,7 +166,7 @@ impl Between {
         Ok(answer)
     }
 
-    /// Keeps the picture of a camera, so that it is known again.
+    /// Remembers the picture of a camera, so that it is recognised later.
     fn remember(&self, line: &str, answer: &[u8]) {
         let camera = line
             .strip_prefix("GET /v1/sources/")
@@ -183,14 +182,15 @@ impl Between {
         }
     }
 
-    /// The camera whose picture this is.
+    /// Returns the camera that a picture is of.
     fn camera_of(&self, picture: &[u8]) -> Option<String> {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shown.iter().rev().find(|(known, _)| known == picture);
         known.map(|(_, camera)| camera.clone())
     }
 
-    /// A workflow on the picture of a camera. `None`: on another picture, which is the runtime's to look at.
+    /// Runs a workflow on the picture of a camera. `None` for another picture, which the runtime
+    /// processes.
     fn preview(&self, body: &[u8]) -> anyhow::Result<Option<(u16, Vec<u8>)>> {
         let wanted: WorkflowRun = serde_json::from_slice(body)?;
         let Some(file) = wanted.images.first() else {
@@ -262,7 +262,7 @@ impl Between {
     }
 }
 
-/// Turns the zones and lines of a definition over, left to right.
+/// Mirrors the zones and lines of a definition left to right.
 fn mirror(definition: &mut Value, width: f64) {
     let steps = definition["steps"].as_array_mut();
     for step in steps.into_iter().flatten() {
@@ -277,7 +277,7 @@ fn mirror(definition: &mut Value, width: f64) {
     }
 }
 
-/// Sees what the script has at the moment that cameras show.
+/// Detector that reports the script at the moment that the cameras show.
 struct Eye<'s> {
     script: &'s Script,
     camera: &'s str,
@@ -337,7 +337,7 @@ fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
     bytes.windows(part.len()).position(|w| w == part)
 }
 
-/// Reads a request whose length is said.
+/// Reads a request that states its length.
 fn read(stream: &mut UnixStream) -> anyhow::Result<Request> {
     let mut bytes = Vec::new();
     let mut part = [0; 16 * 1024];

@@ -1,12 +1,14 @@
-//! The box of a task and a person at it: the real runtime, with a camera for each of the scene's, and the real command `watchkeeper`, which is asked in the
-//! words of the task and is told yes.
+//! The box of a task and its user: the real runtime with one camera for each of the scene's, and
+//! the real command `watchkeeper`.
 //!
-//! Cameras show the script drawn ([`super::drawn`]): its busiest moment, and some others where no model of language has to see the same twice. Models are
-//! stand-ins ([`super::stand_in`]), and what a preview or a dry run sees of them is the script ([`super::seeing`]). The person says yes to whatever is
-//! proposed, and answers one kind of question: where a place is, which only somebody who sees the picture knows. The answer is the region of the scene
-//! whose name is most like the words, and the outcome says that it was needed.
+//! - Cameras show the drawn script ([`super::drawn`]): its busiest moment, and some others unless
+//!   an LLM has to see the same picture twice.
+//! - Models are stand-ins ([`super::stand_in`]); previews and dry runs see the script
+//!   ([`super::seeing`]).
+//! - The user confirms every proposal. It answers only questions about a place, with the region of
+//!   the scene whose name is most similar; the outcome records that.
 //!
-//! Invariant: every run has a box of its own, and nothing of it is left.
+//! Every run has a box of its own, which is deleted afterwards.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -32,11 +34,11 @@ use crate::person;
 const INTERVAL: Duration = Duration::from_millis(500);
 /// Moments of the script that a camera shows.
 const MOMENTS: u32 = 4;
-/// How long pipelines may take to get their first frame.
+/// Longest wait for the first frame of a pipeline.
 const SETTLE: Duration = Duration::from_secs(30);
-/// Entries of the trace that are read: more than a request can make.
+/// Trace entries to read: more than a request can make.
 const TRACE: &str = "5000";
-/// Kinds of notes, and the file or folder of each.
+/// Sources of notes, and the file or folder of each.
 const NOTES: [(&str, &str); 5] = [
     ("preference", "preferences.md"),
     ("knowledge", "knowledge.md"),
@@ -50,19 +52,19 @@ const NOTES: [(&str, &str); 5] = [
 pub struct Site<'t> {
     task: &'t Task,
     agent: &'t Agent,
-    /// What its models tell apart.
+    /// Models of the box with their classes.
     pub models: Models,
     /// Models of the scene that the box can't have.
     pub absent: Vec<String>,
-    // What runs ends before the folder goes that it writes to: fields are dropped in their order.
+    // Fields drop in their order: the runtime has to end before its folder is deleted.
     _runtime: Process,
-    /// Where the command finds the runtime, and what answers there.
+    /// Socket for the command, and the proxy that listens there.
     seeing: (PathBuf, Seeing),
     _cameras: Vec<HttpCamera>,
     bench: Bench,
 }
 
-/// One use of the command.
+/// Output of one use of the command.
 struct Spoken {
     objects: Vec<Value>,
     errors: String,
@@ -70,17 +72,17 @@ struct Spoken {
 }
 
 impl Spoken {
-    /// The last object that says what came of it.
+    /// Returns the last object of this type.
     fn last(&self, kind: &str) -> Option<&Value> {
         self.objects.iter().rev().find(|o| o["type"] == kind)
     }
 }
 
 impl<'t> Site<'t> {
-    /// Sets the box up: cameras, models, what runs already.
+    /// Sets up the box: cameras, models, existing pipelines.
     ///
     /// # Errors
-    /// When a part can't be started, or the scene can't be.
+    /// If a part can't be started, or the scene is invalid.
     pub fn new(task: &'t Task, agent: &'t Agent) -> anyhow::Result<Self> {
         let scene = &task.scene;
         let bench = Bench::new("")?;
@@ -137,10 +139,10 @@ impl<'t> Site<'t> {
         Ok(())
     }
 
-    /// Says the words of a run, and yes to what comes of them.
+    /// Sends the request of a run and confirms the proposals.
     ///
     /// # Errors
-    /// When a program can't be started or writes what nobody understands. A request that fails is an outcome.
+    /// If a program can't be started or its output is invalid. A request that fails is an outcome.
     pub fn run(&self, run: usize) -> anyhow::Result<Outcome> {
         let before = self.pipelines()?;
         let began = Instant::now();
@@ -156,7 +158,7 @@ impl<'t> Site<'t> {
             spoken.ok &= confirmed.ok;
             spoken.errors.push_str(&confirmed.errors);
         }
-        // A pipeline that gets no frame is an outcome.
+        // A pipeline without a frame is an outcome.
         self.settle().ok();
         let wall_s = began.elapsed().as_secs_f64();
         let trace = self.trace()?;
@@ -180,7 +182,7 @@ impl<'t> Site<'t> {
         })
     }
 
-    /// `watchkeeper ask` with the words of the task, its pictures and its time.
+    /// Runs `watchkeeper ask` with the request of the task, its pictures and its time.
     fn ask(&self, words: &str) -> anyhow::Result<Spoken> {
         let mut arguments: Vec<String> = Vec::new();
         for name in &self.task.scene.attachments {
@@ -228,7 +230,7 @@ impl<'t> Site<'t> {
         })
     }
 
-    /// `watchkeeper chat` with these lines.
+    /// Runs `watchkeeper chat` with these lines.
     fn talk(&self, lines: &[&str]) -> anyhow::Result<Spoken> {
         Ok(Spoken {
             objects: person::chat_with(self.command()?, &format!("{}\n", lines.join("\n")))?,
@@ -237,7 +239,8 @@ impl<'t> Site<'t> {
         })
     }
 
-    /// The region that answers a question about a place, and the answer as a person would give it. `None`: it is another question, or nobody knows.
+    /// Finds the region that answers a question about a place, and a user's answer. `None` for
+    /// another question or an unknown place.
     fn place(&self, question: &Value) -> Option<(String, String)> {
         let text = question["text"].as_str()?;
         if !text.starts_with("Where ") {
@@ -250,7 +253,7 @@ impl<'t> Site<'t> {
         let fits = regions
             .iter()
             .filter(|(_, points)| !wants_line || points.len() == 2);
-        // The first of those that are alike.
+        // The first of equal ones.
         let (name, points) = fits.rev().max_by_key(|(name, _)| like(name))?;
         let points: Vec<String> = points.iter().map(|[x, y]| format!("{x},{y}")).collect();
         let answer = match points.as_slice() {
@@ -264,10 +267,10 @@ impl<'t> Site<'t> {
         Ok(serde_json::from_value(self.bench.get("/v1/pipelines")?)?)
     }
 
-    /// What is deployed.
+    /// Reads the deployed pipelines.
     ///
     /// # Errors
-    /// When the runtime doesn't answer.
+    /// If the runtime does not answer.
     pub fn pipelines(&self) -> anyhow::Result<Pipelines> {
         let deployed = self.statuses()?.into_iter().map(|status| {
             let doing = match status.state {
@@ -281,7 +284,7 @@ impl<'t> Site<'t> {
         Ok(deployed.collect())
     }
 
-    /// Waits until no pipeline waits for its first frame.
+    /// Waits until every running pipeline has its first frame.
     fn settle(&self) -> anyhow::Result<()> {
         wait_up_to(SETTLE, "the first frames", || {
             let statuses = self.statuses().ok()?;
@@ -298,7 +301,7 @@ impl<'t> Site<'t> {
         json_lines(&out.stdout)
     }
 
-    /// What was noted down, by its kind.
+    /// Reads the notes with their source.
     fn notes(&self) -> anyhow::Result<Vec<(String, String)>> {
         let folder = self.bench.path("home/watchkeeper/memory");
         let mut notes = Vec::new();
@@ -312,7 +315,7 @@ impl<'t> Site<'t> {
     }
 }
 
-/// A file, or the files of a folder; none where nothing is there.
+/// Returns a file, or the files of a folder; empty if nothing exists there.
 fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
@@ -326,7 +329,8 @@ fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The box as far as it is configured: models, what may be done outside, the channels of the scene. Nobody listens at their addresses.
+/// Writes the configuration: models, allowed effects, the channels of the scene. Nothing listens at
+/// their addresses.
 fn configuration(models: &Path, agent: &Agent, channels: &[String]) -> String {
     let mut text = format!(
         "[models]\ndir = {models:?}\ndefault = {USUAL:?}\n\n\
@@ -345,7 +349,8 @@ fn configuration(models: &Path, agent: &Agent, channels: &[String]) -> String {
     text
 }
 
-/// A camera that shows the busiest moment of the script, and some others unless it has to stand still.
+/// Starts a camera that shows the busiest moment of the script, and some others unless
+/// `stands_still`.
 fn show(scene: &Scene, camera: &str, stands_still: bool) -> anyhow::Result<HttpCamera> {
     let duration = scene.fixture.as_ref().map_or(1.0, |f| f.duration_s);
     let busiest = scene.busiest();
@@ -363,7 +368,8 @@ fn show(scene: &Scene, camera: &str, stands_still: bool) -> anyhow::Result<HttpC
     HttpCamera::showing(pictures, INTERVAL)
 }
 
-/// What runs before the words: detection and tracking with the settings that the task names, and an event for whoever comes, or stays where a duration is named.
+/// Specifies an existing pipeline: detection and tracking with the task's settings, and an event
+/// for every visitor, or for one who stays for the named duration.
 #[must_use]
 pub fn existing_spec(scene: &Scene, existing: &Existing) -> Value {
     let params = &existing.params;
@@ -422,7 +428,7 @@ pub fn existing_spec(scene: &Scene, existing: &Existing) -> Value {
     })
 }
 
-/// All that the agent said to the person, and whether it ends with a question.
+/// Collects the agent's reply, and whether it ends with a question.
 fn reply(spoken: &Spoken) -> Said {
     let mut said: Vec<String> = Vec::new();
     let mut asks = false;
@@ -474,7 +480,7 @@ fn reply(spoken: &Spoken) -> Said {
     }
 }
 
-/// A camera or a pipeline as a person has it before their eyes: what it is called, where it is, and how it is.
+/// Formats a camera or a pipeline as a user sees it: name, place and status.
 fn shown_row(row: &Value) -> String {
     let spec = &row["spec"];
     let cells = [
@@ -487,7 +493,7 @@ fn shown_row(row: &Value) -> String {
     cells.join(" ")
 }
 
-/// What was spent, as the trace has it.
+/// Sums up the cost in the trace.
 fn spent(trace: &[Value]) -> Spent {
     let asked = trace.iter().filter(|e| {
         ["model", "reworded", "not_reworded"]
@@ -497,13 +503,13 @@ fn spent(trace: &[Value]) -> Spent {
     let usd = asked.clone().filter_map(|e| e["of"]["usd"].as_f64());
     Spent {
         model_calls: asked.count() as u64,
-        // The sum of nothing is -0.
+        // The sum of no numbers is -0.
         usd: usd.sum::<f64>() + 0.0,
         wall_s: 0.0,
     }
 }
 
-/// Names by which checks may call a tool of ours.
+/// Returns the names by which checks may refer to a tool.
 fn also(tool: &str, arguments: &Value) -> Vec<&'static str> {
     match tool {
         "list_available_models" => vec!["list_models"],
@@ -521,8 +527,9 @@ fn also(tool: &str, arguments: &Value) -> Vec<&'static str> {
     }
 }
 
-/// What was used, in order: the tools of a model; what the rules looked up and tried; and what was done on the person's yes, by the names that checks have for it. A
-/// proposal of the rules is compiled by the engine before it is shown, so it counts as validated.
+/// Lists what was used in order, under the names of the checks: tools of the LLM, look-ups and
+/// trials of the rules, and confirmed changes. The engine compiles a proposal of the rules before
+/// it is shown, so it counts as validated.
 fn calls(trace: &[Value], before: &Pipelines) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let mut by_id: Vec<(String, usize)> = Vec::new();
@@ -626,10 +633,10 @@ fn done(changes: &Value, before: &Pipelines) -> Vec<Call> {
     calls
 }
 
-/// A run of a task from beginning to end, on a box of its own.
+/// Runs a task once on a box of its own.
 ///
 /// # Errors
-/// When the box can't be set up; the message names the task.
+/// If the box can't be set up; the message names the task.
 pub fn run(
     task: &Task,
     agent: &Agent,

@@ -1,8 +1,9 @@
-//! Models of a task's box: networks with the labels that the task names, which see nothing.
+//! Models of a task's box: networks with the labels of the task that find nothing.
 //!
-//! The runtime opens, checks and runs them like any other. What they would have seen is the script's ([`super::play`]). The file is ONNX, written here
-//! because it has one tensor more for every label: `output = mean(picture) * zeros(1 × (4 + labels) × 1)`, in the layout of YOLOv8. Field numbers are those
-//! of `onnx.proto` (onnx/onnx, IR version 8).
+//! The runtime opens, checks and runs them like any other; [`super::play`] replaces their
+//! detections by the script. The ONNX file is written here, because it has one more tensor for
+//! every label: `output = mean(picture) * zeros(1 × (4 + labels) × 1)`, in the layout of YOLOv8.
+//! Field numbers are those of `onnx.proto` (onnx/onnx, IR version 8).
 
 use std::path::Path;
 
@@ -11,15 +12,16 @@ use serde_json::json;
 
 use super::play::Models;
 
-/// The classes that most detectors have.
+/// Classes of most detectors.
 const COCO: &str = include_str!("../../../models/labels/coco-80.txt");
-/// Name of the model that is there in any case, and that is taken where nobody names one.
+/// Name of the default model, which every box has.
 pub const USUAL: &str = "coco80-detector";
-/// Pixels of the network's input a side.
+/// Width and height of the network's input in pixels.
 const SIDE: u64 = 64;
 
-/// The models that a scene names, such as `ppe detector (helmet, vest)`; the usual one in any case. Answers also those that no box can have: they tell no
-/// classes, or need a kind of model that the product doesn't know.
+/// Parses the models that a scene names, such as `ppe detector (helmet, vest)`, and adds the
+/// default one. Also returns those that no box can have: they list no classes, or need an
+/// unsupported kind of model.
 #[must_use]
 pub fn models(written: &[String]) -> (Models, Vec<String>) {
     let mut models = Models::new();
@@ -50,10 +52,10 @@ fn slug(name: &str) -> String {
     words.collect::<Vec<_>>().join("-")
 }
 
-/// Writes them into a folder as packages of the zoo.
+/// Writes the models into a folder as packages of the zoo.
 ///
 /// # Errors
-/// When the folder can't be written.
+/// If the folder can't be written.
 pub fn write(models: &Models, folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)?;
     for (name, labels) in models {
@@ -77,7 +79,7 @@ fn manifest(name: &str, labels: &[String]) -> String {
     )
 }
 
-/// Protocol buffers, as far as they are needed.
+/// Minimal writer for protocol buffers.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -114,7 +116,7 @@ impl Message {
 
 const FLOAT: u64 = 1;
 
-/// The name and shape of a tensor that goes in or out.
+/// Describes name and shape of an input or output tensor.
 fn tensor_info(name: &str, shape: &[u64]) -> Message {
     let dimensions = shape.iter().fold(Message::default(), |shape, size| {
         shape.message(1, &Message::default().number(1, *size))

@@ -1,7 +1,8 @@
-//! A file of tasks: words that a person says, the scene they are said in, and what has to hold afterwards.
+//! File of tasks: the request of a user, the scene, and the checks that have to hold afterwards.
 //!
-//! Invariant: nothing in a file is passed over in silence. A check of an unknown kind fails and says so; a field that nobody here reads is listed
-//! ([`Task::unread`]), so that a table never claims more than was graded.
+//! Nothing in a file is ignored silently. A check of an unknown kind fails and says so.
+//! [`Task::unread`] lists fields that nothing reads, so that a table never claims more than was
+//! graded.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,22 +14,23 @@ use serde_json::{Map, Value};
 use super::check::Check;
 use super::scene::Scene;
 
-/// Version of the format that is read.
+/// Supported version of the format.
 const VERSION: u64 = 1;
 
-/// A file of tasks.
+/// File of tasks.
 #[derive(Debug, Clone)]
 pub struct TaskFile {
-    /// What has to be reached before something is released.
+    /// Shares that a release has to reach.
     pub gate: Gate,
-    /// The tasks, in the order of the file.
+    /// Tasks in the order of the file.
     pub tasks: Vec<Task>,
 }
 
 /// Shares of runs or tasks, `0.0..=1.0`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gate {
-    /// Runs whose first specification the product's own validator took, of those that are to deploy one.
+    /// Runs whose first specification the product's validator accepts, among those that have to
+    /// deploy one.
     pub first_try_valid: f64,
     /// Runs in which every check holds at the end.
     pub final_pass: f64,
@@ -46,31 +48,27 @@ impl Default for Gate {
     }
 }
 
-/// A task.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Its name.
     pub id: String,
-    /// What kind of request it is, such as `alert`.
+    /// Kind of the request, such as `alert`.
     pub category: String,
-    /// Whether it is one of the few that have to work.
+    /// Whether it is one of the core tasks, which have to pass.
     pub core: bool,
-    /// The words.
+    /// Text of the request.
     pub instruction: String,
-    /// The same wish in other words.
+    /// Another wording of the request.
     pub paraphrase: String,
-    /// Where they are said.
     pub scene: Scene,
-    /// What the harness puts into the way of a model.
+    /// Errors that the harness injects for the LLM.
     pub inject: Inject,
-    /// What has to hold afterwards.
     pub checks: Vec<Check>,
-    /// Fields that nobody here reads, such as `scene.weather`.
+    /// Fields that nothing reads, such as `scene.weather`.
     pub unread: Vec<String>,
 }
 
 impl Task {
-    /// The words of a run, counted from 0: instruction and paraphrase in turn.
+    /// Returns the wording of a run, counted from 0: instruction and paraphrase in turn.
     #[must_use]
     pub fn words(&self, run: usize) -> &str {
         match run % 2 {
@@ -80,10 +78,10 @@ impl Task {
     }
 }
 
-/// What the harness puts into the way of a model, so that it has something to correct.
+/// Errors that the harness injects, so that the LLM has something to correct.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inject {
-    /// The first preview is mirrored left to right, and so is the draft that the first dry run is made of.
+    /// The first preview is mirrored left to right, and so is the draft of the first dry run.
     pub mirrored_preview: bool,
 }
 
@@ -106,17 +104,17 @@ struct RawTask {
 }
 
 impl TaskFile {
-    /// Reads a file.
+    /// Reads a file of tasks.
     ///
     /// # Errors
-    /// When it can't be read; the message names the task and the field.
+    /// If it is invalid; the message names task and field.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("can't read the tasks in {}", path.display()))?;
         Self::parse(&text).with_context(|| format!("in {}", path.display()))
     }
 
-    /// Reads a text.
+    /// Parses a file of tasks.
     ///
     /// # Errors
     /// As [`TaskFile::read`].
@@ -191,13 +189,13 @@ fn read_task(task: &Value) -> anyhow::Result<Task> {
     })
 }
 
-/// The words of a list that may be one text with `|` between.
+/// Splits a text at `|`.
 #[must_use]
 pub fn alternatives(text: &str) -> Vec<&str> {
     text.split('|').map(str::trim).collect()
 }
 
-/// A map as a struct keeps it that lists what it doesn't read.
+/// Fields that a struct does not read, by name.
 pub(super) type Rest = BTreeMap<String, Value>;
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! The agent's API: the real daemons, a real client over the socket and over TCP, a model that plays a script. Nothing changes before the yes.
+//! The agent's API: the real daemons, a real client over the socket and over TCP, a scripted LLM.
+//! Nothing changes before a confirmation.
 
 use std::path::Path;
 
@@ -11,9 +12,8 @@ use watchkeeper_tests::person::types;
 use watchkeeper_tests::scene::LONG;
 use watchkeeper_tests::scripted_model::{KEY, ScriptedModel, answers, calls, thinks};
 
-/// Asks for a count and no event.
+/// Request for a count without events.
 const COUNT: &str = "count people crossing the vertical line at 50%";
-/// The scene.
 const STREET: &str = "[sources.street]\nuri = \"demo:?width=640&height=360\"\n";
 const TOKEN: &str = "4f1c0a6f0d9b4f0e8a7d3c2b1a09f8e7";
 
@@ -60,7 +60,7 @@ impl Site {
         Ok(proposals.as_array().cloned().unwrap_or_default())
     }
 
-    /// Kills the agent as a power cut does, and starts another one.
+    /// Kills the agent as a power cut would, and starts another one.
     fn restart(self) -> anyhow::Result<Self> {
         self.agent.kill()?;
         let agent = self.bench.agent()?;
@@ -72,7 +72,7 @@ impl Site {
         })
     }
 
-    /// Waits until nothing is worked on in a conversation, and answers how it is.
+    /// Waits until a conversation is idle, and returns its state.
     fn rests(&self, conversation: &str) -> anyhow::Result<Value> {
         let path = format!("/v1/conversations/{conversation}");
         wait_for("the conversation to rest", || {
@@ -82,7 +82,7 @@ impl Site {
     }
 }
 
-/// A workflow that counts what moves at a line.
+/// Makes a workflow that counts moving objects at a line.
 fn line(from: [u32; 2], to: [u32; 2]) -> Value {
     json!({
         "version": "1.0",
@@ -97,7 +97,7 @@ fn line(from: [u32; 2], to: [u32; 2]) -> Value {
     })
 }
 
-/// A model looks, writes, sees and proposes.
+/// Makes the steps of an LLM that looks, drafts, previews and proposes.
 fn sets_up() -> Vec<Value> {
     let workflow = line([320, 0], [320, 360]).to_string();
     let rules = r#"[{"name": "crossed", "when": {"kind": "crosses", "line": "middle"}}]"#;
@@ -181,7 +181,7 @@ fn a_watch_is_asked_for_shown_confirmed_and_makes_events() -> anyhow::Result<()>
         (waits.len(), &waits[0]["id"], &waits[0]["conversation"]),
         (1, &proposal["id"], &json!(talk))
     );
-    // A look-up puts nothing aside.
+    // A look-up leaves the pending proposal in place.
     let said = site.api.say(&talk, "list cameras")?;
     last(&said, "cameras")?;
     assert_eq!(site.proposals()?.len(), 1);
@@ -194,7 +194,7 @@ fn a_watch_is_asked_for_shown_confirmed_and_makes_events() -> anyhow::Result<()>
     assert!(site.proposals()?.is_empty(), "it is confirmed once");
     wait_up_to(LONG, "an event", || rule_event(&site.bench))?;
 
-    // What was asked for and done is in the notes and in the trace.
+    // Request and change are in the notes and in the trace.
     let notes = site
         .api
         .json("GET", "/v1/memory?q=crosses%20the%20line", None)?;
@@ -299,7 +299,7 @@ fn what_a_model_does_is_streamed_with_its_cost_and_confirmed_by_the_id_of_the_pr
         (&again["field"], &again["value"]),
         (&json!("id"), &json!(id))
     );
-    // Whoever follows the conversation saw it too.
+    // A follower of the conversation received it too.
     let events = site.api.json(
         "GET",
         &format!("/v1/conversations/{talk}/events?limit=512"),
@@ -341,12 +341,12 @@ fn a_client_that_goes_away_stops_nothing_and_may_come_back() -> anyhow::Result<(
         .last()
         .and_then(|e| e["seq"].as_u64())
         .context("a number")?;
-    // The next words have to wait for the end of those.
+    // The next message has to wait for the end of the current one.
     let (status, refused) = site
         .api
         .request("POST", &path, Some(&json!({"text": "yes"})))?;
     if status != 409 {
-        // It was over by then, which the script makes unlikely and does not forbid.
+        // It had already ended, which the script makes unlikely and does not forbid.
         ensure!(status == 202, "{status} {refused}");
     } else {
         assert!(
@@ -362,7 +362,7 @@ fn a_client_that_goes_away_stops_nothing_and_may_come_back() -> anyhow::Result<(
         .follow("GET", &stream, None, |e| e["type"] == "end")?;
     assert_eq!(rest[0]["seq"], after + 1);
     last(&rest, "proposal")?;
-    // Every place of a follower is free again.
+    // Every follower slot is free again.
     for _ in 0..40 {
         wait_for("a place", || {
             let followed = site
@@ -382,7 +382,7 @@ fn an_agent_that_is_killed_between_proposal_and_yes_still_has_the_proposal() -> 
     let id = text(last(&said, "proposal")?, "id")?.to_owned();
     site = site.restart()?;
     assert_eq!(site.proposals()?[0]["id"], json!(id));
-    // In the same conversation, of which nothing is left but that.
+    // The conversation has kept nothing but the proposal.
     let said = site.api.say(&talk, "yes")?;
     last(&said, "done")?;
     assert_eq!(site.pipelines()?.len(), 1);
@@ -475,7 +475,7 @@ fn over_tcp_only_the_token_opens_and_it_sees_and_confirms_what_came_over_tcp() -
             assert!(!refused.to_string().contains(TOKEN), "{refused}");
         }
     }
-    // What somebody at the box is about to do is no business of whoever has the token.
+    // A proposal made at the box is hidden from the owner of the token.
     let on_box = site.api.conversation()?;
     site.api.say(&on_box, COUNT)?;
     let local = text(&site.proposals()?[0], "id")?.to_owned();
@@ -504,7 +504,7 @@ fn over_tcp_only_the_token_opens_and_it_sees_and_confirms_what_came_over_tcp() -
     assert!(!trace.to_string().contains("crossing"), "{trace}");
     assert_eq!(site.proposals()?.len(), 1);
     assert!(site.pipelines()?.is_empty());
-    // What came over TCP may be answered there, and on the box.
+    // A proposal made over TCP may be confirmed there, and on the box.
     let talk = remote.conversation()?;
     let said = remote.say(&talk, COUNT)?;
     let id = text(last(&said, "proposal")?, "id")?.to_owned();
@@ -629,7 +629,7 @@ fn whatever_is_sent_the_refusal_names_field_value_and_remedy() -> anyhow::Result
         (Vec::new(), 400, "a JSON body is required"),
         (b"[]".to_vec(), 400, "the body can't be used"),
     ] {
-        // A server that has read enough may hang up before the rest is sent.
+        // A server that has read enough may close before the rest is sent.
         let Ok((got, refused)) = site.api.raw("POST", &path, body) else {
             ensure!(status == 413, "hung up");
             continue;
@@ -698,7 +698,8 @@ fn whatever_is_sent_the_refusal_names_field_value_and_remedy() -> anyhow::Result
         );
         assert!(text(&refused, "detail")?.contains(part), "{refused}");
     }
-    // What the rules do not understand, and a picture without a model, are failures of the message and not of the conversation.
+    // A request that the rules do not understand, or a picture without an LLM, fails the message
+    // and not the conversation.
     let said = site.api.say(&talk, "fnord the gostak")?;
     assert_eq!(last(&said, "end")?["failed"], true);
     let png = {
@@ -729,7 +730,7 @@ fn the_socket_is_for_owner_and_group_and_goes_with_the_agent() -> anyhow::Result
     let talk = site.api.conversation()?;
     site.agent.interrupt()?;
     let stream = format!("/v1/conversations/{talk}/events/stream");
-    // A stream that is open does not hold the end up.
+    // An open stream does not delay the shutdown.
     site.api.follow("GET", &stream, None, |_| false).ok();
     let (code, log) = site.agent.ended(watchkeeper_tests::daemons::PATIENCE)?;
     assert_eq!(code, Some(0), "{log}");

@@ -1,5 +1,6 @@
-//! `docs/ref/agent-cost.md`: what the prompts of the agent have in tokens, and what a watch, a rewording and a verdict cost, measured beside a model that counts
-//! and caches as a provider does; `UPDATE_DOCS=1` rewrites it.
+//! `docs/ref/agent-cost.md`: tokens of the agent's prompts, and the costs of a set-up, a rewording
+//! and a verdict. The scripted LLM counts and caches like a provider. `UPDATE_DOCS=1` rewrites the
+//! document.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -70,12 +71,13 @@ A watch is seven questions of the model: it plans and looks at the picture, writ
 understand a request, and mostly all that is needed. A verdict is the small model's, with the event's picture.
 ";
 
-/// How far a figure of the document may be from what is measured: texts of the box have clocks and counts in them.
+/// Largest relative difference between a figure of the document and the measured one: texts of the
+/// box hold clocks and counts.
 const TOLERANCE: f64 = 0.1;
-/// Tokens that it may be besides, where it is of some.
+/// Difference that is always allowed, in tokens.
 const A_FEW: f64 = 20.0;
 
-/// A box that watches, and an event of which it is not sure.
+/// Makes a box that watches, and an event with the verdict `escalate`.
 fn unsure() -> anyhow::Result<(Bench, Process, Value)> {
     let bench = Bench::new("")?;
     let runtime = bench.runtime()?;
@@ -87,7 +89,8 @@ fn unsure() -> anyhow::Result<(Bench, Process, Value)> {
     Ok((bench, runtime, event))
 }
 
-/// The prompts of every job on this box, with nothing looked at yet; that of the triage with this event.
+/// Builds the prompts of every job on this box before any tool call; the triage prompt is about
+/// this event.
 fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Conversation)>> {
     let wrong = |why: String| anyhow::anyhow!(why);
     let mut all = Vec::new();
@@ -140,7 +143,7 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
     Ok(all)
 }
 
-/// What a job consumed.
+/// Usage and cost of a job.
 #[derive(Debug, Clone, Copy, Default)]
 struct Paid {
     calls: usize,
@@ -149,7 +152,7 @@ struct Paid {
 }
 
 impl Paid {
-    /// What the model charged for these requests, at the prices of the built-in list.
+    /// Sums up what the LLM charged for these requests, at the prices of the built-in list.
     fn for_requests(requests: &[Value]) -> anyhow::Result<Self> {
         let catalogue = Catalogue::built_in()?;
         let mut paid = Self::default();
@@ -182,7 +185,7 @@ impl Paid {
     }
 }
 
-/// A watch from the words to the proposal, as a capable model does it.
+/// Runs a set-up from request to proposal, as a capable LLM does it.
 fn set_up() -> anyhow::Result<Paid> {
     let plan = json!({"steps": [{"step": "look at the picture", "done": false}, {"step": "count at the middle", "done": false}]});
     let steps = [
@@ -210,7 +213,7 @@ fn set_up() -> anyhow::Result<Paid> {
     Ok(paid)
 }
 
-/// A request in another language that the rules understand in other words.
+/// Runs a request in another language that an LLM rewords for the rules.
 fn rewording() -> anyhow::Result<Paid> {
     let says = says(
         &json!({"request": "Count people crossing the vertical line at 50% on camera test.", "left_out": []}),
@@ -222,7 +225,8 @@ fn rewording() -> anyhow::Result<Paid> {
     Paid::for_requests(&site.model.requests()?)
 }
 
-/// A second opinion on an event with its picture: the second one, as the first one of a day pays for the cache.
+/// Asks for second opinions on events with pictures; returns the second one, as the first one of a
+/// day pays for the cache.
 fn verdict() -> anyhow::Result<Paid> {
     let bench = Bench::new("")?;
     let broker = Mosquitto::start(&bench.path("broker"))?;
@@ -247,7 +251,7 @@ fn verdict() -> anyhow::Result<Paid> {
     Paid::for_requests(requests.get(1..2).context("two requests")?)
 }
 
-/// The numbers of a line, and the line with a mark in the place of each.
+/// Returns the numbers of a line, and the line with a mark for each.
 fn figures(line: &str) -> (Vec<f64>, String) {
     let mut words = Vec::new();
     let mut numbers = Vec::new();
@@ -263,7 +267,7 @@ fn figures(line: &str) -> (Vec<f64>, String) {
     (numbers, words.join(" "))
 }
 
-/// Whether two documents say the same, but for figures that are near each other.
+/// Whether two documents differ only in figures that are near each other.
 fn is_near(written: &str, measured: &str) -> bool {
     written.lines().count() == measured.lines().count()
         && written
@@ -302,7 +306,8 @@ fn every_prompt_with_its_tools_is_below_its_bound_for_every_model_of_the_list() 
 #[test]
 fn a_watch_a_rewording_and_a_verdict_cost_what_the_document_says() -> anyhow::Result<()> {
     let (set_up, rewording, verdict) = (set_up()?, rewording()?, verdict()?);
-    // A watch costs cents, and most of its prompts come from the cache; a verdict with a small picture some hundredths of a cent, a rewording no more.
+    // A set-up costs cents, and most of its prompts come from the cache. A verdict with a small
+    // picture costs some hundredths of a cent, a rewording no more.
     ensure!(
         set_up.calls == 7 && (0.005..0.05).contains(&set_up.usd),
         "{set_up:?}"

@@ -1,4 +1,5 @@
-//! Notes found by what they mean: the real agent with a tiny model of sentences, which is there, goes missing and comes back. No camera and no runtime are needed for it.
+//! Search of notes by meaning: the real agent with a tiny sentence embedding model that is present,
+//! damaged and restored. No camera and no runtime are needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
 const NOTES: &str =
     "## (person)\n\nA dog barks at the gate.\n\n## (person)\n\nThe lorry stands at the dock.\n";
 
-/// The tiny model, as a person puts one on a box.
+/// Installs the tiny model as a user would.
 fn put_model(folder: &Path) -> anyhow::Result<()> {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/sentences");
     fs::create_dir_all(folder.join("1_Pooling"))?;
@@ -22,7 +23,7 @@ fn put_model(folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folder of the agent's notes, below that of the test.
+/// Folder of the agent's notes, below that of the test.
 const MEMORY: &str = "state/assistant/memory";
 
 struct Site {
@@ -32,7 +33,8 @@ struct Site {
 }
 
 impl Site {
-    /// A box with two notes; `make` puts on it what is there before the agent starts, and says what the configuration says of it.
+    /// Makes a box with two notes. `make` prepares it before the agent starts and returns further
+    /// configuration.
     fn new(make: impl FnOnce(&Bench) -> anyhow::Result<String>) -> anyhow::Result<Self> {
         let bench = Bench::new("")?;
         let extra = make(&bench)?;
@@ -88,10 +90,10 @@ fn a_model_that_is_named_finds_notes_by_what_they_mean_and_is_asked_about_each_o
 -> anyhow::Result<()> {
     let site = Site::new(|bench| {
         put_model(&bench.path("sentences"))?;
-        // Relative to the file, as other paths are.
+        // Relative to the configuration file, as other paths are.
         Ok("[agent.memory]\nmodel = \"sentences\"\n".to_owned())
     })?;
-    // By its words at once, whether the model has read it yet or not.
+    // Found by its words at once, whether the model has processed it or not.
     assert!(
         site.found("the lorry")?
             .contains(&"The lorry stands at the dock.".to_owned())
@@ -119,7 +121,7 @@ fn a_model_that_is_named_finds_notes_by_what_they_mean_and_is_asked_about_each_o
         anyhow::bail!("there is no such file")
     };
     let before = kept("vec")?;
-    // A power cut, and another start: nothing is embedded again.
+    // After a power cut and a restart nothing is embedded again.
     let site = site.restart()?;
     site.all_read()?;
     assert_eq!(
@@ -127,7 +129,7 @@ fn a_model_that_is_named_finds_notes_by_what_they_mean_and_is_asked_about_each_o
         ["A dog barks at the gate."]
     );
     assert_eq!(kept("vec")?, before);
-    // A person edits a note: it is found by its new words at once, and by their meaning soon.
+    // After a user edits a note, the new words are found at once, their meaning soon.
     let edited = NOTES.replace(
         "The lorry stands at the dock.",
         "A parcel waits at the door.",
@@ -168,7 +170,7 @@ fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_witho
         told.contains("ok       note search: sentence embeddings of "),
         "{told}"
     );
-    // A copy that broke off.
+    // An incomplete copy.
     let file = site.bench.path("models/memory/model.onnx");
     let whole = fs::read(&file)?;
     fs::write(&file, &whole[..whole.len() / 2])?;
@@ -195,7 +197,7 @@ fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_witho
         told.contains("advice   note search: built-in synonyms only; the model in "),
         "{told}"
     );
-    // Whole again: the vectors of before are good, as they are of the same files.
+    // After the repair the old vectors are valid, as they are of the same files.
     fs::write(&file, &whole)?;
     let site = site.restart()?;
     site.all_read()?;

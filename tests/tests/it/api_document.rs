@@ -1,4 +1,5 @@
-//! `docs/ref/api.md` and `docs/ref/agent-api.md`, made of the OpenAPI descriptions that the daemons serve; `UPDATE_DOCS=1` rewrites them.
+//! `docs/ref/api.md` and `docs/ref/agent-api.md`, generated from the OpenAPI descriptions that the
+//! daemons serve; `UPDATE_DOCS=1` rewrites them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -73,12 +74,12 @@ of 4xx or 5xx. The whole description, for generators of clients, is at `GET /v1/
 Cameras, pipelines and events are described in [api.md](api.md).
 ";
 
-/// Name at the end of a `$ref`.
+/// Returns the name at the end of a `$ref`.
 fn referred(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }
 
-/// A schema in one cell of a table.
+/// Formats a schema for one cell of a table.
 fn short(schema: &Value) -> String {
     if let Some(name) = referred(schema) {
         return format!("[{name}](#{})", name.to_lowercase());
@@ -108,7 +109,7 @@ fn short(schema: &Value) -> String {
     }
 }
 
-/// A description as one line of a table.
+/// Formats a description as one line of a table.
 fn line(text: &Value) -> String {
     let text = text.as_str().unwrap_or_default();
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -249,7 +250,7 @@ fn write(out: &mut String, text: &str) {
     out.write_str(text).expect("a String takes everything");
 }
 
-/// A document and the description that it is made of.
+/// A document and the description that it is generated from.
 struct Document {
     name: &'static str,
     head: &'static str,

@@ -1,4 +1,5 @@
-//! What a person gets wrong is told in one clear sentence on standard error, with the right exit code, and nothing else.
+//! Each mistake of a user gives one clear sentence on standard error and the right exit code, and
+//! nothing else.
 
 use std::fs;
 use std::path::Path;
@@ -9,23 +10,24 @@ use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{data, json_lines, program};
 use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
 
-/// Exit code for a request that is itself wrong; `docs/ref/cli.md` promises it.
+/// Exit code for an invalid request; `docs/ref/cli.md` promises it.
 const BAD_INPUT: i32 = 2;
 
 /// Exit code for a source that can't be watched; `docs/ref/cli.md` promises it.
 const NO_SOURCE: i32 = 4;
 
-/// One second of the demo scene, for mistakes that have nothing to do with the source.
+/// One second of the demo scene, for mistakes that do not concern the source.
 const SCENE: &str = "demo:?seconds=1&width=160&height=90";
 
-/// What a wrong run said.
+/// Output of a refused run.
 struct Refusal {
     code: i32,
     errors: String,
     notes: Vec<Value>,
 }
 
-/// Runs `watchkeeper run …` twice, for people and for programs, and holds both to what every refusal promises.
+/// Runs `watchkeeper run …` twice, for humans and for programs, and checks what every refusal
+/// promises.
 fn refused(arguments: &[&str]) -> anyhow::Result<Refusal> {
     let run = |json: bool| -> anyhow::Result<(i32, String, String)> {
         let mut command = Command::new(program("watchkeeper")?);
@@ -74,7 +76,7 @@ fn refused(arguments: &[&str]) -> anyhow::Result<Refusal> {
     })
 }
 
-/// As [`refused`], with exit code 2 and every one of `parts` in the sentence; no summary of a run that was none.
+/// Checks exit code 2, every one of `parts` in the sentence, and the absence of a summary.
 fn is_bad_input(arguments: &[&str], parts: &[&str]) -> anyhow::Result<()> {
     let refusal = refused(arguments)?;
     ensure!(

@@ -38,7 +38,8 @@ fn a_box_without_certificate_authorities_watches_and_publishes() -> anyhow::Resu
         notes.last().is_some_and(|last| last["type"] == "summary"),
         "{text}"
     );
-    // What the broker did not acknowledge would have been a failure; so would a broker that was never reached.
+    // Messages that the broker did not acknowledge would be failures; so would an unreachable
+    // broker.
     ensure!(
         notes
             .last()

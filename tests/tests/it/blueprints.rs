@@ -1,4 +1,5 @@
-//! Blueprints at the real command, and what a coordinator makes of them: who works on what a person said, with which tools, and what is never done.
+//! Blueprints at the real command and in the router: which blueprint works on a request, with which
+//! tools, and what it can never do.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -13,7 +14,8 @@ use watchkeeper_tests::site::{DEMO, Site, last};
 
 const DOCK: &str = "+++\njob = \"question\"\nwhen = \"About the dock.\"\ntools = [\"look_around\", \"query_events\"]\n\n[limits]\nsteps = 3\n+++\nAnswer in Polish.\n";
 
-/// `watchkeeper blueprints` with these arguments and this standard input: exit code, objects, standard error.
+/// Runs `watchkeeper blueprints` with these arguments and this standard input; returns exit code,
+/// objects, standard error.
 fn blueprints(
     bench: &Bench,
     arguments: &[&str],
@@ -26,7 +28,7 @@ fn blueprints(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    // One that reads nothing may be gone by then.
+    // A command that reads nothing may have exited by then.
     let written = child
         .stdin
         .take()
@@ -42,12 +44,12 @@ fn blueprints(
     ))
 }
 
-/// The model has no words of the rules for it, and takes it for this job.
+/// Makes steps in which the LLM can't reword the request and routes it to this job.
 fn routed(job: &str) -> Value {
     says(&json!({"request": "", "left_out": [], "job": job}))
 }
 
-/// Tools that the model was told of in its nth request.
+/// Returns the tools that the LLM was offered in its nth request.
 fn tools(site: &Site, nth: usize) -> anyhow::Result<Vec<String>> {
     let requests = site.model.requests()?;
     let request = requests.get(nth).context("a request")?;
@@ -72,7 +74,7 @@ fn they_are_listed_shown_created_changed_copied_and_deleted_without_a_daemon() -
     let (_, shown, _) = blueprints(&bench, &["show", "dock"], "")?;
     assert_eq!(shown[0]["text"], DOCK);
 
-    // What is wrong is told with field, value and remedy, and nothing is changed.
+    // An error has field, value and remedy, and changes nothing.
     let wrong = DOCK
         .replace("query_events", "propose_deployment")
         .replace("steps = 3", "steps = 300");
@@ -109,7 +111,7 @@ fn they_are_listed_shown_created_changed_copied_and_deleted_without_a_daemon() -
     assert_eq!(code, 2);
     assert!(errors.contains("did you mean yard?"), "{errors}");
 
-    // A built-in one stays; a file in its place goes.
+    // A built-in blueprint stays; a file that replaces it can be deleted.
     let (code, _, errors) = blueprints(&bench, &["delete", "triage"], "")?;
     assert_eq!(code, 2);
     assert!(errors.contains("built in"), "{errors}");
@@ -123,7 +125,7 @@ fn they_are_listed_shown_created_changed_copied_and_deleted_without_a_daemon() -
     let (_, gone, _) = blueprints(&bench, &["delete", "question"], "")?;
     assert_eq!(gone[0]["built_in_serves"], true);
 
-    // The agent's are another folder.
+    // The agent's blueprints are in another folder.
     let (code, _, errors) =
         blueprints(&bench, &["--agent", "create", "night", "--from", "-"], DOCK)?;
     assert_eq!(code, 0, "{errors}");
@@ -163,7 +165,7 @@ fn a_question_that_the_rules_do_not_understand_is_answered_by_a_model_that_can_o
 -> anyhow::Result<()> {
     let steps = [
         routed("question"),
-        // It tries what it was never given.
+        // It calls tools that it was never offered.
         calls(&[
             (
                 "query_events",
@@ -208,7 +210,7 @@ fn a_person_names_the_blueprint_and_its_words_and_bounds_hold() -> anyhow::Resul
     let site = Site::demo(&steps)?;
     let (code, _, errors) = blueprints(&site.bench, &["create", "dock", "--from", "-"], DOCK)?;
     assert_eq!(code, 0, "{errors}");
-    // The rules would have understood it.
+    // The rules would have understood this request.
     let (code, objects, errors) =
         ask_json(&site.bench, &["--blueprint", "dock", "list the cameras"])?;
     assert_eq!(code, 0, "{errors}");

@@ -87,7 +87,7 @@ fn a_camera_that_is_slow_as_it_was_said_to_be_is_left_in_peace() {
     });
     watched.frame().unwrap();
     camera.stall(true);
-    // Longer than the deadline of other cameras, and than the network's own.
+    // Longer than the timeout of other cameras, and than that of the network.
     std::thread::sleep(Duration::from_secs(10));
     camera.stall(false);
     watched.frame().unwrap();
@@ -95,10 +95,10 @@ fn a_camera_that_is_slow_as_it_was_said_to_be_is_left_in_peace() {
     assert_eq!(watched.handle.status().counters.connects, 1);
 }
 
-/// Pictures in the file that is served.
+/// Number of pictures in the served file.
 const PICTURES: u32 = 120;
 
-/// A video of [`PICTURES`] pictures, all of them different enough that it is large.
+/// Makes a video of [`PICTURES`] pictures that differ so much that it is large.
 fn video(name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = VideoWriter::create(&folder.path().join(name), [320, 240], 10.0).unwrap();
@@ -111,7 +111,7 @@ fn video(name: &str) -> Vec<u8> {
     std::fs::read(writer.finish().unwrap()).unwrap()
 }
 
-/// Every frame to the end, and the end.
+/// Counts the frames until the end; returns the end too.
 fn play(watched: &Watched) -> (u32, Recv) {
     let mut frames = 0;
     loop {
@@ -124,7 +124,7 @@ fn play(watched: &Watched) -> (u32, Recv) {
 
 #[test]
 fn a_file_over_http_is_played_once_also_when_its_server_goes_away_in_the_middle() {
-    // WebM is read from its beginning to its end; of an MP4 the last part would be asked for first.
+    // WebM is read from start to end; of an MP4 the last part would be requested first.
     let video = video("v.webm");
     let server = FileServer::start(video.clone(), None).unwrap();
     let uri = format!("{}/v.webm", server.folder());
@@ -132,7 +132,7 @@ fn a_file_over_http_is_played_once_also_when_its_server_goes_away_in_the_middle(
     assert!(matches!(end, Recv::Ended), "{end:?}");
     assert_eq!(frames, PICTURES);
 
-    // One cut is gone on from where it was.
+    // After one cut the transfer resumes at the same byte.
     server.script([Answer::CutAfter(video.len() / 2)]);
     let (frames, end) = play(&Watched::start(&uri).unwrap());
     assert!(matches!(end, Recv::Ended), "{end:?}");

@@ -15,7 +15,7 @@ use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
 use watchkeeper_tests::watch::Watched;
 use watchkeeper_vision::frame::Frame;
 
-/// How long cameras are off.
+/// Time for which cameras are off.
 const AWAY: Duration = Duration::from_secs(10);
 
 fn camera(options: &RtspOptions) -> RtspServer {
@@ -106,7 +106,7 @@ fn two_cameras_are_killed_and_both_come_back_while_a_third_notices_nothing() {
         }
         assert!(after.id.seq > before.id.seq);
     }
-    // Generous: two seconds are promised on an idle machine, tests share theirs.
+    // Generous: the promise is two seconds on an idle machine, and tests share theirs.
     assert!(returned.elapsed() < AWAY, "{:?}", returned.elapsed());
     assert!(counted > 10, "the third camera gave {counted} frames");
     let disturbed = other.notices.take();

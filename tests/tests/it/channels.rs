@@ -1,4 +1,5 @@
-//! People are told of events over the channels of the configuration: the real daemons, a real server, no broker.
+//! Notifications of events over the configured channels: the real daemons, a real server, no
+//! broker.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,22 +10,22 @@ use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
 use watchkeeper_tests::hooks::{Answer, Hooks, Request};
 use watchkeeper_tests::scene::{LONG, deploy_rule, more_events};
 
-/// What nobody but the server may see.
+/// Secret that only the server may see.
 const TOKEN: &str = "T0K-3n-5f1c2a9e";
 
-/// What a rule has that sends its events to `channel`.
+/// Returns rule members that send its events to `channel`.
 fn rule(channel: &str) -> Value {
     json!({"notify": [channel]})
 }
 
-/// A section whose address is in a file, because whoever knows it may post there.
+/// Writes a section whose address is in a file, because the address is a secret.
 fn section(bench: &Bench, name: &str, url: &str, more: &str) -> anyhow::Result<String> {
     let file = bench.path(&format!("{name}.url"));
     fs::write(&file, format!("{url}\n"))?;
     Ok(format!("[channels.{name}]\nurl_file = {file:?}\n{more}\n"))
 }
 
-/// The parts of a form by their names, as text.
+/// Finds a part of a form by its name, as text.
 fn field(request: &Request, name: &str) -> Option<String> {
     let text = request.text();
     let (_, part) = text.split_once(&format!("name=\"{name}\""))?;
@@ -32,7 +33,7 @@ fn field(request: &Request, name: &str) -> Option<String> {
     Some(value.split("\r\n--").next().unwrap_or_default().to_owned())
 }
 
-/// Numbers of the events that a server heard of.
+/// Returns the sequence numbers of the events that a server received.
 fn heard(server: &Hooks) -> Vec<u64> {
     let message = |r: &Request| serde_json::from_str::<Value>(&field(r, "event")?).ok();
     let requests = server.requests();
@@ -40,7 +41,7 @@ fn heard(server: &Hooks) -> Vec<u64> {
     messages.filter_map(|m| m["seq"].as_u64()).collect()
 }
 
-/// Numbers of the events that began.
+/// Returns the sequence numbers of the `new` records.
 fn begun(bench: &Bench) -> anyhow::Result<BTreeSet<u64>> {
     let events = bench.events()?;
     let begun = events
@@ -73,7 +74,7 @@ fn every_event_is_told_once_it_can_be_although_everything_was_killed_in_between(
     more_events(&bench, 2)?;
     runtime.kill()?;
 
-    // The receiver is back: it fails once, and says nothing once.
+    // The receiver is back: it fails one request and leaves one without an answer.
     let server = Hooks::start_at(nobody)?;
     server.script([Answer::Status(503, String::new()), Answer::Hang]);
     let runtime = bench.runtime()?;

@@ -1,4 +1,5 @@
-//! Clips of events by the real daemons: what they show, what a crash leaves of them, and who gets them.
+//! Clips of events by the real daemons: their contents, their state after a crash, and their
+//! recipients.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,16 +15,17 @@ use watchkeeper_tests::scene::{LONG, deploy_rule};
 use watchkeeper_tests::watch::Watched;
 use watchkeeper_vision::shrink;
 
-/// When the road is looked at no longer, in seconds of the recording.
+/// Time at which watching of the road ends, in seconds of the recording.
 const STOPS_S: f64 = 20.0;
 
-/// How far a picture of a clip may be from the moment that it is said to be of: a picture or two.
+/// Largest difference between the time of a picture and its stated time, in seconds: one or two
+/// pictures.
 const OFF_S: f64 = 0.15;
 
-/// Longest side of the pictures that are compared.
+/// Longest side of the compared pictures, in pixels.
 const LONGEST: u32 = 160;
 
-/// Finds what moves on a recording and whether it crosses this line, with these rules about it, to the end.
+/// Watches motion and crossings of this line on a recording, with these rules, to the end.
 fn watch(
     bench: &Bench,
     footage: &str,
@@ -59,7 +61,7 @@ fn watch(
     })
 }
 
-/// A video as small pictures with their times, up to this second.
+/// Decodes a video to small pictures with their times, up to this second.
 fn shown(uri: &str, until_s: f64) -> anyhow::Result<Vec<(f64, RgbImage)>> {
     let video = Watched::start(uri)?;
     let mut shown = Vec::new();
@@ -78,7 +80,8 @@ fn shown(uri: &str, until_s: f64) -> anyhow::Result<Vec<(f64, RgbImage)>> {
     }
 }
 
-/// When a picture was shown: of those of the scene within a second of this moment, the time of the one that is most like it.
+/// Finds when a picture was shown: the time of the most similar picture within a second of
+/// `about_s`.
 fn seen_at(scene: &[(f64, RgbImage)], picture: &RgbImage, about_s: f64) -> Option<f64> {
     let difference = |other: &RgbImage| -> u64 {
         let pixels = other.as_raw().iter().zip(picture.as_raw());
@@ -89,8 +92,9 @@ fn seen_at(scene: &[(f64, RgbImage)], picture: &RgbImage, about_s: f64) -> Optio
     like.map(|(at_s, _)| *at_s)
 }
 
-/// Sees that an event that began was told once of a clip that has all that was asked for, or all that there was until `ends_s`, and that its file shows the
-/// moment of the event where it says. Answers the clip.
+/// Checks that a started event has one clip record, whose clip has the requested length, or all
+/// there was until `ends_s`. Its file must show the moment of the event at the stated time. Returns
+/// the clip.
 fn has_its_clip(
     bench: &Bench,
     event: &Value,
@@ -133,7 +137,7 @@ fn has_its_clip(
     let file = bench.path("clip.mp4");
     fs::write(&file, bytes)?;
     let film = shown(&file.display().to_string(), f64::INFINITY)?;
-    // Ten pictures a second, of which some cameras send fewer at times.
+    // Ten pictures a second; some cameras send fewer at times.
     let rate = film.len() as f64 / whole_s;
     ensure!((rate - 10.0).abs() < 1.5, "{rate} a second: {clip:#}");
     let at_the_event = film
@@ -150,14 +154,14 @@ fn has_its_clip(
     Ok(clip.clone())
 }
 
-/// Records of this phase.
+/// Returns the records of this phase.
 fn records(bench: &Bench, phase: &str) -> anyhow::Result<Vec<Value>> {
     let mut events = bench.events()?;
     events.retain(|e| e["phase"] == phase && e["body"]["kind"] == "rule");
     Ok(events)
 }
 
-/// Files of clips that are being written.
+/// Returns the files of clips that are being written.
 fn half_written(bench: &Bench) -> Vec<PathBuf> {
     let days = fs::read_dir(bench.path("state/media"))
         .into_iter()
@@ -228,7 +232,7 @@ fn every_clip_of_two_rules_on_one_camera_shows_the_moment_that_it_is_about() -> 
     watch(&bench, footage, line, &json!({}), &json!(rules))?;
     let scene = shown(footage, SCENE_S)?;
     let mut begun = records(&bench, "new")?;
-    // What is only decided when the recording is over has neither picture nor clip.
+    // An event that is decided after the end of the recording has neither picture nor clip.
     let is_last = |e: &Value| e["body"]["pts_s"].as_f64() > Some(SCENE_S - 0.1);
     begun.retain(|e| e["clip"].is_object() || !is_last(e));
     let mut clips = BTreeSet::new();
@@ -246,7 +250,7 @@ fn every_clip_of_two_rules_on_one_camera_shows_the_moment_that_it_is_about() -> 
     ensure!(clips.len() < told, "none of {told} is shared");
     ensure!(half_written(&bench).is_empty());
 
-    // A player asks for a part.
+    // A player requests a part.
     let id = clips.first().context("a clip")?.trim_matches('"');
     let (status, whole) = bench.request("GET", &format!("/v1/media/{id}"), None)?;
     ensure!(status == 200, "{status}");
@@ -297,7 +301,7 @@ fn a_clip_that_was_being_filmed_when_the_runtime_was_killed_is_told_as_lost() ->
     );
     runtime.stop()?;
 
-    // What a stop cuts short is kept, and told once.
+    // A clip that a stop shortens is kept and recorded once.
     let runtime = bench.runtime()?;
     let events = bench.events()?;
     ensure!(
@@ -314,7 +318,7 @@ fn a_clip_that_was_being_filmed_when_the_runtime_was_killed_is_told_as_lost() ->
         let (Some(told), None) = (of.next(), of.next()) else {
             anyhow::bail!("not told once: {begun:#} {events:#?}");
         };
-        // Another one may have begun before the runtime was killed.
+        // Another one may have started before the runtime was killed.
         let was_killed = begun["boot_id"] == event["boot_id"];
         let is_kept = told["clip"]["state"]["kept"].is_object();
         ensure!(is_kept != was_killed, "{told:#}");

@@ -1,4 +1,4 @@
-//! What a camera's pipeline has counted outlasts the process that counted it.
+//! Counts of a camera's pipeline survive the process that counted them.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, program, wait_up_to};
 use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
 
-/// A ball that flies to and fro for ever, on a ground that is no dark picture.
+/// A ball that flies to and fro without end, on a ground that does not count as dark.
 const BALL: &str = "videotestsrc is-live=true pattern=ball background-color=0xff304050 ! \
     video/x-raw,format=I420,width=320,height=240,framerate=15/1 ! \
     x264enc tune=zerolatency speed-preset=ultrafast key-int-max=15 ! \
     rtph264pay name=pay0 pt=96 config-interval=1";
 
-/// A state is kept every ten seconds, and the machine may be busy.
+/// The checkpoint interval is ten seconds, and the machine may be busy.
 const LONG: Duration = Duration::from_secs(60);
 
 fn count_at_a_line(bench: &Bench, uri: &str) -> anyhow::Result<()> {
@@ -36,7 +36,7 @@ fn count_at_a_line(bench: &Bench, uri: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Crossings of the line in both directions.
+/// Returns the crossings of the line in both directions.
 fn crossings(results: &Value) -> u64 {
     let line = &results["lines"]["middle"];
     let side = |side: &str| line[side].as_u64().unwrap_or(0);
@@ -47,7 +47,7 @@ fn results(bench: &Bench) -> Option<Value> {
     bench.get("/v1/pipelines/ball/results").ok()
 }
 
-/// Results once the ball has crossed the line more than `times` times.
+/// Waits for results with more than `times` crossings.
 fn crossed(bench: &Bench, times: u64) -> anyhow::Result<Value> {
     wait_up_to(LONG, "the ball to cross the line", || {
         results(bench).filter(|results| crossings(results) > times)
@@ -80,7 +80,7 @@ fn a_camera_is_counted_on_after_a_kill_and_from_nought_after_a_deployment() -> a
     assert_eq!(after["counting_since"], before["counting_since"]);
     assert!(after["tracks"].as_u64() >= before["tracks"].as_u64());
 
-    // In good order nothing is lost at all.
+    // An orderly stop loses nothing at all.
     let before = crossed(&bench, crossings(&after))?;
     runtime.stop()?;
     let runtime = bench.runtime()?;

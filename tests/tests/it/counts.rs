@@ -1,6 +1,6 @@
-//! Counts on real footage by the real command, against ground truth made by eye.
+//! Counts on real footage by the real command, against ground truth by eye.
 //!
-//! Needs the folder of footage; each test says so and passes where there is none.
+//! Needs the folder of footage; without it, each test says so and passes.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use watchkeeper_tests::daemons::{data, program, run_json, soak};
 use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
 
-/// The summary of `watchkeeper run SOURCE ARGUMENTS…`.
+/// Returns the summary of `watchkeeper run SOURCE ARGUMENTS…`.
 fn summary_of(source: &str, arguments: &[&str]) -> anyhow::Result<Value> {
     let arguments: Vec<&str> = [source]
         .into_iter()
@@ -21,7 +21,7 @@ fn summary_of(source: &str, arguments: &[&str]) -> anyhow::Result<Value> {
     Ok(summary)
 }
 
-/// The summary of `watchkeeper run CLIP --model MODEL --line|--zone SHAPE`.
+/// Returns the summary of `watchkeeper run CLIP --model MODEL --line|--zone SHAPE`.
 fn summary(clip: &Path, model: &str, flag: &str, shape: &str) -> anyhow::Result<Value> {
     summary_of(
         &clip.display().to_string(),
@@ -29,7 +29,8 @@ fn summary(clip: &Path, model: &str, flag: &str, shape: &str) -> anyhow::Result<
     )
 }
 
-/// The summary of watching a clip that a camera shows once in real time, for the first so many seconds of it.
+/// Returns the summary of a camera that plays a clip once in real time, for its first `seconds`
+/// seconds.
 fn summary_of_camera(clip: &Path, seconds: &str, arguments: &[&str]) -> anyhow::Result<Value> {
     let server = RtspServer::start(
         &program("rtsp-server")?,
@@ -46,12 +47,12 @@ fn counts(summary: &Value) -> (u64, u64) {
     (side("in"), side("out"))
 }
 
-/// A zone of the whole picture of the clip with people one by one.
+/// Zone that covers the whole picture of the clip with one person after another.
 const WHOLE_PICTURE: &str = "z:0,0,768,0,768,432,0,432";
 
-/// Six visitors, each as long as by eye within two seconds.
+/// Checks six visitors, each as long as by eye within two seconds.
 fn assert_visits(summary: &Value) {
-    /// Presence by eye, seconds, in the order of entering.
+    /// Presence by eye in seconds, in the order of entering.
     const DWELL_S: [f64; 6] = [13.7, 22.2, 19.5, 12.5, 27.7, 12.5];
     let visits = summary["zones"]["z"]["visits"].as_array();
     let visits = visits.cloned().unwrap_or_default();
@@ -121,7 +122,7 @@ fn a_small_network_sees_each_visitor_once_and_for_as_long_as_they_stay() -> anyh
     };
     let clip = data.join("video/intel_one-by-one.mp4");
     let model = data.join("models/yolox_nano.onnx").display().to_string();
-    // Without --watch, as a newcomer would: furniture is no visitor.
+    // Without --watch, as a new user would: furniture is no visitor.
     let summary = summary(&clip, &model, "--zone", WHOLE_PICTURE)?;
     assert_visits(&summary);
     Ok(())
@@ -142,7 +143,7 @@ fn a_small_network_counts_people_who_cross_each_way() -> anyhow::Result<()> {
         &clip,
         &["--model", &model, "--watch", "person", "--line", line],
     )?;
-    // The line runs downwards: who goes to the right comes in.
+    // The line runs downwards: crossing to the right is `in`.
     let (right, left) = counts(&summary);
     assert!(near(right, 2, 1) && near(left, 7, 1), "{summary}");
     Ok(())

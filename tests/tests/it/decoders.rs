@@ -1,8 +1,8 @@
-//! Layouts of other families, decoded from a real network's real numbers.
+//! Layouts of other families, decoded from real outputs of a real network.
 //!
-//! No file of YOLOv8's or DETR's family is among the test data. So the answer of a YOLOX network to real pictures is rearranged into
-//! what a network of another family would have said of the same things, and everything behind the network must then find
-//! the same boxes.
+//! The test data has no file of the families of YOLOv8 or DETR. So the output of a YOLOX network
+//! for real pictures is rearranged into the layout of another family. The code behind the network
+//! must then find the same boxes.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
@@ -22,19 +22,19 @@ use watchkeeper_vision::frame::{Frame, FrameId};
 const SIDE: usize = 416;
 const STRIDES: [usize; 3] = [8, 16, 32];
 const CLASSES: usize = 80;
-/// Pictures that are looked at.
+/// Number of tested pictures.
 const PICTURES: usize = 24;
 
-/// One cell of the YOLOX answer as what it stands for.
+/// One cell of the YOLOX output, decoded.
 struct Thing {
     /// Centre and size in pixels of the input.
     bbox: [f32; 4],
-    /// Score of every class, the objectness in it.
+    /// Score of every class, multiplied by the objectness.
     scores: Vec<f32>,
     objectness: f32,
 }
 
-/// The grid of YOLOX (arXiv 2107.08430), written here a second time on purpose.
+/// Decodes the grid of YOLOX (arXiv 2107.08430), implemented a second time on purpose.
 fn things(data: &[f32]) -> Vec<Thing> {
     let cells = STRIDES.iter().flat_map(|&stride| {
         let side = SIDE / stride;
@@ -55,14 +55,14 @@ fn things(data: &[f32]) -> Vec<Thing> {
         .collect()
 }
 
-/// A tensor of its own.
+/// A tensor with its own data.
 type Owned = (Vec<usize>, Vec<f32>);
 
-/// How another family says the same.
+/// Layout of another family.
 #[derive(Clone, Copy)]
 struct Layout {
     name: &'static str,
-    /// The manifest's `[decode]`.
+    /// Section `[decode]` of the manifest.
     decode: &'static str,
     say: fn(&[Thing]) -> Vec<Owned>,
     /// Largest difference of a score, and of a coordinate in pixels of the picture.
@@ -144,7 +144,8 @@ const LAYOUTS: [Layout; 5] =
             name: "detr with softmax and a column for nothing",
             decode: "kind = \"detr\"\nscores = \"softmax\"",
             say: |things| {
-                // Independent scores are no distribution; the best one against nothing is.
+                // Independent scores are no distribution, so the best one stands against
+                // background.
                 let row =
                     |t: &Thing| {
                         let (class, score) = t.scores.iter().copied().enumerate().fold(
@@ -172,13 +173,13 @@ fn logit(score: f32) -> f32 {
     (score / (1.0 - score)).ln()
 }
 
-/// Centres and sizes in parts of the input.
+/// Returns centres and sizes in shares of the input.
 fn normalised(things: &[Thing]) -> Owned {
     let boxes = things.iter().flat_map(|t| t.bbox.map(|v| v / SIDE as f32));
     (vec![1, things.len(), 4], boxes.collect())
 }
 
-/// A real YOLOX network that speaks another layout.
+/// A real YOLOX network with the output of another layout.
 struct Translated {
     network: Box<dyn Network>,
     layout: Layout,
@@ -216,7 +217,7 @@ fn zoo_manifest() -> (PathBuf, String) {
     (path, text)
 }
 
-/// The manifest of YOLOX-nano with another `[decode]`, all else the same.
+/// Makes the manifest of YOLOX-nano with another `[decode]`.
 fn manifest_with(decode: &str) -> Arc<Manifest> {
     let (path, text) = zoo_manifest();
     let (head, rest) = text.split_once("[decode]").unwrap();

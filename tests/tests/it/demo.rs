@@ -1,4 +1,5 @@
-//! The demo scene, watched by the real command through both daemons: every count is the truth of the scene.
+//! The demo scene, watched by the real command through both daemons: every count equals the ground
+//! truth of the scene.
 #![allow(clippy::float_cmp, reason = "whole numbers of the command line")]
 
 use serde_json::Value;
@@ -6,10 +7,12 @@ use watchkeeper_demo::{DemoOptions, Kind, Truth, truth};
 use watchkeeper_tests::daemons::run_json;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
-/// How far a dwell may be off, seconds: a thing is seen a little after it comes, and its box grows while it does.
+/// Largest error of a dwell time in seconds: an object is seen a little after it appears, while its
+/// box still grows.
 const DWELL_OFF_S: f64 = 1.5;
 
-/// The value of a flag in `./quickstart`, so that this test watches what a newcomer watches.
+/// Returns the values of a flag in `./quickstart`, so that this test watches what a new user
+/// watches.
 fn quickstart(flag: &str) -> Vec<String> {
     let script = include_str!("../../../quickstart");
     let words: Vec<&str> = script.split_whitespace().collect();
@@ -30,7 +33,7 @@ fn points(shape: &str) -> (String, Vec<Point>) {
     (name.to_owned(), points.collect())
 }
 
-/// Crossings in and out, whoever crosses: the motion detector knows no classes.
+/// Counts crossings in and out of every class: the motion detector has no classes.
 fn crossings(truth: &Truth, line: &[Point]) -> (u64, u64) {
     let [people, cars] =
         [Kind::Person, Kind::Car].map(|kind| truth.crossings(kind, line[0], line[1]));
@@ -38,7 +41,7 @@ fn crossings(truth: &Truth, line: &[Point]) -> (u64, u64) {
     (both(people.r#in, cars.r#in), both(people.out, cars.out))
 }
 
-/// When somebody entered and for how long they stayed, whoever it was, in the order of entering.
+/// Returns arrival and length of every visit of any class, in the order of entering.
 fn visits(truth: &Truth, zone: &[Point]) -> Vec<(f64, f64)> {
     let mut visits: Vec<(f64, f64)> = [Kind::Person, Kind::Car]
         .into_iter()

@@ -1,4 +1,5 @@
-//! What was acknowledged survives `kill -9` of everything, and a foreign subscriber sees every journaled event.
+//! Acknowledged events survive `kill -9` of everything, and a foreign subscriber receives every
+//! journaled event.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -50,7 +51,8 @@ fn every_journaled_event_reaches_the_broker_after_a_minute_without_it() -> anyho
     every_event_arrives(Duration::from_secs(60))
 }
 
-/// Kills of both daemons, then a broker that is away until two more events have come and at least for `away`.
+/// Kills both daemons, then stops the broker until two more events occurred and at least for
+/// `away`.
 #[expect(
     clippy::print_stderr,
     reason = "the figures of a long run are worth reading"
@@ -70,7 +72,7 @@ fn every_event_arrives(away: Duration) -> anyhow::Result<()> {
         (!subscriber.messages().is_empty()).then_some(())
     })?;
 
-    // The agent dies in the middle of its work; then the runtime; then the broker is away for a while.
+    // The agent is killed at work, then the runtime; then the broker is down for a while.
     agent.kill()?;
     more_events(&bench, 2)?;
     let _agent = bench.agent()?;
@@ -87,7 +89,7 @@ fn every_event_arrives(away: Duration) -> anyhow::Result<()> {
     // A foreign client reconnects by itself; its persistent session queues what it missed.
     more_events(&bench, 1)?;
 
-    // Quiet from here on, so that there is an end to wait for.
+    // The pipeline is deleted here, so that the test can wait for the last event.
     let all = everything_arrives(&bench, &subscriber)?;
     eprintln!(
         "{held} events came in {:.1} s without a broker; all {} were at the subscriber {:.1} s after its return",
@@ -108,7 +110,7 @@ fn what_a_newer_version_wrote_is_refused_after_a_rollback_and_is_there_when_it_c
     let before = more_events(&bench, 3)?;
     runtime.stop()?;
 
-    // As an update would leave the folders: a layout that this version does not know.
+    // Like an update: a layout that this version does not know.
     let layouts = ["state/journal/format", "state/agent/format"].map(|file| bench.path(file));
     for layout in &layouts {
         if let Some(folder) = layout.parent() {
@@ -140,7 +142,7 @@ fn a_second_runtime_on_the_same_state_is_refused_with_one_sentence() -> anyhow::
     let starts = std::fs::read(bench.path("state/starts.json"))?;
     let second = bench.runtime();
     let said = match second {
-        // It answered, because the first one did; its own process must have ended all the same.
+        // The first one answered; the second process must have exited all the same.
         Ok(mut process) => {
             wait_for("the second to end", || {
                 (!process.is_running()).then_some(())
@@ -151,7 +153,7 @@ fn a_second_runtime_on_the_same_state_is_refused_with_one_sentence() -> anyhow::
     };
     assert!(said.contains("in use"), "{said}");
     assert!(!said.contains("panicked"), "{said}");
-    // Nor does it count as a death of the first, or wipe out that one's own.
+    // It does not count as a crash of the first one, or delete its crash record.
     assert!(!said.contains("deaths"), "{said}");
     assert_eq!(std::fs::read(bench.path("state/starts.json"))?, starts);
     Ok(())
@@ -160,7 +162,7 @@ fn a_second_runtime_on_the_same_state_is_refused_with_one_sentence() -> anyhow::
 #[test]
 fn a_state_folder_that_cannot_be_written_is_said_in_one_sentence() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
-    // A file where the folder should be: unwritable for every user, root included.
+    // A file in place of the folder: unwritable for every user, root included.
     std::fs::write(bench.path("state"), b"not a folder")?;
     let Err(error) = bench.runtime() else {
         anyhow::bail!("it started");

@@ -1,4 +1,4 @@
-//! The examples in `docs/examples` are what they say: workflows that compile and a box that the configuration accepts.
+//! The examples in `docs/examples`: workflows that compile and a configuration that is accepted.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! Every failure that a person can cause: `ask`, the chat and the agent say one sentence with the way out, and go on.
+//! Every failure that a user can cause: `ask`, the chat and the agent report one sentence with a
+//! remedy, and continue.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use watchkeeper_tests::scene::{LONG, doubtful};
 use watchkeeper_tests::scripted_model::{KEY, ScriptedModel};
 use watchkeeper_tests::site::{Site, not_reworded};
 
-/// A way to configure a model wrongly, and what each sentence about it says.
+/// A wrong configuration of the LLM, with the parts of each message about it.
 struct Wrong {
     section: fn(&ScriptedModel) -> anyhow::Result<String>,
     says: &'static [&'static str],
@@ -126,7 +127,7 @@ fn said_everywhere(house: &Bench, event: &Value, wrong: &Wrong) -> anyhow::Resul
         );
         Ok(())
     };
-    // A request that needs the model.
+    // A request that needs the LLM.
     let out = ask(&site.bench, &["--think", "what is there"])?;
     ensure!(out.status.code() == Some(1), "{out:?}");
     let errors = String::from_utf8(out.stderr)?;
@@ -136,7 +137,7 @@ fn said_everywhere(house: &Bench, event: &Value, wrong: &Wrong) -> anyhow::Resul
         .collect();
     ensure!(told.len() == 1, "{errors}");
     told.into_iter().try_for_each(is_said)?;
-    // One that only might have.
+    // A request that may need it.
     let out = ask(&site.bench, &["Lies mal das Schild vor"])?;
     let errors = String::from_utf8(out.stderr)?;
     ensure!(out.status.code() == Some(2), "{errors}");
@@ -147,7 +148,8 @@ fn said_everywhere(house: &Bench, event: &Value, wrong: &Wrong) -> anyhow::Resul
     ensure!(told.len() == 1, "{errors}");
     told.into_iter().try_for_each(is_said)?;
     let said = chat(&site.bench, "/think what is there\nlist cameras\n")?;
-    // What was done before it failed stands between, and that the same words were broken off before.
+    // The message also mentions completed steps and an earlier interrupted attempt; both are
+    // removed before the comparison.
     let mut told = said.clone();
     told.retain(|object| object["type"] != "step" && object["type"] != "note");
     ensure!(types(&told) == ["failure", "cameras"], "{said:#?}");

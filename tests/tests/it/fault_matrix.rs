@@ -1,10 +1,14 @@
-//! Everything that can go wrong with a call of a model, in a set-up (streamed, with tools) and in a second opinion (whole, without), by the real programs: no tool
-//! runs twice, every attempt is in the books and in the trace, what can't be mended is one sentence, and the box goes on by itself.
+//! Every fault of an LLM call, in a set-up (streamed, with tools) and in a second opinion (whole,
+//! without), by the real programs:
+//! - No tool runs twice.
+//! - Every attempt is in the ledger and in the trace.
+//! - A fault without recovery is one sentence, and the box continues.
 //!
-//! All of it goes over Claude's protocol; over those of the other providers what is a word of the wire: what a provider refuses with, how its stream breaks off, how
-//! it says that it has nothing to say.
+//! All faults are tested over Claude's protocol. Over the others only what their wire formats say
+//! differently: refusals, cut streams, empty answers.
 //!
-//! What is waited for how long between two attempts is `watchkeeper-llm`'s own matter (its suite `faults`, with a clock of its own).
+//! The pauses between attempts are tested in the suite `faults` of `watchkeeper-llm`, with a
+//! simulated clock.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -16,18 +20,18 @@ use watchkeeper_tests::scripted_model::{KEY, answers, calls, faulty, says};
 use watchkeeper_tests::site::{DEMO, Site, last, not_reworded};
 use watchkeeper_tests::{books, rows};
 
-/// What comes of a fault.
+/// Outcome of a fault.
 #[derive(Debug, Clone, Copy)]
 enum Comes {
     /// The answer is as good as any.
     Harmless,
-    /// It is asked again, and has its answer.
+    /// A retry gets the answer.
     Mended,
     /// There is no answer, for this reason.
     GivenUp(&'static str),
 }
 
-/// One row of the table: what goes wrong, how often in a row.
+/// One row of the table: a fault, and how often it occurs in a row.
 #[derive(Debug, Clone)]
 struct Row {
     fault: Value,
@@ -115,10 +119,10 @@ fn table() -> Vec<(String, Row)> {
     rows.map(row).into()
 }
 
-/// More of the section `[llm]`: a provider that falls silent is soon given up.
+/// Short idle timeout, so that a silent provider soon fails.
 const SOON: &str = "idle_timeout_s = 6\n";
 
-/// Entries of a trace with this name.
+/// Counts the entries of a trace with this name.
 fn count(trace: &[Value], what: &str) -> usize {
     trace.iter().filter(|entry| entry["what"] == what).count()
 }
@@ -140,7 +144,7 @@ fn whatever_goes_wrong_over_the_protocol_of_another_provider_no_tool_runs_twice_
     })
 }
 
-/// The providers but Claude, each with the faults that its protocol has words of its own for.
+/// The providers but Claude, each with the faults that its protocol expresses differently.
 fn others() -> Vec<(String, (&'static str, Row))> {
     let of_the_wire = [
         "429 with retry-after",
@@ -155,7 +159,7 @@ fn others() -> Vec<(String, (&'static str, Row))> {
         "max_tokens within a call",
         "events that nobody knows",
     ];
-    // Where calls come whole, none is cut off; a model of one's own refuses in words like any others.
+    // A protocol with whole calls has no cut calls; a local model refuses in plain words.
     let has = |provider: &str, name: &str| match provider {
         "gemini" => name != "max_tokens within a call",
         "local" => !matches!(name, "max_tokens within a call" | "a refusal"),
@@ -192,10 +196,10 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
         Comes::GivenUp(_) => [vec![not_reworded(), works()], faults].concat(),
     };
     let made = steps.len();
-    // The same words once more, when the model is well again.
+    // The same request again, once the LLM works.
     let later = match row.fault["kind"].as_str() {
         _ if !is_given_up => vec![],
-        // A request that was refused is not shown again, so it begins anew.
+        // A refused request is not resumed, so it starts again.
         Some("refusal") => vec![not_reworded(), answers("No.")],
         _ => vec![not_reworded(), noted()],
     };
@@ -220,7 +224,7 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
                 anyhow::bail!("not one sentence: {errors}");
             };
             ensure!(told.contains(why), "{told}");
-            // And so they do.
+            // The rules still work.
             let (code, objects, errors) = ask_json(&site.bench, &["list cameras"])?;
             ensure!((code, types(&objects)) == (0, vec!["cameras"]), "{errors}");
         }
@@ -247,7 +251,8 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
     site.model.kept_its_contract()
 }
 
-/// After so many requests to the model each tool ran once, and everything that began has its end in the trace.
+/// Checks that after `made` requests each tool ran once, and that every started call has its end in
+/// the trace.
 fn once_each(site: &Site, made: usize) -> anyhow::Result<()> {
     let trace = site.trace()?;
     let asked = site.model.requests()?.len();
@@ -301,7 +306,7 @@ fn whatever_goes_wrong_with_a_second_opinion_the_event_is_told_and_says_what_bec
     let claude = table()
         .into_iter()
         .map(|(name, row)| (name, ("claude", row)));
-    // Whole answers differ less than streams: of the others what a provider refuses with, and an answer that is cut off.
+    // Whole answers differ less than streams: only refusals and cut answers are tested.
     let whole = ["529, three times", "no message_stop", "a refusal"];
     let others = others()
         .into_iter()
@@ -322,7 +327,7 @@ fn in_a_second_opinion(
             "verdict": "refute", "confidence": 1.0, "seen": "a shadow", "text_seen": "", "injection_suspected": false,
         }))
     };
-    // Only a call can be cut off within a call.
+    // Only a call can be cut within a call.
     let broken = match row.fault["kind"].as_str() {
         Some("truncated_call") => calls(&[("get_event", json!({}))]),
         _ => refutes(),
@@ -344,7 +349,7 @@ fn in_a_second_opinion(
         subscriber.bodies("/opinion/").pop()
     });
     let word = word.with_context(|| agent.log_text())?;
-    // Whoever was told of the event was told before, and of all that came after.
+    // The event was published before the verdict, and so was everything after it.
     let messages = subscriber.messages();
     let at = |part: &str| messages.iter().position(|(topic, _)| topic.contains(part));
     ensure!(

@@ -1,4 +1,4 @@
-//! A disk that is full or can't be written: told in one sentence, waited for, and nothing that was acknowledged is lost.
+//! A disk that is full or read-only gives one sentence and a wait; no acknowledged event is lost.
 
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use watchkeeper_tests::scene::{
     LONG, arrived, deploy, everything_arrives, more_events, nothing_is_lost,
 };
 
-/// Small enough to be filled at once, large enough for what the daemons keep free of it.
+/// Small enough to be filled at once, larger than the free space that the daemons reserve.
 const DISK_MIB: u32 = 200;
 
 /// Too little for a record, and enough for the file system.
 const LITTLE: u64 = 8 << 20;
 
-/// What is wrong, as the runtime says it.
+/// Returns the reasons of the degraded health.
 fn reasons(bench: &Bench) -> Vec<String> {
     let health = bench.get("/v1/health").unwrap_or_default();
     let reasons = health
@@ -33,7 +33,7 @@ fn reasons(bench: &Bench) -> Vec<String> {
         .collect()
 }
 
-/// The value of a metric without labels.
+/// Reads the value of a metric without labels.
 fn metric(bench: &Bench, name: &str) -> Option<u64> {
     let (_, text) = bench.request("GET", "/v1/metrics", None).ok()?;
     let text = String::from_utf8(text).ok()?;
@@ -62,7 +62,7 @@ fn a_full_disk_holds_events_back_and_loses_none() -> anyhow::Result<()> {
             deploy(&bench)?;
             more_events(&bench, 3)?;
 
-            // Full as far as the journal goes, then to the last byte, as disks fill.
+            // Full for the journal first, then to the last byte, as disks fill.
             disk.fill(LITTLE)?;
             let said = wait_up_to(LONG, "health to tell of the full disk", || {
                 reasons(&bench)
@@ -88,7 +88,7 @@ fn a_full_disk_holds_events_back_and_loses_none() -> anyhow::Result<()> {
             ensure!(doctor.status.code() == Some(FAILED), "{doctor:?}");
             let doctor = String::from_utf8(doctor.stdout)?;
             ensure!(doctor.contains("free for the state folder"), "{doctor}");
-            // What would change what is stored is refused at once, whether it adds or removes.
+            // Requests that change stored data are refused at once, whether they add or delete.
             for (method, path) in [
                 ("DELETE", "/v1/pipelines/watch"),
                 ("PUT", "/v1/sources/other"),
@@ -152,7 +152,7 @@ fn a_disk_that_fails_while_nothing_happens_ends_the_runtime_before_an_event_need
     let bench = Bench::new("")?;
     let runtime = bench.runtime_without_xfsz()?;
     let pid = i32::try_from(runtime.id()).ok().and_then(Pid::from_raw);
-    // From here on no file grows beyond its first page, and no byte behind that can be written.
+    // From here on no file grows beyond its first page, so later bytes can't be written.
     let one_page = Rlimit {
         current: Some(4096),
         maximum: Some(4096),
@@ -185,7 +185,7 @@ fn a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_stor
         deploy(&bench)?;
         more_events(&bench, 3)?;
         disk.fill(LITTLE)?;
-        // Until so many events wait that the pipeline waits too.
+        // Until so many events wait that the pipeline blocks.
         wait_up_to(LONG, "the pipeline to wait", || {
             let frames = || {
                 bench
@@ -248,7 +248,7 @@ fn an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards() -> anyhow
             disk.fill(0)?;
             let waiting = delivered();
             let journal = more_events(&bench, 4)?;
-            // A broker that goes away meanwhile makes nothing worse.
+            // A broker that goes down meanwhile makes nothing worse.
             broker.down()?;
             broker.up()?;
             ensure!(agent.is_running(), "{}", agent.log_text());

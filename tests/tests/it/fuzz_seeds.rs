@@ -1,7 +1,8 @@
-//! Every seed of the fuzz targets, and some hundreds of mutations of each, through the same bodies that libFuzzer runs.
+//! Runs every seed of the fuzz targets, and some hundreds of mutations of each, through the bodies
+//! that libFuzzer runs.
 //!
-//! Mutations come from a fixed generator: a failure here fails everywhere, and prints the input so that it can become a
-//! seed. `tests/tools/fuzz` looks for what these do not find.
+//! Mutations come from a fixed generator: a failure is the same everywhere, and prints the input so
+//! that it can become a seed. `tests/tools/fuzz` searches beyond them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,12 +16,12 @@ use watchkeeper_tests::fuzz::{self, TARGETS};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// Mutations of one seed, and with `WATCHKEEPER_SOAK`.
+/// Mutations of one seed, without and with `WATCHKEEPER_SOAK`.
 const MUTATIONS: [usize; 2] = [200, 20_000];
-/// Longest input.
+/// Longest input in bytes.
 const MAX_INPUT: usize = 8192;
 
-/// Texts that parsers stumble over.
+/// Texts on which parsers often fail.
 const TOKENS: [&str; 24] = [
     "-1",
     "0",
@@ -62,7 +63,7 @@ fn seeds(target: &str) -> Result<Vec<(String, Vec<u8>)>, std::io::Error> {
     Ok(seeds)
 }
 
-/// One small change.
+/// Applies one small change.
 fn mutate(input: &mut Vec<u8>, others: &[(String, Vec<u8>)], rng: &mut fastrand::Rng) {
     let at = rng.usize(..=input.len());
     let end = (at + rng.usize(..=16)).min(input.len());
@@ -76,7 +77,7 @@ fn mutate(input: &mut Vec<u8>, others: &[(String, Vec<u8>)], rng: &mut fastrand:
         }
         4 => input.truncate(at.max(1)),
         5 => {
-            // The rest of another seed.
+            // Appends the rest of another seed.
             let (_, other) = &others[rng.usize(..others.len())];
             let from = rng.usize(..=other.len());
             input.truncate(at);
@@ -90,7 +91,7 @@ fn mutate(input: &mut Vec<u8>, others: &[(String, Vec<u8>)], rng: &mut fastrand:
     input.truncate(MAX_INPUT);
 }
 
-/// Runs the target and says on which input it failed.
+/// Runs the target; on a failure prints the input.
 fn holds(target: &str, seed: &str, input: &[u8]) {
     let ran = catch_unwind(AssertUnwindSafe(|| fuzz::run(target, input)));
     assert!(
@@ -180,10 +181,10 @@ fn every_target_is_replayed_has_a_binary_and_nothing_else_is_there() -> Outcome 
     Ok(())
 }
 
-/// Whether a parser takes a seed.
+/// Checks whether a parser accepts a seed.
 type Door = fn(&[u8]) -> Result<(), String>;
 
-/// A seed that is refused at the door tests the door only.
+/// A seed that the parser refuses at once tests nothing else.
 #[test]
 fn seeds_that_are_not_called_wrong_get_behind_the_door() -> Outcome {
     let taken: [(&str, Door); 4] = [

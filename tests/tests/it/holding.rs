@@ -1,4 +1,4 @@
-//! What keeps a box alive and a person's word: the guard against crash loops, stops that hold, outages that end.
+//! Safeguards of a running box: the crash loop guard, stops that persist, outages that end.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -12,7 +12,7 @@ const WORKFLOW: &str = r#"{"version": "1.0", "inputs": [{"type": "WorkflowImage"
     {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.detect.predictions"}],
     "outputs": [{"type": "JsonField", "name": "t", "selector": "$steps.tracker.tracked_detections"}]}"#;
 
-/// A box with one source and the pipeline `watch` in its configuration file.
+/// Configures a box with one source and the pipeline `watch`.
 fn configured(max_fps: u32) -> String {
     format!(
         "[sources.street]\nuri = \"demo:?seconds=600\"\npace = \"native\"\nmax_fps = {max_fps}\n\n\
@@ -41,7 +41,7 @@ fn is_running(bench: &Bench) -> Option<Value> {
 #[test]
 fn whoever_interrupts_a_second_time_does_not_wait_for_a_camera_that_hangs() -> anyhow::Result<()> {
     let bench = bench("")?;
-    // A pipe into which nobody writes: whoever opens it hangs.
+    // A pipe without a writer: opening it hangs.
     let modes = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("camera.mp4"), modes)?;
     let file = fs::read_to_string(bench.config())?;
@@ -77,7 +77,7 @@ fn a_terminal_that_is_closed_ends_a_runtime_in_order() -> anyhow::Result<()> {
 fn a_runtime_that_dies_three_times_holds_its_pipeline_until_a_person_resumes_it()
 -> anyhow::Result<()> {
     let bench = bench("")?;
-    // As a box has it: the bench's own file switches the guard off, because other tests kill for a living.
+    // Like a real box: the bench's own file disables the guard, because other tests kill daemons.
     let file =
         fs::read_to_string(bench.config())?.replace("crash_loop_limit = 0", "crash_loop_limit = 3");
     fs::write(bench.config(), format!("{file}\n{}", configured(5)))?;
@@ -100,7 +100,7 @@ fn a_runtime_that_dies_three_times_holds_its_pipeline_until_a_person_resumes_it(
     })?;
     assert_eq!(text(&event, "/pipeline"), "watch");
 
-    // It stays held over an orderly restart, and what else the box does goes on.
+    // It stays held after an orderly restart, while everything else continues.
     runtime.stop()?;
     let _runtime = bench.runtime()?;
     let status = bench.get("/v1/pipelines/watch")?;
@@ -119,7 +119,7 @@ fn whoever_stops_in_the_middle_of_a_request_keeps_nobody_else_from_the_place() -
 {
     let bench = bench("")?;
     let _runtime = bench.runtime()?;
-    // One half of the request that holds the one place for runs, and one half of a head.
+    // Half of the request that takes the only slot for runs, and half of a header.
     let mut stalled = UnixStream::connect(bench.socket())?;
     stalled.write_all(
         b"POST /v1/workflows/run HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{",
@@ -166,7 +166,7 @@ fn a_pipeline_that_can_not_run_is_told_and_runs_again_by_itself() -> anyhow::Res
     }
     runtime.stop()?;
 
-    // What they need is taken out of the file.
+    // The sections that the pipeline needs are removed from the file.
     fs::write(bench.config(), &without)?;
     let runtime = bench.runtime()?;
     let told = |pipeline: &'static str, phase: &'static str| {
@@ -188,7 +188,7 @@ fn a_pipeline_that_can_not_run_is_told_and_runs_again_by_itself() -> anyhow::Res
     let source = json!({"uri": "demo:?seconds=600", "pace": "native", "max_fps": 5});
     bench.json("PUT", "/v1/sources/street", Some(&source))?;
     wait_for("the pipeline to run", || is_running(&bench))?;
-    // An orderly end leaves no alarm behind.
+    // An orderly stop leaves no crash record behind.
     runtime.stop()?;
     let _runtime = bench.runtime()?;
     told("watch", "end")?;
@@ -203,7 +203,8 @@ fn being_told_to_stop_while_starting_is_no_death() -> anyhow::Result<()> {
     fs::write(bench.config(), format!("{file}\n{}", configured(5)))?;
     let guard = bench.path("state/starts.json");
     fs::create_dir_all(bench.path("state"))?;
-    // Nobody writes into this pipe, so the start hangs in it, as in a model that takes long to load.
+    // Nobody writes into this pipe, so the start hangs in it, as in a model that takes long to
+    // load.
     let pipe = bench.path("state/journal.reserved");
     rustix::fs::mkfifoat(
         rustix::fs::CWD,
@@ -223,7 +224,7 @@ fn being_told_to_stop_while_starting_is_no_death() -> anyhow::Result<()> {
         starting.terminate()?;
         let heard = wait_for("the stop to be kept", stage("stopped"));
         heard.map_err(|error| error.context(starting.log_text()))?;
-        // As the service manager does with who takes too long.
+        // As the service manager does with a process that takes too long.
         starting.kill()?;
     }
     fs::remove_file(&pipe)?;
@@ -256,7 +257,7 @@ fn a_deployment_over_a_section_of_the_file_holds_until_the_section_is_edited() -
     bench.json("POST", "/v1/pipelines/watch/pause", None)?;
     runtime.stop()?;
 
-    // A mistake in the section is told, and is no reason to give up what runs in its place.
+    // An error in the section is reported, and does not stop the pipeline that runs instead.
     bench.configure(&configured(5).replace("watch.json", "nowhere.json"))?;
     let runtime = bench.runtime()?;
     let status = bench.get("/v1/pipelines/watch")?;
@@ -280,7 +281,7 @@ fn a_deployment_over_a_section_of_the_file_holds_until_the_section_is_edited() -
     assert_eq!(status.get("note"), None, "{status}");
     runtime.stop()?;
 
-    // What was deployed before is not kept for the next mistake.
+    // An earlier deployment does not survive to replace the next invalid section.
     bench.configure(&configured(5).replace("watch.json", "nowhere.json"))?;
     let _runtime = bench.runtime()?;
     assert_eq!(bench.get("/v1/pipelines")?, json!([]));
@@ -347,7 +348,7 @@ fn a_pipeline_whose_source_failed_runs_again_with_a_better_source_or_by_a_resume
     )?;
     wait_for("the pipeline to run", || is_in("running"))?;
 
-    // A short one comes to its end; who resumes it sees it again.
+    // A short one reaches its end; a resume plays it again.
     bench.json(
         "PUT",
         "/v1/sources/street",
@@ -358,7 +359,7 @@ fn a_pipeline_whose_source_failed_runs_again_with_a_better_source_or_by_a_resume
     let first = frames(&bench.get("/v1/pipelines/watch")?);
     assert!(first > Some(0));
     bench.json("POST", "/v1/pipelines/watch/resume", None)?;
-    // Those of the long one before it are no longer among them.
+    // The frames of the long one before are no longer counted.
     let again = wait_for("the pipeline to end again", || {
         is_in("ended")?;
         let again = frames(&bench.get("/v1/pipelines/watch").ok()?);
@@ -394,7 +395,7 @@ fn a_stop_of_a_configured_pipeline_holds_until_its_section_is_edited() -> anyhow
         text(&stopped, "/note").starts_with("stopped by request"),
         "{stopped}"
     );
-    // Again is no mistake: a command may be delivered twice.
+    // A repetition is no error: a command may be delivered twice.
     bench.json("DELETE", "/v1/pipelines/watch", None)?;
     runtime.kill()?;
 

@@ -1,5 +1,5 @@
-//! The end-to-end suites, one module each. One program for all of them: each test program links both daemons and costs a
-//! link and some hundred megabytes of disk.
+//! The end-to-end suites, one module each. They share one program: each test program links both
+//! daemons and costs a link and some hundred megabytes of disk.
 
 mod agent_api;
 mod agent_cost;

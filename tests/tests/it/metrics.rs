@@ -1,11 +1,12 @@
-//! Numbers for Prometheus move when what they count happens, and go when it is gone.
+//! Prometheus metrics change when the counted thing happens, and disappear with their object.
 
 use std::fs;
 
 use serde_json::json;
 use watchkeeper_tests::daemons::{Bench, wait_for};
 
-/// A detector, and a step that fails at every picture: boxes are no text that could be written in small letters.
+/// A detector, and a step that fails on every picture: boxes are no text that could be converted to
+/// lower case.
 const WORKFLOW: &str = r#"{"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [
     {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion"},
     {"type": "roboflow_core/property_definition@v1", "name": "kind", "data": "$steps.detect.predictions",

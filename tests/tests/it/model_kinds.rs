@@ -1,6 +1,11 @@
-//! What a model does besides finding boxes, from a file to the output of a workflow: masks, points, what a whole picture shows, how well a text
-//! describes it, what is written in it, what each of its pixels is, how far away it is, where a face in it looks, boxes of what is described in
-//! words, masks of what is pointed at, what its classes are made of, how unusual a picture is, and what happens in a run of frames. The networks of `tests/models` are tiny, and judge by the picture like any other; `tests/tools/tiny-models` makes them.
+//! Kinds of models besides detection, from a file to the output of a workflow:
+//! - masks, points, classification, text similarity, text recognition, semantic segmentation,
+//!   depth, gaze;
+//! - detection by text, masks of prompted objects, class activation maps, anomalies, actions in a
+//!   run of frames.
+//!
+//! The networks of `tests/models` are tiny, and judge by the picture like any other;
+//! `tests/tools/tiny-models` makes them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,7 +19,7 @@ fn models() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("models")
 }
 
-/// A workflow of one step that asks a model about the picture.
+/// Makes a workflow of one step that runs a model on the picture.
 fn asking(block: &str, model: &str) -> Value {
     json!({
         "version": "1.0",
@@ -24,7 +29,7 @@ fn asking(block: &str, model: &str) -> Value {
     })
 }
 
-/// A workflow of one step, with all that it puts out.
+/// Makes a workflow of one step, with all of its outputs.
 fn one_step(mut step: Value) -> Value {
     step["name"] = json!("model");
     json!({
@@ -35,18 +40,18 @@ fn one_step(mut step: Value) -> Value {
     })
 }
 
-/// What `watchkeeper workflow run` says about a picture of 128x64, black but for what is `bright`.
+/// Runs `watchkeeper workflow run` on a black picture of 128x64 whose `bright` pixels are white.
 fn run(workflow: &Value, bright: impl Fn(u32, u32) -> bool) -> anyhow::Result<Value> {
     run_on(workflow, |x, y| if bright(x, y) { 255 } else { 0 })
 }
 
-/// The same about one of these greys.
+/// Runs `watchkeeper workflow run` on a picture of these grey levels.
 fn run_on(workflow: &Value, grey: impl Fn(u32, u32) -> u8) -> anyhow::Result<Value> {
     let (said, errors) = tried(workflow, grey)?;
     said.with_context(|| errors)
 }
 
-/// What it says, if it did not fail, and what it said was wrong.
+/// Runs the workflow; returns the output if it succeeded, and the errors.
 fn tried(
     workflow: &Value,
     grey: impl Fn(u32, u32) -> u8,
@@ -122,7 +127,7 @@ fn a_point_is_where_the_picture_has_it() -> anyhow::Result<()> {
 #[test]
 fn a_classifier_sees_the_middle_of_a_wide_picture_and_names_what_it_shows() -> anyhow::Result<()> {
     let one = asking("roboflow_classification_model@v2", "bright-class");
-    // What is cut off on both sides does not count.
+    // The parts that are cropped on both sides do not count.
     let said = run(&one, |x, _| (32..96).contains(&x))?;
     ensure!(
         said["top"] == "bright" && said["confidence"].as_f64() > Some(0.95),
@@ -159,7 +164,8 @@ fn the_text_that_describes_a_picture_is_told_from_one_that_does_not() -> anyhow:
     Ok(())
 }
 
-/// Black, but for a line from 16 to 112 and from 16 to 48, of which the left half is grey and the right half white.
+/// A black picture with a line from 16 to 112 and from 16 to 48, whose left half is grey and right
+/// half white.
 fn line(x: u32, y: u32) -> u8 {
     match (x, y) {
         (16..64, 16..48) => 128,
@@ -257,7 +263,8 @@ fn a_face_looks_where_its_model_says_and_another_model_finds_it() -> anyhow::Res
             json!({"type": "roboflow_core/gaze@v1", "images": "$inputs.image",
             "do_run_face_detection": finds}),
         );
-        // The angles of the four columns are -40, -20, 0 and 20 degrees, and so of the rows from below.
+        // The angles of the four columns are -40, -20, 0 and 20 degrees; those of the rows are the
+        // same from below.
         let said = run(&workflow, |x, y| x >= 96 && y < 16)?;
         let angle = |name: &str| said[name][0].as_f64();
         for name in ["yaw_degrees", "pitch_degrees"] {
@@ -367,7 +374,7 @@ fn a_picture_alone_has_no_actions_and_a_model_for_pictures_sees_none() -> anyhow
     Ok(())
 }
 
-/// A workflow that finds the whole picture and makes masks of it, or of what the picture shows.
+/// Makes a workflow that finds the whole picture and segments it, or what the picture shows.
 fn pointing(version: &str, with_boxes: bool, several: bool) -> Value {
     let mut masks = json!({"type": "roboflow_core/segment_anything@v1", "name": "masks", "images": "$inputs.image",
         "version": version, "multimask_output": several});
@@ -407,7 +414,7 @@ fn masks_are_of_what_a_box_or_the_picture_shows_in_both_layouts() -> anyhow::Res
             );
         }
     }
-    // A box that means all of what it shows: the whole picture.
+    // A box around everything that the picture shows: the whole picture.
     let said = run(&pointing("hiera_tiny", true, false), bright)?;
     let width = said["predictions"][0]["width"].as_f64();
     ensure!(width > Some(120.0), "{said:#}");
@@ -490,7 +497,7 @@ fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refu
     })?;
     ensure!(top == "bright" || top == "dark", "{top}");
 
-    // Every other kind beside each other, over the same frames.
+    // Every other kind in parallel, on the same frames.
     let steps = json!([
         {"type": "roboflow_core/clip_comparison@v2", "name": "clip", "images": "$inputs.image", "classes": ["bright", "dark"]},
         {"type": "roboflow_core/ocr_model@v1", "name": "ocr", "images": "$inputs.image"},

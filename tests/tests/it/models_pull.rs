@@ -1,5 +1,5 @@
-//! `watchkeeper models pull` against a real server that breaks off, lies and refuses: what is in place afterwards is the right
-//! file or nothing.
+//! `watchkeeper models pull` against a real server that breaks off, lies and refuses: afterwards
+//! the right file is in place, or nothing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,21 +10,21 @@ use tempfile::TempDir;
 use watchkeeper_tests::daemons::{Process, program, wait_for};
 use watchkeeper_tests::file_server::{Answer, FileServer};
 
-/// The manifests of the zoo know these models: one with the checksum of a published file, one without.
+/// Models in the manifests of the zoo: one with the checksum of a published file, one without.
 const ZOO: &str = "yolox-nano";
 /// Name of the model whose manifest the test writes.
 const OWN: &str = "own";
-/// Exit code of a request that could not be carried out.
+/// Exit code of a request that could not be executed.
 const FAILED: i32 = 1;
 
-/// A models folder and what a server has for it.
+/// A models folder and a server with the files for it.
 struct Shelf {
     folder: TempDir,
     body: Vec<u8>,
     server: FileServer,
 }
 
-/// A file of some hundred packets whose bytes tell their place.
+/// Makes a file of some hundred packets whose bytes depend on their position.
 fn body(salt: u32) -> Vec<u8> {
     (0..75_000_u32)
         .flat_map(|i| (i.wrapping_mul(2_654_435_761) ^ salt).to_le_bytes())
@@ -43,7 +43,7 @@ fn sum(bytes: &[u8]) -> anyhow::Result<String> {
 }
 
 impl Shelf {
-    /// A shelf whose manifest knows the checksum and size of the file, or nothing of it.
+    /// Makes a shelf whose manifest has the checksum and size of the file, or neither.
     fn new(is_known: bool, etag: Option<&str>) -> anyhow::Result<Self> {
         let body = body(0);
         let server = FileServer::start(body.clone(), etag)?;
@@ -73,7 +73,7 @@ impl Shelf {
 
     fn command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = Command::new(program("watchkeeper")?);
-        // Not the configuration of the machine that runs the tests, and not its proxy.
+        // Without the configuration and the proxy of the machine that runs the tests.
         command
             .env("WATCHKEEPER_MODELS__DIR", self.folder.path())
             .env("NO_PROXY", "127.0.0.1")
@@ -87,14 +87,15 @@ impl Shelf {
         Ok(self.command(arguments)?.output()?)
     }
 
-    /// Pulls with success; the file is in place, whole, and nothing else is left.
+    /// Pulls successfully; the file is in place and complete, and nothing else is left.
     fn succeeds(&self, arguments: &[&str]) -> anyhow::Result<()> {
         let out = self.pull(arguments)?;
         ensure!(out.status.success(), "{out:?}");
         self.has_the_file(&self.body)
     }
 
-    /// Rewrites the manifest of the tiny reader so that both its networks are this server's, and answers their bytes by name.
+    /// Rewrites the manifest of the tiny OCR model so that this server has both its networks;
+    /// returns their bytes by name.
     fn reader(&self) -> anyhow::Result<[(&'static str, Vec<u8>); 2]> {
         const LINES: &str = "own-lines.onnx";
         let bright = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("models/bright-page.toml");
@@ -122,7 +123,7 @@ impl Shelf {
         Ok([("own.onnx", self.body.clone()), (LINES, lines)])
     }
 
-    /// Whether exactly these files are in place, whole.
+    /// Checks that exactly these files are in place and complete.
     fn holds(&self, files: &[(&str, Vec<u8>)]) -> anyhow::Result<()> {
         for (name, body) in files {
             ensure!(
@@ -152,7 +153,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// Pulls in vain, with one sentence that holds `parts`; nothing is in place.
+    /// Checks that a pull fails with one sentence that holds `parts`, and that nothing is in place.
     fn fails(&self, arguments: &[&str], parts: &[&str]) -> anyhow::Result<()> {
         let out = self.pull(arguments)?;
         let errors = String::from_utf8(out.stderr)?;
@@ -206,7 +207,7 @@ fn a_broken_transfer_is_continued_where_it_broke_off() -> anyhow::Result<()> {
         assert_eq!(header(i, "range"), Some(range));
         assert_eq!(header(i, "if-range"), Some("\"v1\""));
     }
-    // What is here is not fetched again.
+    // An existing file is not fetched again.
     shelf.succeeds(&[OWN])?;
     assert!(shelf.server.requests().is_empty());
     Ok(())
@@ -216,10 +217,10 @@ fn a_broken_transfer_is_continued_where_it_broke_off() -> anyhow::Result<()> {
 fn servers_that_ignore_ranges_or_state_no_length_are_coped_with() -> anyhow::Result<()> {
     for script in [
         vec![Answer::CutAfter(100_000), Answer::IgnoresRange],
-        // The end of the connection is all such a server says; the manifest knows better.
+        // Such a server only closes the connection; the manifest has the size.
         vec![Answer::UntilClose(100_000)],
         vec![Answer::UntilClose(usize::MAX)],
-        // Too long a length breaks off at the end; too short a one leaves a rest.
+        // Too large a length ends in an incomplete file; too small a one leaves a rest.
         vec![Answer::Length(100_000)],
         vec![
             Answer::Status(503),
@@ -245,7 +246,7 @@ fn whatever_is_not_the_file_never_gets_its_name() -> anyhow::Result<()> {
     assert_eq!(shelf.names(), ["own.toml"]);
     shelf.server.script([Answer::Status(404)]);
     shelf.fails(&[OWN], &["404", "own.onnx"])?;
-    // More than there may be is refused before a byte of it is stored.
+    // A file above the limit is refused before a byte of it is stored.
     shelf.server.script([Answer::Length(1 << 40)]);
     shelf.fails(&[OWN], &["more than"])?;
     shelf
@@ -256,7 +257,7 @@ fn whatever_is_not_the_file_never_gets_its_name() -> anyhow::Result<()> {
         .server
         .script((0..40).map(|i| Answer::Redirect(format!("/{i}"))));
     shelf.fails(&[OWN], &["redirect"])?;
-    // None of it is in the way of a server that behaves again.
+    // Nothing is left that disturbs a working server.
     shelf.server.script([]);
     shelf.succeeds(&[OWN])
 }
@@ -265,7 +266,7 @@ fn whatever_is_not_the_file_never_gets_its_name() -> anyhow::Result<()> {
 fn a_file_that_changed_between_two_parts_is_fetched_anew() -> anyhow::Result<()> {
     for etag in [Some("v1"), None] {
         let shelf = Shelf::new(false, etag)?;
-        // Four attempts at a file that goes no further.
+        // Four attempts at a file that makes no progress.
         shelf.server.script([
             Answer::CutAfter(100_000),
             Answer::Status(500),
@@ -322,7 +323,7 @@ fn a_pull_that_was_killed_goes_on_and_a_second_one_beside_it_is_refused() -> any
 fn a_model_of_several_files_is_fetched_whole_and_each_of_them_is_continued() -> anyhow::Result<()> {
     let shelf = Shelf::new(true, Some("v1"))?;
     let files = shelf.reader()?;
-    // The first file breaks off, the second too, and goes no further.
+    // Both files break off; the second one makes no further progress.
     shelf.server.script([
         Answer::CutAfter(100_000),
         Answer::Good,
@@ -349,7 +350,7 @@ fn a_model_of_several_files_is_fetched_whole_and_each_of_them_is_continued() -> 
         (&*only.target, range),
         ("/models/own.onnx", Some("bytes=50000-"))
     );
-    // What is here is not fetched again, and a file that is gone comes back by itself.
+    // An existing file is not fetched again, and a deleted one is fetched by itself.
     fs::remove_file(shelf.path("own-lines.onnx"))?;
     let out = shelf.pull(&[OWN])?;
     ensure!(out.status.success(), "{out:?}");
@@ -371,7 +372,7 @@ fn of_a_model_one_of_whose_files_is_another_nothing_is_in_place() -> anyhow::Res
     shelf.server.put("own-lines.onnx", body(8));
     shelf.fails(&[OWN], &["own-lines.onnx", "sha256", "expected"])?;
     assert_eq!(shelf.names(), ["own.toml"]);
-    // The other way round: the part is good, the network is not.
+    // The other way round: the second file is right, the network is not.
     let files = shelf.reader()?;
     shelf.server.replace(body(9), "v2");
     shelf.fails(&[OWN], &["own.onnx", "expected"])?;
@@ -396,7 +397,7 @@ fn a_mirror_takes_the_place_of_the_published_addresses_and_is_held_to_their_sums
     command.env("WATCHKEEPER_MODELS__MIRROR", shelf.server.folder());
     let out = command.output()?;
     let errors = String::from_utf8_lossy(&out.stderr);
-    // The mirror has another file than the zoo knows: it was asked, and it is refused.
+    // The mirror has another file than the zoo: it is fetched from there, and refused.
     ensure!(out.status.code() == Some(FAILED), "{errors}");
     let requests = shelf.server.requests();
     let target = requests.first().map(|r| r.target.as_str());
@@ -415,7 +416,7 @@ fn a_mirror_takes_the_place_of_the_published_addresses_and_is_held_to_their_sums
 fn a_proxy_of_the_environment_is_used() -> anyhow::Result<()> {
     let shelf = Shelf::new(true, None)?;
     let mut command = shelf.command(&[OWN])?;
-    // Nobody resolves this name: only the proxy can have answered.
+    // This name has no DNS entry: only the proxy can have answered.
     command
         .env("WATCHKEEPER_MODELS__MIRROR", "http://models.invalid")
         .env("http_proxy", shelf.server.folder().replace("/models", ""))
@@ -431,7 +432,7 @@ fn a_proxy_of_the_environment_is_used() -> anyhow::Result<()> {
 #[test]
 fn a_models_folder_that_cannot_be_written_is_named() -> anyhow::Result<()> {
     let shelf = Shelf::new(true, None)?;
-    // A file where the folder should be: unwritable for every user, root included.
+    // A file in place of the folder: unwritable for every user, root included.
     let mut command = Command::new(program("watchkeeper")?);
     command
         .env("WATCHKEEPER_MODELS__DIR", shelf.path("own.toml"))

@@ -1,6 +1,6 @@
-//! Trackers on tracking sequences with truth.
+//! Trackers on tracking sequences with ground truth.
 //!
-//! Needs the folder of footage; each test says so and passes where there is none.
+//! Needs the folder of footage; without it, each test says so and passes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use watchkeeper_tests::mot::files::{Sequence, read_truth};
 use watchkeeper_tests::mot::follow::{Setting, follow};
 use watchkeeper_tests::mot::score::{Score, Scored, score};
 
-/// Figures by group; nothing where there are no sequences.
+/// Computes the figures by group; `None` without sequences.
 fn figures(setting: Setting) -> anyhow::Result<Option<BTreeMap<String, Scored>>> {
     let Some(data) = data("tracking sequences") else {
         return Ok(None);
@@ -31,7 +31,7 @@ fn figures(setting: Setting) -> anyhow::Result<Option<BTreeMap<String, Scored>>>
     ))
 }
 
-/// What TrackEval says of the results of supervision 0.30.9 on these sequences: HOTA, MOTA, IDF1, switches.
+/// Scores by TrackEval of supervision 0.30.9 on these sequences: HOTA, MOTA, IDF1, switches.
 const PEER: [(Setting, &str, [f64; 3], u64); 6] = [
     (Setting::ByteTrack, "MOT15", [33.0, 26.7, 42.1], 423),
     (Setting::ByteTrack, "MOT17", [50.2, 59.7, 59.8], 273),
@@ -73,8 +73,8 @@ fn our_byte_track_scores_what_the_peer_scores() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The best HOTA and the best IDF1 of a group among supervision's ByteTrack (both activations), SORT and ByteTrack of
-/// `trackers` 2.1.0, and norfair 2.1.1, by TrackEval.
+/// The best HOTA and the best IDF1 of a group among supervision's ByteTrack (both activations),
+/// SORT and ByteTrack of `trackers` 2.1.0, and norfair 2.1.1, by TrackEval.
 const BEST_PEER: [(&str, f64, f64); 3] = [
     ("MOT15", 33.5, 43.5),
     ("MOT17", 52.5, 64.7),

@@ -1,5 +1,5 @@
-//! A broker that wants TLS, a login or a certificate: every mistake is one sentence with the key to mend, nothing is lost
-//! meanwhile, and no password is written anywhere.
+//! A broker with TLS, a login or client certificates. Every mistake gives one sentence with the key
+//! to fix, no event is lost meanwhile, and no password is written anywhere.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use watchkeeper_tests::certificates::{Authority, Identity};
 use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
 use watchkeeper_tests::scene;
 
-/// All events of cameras.
+/// Topics of all events of cameras.
 const EVENTS: &str = "watchkeeper/v1/test/bench/cam/+/ev/#";
-/// What the agent says when there is no session.
+/// Message of the agent without a session.
 const NO_SESSION: &str = "no session with the broker";
 const PASSWORD: &str = "right-one-4711";
 const WRONG_PASSWORD: &str = "wrong-one-0815";
@@ -26,7 +26,7 @@ struct Site {
     broker: Mosquitto,
 }
 
-/// Sets up a broker; `asks_clients` makes it want a certificate of everybody, else it wants a login.
+/// Sets up a broker that requires a client certificate if `asks_clients`, else a login.
 fn site(asks_clients: bool) -> anyhow::Result<Site> {
     let bench = Bench::new("")?;
     let folder = bench.path("broker");
@@ -71,13 +71,13 @@ impl Site {
         })
     }
 
-    /// An identity that the authority made for the box.
+    /// Issues an identity of the authority for the box.
     fn box_identity(&self) -> anyhow::Result<Identity> {
         self.authority
             .issue(&self.bench.path("broker"), "box", &["bench"])
     }
 
-    /// No file that the site wrote holds a password but the one where a person put it.
+    /// Checks that no file holds a password but the one that a user wrote.
     fn keeps_passwords(&self) -> anyhow::Result<()> {
         let logs = ["agent.log", "runtime.log"].map(|name| self.bench.path(name));
         for log in logs {
@@ -92,7 +92,7 @@ impl Site {
     }
 }
 
-/// A running agent and how long its log was before it started.
+/// A running agent, and the length of its log before it started.
 struct Agent {
     process: Process,
     said_before: usize,
@@ -104,7 +104,7 @@ impl Agent {
         log.get(self.said_before..).unwrap_or_default().to_owned()
     }
 
-    /// Sentences about having no session.
+    /// Returns the messages about a missing session.
     fn complaints(&self) -> Vec<String> {
         let lines = |text: String| -> Vec<String> {
             text.lines()
@@ -115,7 +115,8 @@ impl Agent {
         lines(self.said())
     }
 
-    /// Waits for the complaint that holds all of `parts`; it must be said once however often the agent tries.
+    /// Waits for the message that holds all of `parts`; it must occur once, however often the agent
+    /// retries.
     fn complains_once(&self, parts: &[&str]) -> anyhow::Result<()> {
         let all = |line: &String| parts.iter().all(|part| line.contains(part));
         let heard = wait_for("the agent to complain", || {
@@ -147,8 +148,8 @@ fn events_wait_over_every_mistake_with_tls_and_login_and_then_all_arrive() -> an
     agent.complains_once(&["mqtt.tls"])?;
     agent.process.stop()?;
 
-    // An authority that did not sign the broker's certificate; then the file is exchanged while the agent runs, and the
-    // next mistake is told.
+    // An authority that did not sign the broker's certificate. Then the file is replaced while the
+    // agent runs, and the next mistake is reported.
     let agent = site.agent(&login(WRONG_PASSWORD))?;
     agent.complains_once(&["mqtt.ca_file", "trusted.crt"])?;
     fs::copy(&site.ca_file, &trusted)?;
@@ -176,7 +177,7 @@ fn every_other_mistake_names_its_key() -> anyhow::Result<()> {
     agent.complains_once(&["mqtt.port"])?;
     agent.process.stop()?;
 
-    // The certificate is made out to the address.
+    // The certificate is issued for the address, not for the host name.
     let agent = site.agent_at("localhost", site.broker.port, &tls)?;
     agent.complains_once(&["mqtt.host", "not made out to localhost"])?;
     agent.process.stop()?;
@@ -256,7 +257,7 @@ fn a_run_logs_in_over_tls_and_writes_its_password_nowhere() -> anyhow::Result<()
                     "--keep-state",
                 ])
                 .arg(&state)
-                // Where the relative paths begin.
+                // Base of the relative paths.
                 .current_dir(site.bench.path(""))
                 .env("WATCHKEEPER_MQTT__CA_FILE", "broker/ca.crt")
                 .env("WATCHKEEPER_MQTT__PASSWORD_FILE", password_file)
@@ -276,7 +277,7 @@ fn a_run_logs_in_over_tls_and_writes_its_password_nowhere() -> anyhow::Result<()
         (subscriber.messages().len() == events).then_some(())
     })?;
     ensure!(!said.contains(PASSWORD) && !errors.contains(PASSWORD));
-    // Who comes later finds that the run has stopped, and nothing that looks as if it went on.
+    // A later subscriber finds that the run has stopped, and no retained message of a live run.
     let later = site.broker.subscribe("watchkeeper/v1/run/#")?;
     let marker = "watchkeeper/v1/run/marker";
     let found = wait_for("what the broker kept of the run", || {
@@ -305,7 +306,7 @@ fn a_run_logs_in_over_tls_and_writes_its_password_nowhere() -> anyhow::Result<()
         String::from_utf8_lossy(&holds_password.stdout)
     );
 
-    // In the address it is refused, and not repeated.
+    // A login in the address is refused, and not repeated.
     let address = format!("mqtts://gate:{PASSWORD}@127.0.0.1:{}", site.broker.port);
     let (code, said, errors) = run(&address, "login")?;
     ensure!(
@@ -317,7 +318,7 @@ fn a_run_logs_in_over_tls_and_writes_its_password_nowhere() -> anyhow::Result<()
         "{errors}"
     );
 
-    // The wrong one is said without either.
+    // A wrong login is reported without user and password.
     fs::write(site.bench.path("login"), WRONG_PASSWORD)?;
     let (code, said, errors) = run(
         &format!("mqtts://gate@127.0.0.1:{}", site.broker.port),

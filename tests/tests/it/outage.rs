@@ -1,4 +1,4 @@
-//! A camera that dies and comes back: one outage in the journal, and nothing happens to its neighbour.
+//! A camera that fails and returns: one outage in the journal, and its neighbour is unaffected.
 
 use std::path::Path;
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn frames(bench: &Bench, id: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Outage records of `source` in this phase.
+/// Returns the outage records of `source` in this phase.
 fn outages(bench: &Bench, source: &str, phase: &str) -> Vec<Value> {
     let wanted = |e: &Value| {
         e.pointer("/body/kind").and_then(Value::as_str) == Some("source_outage")
@@ -112,7 +112,7 @@ fn a_camera_that_dies_and_returns_leaves_one_outage_and_its_neighbour_alone() ->
     Ok(())
 }
 
-/// A number is made of a text that is none, on every frame.
+/// Makes a step that converts a text without digits to a number, which fails on every frame.
 fn hopeless() -> Value {
     json!({
         "version": "1.0",
@@ -159,7 +159,7 @@ fn a_step_that_fails_on_every_frame_is_an_event_that_ends_when_its_pipeline_is_r
     assert_eq!(new[0]["id"], end[0]["id"]);
     let text = new[0]["body"]["message"].as_str().unwrap_or_default();
     assert!(text.starts_with("step number keeps failing: "), "{text}");
-    // Nothing else of the pipeline suffered.
+    // The other steps of the pipeline are unaffected.
     wait_up_to(LONG, "frames of the next one", || {
         (frames(&bench, "gate") > 0).then_some(())
     })?;

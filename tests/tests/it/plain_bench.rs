@@ -1,4 +1,5 @@
-//! The score of plain language on scripted scenes is not worse than it was, and the grades that it is made of bite.
+//! The score of plain language on scripted scenes does not get worse, and its checks reject
+//! defects.
 #![allow(clippy::print_stderr, reason = "the score is to be read")]
 
 use std::collections::BTreeSet;
@@ -98,7 +99,7 @@ fn every_solution_passes_and_every_mutant_of_ours_is_turned_down_by_the_check_th
         .flat_map(|t| &t.caught_by)
         .map(String::as_str)
         .collect();
-    // No mutant adds what a solution must lack.
+    // No mutant adds a step that a solution must lack.
     for op in OPERATIONS.into_iter().filter(|op| *op != "lacks") {
         assert!(by.contains(op), "no mutant is turned down by {op}");
     }
@@ -128,7 +129,7 @@ fn the_rules_are_not_worse_on_the_tasks_of_development_than_they_were() -> anyho
     Ok(())
 }
 
-/// A workflow that counts cars in a zone.
+/// Makes a workflow that counts cars in a zone.
 fn bay(zone: &Value) -> Value {
     json!({
         "version": "1.0",
@@ -149,7 +150,7 @@ fn a_model_sees_the_script_corrects_what_was_turned_over_and_what_it_deploys_is_
 -> anyhow::Result<()> {
     let task = json!({
         "id": "M1", "category": "self-correct",
-        // Words that the rules don't understand.
+        // A request that the rules do not understand.
         "instruction": "Schau mal links auf den Stellplatz und gib Laut, sobald er leer ist.",
         "scene": {
             "cameras": [{"id": "park", "resolution": [640, 360]}],
@@ -215,7 +216,7 @@ fn a_model_sees_the_script_corrects_what_was_turned_over_and_what_it_deploys_is_
     model.kept_its_contract()
 }
 
-/// Runs that pass, of twenty.
+/// Least number of passing runs, of twenty.
 const FLOOR: usize = 15;
-/// Mutants that are turned down.
+/// Least number of rejected mutants.
 const CAUGHT: usize = 104;

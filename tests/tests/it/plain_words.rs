@@ -1,4 +1,5 @@
-//! The box is asked in plain words: the real command, the real runtime, the built-in scene. Nothing changes before the yes.
+//! Plain requests to the box: the real command, the real runtime, the built-in scene. Nothing
+//! changes before a confirmation.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -10,12 +11,12 @@ use watchkeeper_tests::person::{ask, ask_json, chat, command, types};
 use watchkeeper_tests::scene::STREET;
 use watchkeeper_tests::scripted_model::{self, KEY, ScriptedModel};
 
-/// Asks for events on the scene.
+/// Request for events on the scene.
 const TELL: &str = "tell me when somebody crosses the vertical line at 50%";
-/// Asks for a count and no event.
+/// Request for a count without events.
 const COUNT: &str = "count people crossing the vertical line at 50%";
 
-/// A box with the scene as its only camera, and a person with a home of their own.
+/// A box with the scene as its only camera, and a user with a home of their own.
 struct Site {
     bench: Bench,
     _runtime: Process,
@@ -71,7 +72,7 @@ fn a_sentence_is_proposed_confirmed_in_another_process_deployed_and_makes_events
     assert_eq!(code, 0, "{errors}");
     assert!(objects[0]["number"].as_u64() > Some(0), "{objects:#?}");
 
-    // A proposal is confirmed once.
+    // A proposal is confirmed only once.
     let (code, _, errors) = ask_json(&site.bench, &["--confirm", &id])?;
     assert_eq!(code, 2);
     assert!(errors.contains("ask again"), "{errors}");
@@ -103,7 +104,8 @@ fn what_is_proposed_is_drawn_and_tried_first_and_nothing_is_left_of_that() -> an
     for part in ["preview of street: ", "tried on street for "] {
         assert!(words.contains(part), "{words}");
     }
-    // What has no place is not tried, and a request that is confirmed beforehand is not held up.
+    // A change without a zone or line has no trial, and an auto-approved request does not wait for
+    // one.
     let (_, objects, _) = ask_json(&site.bench, &["tell me when somebody appears"])?;
     assert_eq!(objects[0]["tried"], Value::Null, "{objects:#?}");
     let (code, objects, errors) = ask_json(&site.bench, &["--yes", COUNT])?;
@@ -116,7 +118,7 @@ fn what_is_proposed_is_drawn_and_tried_first_and_nothing_is_left_of_that() -> an
 fn a_runtime_that_can_not_try_now_costs_nobody_the_proposal() -> anyhow::Result<()> {
     let bench = Bench::new("[sources.street]\nuri = \"demo:\"\npace = \"native\"\n")?;
     let _runtime = bench.runtime()?;
-    // Somebody else tries something meanwhile, and the runtime tries one thing at a time.
+    // Another user runs a trial meanwhile, and the runtime runs one at a time.
     let (_, objects, errors) = ask_json(&bench, &[TELL])?;
     let spec = &objects.first().context(errors)?["changes"][0]["spec"];
     let body = json!({"pipeline": spec, "seconds": 60.0}).to_string();
@@ -201,7 +203,7 @@ fn a_pause_until_a_moment_outlasts_the_runtime_and_ends_by_itself() -> anyhow::R
     let until = of(&bench.get("/v1/pipelines")?[0]).context("until when")?;
     let asked = objects[0]["changes"][0]["until"].as_str();
     assert_eq!(asked, Some(until.as_str()), "{objects:#?}");
-    // A change of what it does is none of that.
+    // A change of settings leaves the pause as it is.
     let change = "change the cooldown of the street watch to 5 minutes";
     let (code, _, errors) = ask_json(&bench, &["--yes", change])?;
     assert_eq!(code, 0, "{errors}");
@@ -212,7 +214,7 @@ fn a_pause_until_a_moment_outlasts_the_runtime_and_ends_by_itself() -> anyhow::R
     );
     assert_eq!(of(changed), Some(until), "{changed}");
 
-    // A moment that comes while nobody is there, said as a program says it.
+    // A moment in the near future, written as a program writes it.
     let id = bench.get("/v1/pipelines")?[0]["spec"]["id"].clone();
     let path = format!("/v1/pipelines/{}", id.as_str().unwrap_or_default());
     let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(4);
@@ -263,7 +265,7 @@ fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow:
             "remembered",
             "notes",
             "status",
-            // What makes the vectors of the notes.
+            // The embedding that the notes use.
             "note"
         ],
         "{said:#?}"
@@ -293,10 +295,10 @@ fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() 
     };
     let refuses = || json!({"fault": {"kind": "refusal", "category": "general_harms"}});
     let steps = [
-        // What it leaves out, a model with tools is to find; that one refuses.
+        // The rules miss a part, so an LLM with tools is asked; this one refuses.
         says(TELL, &["in rot"]),
         refuses(),
-        // A model that was talked into saying yes.
+        // An LLM that was persuaded to say yes.
         says("yes", &[]),
         refuses(),
         says(TELL, &[]),
@@ -334,7 +336,7 @@ fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() 
             .is_some_and(|m| m.contains("in rot"))
     );
     assert_eq!(said[4]["request"], TELL);
-    // A yes to a model's words is a person's, and is said after they were shown.
+    // The user confirms the LLM's wording after the proposal was shown.
     let out = ask(
         &site.bench,
         &["--yes", "Sag Bescheid, wenn jemand die Linie quert"],
@@ -410,7 +412,7 @@ fn what_runs_stands_beside_the_notes_after_each_yes_and_from_the_start_of_the_ag
         "{kept:#}"
     );
     ensure!(kept["cameras"]["test"]["uri"] == STREET, "{kept:#}");
-    // The agent was not there when it was confirmed.
+    // The agent was not running when the proposal was confirmed.
     let _agent = bench.agent()?;
     let agents = "state/assistant/memory/active.json";
     let at_start = wait_for("the agent's file", || active(agents))?;

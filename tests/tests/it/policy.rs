@@ -1,4 +1,5 @@
-//! What the owner confirmed beforehand (`[agent.auto_approve]`) on the real programs: it is done at once, told and traced; everything else waits for a yes.
+//! Auto-approval (`[agent.auto_approve]`) on the real programs: an approved change is applied at
+//! once, reported and traced; every other change waits for a confirmation.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ fn house(policy: &str) -> anyhow::Result<(Bench, Process)> {
     Ok((bench, runtime))
 }
 
-/// The name of the one pipeline, and whether it is paused.
+/// Returns the name of the one pipeline, and whether it is paused.
 fn runs(bench: &Bench) -> anyhow::Result<(String, bool)> {
     let all = bench.get("/v1/pipelines")?;
     let one = all.get(0).with_context(|| all.to_string())?;
@@ -25,7 +26,7 @@ fn runs(bench: &Bench) -> anyhow::Result<(String, bool)> {
     Ok((name.to_owned(), one["spec"]["paused"] == json!(true)))
 }
 
-/// The decisions that the trace has: by which key, what came of it.
+/// Returns the decisions in the trace: key and outcome.
 fn decisions(bench: &Bench) -> anyhow::Result<Vec<(String, String)>> {
     let out = command(bench)?
         .args(["trace", "--json", "--limit", "500"])
@@ -67,7 +68,7 @@ fn what_the_list_of_the_chat_names_is_done_at_once_and_the_rest_waits() -> anyho
         "{:?}",
         decisions(&bench)?
     );
-    // Another channel has a list of its own, and none was written.
+    // Another entrypoint has a list of its own, and none was configured.
     let (code, objects, errors) = ask_json(&bench, &[&format!("pause {name}")])?;
     ensure!(
         code == 0 && types(&objects) == ["proposal"],
@@ -84,7 +85,7 @@ fn a_request_over_the_api_goes_by_the_list_of_its_own_way_in() -> anyhow::Result
     let api = Api::on(&bench).up()?;
     let (name, _) = runs(&bench)?;
     let talk = api.conversation()?;
-    // What waits is put aside by the next request, also where that needs no yes.
+    // The next request discards a pending proposal, also if it needs no confirmation.
     let said = api.say(&talk, &format!("stop {name}"))?;
     ensure!(
         types(&said).contains(&"proposal") && !types(&said).contains(&"confirmed"),

@@ -1,7 +1,9 @@
-//! Real weights through our code: PP-OCRv4 reads drawn pictures from end to end, no worse than RapidOCR with the same networks did.
+//! PP-OCRv4 with the real weights reads drawn pictures from end to end, no worse than RapidOCR with
+//! the same networks.
 //!
-//! The weights are no part of the repository: `tests/tools/ocr/run --keep FOLDER` brings them, with the pictures and what the peer read, and
-//! `WATCHKEEPER_OCR=FOLDER` has them read here. Without it this is skipped, loudly.
+//! The weights are not in the repository. `tests/tools/ocr/run --keep FOLDER` downloads them, with
+//! the pictures and the peer's results, and `WATCHKEEPER_OCR=FOLDER` enables these tests. Without
+//! it, each test says that it is skipped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +12,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::program;
 
-/// The folder that the tool kept.
+/// Returns the folder that the tool filled.
 #[expect(clippy::print_stderr, reason = "a skip must be loud")]
 fn kept() -> Option<PathBuf> {
     let folder = std::env::var_os("WATCHKEEPER_OCR").map(PathBuf::from);
@@ -23,7 +25,7 @@ fn kept() -> Option<PathBuf> {
     whole
 }
 
-/// What a step of this type reads in a picture: the text and the box of each line.
+/// Reads a picture by a step of this type; returns the text and the box of each line.
 fn read(folder: &Path, block: &str, picture: &str) -> anyhow::Result<Vec<(String, [f64; 4])>> {
     let room = tempfile::tempdir()?;
     let file = room.path().join("w.json");
@@ -57,7 +59,7 @@ fn read(folder: &Path, block: &str, picture: &str) -> anyhow::Result<Vec<(String
     Ok(lines.iter().map(line).collect())
 }
 
-/// Blanks are what such networks are least sure of.
+/// Removes blanks, of which such networks are least certain.
 fn plain(text: &str) -> String {
     text.split_whitespace().collect()
 }

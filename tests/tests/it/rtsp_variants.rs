@@ -1,4 +1,5 @@
-//! What cameras differ in: codec, login, TLS, sound, sizes and colours. Every picture that arrives is the one that was sent.
+//! Variants of cameras: codec, login, TLS, sound, sizes and colours. Every received picture equals
+//! the sent one.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
@@ -22,7 +23,7 @@ fn serving(launch: &str) -> RtspServer {
     })
 }
 
-/// 75 % colour bars: what a picture of the pattern `smpte75` shows in its upper two thirds, from left to right.
+/// 75 % colour bars: the upper two thirds of the pattern `smpte75`, from left to right.
 const BARS: [[u8; 3]; 7] = [
     [191, 191, 191],
     [191, 191, 0],
@@ -33,7 +34,7 @@ const BARS: [[u8; 3]; 7] = [
     [0, 0, 191],
 ];
 
-/// Largest difference of a channel in the middle of a bar.
+/// Returns the largest difference of a channel in the middle of a bar.
 fn worst_bar(frame: &Frame) -> u8 {
     let rgb = jpeg::to_rgb(&frame.picture).unwrap();
     let (width, height) = rgb.dimensions();
@@ -47,7 +48,8 @@ fn worst_bar(frame: &Frame) -> u8 {
     worst
 }
 
-/// A live pattern of bars with these caps, up to the encoder. Drawn in RGB, because the pattern itself knows no full range.
+/// Makes a live pattern of bars with these caps, up to the encoder. It is drawn in RGB, because the
+/// pattern itself has no full range.
 fn bars(caps: &str) -> String {
     format!(
         "videotestsrc is-live=true pattern=smpte75 ! video/x-raw,format=RGB,framerate=15/1 ! videoconvert ! \
@@ -55,8 +57,8 @@ fn bars(caps: &str) -> String {
     )
 }
 
-/// GStreamer's notation of colours: range (1 = full, 2 = limited), matrix (3 = BT.709, 4 = BT.601), transfer, primaries.
-/// These are a JPEG's.
+/// GStreamer's notation of colours: range (1 = full, 2 = limited), matrix (3 = BT.709, 4 = BT.601),
+/// transfer, primaries. These are a JPEG's.
 const FULL: &str = "colorimetry=1:4:0:0";
 
 const H264: &str = "x264enc tune=zerolatency speed-preset=ultrafast quantizer=10 key-int-max=15 ! \
@@ -65,7 +67,7 @@ const H265: &str = "x265enc tune=zerolatency speed-preset=ultrafast key-int-max=
     rtph265pay name=pay0 pt=96 config-interval=1";
 const JPEG: &str = "jpegenc quality=95 ! rtpjpegpay name=pay0 pt=26";
 
-/// Bars differ by no more than coding and chroma of half the size can make them.
+/// Largest difference that coding and chroma of half the size cause.
 const CLOSE: u8 = 12;
 
 fn shows_bars(launch: &str, size: [u32; 2], transport: RtspTransport) {
@@ -123,7 +125,7 @@ fn odd_sizes_and_pixels_that_are_not_square_keep_every_column() {
         let launch = format!("{} ! {H264}", bars(&caps));
         shows_bars(&launch, size, RtspTransport::Tcp);
     }
-    // 4:4:4 has odd sizes; it comes out as 4:2:0 with the last column's chroma of its own.
+    // 4:4:4 has odd sizes; it is converted to 4:2:0 with separate chroma for the last column.
     for size in [[641, 361], [321, 239]] {
         let [width, height] = size;
         let caps = format!("format=Y444,width={width},height={height}");
@@ -138,7 +140,7 @@ fn sound_beside_the_picture_is_no_trouble() {
     let picture = format!("{} ! {H264}", bars("format=I420,width=320,height=240"));
     for launch in [
         format!("{picture} {sound}"),
-        // Sound announced first.
+        // A camera that announces sound first.
         format!(
             "{} {}",
             sound.replace("pay1", "pay0"),

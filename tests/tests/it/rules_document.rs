@@ -1,4 +1,5 @@
-//! `docs/ref/rules.md`, made of the API's schemas and of examples that the engine accepts; `UPDATE_DOCS=1` rewrites it.
+//! `docs/ref/rules.md`, generated from the API's schemas and from examples that the engine accepts;
+//! `UPDATE_DOCS=1` rewrites it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -27,7 +28,7 @@ reports what is wrong with them and where.
 ## Without rules
 ";
 
-/// The examples; the JSON beside each is made from it.
+/// Examples in TOML; the JSON beside each is generated from it.
 const EXAMPLES: &[(&str, &str)] = &[
     (
         "appears",
@@ -59,7 +60,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Everything else that a rule can hold, at once.
+/// One rule with every remaining field.
 const WHOLE: &str = "name = \"night-visitor\"
 when = { kind = \"stays\", zone = \"desk\", for_s = 10.0 }
 classes = [\"person\"]
@@ -94,7 +95,7 @@ fn parsed(example: &str) -> Value {
     toml::from_str(example).expect("an example is TOML")
 }
 
-/// The schemas of the API.
+/// Schemas of the API.
 struct Schemas(Value);
 
 impl Schemas {
@@ -116,7 +117,7 @@ impl Schemas {
             .map_or(schema, |name| self.named(name))
     }
 
-    /// What may stand there, in words.
+    /// Describes the allowed values of a schema.
     fn value(&self, schema: &Value) -> String {
         let schema = self.followed(schema);
         if let Some(words) = words(schema) {
@@ -177,7 +178,7 @@ impl Schemas {
     }
 }
 
-/// The words of an enumeration.
+/// Returns the values of an enumeration.
 fn words(schema: &Value) -> Option<Vec<String>> {
     let quoted = |v: &Value| v.as_str().map(|w| format!("`{w}`"));
     if let Some(list) = schema["enum"].as_array() {

@@ -1,5 +1,5 @@
-//! What `watchkeeper run` promises, asked of the real command with both daemons on the built-in scene: an exact end, every
-//! event before the summary, mistakes told with the right exit code.
+//! `watchkeeper run` with both daemons on the built-in scene: an exact end, every event before the
+//! summary, mistakes with the right exit code.
 
 use std::fs;
 use std::path::Path;
@@ -78,10 +78,11 @@ fn a_broker_that_is_not_there_is_told_and_changes_the_exit_code() -> anyhow::Res
     Ok(())
 }
 
-/// What nobody but the server may see.
+/// Secret that only the server may see.
 const SECRET: &str = "tok-5f1c2a9e-hush";
 
-/// A watch whose workflow makes a request each second, on a box that allows the host `allowed`: the exit code, what was printed, what was complained.
+/// Runs a workflow with one request per second, on a box that allows the host `allowed`; returns
+/// exit code, standard output, standard error.
 fn run_with_webhook(
     folder: &Path,
     url: &str,
@@ -129,7 +130,7 @@ fn what_a_workflow_wants_done_outside_is_done_before_a_run_ends_and_its_secrets_
 -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let server = Hooks::start()?;
-    // The last ones are still being tried when the scene ends.
+    // The last ones are still being retried when the scene ends.
     server.script([Answer::Status(503, String::new())]);
     let host = server.address().to_string();
     let (code, lines, errors) = run_with_webhook(folder.path(), &server.url("/in"), &host)?;

@@ -1,4 +1,5 @@
-//! The eight scenarios that the agent was designed by, each from a person's words to what comes of them: real programs, real footage, a model that plays a script.
+//! The eight scenarios of the agent's design, each from a user's request to its result: real
+//! programs, real footage, a scripted LLM.
 //!
 //! | # | The person says | What shows it |
 //! |---|---|---|
@@ -22,7 +23,8 @@ use watchkeeper_tests::scene::LONG;
 use watchkeeper_tests::scripted_model::{answers, calls};
 use watchkeeper_tests::site::{DEMO, Site, clip, last, validate};
 
-/// A folder of models in which there is the network of the footage, under the name that the box knows it by.
+/// Fills a folder of models with the network of the footage; returns the name under which the box
+/// knows it.
 fn with_network(data: &Path, folder: &Path) -> anyhow::Result<String> {
     let models = folder.join("models");
     fs::create_dir(&models)?;
@@ -33,7 +35,7 @@ fn with_network(data: &Path, folder: &Path) -> anyhow::Result<String> {
     Ok(format!("[models]\ndir = {models:?}\n"))
 }
 
-/// A workflow of a model that finds these classes, with a tracker behind it.
+/// Makes a workflow with a model that detects these classes, and a tracker behind it.
 fn detection(model: &str, kind: &str, classes: &[&str]) -> Value {
     json!({
         "version": "1.0",
@@ -46,7 +48,7 @@ fn detection(model: &str, kind: &str, classes: &[&str]) -> Value {
     })
 }
 
-/// It puts the first draft up as this pipeline.
+/// Makes a step that proposes the first draft as this pipeline.
 fn propose(pipeline: &str, rules: &Value, says: &str) -> Value {
     calls(&[(
         "propose_deployment",
@@ -57,7 +59,7 @@ fn propose(pipeline: &str, rules: &Value, says: &str) -> Value {
     )])
 }
 
-/// Asks, says yes to what is proposed, and waits for the end of the recording; answers the pipeline as it is then.
+/// Asks, confirms the proposal, and waits for the end of the recording; returns the pipeline.
 fn confirmed(site: &Site, words: &str) -> anyhow::Result<Value> {
     let (code, objects, errors) = ask_json(&site.bench, &["--think", words])?;
     ensure!(code == 0, "{errors} {objects:#?}");
@@ -72,7 +74,7 @@ fn confirmed(site: &Site, words: &str) -> anyhow::Result<Value> {
     })
 }
 
-/// What the model answers to a question.
+/// Returns the LLM's answer to a question.
 fn answer(site: &Site, arguments: &[&str]) -> anyhow::Result<String> {
     let (code, objects, errors) = ask_json(&site.bench, arguments)?;
     ensure!(code == 0, "{errors} {objects:#?}");
@@ -82,7 +84,7 @@ fn answer(site: &Site, arguments: &[&str]) -> anyhow::Result<String> {
         .to_owned())
 }
 
-/// The events of rules, by their class.
+/// Returns the classes of the rule events.
 fn classes(site: &Site) -> anyhow::Result<Vec<String>> {
     let events = site.bench.events()?;
     let new = events
@@ -131,7 +133,7 @@ fn people_in_a_recording_are_detected_and_reported() -> anyhow::Result<()> {
         ended["detector"].to_string().contains("yolox-nano"),
         "{ended:#}"
     );
-    // Six people at a time walk by, of whom some hide behind others.
+    // Six people walk by at a time, of whom some hide others.
     let found = ended
         .pointer("/results/outputs/found/predictions")
         .and_then(Value::as_array);
@@ -145,10 +147,10 @@ fn people_in_a_recording_are_detected_and_reported() -> anyhow::Result<()> {
         people.len() >= 3 && people.iter().all(|class| class == "person"),
         "{people:?}"
     );
-    // They are reported from what the box says.
+    // The LLM reports them from what the box says.
     let said = answer(&site, &["--think", "What did you find?"])?;
     ensure!(said == "People walk by, several at a time.", "{said}");
-    // All of it, which the trace would cut.
+    // The whole answer, which the trace would cut.
     let requests = site.model.requests()?;
     let told = requests.last().context("a request")?["body"].to_string();
     let number = format!("\\\"number\\\":{}", people.len());
@@ -225,7 +227,7 @@ fn an_object_is_looked_for_in_a_picture_by_the_model_that_is_here() -> anyhow::R
     site.model.kept_its_contract()
 }
 
-/// A photo of a cup on a table.
+/// Writes a photo of a cup on a table.
 fn photo(data: &Path, folder: &Path) -> anyhow::Result<String> {
     let path = folder.join("image.jpg");
     fs::copy(data.join("coco/images/000000002592.jpg"), &path)?;
@@ -244,7 +246,7 @@ fn what_is_in_a_picture_is_answered_by_the_model_of_language_that_sees_it() -> a
         answers("A cup and a plate on a table."),
     ])?;
     let picture = photo(&data, folder.path())?;
-    // No rule reads a picture, so nobody has to say that it is the model's matter.
+    // The rules read no picture, so the request goes to the LLM without `--think`.
     let said = answer(&site, &["--image", &picture, "What's in this image?"])?;
     ensure!(said == "A cup and a plate on a table.", "{said}");
     let requests = site.model.requests()?;
@@ -263,7 +265,8 @@ fn what_is_in_a_picture_is_answered_by_the_model_of_language_that_sees_it() -> a
     site.model.kept_its_contract()
 }
 
-/// Models and a recording of a place at which something bright, which the network takes for a head without a hat, comes into the picture and goes on.
+/// Writes models and a recording. A bright object crosses the picture; the network reports it as a
+/// head without a hard hat.
 fn building_site(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
     let (models, place) = (folder.join("models"), folder.join("place"));
     fs::create_dir(&models)?;

@@ -1,5 +1,5 @@
-//! A second opinion from end to end: the real runtime makes a doubtful event and keeps its picture, the real agent asks a model over its protocol, and a foreign
-//! subscriber hears what comes of it.
+//! A second opinion from end to end: the real runtime makes a doubtful event and keeps its picture,
+//! the real agent asks an LLM, and a foreign subscriber receives the result.
 
 use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;
@@ -24,7 +24,7 @@ fn a_foreign_subscriber_hears_a_doubtful_event_and_then_what_a_model_makes_of_it
     let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/street/#")?;
     let _runtime = bench.runtime()?;
     let _agent = bench.agent()?;
-    // One that is never sure.
+    // A rule whose events are always doubtful.
     deploy_rule(
         &bench,
         json!({"gates": never_sure(), "second_opinion_may_lower": true}),

@@ -1,5 +1,6 @@
-//! A model sets up a watch: the real command, the real runtime, real footage, and a model that plays a script over the provider's own protocol. What it
-//! calls is run; what it proposes waits for the yes.
+//! An LLM sets up a pipeline: the real command, the real runtime, real footage, and a scripted LLM
+//! behind the provider's own protocol. Its tool calls are executed; its proposal waits for a
+//! confirmation.
 
 use std::path::PathBuf;
 
@@ -79,7 +80,7 @@ fn a_watch_is_looked_at_written_tried_proposed_confirmed_and_counts_as_it_was_tr
         ended["results"]["lines"]["middle"],
         json!({"in": 2, "out": 2})
     );
-    // A snapshot and a preview were shown as pictures, and are in the trace by their hash.
+    // Snapshot and preview reached the LLM as pictures, and the trace holds their hashes.
     for tool in ["get_snapshot", "preview_workflow"] {
         let results = site.results(tool)?;
         assert!(
@@ -199,7 +200,7 @@ fn a_line_beside_the_picture_is_seen_in_the_preview_and_mended_and_not_proposed_
 -> anyhow::Result<()> {
     let steps = [
         validate(&line([900, 0], [900, 360])),
-        // Before anybody has looked, and after the look has shown it.
+        // A proposal before the preview, and one after it.
         propose("d1"),
         preview("d1"),
         propose("d1"),
@@ -348,7 +349,7 @@ fn a_command_that_is_killed_in_the_middle_goes_on_where_it_was_and_does_nothing_
         "memory_note",
         json!({"words": "the door is left", "camera": "test"}),
     )]);
-    // It dies while the model keeps silent.
+    // The command is killed while the LLM sends nothing.
     let stall = faulty(answers("…"), &json!({"kind": "stall"}));
     let site = Site::demo(&[note, stall, answers("The door is left.")])?;
     let mut killed = command(&site.bench)?;
@@ -374,7 +375,7 @@ fn a_command_that_is_killed_in_the_middle_goes_on_where_it_was_and_does_nothing_
     site.model.kept_its_contract()
 }
 
-/// What a small model makes of words in another language.
+/// Makes a step in which a small LLM rewords a request in another language.
 fn reworded(language: &str, request: &str) -> Value {
     says(&json!({"language": language, "request": request, "left_out": [], "job": "set-up"}))
 }
@@ -421,7 +422,7 @@ fn a_class_that_no_model_knows_is_a_matter_for_the_model_and_then_for_the_person
             .to_string()
             .contains("No model here knows a safe")
     );
-    // The model is no help: the rules ask what they would have asked without it.
+    // The LLM is no help: the rules ask the question that they would have asked without it.
     let (_, objects, _) = ask_json(&site.bench, &[words])?;
     let asked = last(&objects, "question")?.to_string();
     assert!(asked.contains("knows \\\"safe\\\""), "{asked}");

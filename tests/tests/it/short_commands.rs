@@ -1,4 +1,5 @@
-//! The short commands (`/status` …) on the real programs: each does what it says in the chat, and over the agent's API what it does there.
+//! Short commands (`/status` …) on the real programs: their results in the chat and over the
+//! agent's API.
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use watchkeeper_tests::scene::{LONG, STREET, deploy};
 use watchkeeper_tests::scripted_model::{ScriptedModel, answers};
 use watchkeeper_tests::site::last;
 
-/// A box that watches, whose journal has an event, with a model that answers one question.
+/// A box with a pipeline and an event, and an LLM that answers one question.
 fn house() -> anyhow::Result<(Bench, watchkeeper_tests::daemons::Process, ScriptedModel)> {
     let bench = Bench::new("")?;
     let model = ScriptedModel::start(&bench.path(""), &[answers("All is quiet.")])?;

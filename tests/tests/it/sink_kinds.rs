@@ -1,4 +1,5 @@
-//! Each kind of effect, done for a real server on a loopback port: requests, messages, e-mails, objects, MQTT.
+//! Each kind of effect, executed against a real server on a loopback port: requests, messages,
+//! e-mails, objects, MQTT.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,10 +27,10 @@ use watchkeeper_tests::hooks::{Answer, Hooks};
 use watchkeeper_tests::smtp::MailServer;
 
 const ID: &str = "01JABCDEFGHJKMNPQRSTVWXYZ0";
-/// What a secret is.
+/// Value of every secret.
 const SECRET: &str = "tok-5f1c2a9e-hush";
 
-/// A box that may call these.
+/// Allows effects on these hosts.
 fn sinks(hosts: &[SocketAddr]) -> anyhow::Result<SinksConfig> {
     let hosts = hosts.iter().map(|host| {
         HostRule::parse(&host.to_string()).map_err(|why| anyhow::anyhow!("{host}: {why}"))
@@ -60,7 +61,7 @@ fn spooled(number: u64, effect: Effect) -> anyhow::Result<SpooledEffect> {
     })
 }
 
-/// Does effects one after the other.
+/// Executes effects one after the other.
 fn all(sinks: SinksConfig, effects: Vec<Effect>) -> anyhow::Result<Vec<Result<(), Fault>>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -79,7 +80,7 @@ fn one(sinks: SinksConfig, effect: Effect) -> anyhow::Result<Result<(), Fault>> 
     all(sinks, vec![effect])?.pop().context("one result")
 }
 
-/// What was refused, which must not tell the secret.
+/// Returns the error, which must not contain the secret.
 fn fault(result: Result<(), Fault>) -> anyhow::Result<Fault> {
     let fault = result.err().context("it was done")?;
     ensure!(!fault.why.contains(SECRET), "{fault}");
@@ -178,14 +179,14 @@ fn a_redirect_is_followed_only_where_it_may_and_takes_no_secret_to_another_host(
     );
     assert_eq!(came[0].header("idempotency-key"), ID);
 
-    // As a GET without its body it would be another message.
+    // A GET without its body would be another message.
     server.script([Answer::Elsewhere(302, allowed.url("/b"))]);
     let moved = fault(one(both()?, post())?)?;
     assert!(
         moved.retry == Retry::Never && moved.why.contains("new address"),
         "{moved}"
     );
-    // "See other": it was taken.
+    // "See other": the message was accepted.
     server.script([Answer::Elsewhere(303, forbidden.url("/b"))]);
     assert_eq!(one(both()?, post())?, Ok(()));
 
@@ -534,7 +535,7 @@ fn nothing_is_said_to_a_mail_server_that_is_another_and_a_wrong_password_is_told
     Ok(())
 }
 
-/// A message for a broker on this machine, by the user `gate` whose password is the secret.
+/// Makes a message for a broker on this machine, from the user `gate` whose password is the secret.
 fn publication(port: u16, tls: bool, topic: &str, qos: MqttQos) -> MqttMessage {
     MqttMessage {
         host: "localhost".to_owned(),
@@ -550,7 +551,7 @@ fn publication(port: u16, tls: bool, topic: &str, qos: MqttQos) -> MqttMessage {
     }
 }
 
-/// A box that may speak to a broker on this machine, and trusts whom `folder` has as authority.
+/// Allows effects on a broker on this machine, and trusts the authority in `folder`.
 fn broker_sinks(port: u16, folder: &Path) -> anyhow::Result<SinksConfig> {
     let host = HostRule::parse(&format!("localhost:{port}"));
     Ok(SinksConfig {
@@ -582,7 +583,7 @@ fn a_message_reaches_its_broker_over_tls_in_each_quality_and_a_retained_one_stay
     };
     let broker = Mosquitto::start_with(&folder.path().join("broker"), options)?;
     let subscriber = broker.subscribe("yard/#")?;
-    // Who comes later gets what is retained; this one must be there before.
+    // A later subscriber gets only retained messages; this one must be subscribed before.
     wait_for("the subscriber", || {
         broker.publish("yard/ready", false, "yes").ok()?;
         (!subscriber.messages().is_empty()).then_some(())
@@ -611,7 +612,7 @@ fn a_message_reaches_its_broker_over_tls_in_each_quality_and_a_retained_one_stay
         "in order"
     );
     assert!(came.iter().all(|(_, text)| text == "three in the yard"));
-    // One session for all four, under no name of the box's own.
+    // One session for all four, with a client id that is not the box's own.
     let logins = broker.log_text().matches("as watchkeeper-").count();
     assert_eq!(logins, 1, "{}", broker.log_text());
     let later = broker.subscribe_as("later", "yard/#")?;
@@ -620,7 +621,7 @@ fn a_message_reaches_its_broker_over_tls_in_each_quality_and_a_retained_one_stay
         (found.len() == 1 && found[0].0 == "yard/kept").then_some(())
     })?;
 
-    // Whom the authority does not know is told nothing, nor is a broker at another port, nor one that was not named.
+    // A broker of an unknown authority, another port or an unlisted host receives nothing.
     Authority::new("other")?.write(&folder.path().join("ca.pem"))?;
     let stranger = fault(one(
         at()?,
@@ -679,7 +680,8 @@ fn a_broker_that_was_away_is_spoken_to_again_and_one_that_refuses_the_login_is_n
     broker.up()?;
     assert_eq!(send(publish(MqttQos::ExactlyOnce))?, Ok(()));
 
-    // The login goes with each message: another password is another session, and a refusal ends no other.
+    // The login belongs to the message: another password opens another session, and a refusal ends
+    // no other.
     let mut wrong = publication(port, false, "yard/1", MqttQos::AtLeastOnce);
     wrong.password = Some(Sealed::Text("wrong-0815".to_owned()));
     let refused = fault(send(Effect::Mqtt(wrong))?)?;

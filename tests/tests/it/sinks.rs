@@ -1,4 +1,5 @@
-//! What workflows want done outside, from end to end: the real runtime keeps it, the real agent does it, a real server hears it.
+//! Effects of workflows from end to end: the real runtime spools them, the real agent executes
+//! them, a real server receives them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,10 +12,10 @@ use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
 use watchkeeper_tests::hooks::{Answer, Hooks};
 use watchkeeper_tests::scene::LONG;
 
-/// What nobody but the server may see.
+/// Secret that only the server may see.
 const SECRET: &str = "tok-5f1c2a9e-hush";
 
-/// Watches the street; `step` is the sink, which gets what is tracked.
+/// Deploys a pipeline on the street; `step` is the sink, which gets the tracked detections.
 fn deploy(bench: &Bench, step: Value) -> anyhow::Result<()> {
     let mut steps = vec![
         json!({"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"}),
@@ -38,7 +39,7 @@ fn deploy(bench: &Bench, step: Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A request each second, with a secret in a header.
+/// Makes one request per second, with a secret in a header.
 fn webhook(url: &str) -> Value {
     json!({
         "type": "roboflow_core/webhook_sink@v1", "name": "sink", "url": url, "method": "POST",
@@ -60,7 +61,7 @@ fn waiting(bench: &Bench) -> anyhow::Result<Vec<Value>> {
     Ok(page.as_array().cloned().unwrap_or_default())
 }
 
-/// What tells the effects that wait apart.
+/// Returns the ids of the spooled effects.
 fn ids(bench: &Bench) -> anyhow::Result<BTreeSet<String>> {
     let waiting = waiting(bench)?;
     let ids = waiting.iter().filter_map(|e| e["id"].as_str());
@@ -77,7 +78,7 @@ fn counts(bench: &Bench) -> anyhow::Result<Value> {
     Ok(bench.get("/v1/health")?["effects"].clone())
 }
 
-/// Ends the watching and waits until nothing waits any more.
+/// Deletes the pipeline and waits until the spool is empty.
 fn drained(bench: &Bench) -> anyhow::Result<()> {
     bench.json("DELETE", "/v1/pipelines/watch", None)?;
     wait_up_to(LONG, "everything to be done", || {
@@ -86,7 +87,7 @@ fn drained(bench: &Bench) -> anyhow::Result<()> {
     })
 }
 
-/// Every file below a folder that holds a text.
+/// Finds every file below a folder that holds a text.
 fn files_with(folder: &Path, text: &str, found: &mut Vec<String>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -119,7 +120,7 @@ fn what_was_kept_arrives_although_server_agent_and_runtime_were_killed() -> anyh
 
     let runtime = bench.runtime()?;
     ensure!(ids(&bench)?.is_superset(&first), "the runtime forgot some");
-    // The server hears one, does not answer, and the agent dies over it.
+    // The server receives one and does not answer; the agent is killed during the request.
     let server = Hooks::start_at(nobody)?;
     server.script([Answer::Hang, Answer::Status(503, String::new())]);
     let agent = bench.agent()?;
@@ -198,7 +199,7 @@ fn messages_for_a_broker_of_the_workflow_wait_while_it_is_away_and_then_all_arri
     let counts = counts(&bench)?;
     ensure!(counts["failed"] == 0, "{counts}");
     let done = usize::try_from(counts["done"].as_u64().unwrap_or_default())?;
-    // One may come twice, none is lost.
+    // A message may come twice, none is lost.
     let came = wait_up_to(LONG, "all messages at the subscriber", || {
         let came = subscriber.messages();
         (came.len() >= done).then_some(came)

@@ -22,7 +22,7 @@ fn an_animated_gif_lasts_as_long_as_it_says() -> anyhow::Result<()> {
     };
     let summary = summary(&data.join("video/intel_store-aisle.gif"), &[])?;
     assert_eq!(summary["frames"], 67, "{summary}");
-    // The file says 4.47 s; the last picture's own time is not in it.
+    // The file says 4.47 s; without the duration of the last picture.
     let seconds = summary["seconds"].as_f64().unwrap_or_default();
     assert!((4.3..=4.6).contains(&seconds), "{summary}");
     Ok(())
@@ -51,7 +51,7 @@ fn a_folder_of_pictures_of_every_size_is_looked_through() -> anyhow::Result<()> 
     let flags = ["--video", &video.display().to_string()];
     let seen = summary(folder.path(), &flags)?;
     assert_eq!(seen["frames"], sizes.len(), "{seen}");
-    // One video with all of them, whatever their size.
+    // One video holds all of them, whatever their size.
     assert_eq!(std::fs::read_dir(videos.path())?.count(), 1);
     let seen = summary(&video, &[])?;
     assert_eq!(seen["frames"], sizes.len(), "{seen}");
@@ -60,7 +60,7 @@ fn a_folder_of_pictures_of_every_size_is_looked_through() -> anyhow::Result<()> 
 
 #[test]
 fn a_workflow_is_run_once_on_a_picture_over_the_api() -> anyhow::Result<()> {
-    /// One white pixel.
+    /// PNG of one white pixel.
     const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC";
     let bench = Bench::new("")?;
     let _runtime = bench.runtime()?;

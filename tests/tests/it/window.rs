@@ -1,4 +1,5 @@
-//! `--show`: a window where there is a screen, one sentence where there is none, and a runtime that outlives both.
+//! `--show`: a preview window on a display, one sentence without a display, and a runtime that
+//! survives both.
 
 use std::fs;
 use std::path::Path;
@@ -13,13 +14,13 @@ use x11rb::protocol::xproto::{AtomEnum, ClientMessageEvent, ConnectionExt as _, 
 /// Bright and moving for longer than the test takes.
 const SCENE: &str = "demo:?seconds=120&width=320&height=180";
 
-/// A screen of its own that shows nothing by itself.
+/// A virtual X display that is black by itself.
 struct Screen {
     name: String,
     _server: Process,
 }
 
-/// A virtual screen, or none with a line that says so.
+/// Starts a virtual display; prints a line if that is impossible.
 #[expect(clippy::print_stderr, reason = "a skip must be loud")]
 fn screen(folder: &Path) -> anyhow::Result<Option<Screen>> {
     let has = |element: &str| {
@@ -37,8 +38,8 @@ fn screen(folder: &Path) -> anyhow::Result<Option<Screen>> {
         return Ok(None);
     }
     let mut command = Command::new("Xvfb");
-    // It picks a free number and writes it to its standard output. Without `-noreset` it is deaf for a moment whenever its
-    // last client leaves.
+    // It picks a free number and writes it to its standard output. Without `-noreset` it refuses
+    // clients for a moment whenever its last client leaves.
     command.args([
         "-displayfd",
         "1",
@@ -61,7 +62,8 @@ fn screen(folder: &Path) -> anyhow::Result<Option<Screen>> {
 }
 
 impl Screen {
-    /// Share of its pixels that are not black, 0 to 1, and how many different colours there are.
+    /// Returns the share of its pixels that are not black, 0 to 1, and the number of different
+    /// colours.
     fn lit(&self, folder: &Path) -> anyhow::Result<(f64, usize)> {
         let file = folder.join("screen.png");
         let shot = Command::new("gst-launch-1.0")
@@ -89,7 +91,8 @@ impl Screen {
 }
 
 impl Screen {
-    /// Closes the window as the cross in its corner does (ICCCM 4.2.8.1); false while there is none.
+    /// Closes the window by the message of its close button (ICCCM 4.2.8.1); false if there is no
+    /// window.
     fn close_window(&self) -> anyhow::Result<bool> {
         let (screen, number) = x11rb::connect(Some(&self.name))?;
         let atom = |name: &str| -> anyhow::Result<u32> {
@@ -111,7 +114,7 @@ impl Screen {
             let data = [delete, x11rb::CURRENT_TIME, 0, 0, 0];
             let message = ClientMessageEvent::new(32, window, protocols, data);
             screen.send_event(false, window, EventMask::NO_EVENT, message)?;
-            // An answer to anything later says that the message is there.
+            // The reply to a later request proves that the message has arrived.
             screen.get_input_focus()?.reply()?;
             return Ok(true);
         }
@@ -119,7 +122,7 @@ impl Screen {
     }
 }
 
-/// The window's process of a runtime: the only child that was started with `--window`.
+/// Finds the window process of a runtime: its only child that was started with `--window`.
 fn window_of(runtime: u32) -> Option<u32> {
     fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
         let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -153,7 +156,7 @@ fn deploy(bench: &Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the status of the pipeline says about its window.
+/// Returns the window status of the pipeline.
 fn window_state(bench: &Bench) -> Option<Value> {
     bench
         .get("/v1/pipelines/watch")
@@ -167,7 +170,7 @@ fn frames(bench: &Bench) -> Option<u64> {
     results.get("frames").and_then(Value::as_u64)
 }
 
-/// Waits until the pipeline has gone on by some frames.
+/// Waits until the pipeline has processed some more frames.
 fn goes_on(bench: &Bench) -> anyhow::Result<()> {
     let before = frames(bench).context("no results")?;
     wait_for("the pipeline to go on", || {
@@ -228,7 +231,7 @@ fn the_window_shows_the_picture_and_its_end_is_not_the_runtimes() -> anyhow::Res
 
     ensure!(window_state(&bench) == Some(json!({"state": "open"})));
 
-    // A window that dies, as when the session ends, is told once; the pipeline goes on.
+    // A window that dies, as when the session ends, is reported once; the pipeline continues.
     let window = window_of(runtime.id()).context("no process of the window")?;
     let killed = Command::new("kill")
         .args(["-9", &window.to_string()])
@@ -275,7 +278,7 @@ fn whoever_closes_the_window_of_a_run_ends_it_as_the_end_of_its_source_would() -
     let summary: Value = serde_json::from_str(last).with_context(|| log.clone())?;
     ensure!(summary["type"] == "summary", "{last}");
     ensure!(summary["frames"].as_u64() > Some(0), "{last}");
-    // Without its end an MP4 file has no index and can't be read at all.
+    // An unfinished MP4 file has no index and can't be read at all.
     let played = Command::new("gst-launch-1.0")
         .args(["-q", "filesrc"])
         .arg(format!("location={}", video.display()))

@@ -1,5 +1,5 @@
-//! A set-up and a second opinion by the real programs over the protocol of every provider. What can go wrong with one is `watchkeeper-llm`'s own matter (its suite
-//! `wires`).
+//! A set-up and a second opinion by the real programs over the protocol of every provider. Faults
+//! of a protocol are tested in the suite `wires` of `watchkeeper-llm`.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -11,7 +11,8 @@ use watchkeeper_tests::scripted_model::{answers, says, thinks};
 use watchkeeper_tests::site::{DEMO, Site, last, middle, preview, propose, validate};
 use watchkeeper_tests::{books, rows};
 
-/// The providers of the model file, but for Claude, which every other suite speaks to; and the path that each is asked at.
+/// The providers of the model file but for Claude, which every other suite uses; and the path of
+/// each one's requests.
 const PROVIDERS: [(&str, &str); 3] = [
     ("openai", "/v1/responses"),
     (
@@ -64,14 +65,14 @@ fn set_up(house: &Bench, provider: &'static str, path: &str) -> anyhow::Result<(
         asked.iter().all(|request| request["path"] == path),
         "{asked:#?}"
     );
-    // What was thought is in the trace, what was seen went to the model.
+    // Thoughts are in the trace, pictures reached the LLM.
     ensure!(site.traced("thought")?.len() == 1);
     ensure!(asked[1]["body"].to_string().contains("image/jpeg"));
     let cost = last(&objects, "note")?["message"].to_string();
     ensure!(cost.contains("5 calls of the model"), "{cost}");
     let report = books::report(&site.bench.path("home/watchkeeper/llm"))?;
     books::balance(&report, provider, &asked)?;
-    // Each of them answers from its cache what it was told before, which is not counted twice.
+    // Each provider caches its prompts, and cached tokens are not counted twice.
     let read: u64 = report.calls.iter().map(|call| call.usage.cache_read).sum();
     ensure!((read > 0) == (provider != "local"), "{report:?}");
     site.model.kept_its_contract()

@@ -1,4 +1,5 @@
-//! `watchkeeper workflow validate | replay | run` and `mot-track`, which scripts of others call: their JSON, their files, their exit codes.
+//! `watchkeeper workflow validate | replay | run` and `mot-track`, which scripts call: their JSON,
+//! files and exit codes.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -16,7 +17,7 @@ fn workflow(arguments: &[&str], folder: &Path) -> anyhow::Result<Output> {
         .output()?)
 }
 
-/// What a definition in a file is said to be, with the exit code.
+/// Validates a definition in a file; returns report and exit code.
 fn validate(definition: &str) -> anyhow::Result<(Value, Option<i32>)> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("w.json"), definition)?;
@@ -144,7 +145,7 @@ fn a_replay_says_per_frame_what_the_peer_says() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes out what is made up anew in every run, and of pictures all but that they are some.
+/// Removes ids and times that differ between runs, and the contents of pictures.
 fn comparable(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -170,7 +171,8 @@ fn comparable(value: &Value) -> Value {
     }
 }
 
-/// Whether two comparable values are the same, numbers to a thousandth. Of arrays the peer's side has only shape and mean.
+/// Whether two comparable values are equal, numbers to a thousandth. Arrays of the peer have only
+/// shape and mean.
 fn alike(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(a), Value::Number(b)) => {
