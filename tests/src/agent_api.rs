@@ -6,30 +6,30 @@ use anyhow::{Context as _, ensure};
 use reqwest::header::{ACCEPT, AUTHORIZATION};
 use serde_json::{Value, json};
 
-use crate::daemons::{Bench, PATIENCE, wait_for};
+use crate::daemons::{Bench, START_TIMEOUT, wait_for};
 
 /// Transport of a client.
 #[derive(Debug, Clone)]
-enum Way {
+enum Transport {
     Socket(PathBuf),
     Tcp { port: u16, token: Option<String> },
 }
 
 #[derive(Debug, Clone)]
-pub struct Api(Way);
+pub struct Api(Transport);
 
 impl Api {
     /// Uses the agent's Unix socket in the folder of `bench`.
     #[must_use]
     pub fn on(bench: &Bench) -> Self {
-        Self(Way::Socket(bench.path("agent.sock")))
+        Self(Transport::Socket(bench.path("agent.sock")))
     }
 
     /// Uses TCP on `port` of 127.0.0.1, with the bearer token if there is one.
     #[must_use]
     pub fn over_tcp(port: u16, token: Option<&str>) -> Self {
         let token = token.map(str::to_owned);
-        Self(Way::Tcp { port, token })
+        Self(Transport::Tcp { port, token })
     }
 
     /// Waits until the agent answers any request.
@@ -45,14 +45,14 @@ impl Api {
 
     fn begin(&self, method: &str, path: &str) -> anyhow::Result<reqwest::RequestBuilder> {
         watchkeeper_client::tls::install_provider();
-        let builder = reqwest::Client::builder().timeout(PATIENCE);
+        let builder = reqwest::Client::builder().timeout(START_TIMEOUT);
         let method = reqwest::Method::from_bytes(method.as_bytes())?;
         Ok(match &self.0 {
-            Way::Socket(socket) => builder
+            Transport::Socket(socket) => builder
                 .unix_socket(socket.clone())
                 .build()?
                 .request(method, format!("http://agent{path}")),
-            Way::Tcp { port, token } => {
+            Transport::Tcp { port, token } => {
                 let client = builder.build()?;
                 let request = client.request(method, format!("http://127.0.0.1:{port}{path}"));
                 match token {

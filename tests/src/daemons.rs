@@ -16,7 +16,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Longest start of a process on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Exit code of a daemon that can't start or continue; `docs/guide/install.md` promises it.
 pub const FAILED: i32 = 1;
@@ -77,7 +77,7 @@ pub fn soak(what: &str) -> bool {
 /// # Errors
 /// If it returns none within [`START_TIMEOUT`].
 pub fn wait_for<T>(what: &str, done: impl FnMut() -> Option<T>) -> anyhow::Result<T> {
-    wait_up_to(PATIENCE, what, done)
+    wait_up_to(START_TIMEOUT, what, done)
 }
 
 /// Waits until `done` returns a value, at most `timeout`.
@@ -85,17 +85,17 @@ pub fn wait_for<T>(what: &str, done: impl FnMut() -> Option<T>) -> anyhow::Resul
 /// # Errors
 /// If it returns none in that time.
 pub fn wait_up_to<T>(
-    patience: Duration,
+    timeout: Duration,
     what: &str,
     mut done: impl FnMut() -> Option<T>,
 ) -> anyhow::Result<T> {
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     loop {
         if let Some(answer) = done() {
             return Ok(answer);
         }
         if Instant::now() > until {
-            bail!("waited {patience:?} in vain: {what}");
+            bail!("timed out after {timeout:?}: {what}");
         }
         std::thread::sleep(Duration::from_millis(25));
     }
@@ -194,8 +194,8 @@ impl Process {
     ///
     /// # Errors
     /// If it does not exit within `timeout`.
-    pub fn ended(mut self, patience: Duration) -> anyhow::Result<(Option<i32>, String)> {
-        let status = wait_up_to(patience, "the process to end", || {
+    pub fn ended(mut self, timeout: Duration) -> anyhow::Result<(Option<i32>, String)> {
+        let status = wait_up_to(timeout, "the process to end", || {
             self.child.try_wait().ok().flatten()
         })?;
         Ok((status.code(), self.log_text()))
@@ -331,7 +331,7 @@ impl Bench {
     ///
     /// # Errors
     /// If it can't be started.
-    pub fn runtime_begins(&self) -> anyhow::Result<Process> {
+    pub fn spawn_runtime(&self) -> anyhow::Result<Process> {
         Process::start(self.runtime_command()?, &self.path("runtime.log"))
     }
 
@@ -446,7 +446,7 @@ impl Bench {
             watchkeeper_client::tls::install_provider();
             let client = reqwest::Client::builder()
                 .unix_socket(self.socket())
-                .timeout(PATIENCE)
+                .timeout(START_TIMEOUT)
                 .build()?;
             let request = with(client.request(method, format!("http://runtime{path}")));
             let response = request.send().await?;

@@ -230,8 +230,8 @@ fn serve(stream: &TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result
 
 /// Whether the client still holds the connection.
 fn is_there(stream: &TcpStream) -> bool {
-    let patience = stream.set_read_timeout(Some(Duration::from_millis(20)));
-    patience.is_ok() && !matches!(stream.peek(&mut [0]), Ok(0))
+    let set = stream.set_read_timeout(Some(Duration::from_millis(20)));
+    set.is_ok() && !matches!(stream.peek(&mut [0]), Ok(0))
 }
 
 fn read(stream: &TcpStream) -> anyhow::Result<Request> {

@@ -20,7 +20,7 @@ pub enum Answer {
     /// This status and body.
     Status(u16, String),
     /// Redirects with this status to this address.
-    Elsewhere(u16, String),
+    Redirect(u16, String),
     /// No answer while the server lives.
     Hang,
 }
@@ -99,7 +99,7 @@ impl Hooks {
     ///
     /// # Errors
     /// If no port is free.
-    pub fn nobody() -> anyhow::Result<SocketAddr> {
+    pub fn closed_address() -> anyhow::Result<SocketAddr> {
         Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
     }
 
@@ -175,7 +175,7 @@ fn serve(mut stream: TcpStream, shared: &Mutex<State>, closed: &Closed) -> anyho
     let (status, body, location) = match answer {
         None => (200, String::new(), String::new()),
         Some(Answer::Status(status, body)) => (status, body, String::new()),
-        Some(Answer::Elsewhere(status, url)) => {
+        Some(Answer::Redirect(status, url)) => {
             (status, String::new(), format!("Location: {url}\r\n"))
         }
         Some(Answer::Hang) => {

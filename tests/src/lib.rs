@@ -2,7 +2,6 @@
 //! processes.
 
 pub mod agent_api;
-pub mod books;
 pub mod broker;
 pub mod certificates;
 pub mod daemons;
@@ -10,6 +9,7 @@ pub mod file_server;
 pub mod fuzz;
 pub mod hooks;
 pub mod http;
+pub mod ledger;
 mod listener;
 pub mod mot;
 pub mod mounts;

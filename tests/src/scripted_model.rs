@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::ensure;
 use serde_json::{Value, json};
 
-use crate::daemons::{PATIENCE, Process, program, wait_for};
+use crate::daemons::{Process, START_TIMEOUT, program, wait_for};
 
 /// API key that it accepts.
 pub const KEY: &str = "sk-scripted-0123456789abcdefghij";
@@ -29,14 +29,18 @@ impl ScriptedModel {
     /// # Errors
     /// If the process can't be started.
     pub fn start(folder: &Path, steps: &[Value]) -> anyhow::Result<Self> {
-        Self::of("claude", folder, steps)
+        Self::start_as("claude", folder, steps)
     }
 
     /// Starts an LLM with the API of this provider of the model file.
     ///
     /// # Errors
     /// If the process can't be started.
-    pub fn of(provider: &'static str, folder: &Path, steps: &[Value]) -> anyhow::Result<Self> {
+    pub fn start_as(
+        provider: &'static str,
+        folder: &Path,
+        steps: &[Value],
+    ) -> anyhow::Result<Self> {
         let scenario = folder.join("scenario.json");
         let requests = folder.join("requests.jsonl");
         std::fs::write(&scenario, json!({"steps": steps}).to_string())?;
@@ -65,9 +69,9 @@ impl ScriptedModel {
     ///
     /// # Errors
     /// With its log.
-    pub fn kept_its_contract(self) -> anyhow::Result<()> {
+    pub fn finish(self) -> anyhow::Result<()> {
         self.process.interrupt()?;
-        let (code, log) = self.process.ended(PATIENCE)?;
+        let (code, log) = self.process.ended(START_TIMEOUT)?;
         ensure!(code == Some(0), "{log}");
         Ok(())
     }

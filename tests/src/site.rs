@@ -76,7 +76,7 @@ impl Site {
         steps: &[Value],
     ) -> anyhow::Result<Self> {
         let bench = Bench::new("")?;
-        let model = ScriptedModel::of(provider, &bench.path(""), steps)?;
+        let model = ScriptedModel::start_as(provider, &bench.path(""), steps)?;
         bench.configure(&format!("{}{more}", model.section()))?;
         Ok(Self {
             tap: Some(Wiretap::start(&bench.socket(), &other.socket())?),

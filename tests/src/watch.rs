@@ -19,7 +19,7 @@ pub struct Watched {
     /// Notices of the source.
     pub notices: NoticeReceiver,
     /// Longest wait for a frame or a notice.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Watched {
@@ -67,7 +67,7 @@ impl Watched {
             handle,
             frames,
             notices,
-            patience: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
         }
     }
 
@@ -76,7 +76,7 @@ impl Watched {
     /// # Errors
     /// If none arrives.
     pub fn frame(&self) -> anyhow::Result<Frame> {
-        match self.frames.recv(self.patience) {
+        match self.frames.recv(self.timeout) {
             Recv::Frame(frame) => Ok(frame),
             other => {
                 let state = self.handle.status().state;
@@ -108,7 +108,7 @@ impl Watched {
     }
 
     fn notice(&self) -> anyhow::Result<SourceNotice> {
-        let notice = self.notices.recv_timeout(self.patience);
+        let notice = self.notices.recv_timeout(self.timeout);
         Ok(notice.context("the source said nothing")?.notice)
     }
 }

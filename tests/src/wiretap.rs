@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_found_wherever_the_bytes_are_cut_and_not_in_bodies() {
+    fn tap_finds_requests_at_any_cut_and_not_in_bodies() {
         let sent = b"GET /v1/a HTTP/1.1\r\nhost: x\r\n\r\nPOST /v1/b?c=1 HTTP/1.1\r\nContent-Length: 24\r\n\r\nDELETE /v1/d HTTP/1.1\r\n\nGET /v1/e HTTP/1.1\r\n\r\n";
         for size in 1..sent.len() {
             let mut heads = Heads::default();

@@ -20,8 +20,8 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use watchkeeper_tests::mot::files::{Sequence, read_truth, results_text};
-use watchkeeper_tests::mot::follow::{Setting, follow};
-use watchkeeper_tests::mot::score::{Score, Scored, score};
+use watchkeeper_tests::mot::follow::{Setting, run_tracker};
+use watchkeeper_tests::mot::score::{Figures, Score, score};
 
 /// Tracks the objects of tracking sequences.
 #[derive(Debug, Parser)]
@@ -77,7 +77,7 @@ fn one(
     groups: &mut BTreeMap<String, Score>,
 ) -> anyhow::Result<()> {
     let name = &sequence.name;
-    let followed = follow(sequence, args.setting);
+    let followed = run_tracker(sequence, args.setting);
     let path = args.out_dir.join(format!("{name}.txt"));
     std::fs::write(&path, results_text(&followed.tracked))
         .with_context(|| path.display().to_string())?;
@@ -94,7 +94,7 @@ fn one(
     Ok(())
 }
 
-fn line(s: &Scored) -> String {
+fn line(s: &Figures) -> String {
     format!(
         "{:.1} / {:.1} / {:.1} / {}",
         s.hota, s.mota, s.idf1, s.switches

@@ -130,7 +130,7 @@ fn run(args: &Args) -> anyhow::Result<bool> {
     let score = bench::run(&file, &agent, usize::from(args.runs), &mut told)?;
     print!("{}", score.table());
     write(args.json.as_deref(), &score.json())?;
-    Ok(!score.is_of_nobody() && (!args.gate || score.is_released()))
+    Ok(!score.is_llm_silent() && (!args.gate || score.is_released()))
 }
 
 /// Reads the key from an environment variable.

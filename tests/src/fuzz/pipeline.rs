@@ -35,7 +35,7 @@ pub(super) fn pipeline(input: &[u8]) {
         }
     };
     let mut execution = plan.compiled.instantiate();
-    let mut told = Told::default();
+    let mut told = EventChecker::default();
     let mut number = 0;
     let mut new_id = || {
         number += 1;
@@ -90,11 +90,11 @@ fn value<'a>(execution: &'a Execution, slot: SlotId, kind: NeedKind) -> NeedValu
 
 /// Events so far, and whether each is still open.
 #[derive(Default)]
-struct Told {
+struct EventChecker {
     open: BTreeMap<EventId, bool>,
 }
 
-impl Told {
+impl EventChecker {
     fn take(&mut self, changes: Vec<Change>) {
         for change in changes {
             let was = self.open.insert(change.id, change.phase != Phase::End);

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use watchkeeper_vision::geometry::BBox;
 
 /// Most frames of a sequence: a day at 30 frames a second.
-const MOST_FRAMES: usize = 24 * 3600 * 30;
+const MAX_FRAMES: usize = 24 * 3600 * 30;
 
 /// Contents of `seqinfo.json`.
 #[derive(Debug, Clone, Deserialize)]
@@ -182,8 +182,8 @@ fn read_info(folder: &Path) -> anyhow::Result<Info> {
     let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     let info: Info = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
     ensure!(
-        info.frames <= MOST_FRAMES,
-        "{}: frames is {}, allowed are up to {MOST_FRAMES}",
+        info.frames <= MAX_FRAMES,
+        "{}: frames is {}, allowed are up to {MAX_FRAMES}",
         path.display(),
         info.frames
     );
@@ -197,7 +197,7 @@ fn by_frame<T>(
 ) -> anyhow::Result<Frames<T>> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     // Without a frame count in `seqinfo.json`, the last box decides.
-    let most = if frames == 0 { MOST_FRAMES } else { frames };
+    let most = if frames == 0 { MAX_FRAMES } else { frames };
     let mut out: Frames<T> = (0..frames).map(|_| Vec::new()).collect();
     for (n, line) in text.lines().enumerate() {
         if line.trim().is_empty() {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_come_by_frame_and_frames_without_any_are_there() -> anyhow::Result<()> {
+    fn sequence_keeps_frames_without_boxes() -> anyhow::Result<()> {
         let s = sequence("2,-1,10,20,30,40,0.5,-1,-1,-1\n")?;
         assert_eq!(s.found.len(), 2);
         assert_eq!(s.found[0], []);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_all_that_has_to_be_known_of_a_sequence() -> anyhow::Result<()> {
+    fn sequence_info_needs_only_the_frame_rate() -> anyhow::Result<()> {
         let room = tempfile::tempdir()?;
         std::fs::write(room.path().join("seqinfo.json"), r#"{"fps": 25}"#)?;
         std::fs::write(room.path().join("det.txt"), "3,-1,10,20,30,40,0.5\n")?;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_line_field_and_what_is_allowed() {
+    fn sequence_error_names_line_field_and_allowed_values() {
         for (det, wanted) in [
             (
                 "3,-1,10,20,30,40,0.5",
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_read_as_they_were_written() -> anyhow::Result<()> {
+    fn tracker_results_survive_write_and_read() -> anyhow::Result<()> {
         let bbox = BBox::new(1.25, 2.5, 11.25, 22.75);
         let written = vec![vec![], vec![Tracked { id: 3, bbox }]];
         let room = tempfile::NamedTempFile::new()?;

@@ -27,14 +27,14 @@ pub enum Setting {
 
 /// Result of a tracker with its time.
 #[derive(Debug, Clone)]
-pub struct Followed {
+pub struct TrackerRun {
     /// Bounding boxes with identities, by frame.
     pub tracked: Frames<Tracked>,
     /// Time inside the tracker, over all frames.
     pub spent: Duration,
 }
 
-impl Followed {
+impl TrackerRun {
     /// Returns the milliseconds per frame inside the tracker.
     #[must_use]
     pub fn ms_per_frame(&self) -> f64 {
@@ -44,7 +44,7 @@ impl Followed {
 
 /// Tracks the objects of `sequence`.
 #[must_use]
-pub fn follow(sequence: &Sequence, setting: Setting) -> Followed {
+pub fn run_tracker(sequence: &Sequence, setting: Setting) -> TrackerRun {
     match setting {
         Setting::Default => {
             let mut tracker = Tracker::new(TrackerConfig {
@@ -67,7 +67,7 @@ pub fn follow(sequence: &Sequence, setting: Setting) -> Followed {
     }
 }
 
-fn byte_track(sequence: &Sequence, config: ByteTrackConfig) -> Followed {
+fn byte_track(sequence: &Sequence, config: ByteTrackConfig) -> TrackerRun {
     // The peer takes whole frames a second.
     let mut tracker = ByteTrack::new(ByteTrackConfig {
         frame_rate: sequence.info.fps.round(),
@@ -77,7 +77,7 @@ fn byte_track(sequence: &Sequence, config: ByteTrackConfig) -> Followed {
 }
 
 /// Passes every frame to `update`, empty ones too.
-fn run(sequence: &Sequence, mut update: impl FnMut(&Detections) -> Detections) -> Followed {
+fn run(sequence: &Sequence, mut update: impl FnMut(&Detections) -> Detections) -> TrackerRun {
     let class: Arc<str> = "object".into();
     let (mut tracked, mut spent) = (Frames::new(), Duration::ZERO);
     let mut number = 0;
@@ -107,5 +107,5 @@ fn run(sequence: &Sequence, mut update: impl FnMut(&Detections) -> Detections) -
         });
         tracked.push(with_track.collect());
     }
-    Followed { tracked, spent }
+    TrackerRun { tracked, spent }
 }

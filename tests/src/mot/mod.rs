@@ -10,4 +10,4 @@ pub mod follow;
 pub mod score;
 
 pub use files::Sequence;
-pub use score::{Score, Scored};
+pub use score::{Figures, Score};

@@ -58,7 +58,7 @@ impl Counts {
 
 /// Figures in percent; switches as a count.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Scored {
+pub struct Figures {
     /// Higher order tracking accuracy.
     pub hota: f64,
     /// Detection part of HOTA.
@@ -89,7 +89,7 @@ impl Score {
 
     /// Computes the figures from the counts.
     #[must_use]
-    pub fn figures(&self) -> Scored {
+    pub fn figures(&self) -> Figures {
         let (mut hota, mut det_a, mut ass_a) = (0.0, 0.0, 0.0);
         for (c, a) in self.hota.iter().zip(&self.association) {
             let det = c.right / (c.right + c.missed + c.wrong).max(1.0);
@@ -101,7 +101,7 @@ impl Score {
         let percent = |sum: f64| 100.0 * sum / ALPHAS as f64;
         let truth = (self.clear.right + self.clear.missed).max(1.0);
         let i = &self.identity;
-        Scored {
+        Figures {
             hota: percent(hota),
             det_a: percent(det_a),
             ass_a: percent(ass_a),
@@ -190,7 +190,7 @@ impl Rules {
                 .filter(|t| self != Self::Kitti || t.class != 0)
                 .collect();
             let mut alone = vec![true; found.len()];
-            let pairs = most(objects.len(), found.len(), |t, f| {
+            let pairs = best_matching(objects.len(), found.len(), |t, f| {
                 Some(objects[t].bbox.iou(&found[f].bbox)).filter(|&o| o >= SAME)
             });
             for (t, f) in pairs {
@@ -244,7 +244,7 @@ fn renumber<'a>(ids: impl Iterator<Item = &'a mut i64>) -> usize {
 }
 
 /// Returns the matching with the greatest sum of gains; pairs without gain stay unmatched.
-fn most(
+fn best_matching(
     rows: usize,
     cols: usize,
     gain: impl Fn(usize, usize) -> Option<f64>,
@@ -285,7 +285,7 @@ fn hota(out: &mut Score, frames: &[Frame], truths: usize, tracks: usize) {
     let mut matches = vec![[0.0f64; ALPHAS]; truths * tracks];
     for frame in frames {
         let (n, m) = (frame.truth.len(), frame.found.len());
-        let pairs = most(n, m, |t, f| {
+        let pairs = best_matching(n, m, |t, f| {
             Some(alike(frame.truth(t), frame.found(f)) * frame.overlap(t, f))
         });
         for (a, counts) in out.hota.iter_mut().enumerate() {
@@ -320,7 +320,7 @@ fn clear(out: &mut Score, frames: &[Frame], truths: usize) {
             out.clear.add(0, n, m);
             continue;
         }
-        let pairs = most(n, m, |t, f| {
+        let pairs = best_matching(n, m, |t, f| {
             let overlap = frame.overlap(t, f);
             let continued = just_now[frame.truth(t)] == Some(frame.found(f));
             (overlap >= SAME - f64::EPSILON)
@@ -351,7 +351,7 @@ fn identity(out: &mut Score, frames: &[Frame], truths: usize, tracks: usize) {
             }
         }
     }
-    let pairs = most(truths, tracks, |t, f| Some(together[t * tracks + f]));
+    let pairs = best_matching(truths, tracks, |t, f| Some(together[t * tracks + f]));
     let right: f64 = pairs.iter().map(|&(t, f)| together[t * tracks + f]).sum();
     out.identity.add(right as usize, of_truth, of_tracks);
 }
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracker_that_says_the_truth_is_perfect() {
+    fn tracker_equal_to_ground_truth_scores_100_percent() {
         let truth: Frames<Truth> = (0..10)
             .map(|f| vec![person(7, f64::from(f)), person(9, 300.0)])
             .collect();
@@ -399,7 +399,7 @@ mod tests {
     /// Every box is found, so detection is 1. Each half of the object has 5 boxes of its 10, and no
     /// other: its association is 5/10, so HOTA is √½. One half of the boxes has the right identity.
     #[test]
-    fn an_object_that_is_followed_under_two_identities_is_half_associated() {
+    fn identity_switch_halves_the_association_score() {
         let truth = (0..10).map(|_| vec![person(1, 0.0)]).collect();
         let tracked = (0..10)
             .map(|f| vec![track(1 + i64::from(f >= 5), 0.0)])
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_box_on_a_distractor_counts_for_nothing_but_in_mot15() {
+    fn box_on_distractor_is_ignored_except_in_mot15() {
         let mut statue = person(2, 300.0);
         statue.consider = false;
         statue.class = 7;
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn what_kitti_did_not_label_is_neither_right_nor_wrong() {
+    fn kitti_ignores_boxes_in_unlabelled_regions() {
         let mut region = person(-1, 300.0);
         region.consider = false;
         region.class = 0;
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_found_and_nothing_there_are_scores_too() {
+    fn empty_results_and_empty_truth_have_scores() {
         let none: Frames<Tracked> = vec![vec![]];
         let missed = score("MOT17", &vec![vec![person(1, 0.0)]], &none).figures();
         assert_eq!((missed.hota, missed.idf1, missed.mota), (0.0, 0.0, 0.0));

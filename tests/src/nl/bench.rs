@@ -4,7 +4,7 @@ use super::grade::{Graded, grade};
 use super::mutate::mutants;
 use super::oracle::Oracles;
 use super::provider::Agent;
-use super::report::{Mutation, Ran, Score, TaskScore, Tried};
+use super::report::{MutantResult, Mutation, Score, TaskRun, TaskScore};
 use super::site;
 use super::stand_in;
 use super::task::{Task, TaskFile};
@@ -39,7 +39,7 @@ fn run_task(task: &Task, agent: &Agent, runs: usize) -> anyhow::Result<TaskScore
     for nth in 0..runs {
         let (outcome, models, without) = site::run(task, agent, nth)?;
         absent = without;
-        ran.push(Ran {
+        ran.push(TaskRun {
             words: task.words(nth).to_owned(),
             graded: grade(task, &outcome, &models),
             outcome,
@@ -82,7 +82,7 @@ pub fn mutate(file: &TaskFile, oracles: &Oracles) -> anyhow::Result<Mutation> {
                 true => Vec::new(),
                 false => caught_by(&graded),
             };
-            mutation.tried.push(Tried {
+            mutation.tried.push(MutantResult {
                 task: task.id.clone(),
                 mutant,
                 caught_by,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::task::Rest;
+use super::unread::Rest;
 
 /// One check of a task.
 #[derive(Debug, Clone)]

@@ -100,7 +100,7 @@ mod tests {
     use super::ground;
 
     #[test]
-    fn an_empty_scene_is_neither_flat_nor_frozen() {
+    fn empty_scene_is_neither_flat_nor_frozen() {
         let (first, next) = (ground(64, 36, 0), ground(64, 36, 1));
         assert_ne!(first, next);
         let lights: Vec<u8> = first.pixels().map(|p| p.0[0]).collect();

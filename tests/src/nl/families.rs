@@ -24,7 +24,7 @@ use super::task::alternatives;
 /// Rules of a pipeline that notify people: those that name a channel; without any, the warnings;
 /// without those, all of them, over MQTT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tells {
+pub enum Notifying {
     /// Rules that name a channel.
     Named,
     /// Rules with severity `warning` or higher.
@@ -32,7 +32,7 @@ pub enum Tells {
     All,
 }
 
-impl Tells {
+impl Notifying {
     /// Finds which of `rules` notify people.
     #[must_use]
     pub fn of(rules: &[RuleSpec]) -> Self {
@@ -119,7 +119,7 @@ impl Graph {
                 }
             }
         }
-        let tells = Tells::of(&rules);
+        let tells = Notifying::of(&rules);
         for (nth, rule) in rules.iter().enumerate() {
             let node = reader.rule(rule, tells);
             graph
@@ -487,7 +487,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Maps a rule to its condition, schedule, cooldown, event, pictures and notifications.
-    fn rule(&self, rule: &RuleSpec, tells: Tells) -> Node {
+    fn rule(&self, rule: &RuleSpec, tells: Notifying) -> Node {
         let mut node = Node::default();
         let from = |node: &mut Node, name: &str| {
             node.from.insert(name.to_owned());
@@ -726,7 +726,7 @@ mod tests {
     }
 
     #[test]
-    fn a_detector_with_classes_is_a_filter_too_and_parameters_are_looked_up() {
+    fn detector_with_classes_is_a_filter_with_input_values() {
         let graph = graph(&[], json!([]));
         let detector = graph.steps("object_detection")[0];
         assert_eq!(detector["confidence"], 0.6);
@@ -739,7 +739,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_the_zone_that_it_watches_its_rest_its_event_and_what_is_told() {
+    fn rule_maps_to_zone_cooldown_event_and_notification() {
         let rules = json!([{
             "name": "r", "when": {"kind": "stays", "zone": "bay", "for_s": 3.0}, "cooldown_s": 60.0,
             "schedule": {"from": "22:00", "to": "06:00"}, "severity": "warning",
@@ -768,7 +768,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_records_is_no_alert_where_something_else_warns() {
+    fn info_rule_is_no_alert_beside_a_warning() {
         let rules = json!([
             {"name": "a", "when": {"kind": "appears", "detections": "$steps.tracker.tracked_detections"}},
             {"name": "b", "when": {"kind": "stays", "zone": "bay", "for_s": 3.0}, "severity": "critical"},
@@ -779,7 +779,7 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_those_that_follow_from_the_workflow_are_seen() {
+    fn pipeline_without_rules_has_derived_ones() {
         let mut spec = spec(&[bay()], json!([]));
         spec.rules = None;
         let graph = Graph::of(&spec, [1000, 500]);
@@ -787,7 +787,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_in_the_workflow_tells_its_classes_its_confidence_and_its_zone() {
+    fn filter_step_has_classes_confidence_and_zone() {
         let statement = |property: &str, comparator: &str, value: Value| {
             json!({"type": "BinaryStatement",
                 "left_operand": {"type": "DynamicOperand", "operations": [{"type": "ExtractDetectionProperty", "property_name": property}]},

@@ -15,7 +15,7 @@ use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 use super::check::{Behaviour, Bounds, Budget, Check, Deployed, Geom, Memory, Reply, State, Tools};
 use super::families::{Graph, Settings};
 use super::language::language_of;
-use super::outcome::{Call, Doing, Outcome};
+use super::outcome::{Call, Outcome, RunState};
 use super::play::{Models, Played, play, words};
 use super::scene::Scene;
 use super::task::{Task, alternatives};
@@ -120,7 +120,7 @@ impl<'g> Grader<'g> {
             graphs: outcome.changed().map(|d| graph(&d.spec)).collect(),
             played: is_played.then(|| {
                 // New or changed pipelines that run; without any, all that run.
-                let runs = |d: &&super::outcome::Deployed| d.doing == Doing::Running;
+                let runs = |d: &&super::outcome::Deployed| d.doing == RunState::Running;
                 let mut running: Vec<_> = outcome.changed().filter(runs).collect();
                 if outcome.changed().next().is_none() {
                     running = outcome.after.values().filter(runs).collect();
@@ -238,7 +238,7 @@ impl<'g> Grader<'g> {
         let new = self
             .outcome
             .new_ones()
-            .filter(|d| d.doing == Doing::Running);
+            .filter(|d| d.doing == RunState::Running);
         let new: Vec<&str> = new.map(|d| d.spec.source.as_str()).collect();
         let n = new.len() as u64;
         let min = check.n.or(check.min);
@@ -372,17 +372,17 @@ impl<'g> Grader<'g> {
 
     fn state(&self, check: &State) -> Found {
         let after = &self.outcome.after;
-        let of_camera = |doing: &mut Vec<Doing>| {
+        let of_camera = |doing: &mut Vec<RunState>| {
             let before = self.outcome.before.iter();
             for (id, _) in before.filter(|(_, d)| d.spec.source.as_str() == check.id) {
-                doing.push(after.get(id).map_or(Doing::Stopped, |d| d.doing));
+                doing.push(after.get(id).map_or(RunState::Stopped, |d| d.doing));
             }
         };
         let mut doing = Vec::new();
         if let Some(deployed) = after.get(&check.id) {
             doing.push(deployed.doing);
         } else if self.outcome.before.contains_key(&check.id) {
-            doing.push(Doing::Stopped);
+            doing.push(RunState::Stopped);
         } else {
             of_camera(&mut doing);
         }
@@ -486,8 +486,8 @@ impl<'g> Grader<'g> {
         let text = said.text.to_lowercase();
         let mut wrong = Vec::new();
         let has = |word: &String| text.contains(&word.to_lowercase());
-        let unsaid = check.mentions.iter().filter(|any| !any.iter().any(has));
-        wrong.extend(unsaid.map(|any| format!("says nothing of {}", any.join(" or "))));
+        let missing = check.mentions.iter().filter(|any| !any.iter().any(has));
+        wrong.extend(missing.map(|any| format!("says nothing of {}", any.join(" or "))));
         wrong.extend(
             check
                 .must_not
@@ -706,7 +706,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_predicate_takes_what_it_says_and_nothing_else() {
+    fn predicate_accepts_only_matching_values() {
         for (pred, found, wanted, holds) in [
             ("eq", json!(3), json!(3.0), true),
             ("eq", json!("#a"), json!("#b"), false),
@@ -753,7 +753,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_compared_by_their_ends_whichever_way_they_go() {
+    fn lines_are_compared_by_ends_in_both_directions() {
         let line = |x: f64| vec![Point::new(x, 0.0), Point::new(x, 1.0)];
         let mut turned = line(0.5);
         turned.reverse();
@@ -763,7 +763,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_in_figures_and_in_words() {
+    fn numbers_are_found_in_digits_and_words() {
         assert_eq!(
             numbers("Stop three pipelines: 4, 5.5 and x9."),
             [3.0, 4.0, 5.5]

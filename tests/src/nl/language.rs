@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_is_told_by_its_little_words() {
+    fn language_is_found_by_function_words() {
         for (text, code) in [
             (
                 "The camera is paused until eight, and goes on then.",

@@ -31,3 +31,4 @@ pub mod seeing;
 pub mod site;
 pub mod stand_in;
 pub mod task;
+mod unread;

@@ -8,7 +8,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection, Gates, Severity};
 
 use super::check::{Check, Reply, Tools};
-use super::outcome::{Call, Deployed, Doing, Outcome};
+use super::outcome::{Call, Deployed, Outcome, RunState};
 use super::play::Models;
 use super::scene::Scene;
 use super::stand_in::USUAL;
@@ -102,7 +102,7 @@ impl Mutants<'_> {
         });
         self.add("paused", id.clone(), |outcome| {
             if let Some(deployed) = outcome.after.get_mut(&id) {
-                deployed.doing = Doing::Paused;
+                deployed.doing = RunState::Paused;
             }
         });
         let mut twin = deployed.clone();
@@ -270,7 +270,7 @@ impl Mutants<'_> {
                     };
                 }
             });
-            other("whoever appears", &|rule| {
+            other("any appearance", &|rule| {
                 let track = spec.workflow["steps"].as_array().into_iter().flatten();
                 let mut track =
                     track.filter(|s| s["type"].as_str().is_some_and(|t| t.contains("track")));
@@ -305,7 +305,7 @@ impl Mutants<'_> {
                 });
                 self.add("paused too", id.clone(), |outcome| {
                     if let Some(deployed) = outcome.after.get_mut(id) {
-                        deployed.doing = Doing::Paused;
+                        deployed.doing = RunState::Paused;
                     }
                 });
                 self.add("changed too", id.clone(), |outcome| {
@@ -318,8 +318,8 @@ impl Mutants<'_> {
                 .outcome
                 .after
                 .get(id)
-                .is_some_and(|d| d.doing == Doing::Paused);
-            if paused && was.doing == Doing::Running {
+                .is_some_and(|d| d.doing == RunState::Paused);
+            if paused && was.doing == RunState::Running {
                 self.add("stopped instead", id.clone(), |outcome| {
                     drop(outcome.after.remove(id))
                 });
@@ -334,7 +334,7 @@ impl Mutants<'_> {
             });
             if let Ok(spec) = serde_json::from_value::<PipelineSpec>(spec) {
                 self.add("deployed unasked", camera.id.clone(), |outcome| {
-                    let doing = Doing::Running;
+                    let doing = RunState::Running;
                     outcome
                         .after
                         .insert(spec.id.to_string(), Deployed { spec, doing });

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use watchkeeper_contract::pipeline::PipelineSpec;
 
-use super::outcome::{Call, Deployed, Doing, Outcome, Pipelines, Said, Spent};
+use super::outcome::{AgentReply, Call, Cost, Deployed, Outcome, Pipelines, RunState};
 use super::scene::Scene;
 use super::site::existing_spec;
 
@@ -76,9 +76,9 @@ pub fn before(scene: &Scene) -> anyhow::Result<Pipelines> {
             let spec: PipelineSpec = serde_json::from_value(existing_spec(scene, existing))
                 .with_context(|| format!("existing {}", existing.id))?;
             let doing = if spec.paused {
-                Doing::Paused
+                RunState::Paused
             } else {
-                Doing::Running
+                RunState::Running
             };
             Ok((existing.id.clone(), Deployed { spec, doing }))
         })
@@ -96,7 +96,7 @@ impl Oracle {
         for spec in &self.deploy {
             let deployed = Deployed {
                 spec: spec.clone(),
-                doing: Doing::Running,
+                doing: RunState::Running,
             };
             after.insert(spec.id.to_string(), deployed);
         }
@@ -105,14 +105,14 @@ impl Oracle {
         }
         for id in &self.pause {
             if let Some(deployed) = after.get_mut(id) {
-                deployed.doing = Doing::Paused;
+                deployed.doing = RunState::Paused;
             }
         }
         let (model_calls, usd, wall_s) = self.spends;
         Ok(Outcome {
             before,
             after,
-            said: Said {
+            said: AgentReply {
                 text: self.says.clone(),
                 asks: self.asks,
             },
@@ -122,7 +122,7 @@ impl Oracle {
                 .map(|(name, arguments)| Call::new(&[name.as_str()], arguments.clone()))
                 .collect(),
             notes: self.notes.clone(),
-            spent: Spent {
+            spent: Cost {
                 model_calls,
                 usd,
                 wall_s,

@@ -10,7 +10,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 
 /// State of a pipeline. A deleted one is in no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum RunState {
     /// Processes frames, or waits for the first one.
     Running,
     /// Takes no frames until it is resumed.
@@ -19,7 +19,7 @@ pub enum Doing {
     Stopped,
 }
 
-impl Doing {
+impl RunState {
     /// Returns the name that checks use.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -36,7 +36,7 @@ impl Doing {
 pub struct Deployed {
     /// Specification as deployed.
     pub spec: PipelineSpec,
-    pub doing: Doing,
+    pub doing: RunState,
 }
 
 impl Deployed {
@@ -84,7 +84,7 @@ impl Call {
 
 /// Reply of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Said {
+pub struct AgentReply {
     pub text: String,
     /// Whether the reply asks a question.
     pub asks: bool,
@@ -92,7 +92,7 @@ pub struct Said {
 
 /// Cost of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Spent {
+pub struct Cost {
     /// Number of LLM calls.
     pub model_calls: u64,
     /// Cost in dollars.
@@ -108,12 +108,12 @@ pub struct Outcome {
     pub before: Pipelines,
     /// Pipelines after the run.
     pub after: Pipelines,
-    pub said: Said,
+    pub said: AgentReply,
     /// Tool calls in order.
     pub calls: Vec<Call>,
     /// Notes: source and text.
     pub notes: Vec<(String, String)>,
-    pub spent: Spent,
+    pub spent: Cost,
     /// Number of submitted specifications.
     pub submitted: u64,
     /// Number of refused ones among them.

@@ -41,7 +41,7 @@ use watchkeeper_runtime::pipeline::run::Run;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 use watchkeeper_vision::geometry::BBox;
 
-use super::families::{Graph, Tells};
+use super::families::{Graph, Notifying};
 use super::scene::{Actor, Scene};
 
 /// Most frames of a script.
@@ -57,7 +57,7 @@ pub type Models = BTreeMap<String, Vec<String>>;
 
 /// Event that started.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct PlayedEvent {
     /// Camera of the event.
     pub camera: String,
     /// Name of the rule.
@@ -84,7 +84,7 @@ pub struct Counter {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Played {
     /// Events, sorted by time.
-    pub events: Vec<Told>,
+    pub events: Vec<PlayedEvent>,
     /// Number of notifications: messages of the workflow's own steps and events of rules that name
     /// a channel. Without both, the events; of these only the warnings if there are any.
     pub alerts: u64,
@@ -155,22 +155,22 @@ pub fn dry_run(scene: &Scene, wanted: &DryRun, models: &Models) -> Result<DryRun
         (first - 1.0).max(0.0)
     };
     let frames = (wanted.seconds.clamp(0.0, 60.0) * fps).round() as u64;
-    let gone = stage
-        .go(from_s, frames)
+    let progress = stage
+        .process_frames(from_s, frames)
         .map_err(|e| refuse(format!("{e:#}")))?;
     let event = |change: Change| DryRunEvent {
         severity: change.severity,
         decision: change.decision,
         event: change.event,
     };
-    let mut results = gone.results;
-    results.events = gone.begun.len() as u64;
+    let mut results = progress.results;
+    results.events = progress.started.len() as u64;
     Ok(DryRunReport {
-        detector: gone.detector,
-        rules: gone.rules,
+        detector: progress.detector,
+        rules: progress.rules,
         results,
-        events: gone.begun.into_iter().map(event).collect(),
-        warnings: gone.warnings,
+        events: progress.started.into_iter().map(event).collect(),
+        warnings: progress.warnings,
         ..DryRunReport::default()
     })
 }
@@ -185,16 +185,16 @@ struct Stage<'s> {
 }
 
 /// Result of some frames.
-struct Gone {
+struct Progress {
     /// Events that started.
-    begun: Vec<Change>,
+    started: Vec<Change>,
     results: PipelineResults,
     detector: Option<String>,
     rules: Vec<String>,
     /// Rules that notify people.
-    tells: Tells,
+    tells: Notifying,
     /// Names of the rules that notify people.
-    telling: BTreeSet<String>,
+    notifying_names: BTreeSet<String>,
     warnings: Vec<PipelineWarning>,
     /// Messages of steps that notify people.
     messages: u64,
@@ -204,16 +204,17 @@ struct Gone {
 
 impl Stage<'_> {
     /// Processes `frames` frames from this second of the script on.
-    fn go(&self, from_s: f64, frames: u64) -> anyhow::Result<Gone> {
+    fn process_frames(&self, from_s: f64, frames: u64) -> anyhow::Result<Progress> {
         let camera = self.spec.source.as_str();
         let of_scene = self.scene.camera(camera);
         let [width, height] = of_scene
             .with_context(|| format!("the scene has no camera {camera:?}"))?
             .size();
         let plan = plan::plan(self.spec).map_err(|p| anyhow!("{}: {}", self.spec.id, p.detail))?;
-        let tells = Tells::of(&plan.rule_specs);
-        let telling = plan.rule_specs.iter().filter(|rule| tells.by(rule));
-        let telling: BTreeSet<String> = telling.map(|rule| rule.name.clone()).collect();
+        let tells = Notifying::of(&plan.rule_specs);
+        let notifying_names = plan.rule_specs.iter().filter(|rule| tells.by(rule));
+        let notifying_names: BTreeSet<String> =
+            notifying_names.map(|rule| rule.name.clone()).collect();
         let actors: Arc<[Actor]> = self.scene.actors(camera).into();
         let open = |model: &str| self.detector(model, [width, height], Arc::clone(&actors));
         let detectors = Detectors::open(self.spec, &plan, &open)
@@ -228,7 +229,7 @@ impl Stage<'_> {
             vec![96; width as usize * height as usize * 3],
         );
         let arrived = Instant::now();
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         for number in 0..frames {
             let seconds = from_s + number as f64 / self.fps;
             let local = self
@@ -250,7 +251,7 @@ impl Stage<'_> {
                 picture: picture.clone(),
             };
             let outcome = run.process(&frame, clock::local_time(&local), &mut EventId::generate);
-            begun.extend(
+            started.extend(
                 outcome
                     .changes
                     .into_iter()
@@ -265,13 +266,13 @@ impl Stage<'_> {
         let messages = waiting
             .iter()
             .filter(|e| !RECORDS.contains(&e.what.as_str()));
-        Ok(Gone {
-            begun,
+        Ok(Progress {
+            started,
             results: run.results(),
             detector: run.detector(),
             rules: run.rule_names().to_vec(),
             tells,
-            telling,
+            notifying_names,
             warnings: run.warnings().to_vec(),
             messages: messages.count() as u64,
             refused: effects.counts().refused,
@@ -279,21 +280,21 @@ impl Stage<'_> {
     }
 
     fn play(&self, frames: u64, played: &mut Played) -> anyhow::Result<()> {
-        let gone = self.go(0.0, frames)?;
+        let progress = self.process_frames(0.0, frames)?;
         let camera = self.spec.source.as_str();
         let size = self.scene.camera(camera).map_or([1, 1], |c| c.size());
         let graph = Graph::of(self.spec, size);
-        let results = gone.results;
+        let results = progress.results;
         for (step, error) in &results.step_errors {
             played.trouble.push(format!(
                 "{}: step {step} failed {} times: {}",
                 self.spec.id, error.count, error.message
             ));
         }
-        if gone.refused > 0 {
+        if progress.refused > 0 {
             played.trouble.push(format!(
                 "{}: {} messages were refused",
-                self.spec.id, gone.refused
+                self.spec.id, progress.refused
             ));
         }
         // Steps that notify people add to rules that name a channel, and replace other rules.
@@ -301,15 +302,15 @@ impl Stage<'_> {
             .steps("alert_sink")
             .iter()
             .any(|s| s.get("kind").is_some_and(|k| k != "mqtt" && k != "channel"));
-        if !has_steps || gone.tells == Tells::Named {
-            let told = gone.begun.iter();
-            let told = told.filter(|c| gone.telling.contains(&c.event.rule));
+        if !has_steps || progress.tells == Notifying::Named {
+            let told = progress.started.iter();
+            let told = told.filter(|c| progress.notifying_names.contains(&c.event.rule));
             played.alerts += told.count() as u64;
         }
-        played.alerts += gone.messages;
+        played.alerts += progress.messages;
         played
             .events
-            .extend(gone.begun.into_iter().map(|change| Told {
+            .extend(progress.started.into_iter().map(|change| PlayedEvent {
                 camera: camera.to_owned(),
                 rule: change.event.rule,
                 at_s: change.event.pts_s,

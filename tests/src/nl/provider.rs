@@ -3,7 +3,7 @@
 use secrecy::{ExposeSecret as _, SecretString};
 
 /// Timeout factor for the LLM. A human may play its part; what a task allows is among its checks.
-const PATIENCE: u32 = 20;
+const TIMEOUT_FACTOR: u32 = 20;
 
 /// Wire protocol of an LLM server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -75,7 +75,7 @@ impl Agent {
                 url, model, wire, ..
             } => {
                 let mut section = format!(
-                    "[llm]\nprovider = {:?}\nbase_url = {url:?}\ncalls_per_hour = 10000\nidle_timeout_s = 3600\ntimeout_factor = {PATIENCE}\nday_usd = 1000\nmonth_usd = 10000\n",
+                    "[llm]\nprovider = {:?}\nbase_url = {url:?}\ncalls_per_hour = 10000\nidle_timeout_s = 3600\ntimeout_factor = {TIMEOUT_FACTOR}\nday_usd = 1000\nmonth_usd = 10000\n",
                     wire.provider()
                 );
                 if let Some(model) = model {

@@ -12,7 +12,7 @@ use super::task::{Gate, Task};
 
 /// One run of a task.
 #[derive(Debug, Clone)]
-pub struct Ran {
+pub struct TaskRun {
     /// Request that was sent.
     pub words: String,
     pub outcome: Outcome,
@@ -23,7 +23,7 @@ pub struct Ran {
 #[derive(Debug, Clone)]
 pub struct TaskScore {
     pub task: Task,
-    pub runs: Vec<Ran>,
+    pub runs: Vec<TaskRun>,
     /// Models that the scene names and the box can't have.
     pub absent: Vec<String>,
 }
@@ -73,7 +73,7 @@ impl TaskScore {
     }
 
     fn json(&self) -> Value {
-        let run = |ran: &Ran| {
+        let run = |ran: &TaskRun| {
             let grade = |g: &Grade| json!({"op": g.op, "holds": g.holds, "found": g.found});
             let deployed: Vec<Value> = ran.outcome.changed().map(|d| json!(d.spec)).collect();
             let calls: Vec<&String> = ran
@@ -146,14 +146,14 @@ impl Score {
 
     /// Whether an LLM was configured and never answered, so that only the rules were graded.
     #[must_use]
-    pub fn is_of_nobody(&self) -> bool {
+    pub fn is_llm_silent(&self) -> bool {
         self.has_model && self.answered() == 0
     }
 
     /// Counts runs and tasks.
     #[must_use]
     pub fn shares(&self) -> Shares {
-        let runs: Vec<&Ran> = self.tasks.iter().flat_map(|t| &t.runs).collect();
+        let runs: Vec<&TaskRun> = self.tasks.iter().flat_map(|t| &t.runs).collect();
         let count =
             |holds: &dyn Fn(&Graded) -> bool| runs.iter().filter(|r| holds(&r.graded)).count();
         Shares {
@@ -200,7 +200,7 @@ impl Score {
                 self.answered()
             )?;
         }
-        if self.is_of_nobody() {
+        if self.is_llm_silent() {
             writeln!(
                 out,
                 "  no model answered, so what follows is what the rules do alone: see to the address, the key and the model's id"
@@ -270,7 +270,7 @@ impl Score {
 
 /// Result of a mutant.
 #[derive(Debug, Clone)]
-pub struct Tried {
+pub struct MutantResult {
     /// Id of the task.
     pub task: String,
     pub mutant: Mutant,
@@ -287,7 +287,7 @@ pub struct Mutation {
     pub impossible: Vec<(String, String)>,
     /// Tasks without a solution.
     pub unsolved: Vec<String>,
-    pub tried: Vec<Tried>,
+    pub tried: Vec<MutantResult>,
 }
 
 impl Mutation {
@@ -349,7 +349,7 @@ impl Mutation {
     /// Formats the results as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
-        let tried = |t: &Tried| {
+        let tried = |t: &MutantResult| {
             json!({
                 "task": t.task, "kind": t.mutant.kind, "place": t.mutant.place, "caught_by": t.caught_by,
             })
@@ -375,16 +375,16 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_answered_nothing_is_told_and_the_rules_alone_are_not() {
+    fn score_reports_a_silent_llm_and_not_the_rules_alone() {
         let silent = score(true);
-        assert!(silent.is_of_nobody());
+        assert!(silent.is_llm_silent());
         assert!(
             silent
                 .table()
                 .contains("0 calls of the model were answered")
         );
         assert!(silent.table().contains("no model answered"));
-        assert!(!score(false).is_of_nobody());
+        assert!(!score(false).is_llm_silent());
         assert!(!score(false).table().contains("the model"));
     }
 }

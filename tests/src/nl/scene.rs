@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_vision::geometry::{BBox, Point};
 
-use super::task::Rest;
+use super::unread::Rest;
 
 /// Folder of the time zone database.
 const ZONES: &str = "/usr/share/zoneinfo";
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn an_actor_goes_evenly_and_is_there_at_both_ends_of_its_time() {
+    fn actor_moves_evenly_and_is_present_at_both_ends() {
         let walker = actor(json!({"from": [0.2, 0.5], "to": [0.4, 0.5]}));
         assert!(walker.at(9.99).is_none() && walker.at(20.01).is_none());
         assert_eq!(centre(&walker, 10.0), [0.2, 0.5]);
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_gone_leg_by_leg() {
+    fn actor_follows_its_path_leg_by_leg() {
         let detour = actor(json!({"path": [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0]]}));
         assert_eq!(centre(&detour, 12.5), [0.5, 0.0]);
         assert_eq!(centre(&detour, 15.0), [1.0, 0.0]);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_night_with_a_clock_change_is_told_in_the_scenes_zone() {
+    fn clock_change_follows_the_scenes_time_zone() {
         let scene: Scene = serde_json::from_value(json!({
             "timezone": "Europe/Berlin", "now": "2026-03-28T21:10:00+01:00",
         }))

@@ -33,7 +33,7 @@ use super::scene::Scene;
 /// Largest request in bytes.
 const MAX_REQUEST: usize = 64 << 20;
 /// Longest wait for the rest of a request.
-const PATIENCE: Duration = Duration::from_secs(30);
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most camera pictures that are remembered.
 const MAX_SHOWN: usize = 64;
 
@@ -51,7 +51,7 @@ pub struct Script {
 
 /// Proxy socket; nothing listens once it is dropped.
 #[derive(Debug)]
-pub struct Seeing {
+pub struct ScriptProxy {
     socket: PathBuf,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -66,7 +66,7 @@ struct Between {
     shown: Mutex<Vec<(Vec<u8>, String)>>,
 }
 
-impl Seeing {
+impl ScriptProxy {
     /// Listens at `socket` for the runtime at `upstream`.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Seeing {
     }
 }
 
-impl Drop for Seeing {
+impl Drop for ScriptProxy {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         // Wakes the thread that accepts clients.
@@ -120,7 +120,7 @@ struct Request {
 
 impl Between {
     fn serve(&self, mut stream: UnixStream) -> anyhow::Result<()> {
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(READ_TIMEOUT))?;
         let request = read(&mut stream)?;
         let answer = match request
             .line
@@ -224,7 +224,7 @@ impl Between {
             );
             inputs.insert(name.to_owned(), RuntimeInput::Many(vec![picture.into()]));
         }
-        let mut eye = Eye {
+        let mut eye = SceneDetector {
             script: &self.script,
             camera: &camera,
             size: [pixels.width, pixels.height],
@@ -278,14 +278,14 @@ fn mirror(definition: &mut Value, width: f64) {
 }
 
 /// Detector that reports the script at the moment that the cameras show.
-struct Eye<'s> {
+struct SceneDetector<'s> {
     script: &'s Script,
     camera: &'s str,
     size: [u32; 2],
     boxes: u64,
 }
 
-impl Host for Eye<'_> {
+impl Host for SceneDetector<'_> {
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         let mut found = Detections {
             boxes: Vec::new(),

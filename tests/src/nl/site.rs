@@ -19,11 +19,11 @@ use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
 use watchkeeper_vision::jpeg;
 
 use super::drawn;
-use super::outcome::{Call, Deployed, Doing, Outcome, Pipelines, Said, Spent};
+use super::outcome::{AgentReply, Call, Cost, Deployed, Outcome, Pipelines, RunState};
 use super::play::{Models, words};
 use super::provider::Agent;
 use super::scene::{Existing, Scene};
-use super::seeing::{Script, Seeing};
+use super::seeing::{Script, ScriptProxy};
 use super::stand_in::{self, USUAL};
 use super::task::Task;
 use crate::daemons::{Bench, Process, json_lines, wait_up_to};
@@ -59,19 +59,19 @@ pub struct Site<'t> {
     // Fields drop in their order: the runtime has to end before its folder is deleted.
     _runtime: Process,
     /// Socket for the command, and the proxy that listens there.
-    seeing: (PathBuf, Seeing),
+    seeing: (PathBuf, ScriptProxy),
     _cameras: Vec<HttpCamera>,
     bench: Bench,
 }
 
 /// Output of one use of the command.
-struct Spoken {
+struct CommandOutput {
     objects: Vec<Value>,
     errors: String,
     ok: bool,
 }
 
-impl Spoken {
+impl CommandOutput {
     /// Returns the last object of this type.
     fn last(&self, kind: &str) -> Option<&Value> {
         self.objects.iter().rev().find(|o| o["type"] == kind)
@@ -103,7 +103,7 @@ impl<'t> Site<'t> {
         let socket = bench.path("seen.sock");
         let seeing = (
             socket.clone(),
-            Seeing::start(&socket, &bench.socket(), script)?,
+            ScriptProxy::start(&socket, &bench.socket(), script)?,
         );
         let site = Self {
             _runtime: runtime,
@@ -147,16 +147,16 @@ impl<'t> Site<'t> {
         let before = self.pipelines()?;
         let began = Instant::now();
         let said = self.task.words(run).replace('\n', " ");
-        let mut spoken = self.ask(&said)?;
+        let mut output = self.ask(&said)?;
         let mut drawn = None;
-        if let Some((region, answer)) = spoken.last("question").and_then(|q| self.place(q)) {
+        if let Some((region, answer)) = output.last("question").and_then(|q| self.place(q)) {
             drawn = Some(region);
-            spoken = self.talk(&[&said, &answer, "yes"])?;
-        } else if let Some(id) = spoken.last("proposal").and_then(|p| p["id"].as_str()) {
+            output = self.talk(&[&said, &answer, "yes"])?;
+        } else if let Some(id) = output.last("proposal").and_then(|p| p["id"].as_str()) {
             let confirmed = self.speak(&["--confirm", id])?;
-            spoken.objects.extend(confirmed.objects);
-            spoken.ok &= confirmed.ok;
-            spoken.errors.push_str(&confirmed.errors);
+            output.objects.extend(confirmed.objects);
+            output.ok &= confirmed.ok;
+            output.errors.push_str(&confirmed.errors);
         }
         // A pipeline without a frame is an outcome.
         self.settle().ok();
@@ -169,9 +169,9 @@ impl<'t> Site<'t> {
         Ok(Outcome {
             after: self.pipelines()?,
             before,
-            said: reply(&spoken),
+            said: reply(&output),
             notes: self.notes()?,
-            spent: Spent {
+            spent: Cost {
                 wall_s,
                 ..spent(&trace)
             },
@@ -183,7 +183,7 @@ impl<'t> Site<'t> {
     }
 
     /// Runs `watchkeeper ask` with the request of the task, its pictures and its time.
-    fn ask(&self, words: &str) -> anyhow::Result<Spoken> {
+    fn ask(&self, words: &str) -> anyhow::Result<CommandOutput> {
         let mut arguments: Vec<String> = Vec::new();
         for name in &self.task.scene.attachments {
             let name = Path::new(name)
@@ -215,7 +215,7 @@ impl<'t> Site<'t> {
         Ok(command)
     }
 
-    fn speak(&self, arguments: &[&str]) -> anyhow::Result<Spoken> {
+    fn speak(&self, arguments: &[&str]) -> anyhow::Result<CommandOutput> {
         let mut command = self.command()?;
         command.args(["ask", "--json"]);
         if let Some(now) = self.task.scene.now()? {
@@ -223,7 +223,7 @@ impl<'t> Site<'t> {
         }
         let out = command.args(arguments).output()?;
         let errors = String::from_utf8_lossy(&out.stderr).into_owned();
-        Ok(Spoken {
+        Ok(CommandOutput {
             objects: json_lines(&out.stdout).with_context(|| errors.clone())?,
             errors,
             ok: out.status.success(),
@@ -231,8 +231,8 @@ impl<'t> Site<'t> {
     }
 
     /// Runs `watchkeeper chat` with these lines.
-    fn talk(&self, lines: &[&str]) -> anyhow::Result<Spoken> {
-        Ok(Spoken {
+    fn talk(&self, lines: &[&str]) -> anyhow::Result<CommandOutput> {
+        Ok(CommandOutput {
             objects: person::chat_with(self.command()?, &format!("{}\n", lines.join("\n")))?,
             errors: String::new(),
             ok: true,
@@ -274,9 +274,9 @@ impl<'t> Site<'t> {
     pub fn pipelines(&self) -> anyhow::Result<Pipelines> {
         let deployed = self.statuses()?.into_iter().map(|status| {
             let doing = match status.state {
-                PipelineState::Starting | PipelineState::Running => Doing::Running,
-                PipelineState::Paused => Doing::Paused,
-                PipelineState::Ended | PipelineState::Failed { .. } => Doing::Stopped,
+                PipelineState::Starting | PipelineState::Running => RunState::Running,
+                PipelineState::Paused => RunState::Paused,
+                PipelineState::Ended | PipelineState::Failed { .. } => RunState::Stopped,
             };
             let spec = status.spec;
             (spec.id.to_string(), Deployed { spec, doing })
@@ -429,10 +429,10 @@ pub fn existing_spec(scene: &Scene, existing: &Existing) -> Value {
 }
 
 /// Collects the agent's reply, and whether it ends with a question.
-fn reply(spoken: &Spoken) -> Said {
+fn reply(output: &CommandOutput) -> AgentReply {
     let mut said: Vec<String> = Vec::new();
     let mut asks = false;
-    for object in &spoken.objects {
+    for object in &output.objects {
         let kind = object["type"].as_str().unwrap_or_default();
         let mut say = |value: &Value| match value {
             Value::String(text) => said.push(text.clone()),
@@ -470,11 +470,11 @@ fn reply(spoken: &Spoken) -> Said {
             _ => {}
         }
     }
-    if !spoken.ok {
-        let lines = spoken.errors.lines().filter(|line| !line.trim().is_empty());
+    if !output.ok {
+        let lines = output.errors.lines().filter(|line| !line.trim().is_empty());
         said.extend(lines.map(str::to_owned));
     }
-    Said {
+    AgentReply {
         text: said.join("\n"),
         asks,
     }
@@ -494,14 +494,14 @@ fn shown_row(row: &Value) -> String {
 }
 
 /// Sums up the cost in the trace.
-fn spent(trace: &[Value]) -> Spent {
+fn spent(trace: &[Value]) -> Cost {
     let asked = trace.iter().filter(|e| {
         ["model", "reworded", "not_reworded"]
             .iter()
             .any(|w| e["what"] == *w)
     });
     let usd = asked.clone().filter_map(|e| e["of"]["usd"].as_f64());
-    Spent {
+    Cost {
         model_calls: asked.count() as u64,
         // The sum of no numbers is -0.
         usd: usd.sum::<f64>() + 0.0,

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_are_named_after_the_words_and_know_the_labels_in_brackets() {
+    fn stand_in_has_the_name_and_labels_of_the_scene() {
         let written = [
             "coco80 detector",
             "open-vocabulary detector",

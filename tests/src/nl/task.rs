@@ -4,7 +4,6 @@
 //! [`Task::unread`] lists fields that nothing reads, so that a table never claims more than was
 //! graded.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
@@ -195,9 +194,6 @@ pub fn alternatives(text: &str) -> Vec<&str> {
     text.split('|').map(str::trim).collect()
 }
 
-/// Fields that a struct does not read, by name.
-pub(super) type Rest = BTreeMap<String, Value>;
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
@@ -214,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_names_the_task_and_the_field() {
+    fn task_error_names_task_and_field() {
         let bad =
             json!({"id": "A1", "instruction": "x", "checks": [{"op": "deployed", "n": "two"}]});
         let said = reason(&bad);
@@ -225,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_listed_and_an_unknown_check_is_kept_to_fail() {
+    fn unread_fields_are_listed_and_unknown_checks_fail() {
         let odd = json!({
             "id": "A", "instruction": "x", "scene": {"weather": "rain", "fixture": {"duration_s": 1, "fps": 1, "fog": 1}},
             "checks": [{"op": "smell", "of": "smoke"}, {"op": "valid", "loudly": true}],

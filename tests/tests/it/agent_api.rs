@@ -142,7 +142,7 @@ fn rule_event(bench: &Bench) -> Option<Value> {
 }
 
 #[test]
-fn a_watch_is_asked_for_shown_confirmed_and_makes_events() -> anyhow::Result<()> {
+fn api_request_is_shown_confirmed_and_makes_events() -> anyhow::Result<()> {
     let site = Site::new("")?;
     let talk = site.api.conversation()?;
     let said = site
@@ -220,8 +220,7 @@ fn a_watch_is_asked_for_shown_confirmed_and_makes_events() -> anyhow::Result<()>
 }
 
 #[test]
-fn what_a_model_does_is_streamed_with_its_cost_and_confirmed_by_the_id_of_the_proposal()
--> anyhow::Result<()> {
+fn llm_work_is_streamed_with_cost_and_confirmed_by_id() -> anyhow::Result<()> {
     let (site, model) = Site::with_model(&sets_up())?;
     let talk = site.api.conversation()?;
     let body = json!({"text": "Count who walks through the middle", "think": true});
@@ -325,11 +324,11 @@ fn what_a_model_does_is_streamed_with_its_cost_and_confirmed_by_the_id_of_the_pr
         .json("GET", "/v1/trace?limit=1000", None)?
         .to_string();
     assert!(!trace.contains(KEY) && trace.contains("validate_workflow"));
-    model.kept_its_contract()
+    model.finish()
 }
 
 #[test]
-fn a_client_that_goes_away_stops_nothing_and_may_come_back() -> anyhow::Result<()> {
+fn disconnected_client_stops_nothing_and_may_return() -> anyhow::Result<()> {
     let (site, model) = Site::with_model(&sets_up())?;
     let talk = site.api.conversation()?;
     let path = format!("/v1/conversations/{talk}/messages");
@@ -371,11 +370,11 @@ fn a_client_that_goes_away_stops_nothing_and_may_come_back() -> anyhow::Result<(
             followed.ok()
         })?;
     }
-    model.kept_its_contract()
+    model.finish()
 }
 
 #[test]
-fn an_agent_that_is_killed_between_proposal_and_yes_still_has_the_proposal() -> anyhow::Result<()> {
+fn killed_agent_keeps_its_pending_proposal() -> anyhow::Result<()> {
     let mut site = Site::new("")?;
     let talk = site.api.conversation()?;
     let said = site.api.say(&talk, COUNT)?;
@@ -402,8 +401,7 @@ fn an_agent_that_is_killed_between_proposal_and_yes_still_has_the_proposal() -> 
 }
 
 #[test]
-fn what_has_changed_since_is_not_done_and_a_no_and_an_end_put_a_proposal_aside()
--> anyhow::Result<()> {
+fn stale_refused_or_ended_proposals_are_not_applied() -> anyhow::Result<()> {
     let site = Site::new("")?;
     let talk = site.api.conversation()?;
     site.api.say(&talk, COUNT)?;
@@ -424,16 +422,16 @@ fn what_has_changed_since_is_not_done_and_a_no_and_an_end_put_a_proposal_aside()
             .request("POST", &format!("/v1/proposals/{id}/confirm"), None)?;
     assert_eq!(status, 409, "{refused}");
     assert_eq!(site.pipelines()?.len(), 1, "nothing was done");
-    let anew = site.proposals()?;
-    assert_eq!(anew.len(), 1);
-    let anew = text(&anew[0], "id")?.to_owned();
+    let renewed = site.proposals()?;
+    assert_eq!(renewed.len(), 1);
+    let renewed = text(&renewed[0], "id")?.to_owned();
     assert!(
-        anew != id && text(&refused, "detail")?.contains(&anew),
+        renewed != id && text(&refused, "detail")?.contains(&renewed),
         "{refused}"
     );
     let dropped = site
         .api
-        .json("POST", &format!("/v1/proposals/{anew}/refuse"), None)?;
+        .json("POST", &format!("/v1/proposals/{renewed}/refuse"), None)?;
     assert_eq!(dropped["outcome"], "refused");
     assert!(site.proposals()?.is_empty());
     site.api.say(&talk, "stop everything")?;
@@ -446,8 +444,7 @@ fn what_has_changed_since_is_not_done_and_a_no_and_an_end_put_a_proposal_aside()
 }
 
 #[test]
-fn over_tcp_only_the_token_opens_and_it_sees_and_confirms_what_came_over_tcp() -> anyhow::Result<()>
-{
+fn tcp_needs_the_token_and_shows_only_tcp_proposals() -> anyhow::Result<()> {
     let port = free_port()?;
     let api = format!("[agent.api]\nlisten = \"127.0.0.1:{port}\"\ntoken_file = \"token\"\n");
     let bench = Bench::new(&format!("{STREET}{api}"))?;
@@ -526,7 +523,7 @@ fn over_tcp_only_the_token_opens_and_it_sees_and_confirms_what_came_over_tcp() -
 }
 
 #[test]
-fn a_token_that_can_not_be_read_closes_tcp_and_nothing_else() -> anyhow::Result<()> {
+fn unreadable_token_closes_only_tcp() -> anyhow::Result<()> {
     let port = free_port()?;
     let api = format!("[agent.api]\nlisten = \"127.0.0.1:{port}\"\ntoken_file = \"none\"\n");
     let site = Site::new(&api)?;
@@ -545,7 +542,7 @@ fn a_token_that_can_not_be_read_closes_tcp_and_nothing_else() -> anyhow::Result<
 }
 
 #[test]
-fn there_are_so_many_conversations_and_no_more() -> anyhow::Result<()> {
+fn conversations_are_limited_in_number() -> anyhow::Result<()> {
     let port = free_port()?;
     let api = format!("[agent.api]\nlisten = \"127.0.0.1:{port}\"\ntoken_file = \"token\"\n");
     let bench = Bench::new(&format!("{STREET}{api}"))?;
@@ -575,7 +572,7 @@ fn there_are_so_many_conversations_and_no_more() -> anyhow::Result<()> {
 }
 
 #[test]
-fn whatever_is_sent_the_refusal_names_field_value_and_remedy() -> anyhow::Result<()> {
+fn refusal_names_field_value_and_remedy() -> anyhow::Result<()> {
     let site = Site::new("")?;
     let talk = site.api.conversation()?;
     let path = format!("/v1/conversations/{talk}/messages");
@@ -721,7 +718,7 @@ fn base64(file: &Path) -> anyhow::Result<String> {
 }
 
 #[test]
-fn the_socket_is_for_owner_and_group_and_goes_with_the_agent() -> anyhow::Result<()> {
+fn agent_socket_is_group_only_and_removed_on_exit() -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let site = Site::new("")?;
     let socket = site.bench.path("agent.sock");
@@ -732,7 +729,9 @@ fn the_socket_is_for_owner_and_group_and_goes_with_the_agent() -> anyhow::Result
     let stream = format!("/v1/conversations/{talk}/events/stream");
     // An open stream does not delay the shutdown.
     site.api.follow("GET", &stream, None, |_| false).ok();
-    let (code, log) = site.agent.ended(watchkeeper_tests::daemons::PATIENCE)?;
+    let (code, log) = site
+        .agent
+        .ended(watchkeeper_tests::daemons::START_TIMEOUT)?;
     assert_eq!(code, Some(0), "{log}");
     assert!(!socket.exists());
     Ok(())

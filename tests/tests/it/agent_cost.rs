@@ -24,9 +24,9 @@ use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::conversation::{Conversation, MediaType, Picture};
 use watchkeeper_llm::estimate;
 use watchkeeper_llm::usage::Usage;
-use watchkeeper_tests::books::usage;
 use watchkeeper_tests::broker::Mosquitto;
 use watchkeeper_tests::daemons::{Bench, Process, wait_up_to};
+use watchkeeper_tests::ledger::usage;
 use watchkeeper_tests::person::ask_json;
 use watchkeeper_tests::scene::{LONG, deploy_rule, doubtful, never_sure};
 use watchkeeper_tests::scripted_model::{ScriptedModel, answers, calls, says, thinks};
@@ -209,7 +209,7 @@ fn set_up() -> anyhow::Result<Paid> {
     )?;
     ensure!(code == 0, "{errors} {objects:#?}");
     let paid = Paid::for_requests(&site.model.requests()?)?;
-    site.model.kept_its_contract()?;
+    site.model.finish()?;
     Ok(paid)
 }
 
@@ -284,8 +284,7 @@ fn is_near(written: &str, measured: &str) -> bool {
 }
 
 #[test]
-fn every_prompt_with_its_tools_is_below_its_bound_for_every_model_of_the_list() -> anyhow::Result<()>
-{
+fn prompt_with_tools_fits_every_listed_model() -> anyhow::Result<()> {
     let catalogue = Catalogue::built_in()?;
     let (bench, _runtime, event) = unsure()?;
     for (what, talk) in prompts(&bench, &event)? {
@@ -304,7 +303,7 @@ fn every_prompt_with_its_tools_is_below_its_bound_for_every_model_of_the_list() 
 }
 
 #[test]
-fn a_watch_a_rewording_and_a_verdict_cost_what_the_document_says() -> anyhow::Result<()> {
+fn set_up_rewording_and_verdict_cost_as_documented() -> anyhow::Result<()> {
     let (set_up, rewording, verdict) = (set_up()?, rewording()?, verdict()?);
     // A set-up costs cents, and most of its prompts come from the cache. A verdict with a small
     // picture costs some hundredths of a cent, a rewording no more.
@@ -350,7 +349,7 @@ fn a_watch_a_rewording_and_a_verdict_cost_what_the_document_says() -> anyhow::Re
 }
 
 #[test]
-fn a_document_is_current_while_its_figures_are_near_and_its_words_are_the_same() {
+fn document_is_current_with_near_figures_and_equal_words() {
     let written = "| a watch | 7 | 8000 | 0.02900 |";
     assert!(is_near(written, "| a watch | 7 | 8020 | 0.02950 |"));
     assert!(!is_near(written, "| a watch | 9 | 8000 | 0.02900 |"));

@@ -86,8 +86,7 @@ impl Site {
 }
 
 #[test]
-fn a_model_that_is_named_finds_notes_by_what_they_mean_and_is_asked_about_each_once()
--> anyhow::Result<()> {
+fn configured_model_finds_notes_and_embeds_each_once() -> anyhow::Result<()> {
     let site = Site::new(|bench| {
         put_model(&bench.path("sentences"))?;
         // Relative to the configuration file, as other paths are.
@@ -142,8 +141,7 @@ fn a_model_that_is_named_finds_notes_by_what_they_mean_and_is_asked_about_each_o
 }
 
 #[test]
-fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_without()
--> anyhow::Result<()> {
+fn default_model_is_used_and_a_damaged_one_is_reported() -> anyhow::Result<()> {
     let site = Site::new(|bench| {
         put_model(&bench.path("models/memory"))?;
         Ok("[models]\ndir = \"models\"\n".to_owned())
@@ -209,7 +207,7 @@ fn a_model_in_the_usual_place_is_used_and_one_that_breaks_is_told_and_done_witho
 }
 
 #[test]
-fn a_folder_that_is_named_and_is_none_is_found_by_config_check() -> anyhow::Result<()> {
+fn config_check_reports_a_missing_model_folder() -> anyhow::Result<()> {
     let bench = Bench::new("[agent.memory]\nmodel = \"/nowhere/sentences\"\n")?;
     let out = Command::new(program("watchkeeper")?)
         .args(["config", "check"])

@@ -282,7 +282,7 @@ impl Document {
 }
 
 #[test]
-fn every_route_stands_in_the_document_of_its_api() {
+fn every_route_is_in_the_document_of_its_api() {
     for document in documents() {
         let (_, known) = document.render();
         let paths = document.description["paths"].as_object();
@@ -296,7 +296,7 @@ fn every_route_stands_in_the_document_of_its_api() {
 }
 
 #[test]
-fn every_operation_of_both_apis_may_be_refused_with_a_problem_and_says_what_it_does() {
+fn every_api_operation_has_a_summary_and_a_problem() {
     for document in documents() {
         let schemas = &document.description["components"]["schemas"];
         assert!(schemas["Problem"].is_object(), "{}", document.name);

@@ -105,7 +105,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn a_missing_file_is_named() -> anyhow::Result<()> {
+fn missing_file_is_named() -> anyhow::Result<()> {
     is_bad_input(
         &["/no/such/clip.mp4"],
         &["no such file", "/no/such/clip.mp4"],
@@ -113,7 +113,7 @@ fn a_missing_file_is_named() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_text_file_as_video_is_no_video() -> anyhow::Result<()> {
+fn text_file_is_refused_as_video() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let clip = folder.path().join("letter.mp4");
     fs::write(&clip, "Dear camera,\nthis is no video.\n")?;
@@ -121,7 +121,7 @@ fn a_text_file_as_video_is_no_video() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_unknown_model_is_named_with_the_nearest_known_one() -> anyhow::Result<()> {
+fn unknown_model_is_named_with_the_nearest_known_one() -> anyhow::Result<()> {
     is_bad_input(
         &[SCENE, "--model", "yolox-nanno"],
         &["yolox-nanno", "did you mean `yolox-nano`"],
@@ -129,7 +129,7 @@ fn an_unknown_model_is_named_with_the_nearest_known_one() -> anyhow::Result<()> 
 }
 
 #[test]
-fn a_truncated_network_is_found_damaged() -> anyhow::Result<()> {
+fn truncated_network_is_reported_as_damaged() -> anyhow::Result<()> {
     let Some(data) = data("a truncated ONNX file") else {
         return Ok(());
     };
@@ -162,7 +162,7 @@ fn a_truncated_network_is_found_damaged() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_misspelt_selector_is_named_with_the_nearest_step() -> anyhow::Result<()> {
+fn misspelt_selector_is_named_with_the_nearest_step() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("workflow.json");
     let workflow = json!({
@@ -187,7 +187,7 @@ fn a_misspelt_selector_is_named_with_the_nearest_step() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_line_that_is_none_says_what_a_line_is() -> anyhow::Result<()> {
+fn invalid_line_is_refused_with_the_syntax() -> anyhow::Result<()> {
     is_bad_input(
         &[SCENE, "--line", "door:1,2,3"],
         &["door:1,2,3", "3 coordinates", "x1,y1,x2,y2"],
@@ -211,7 +211,7 @@ fn a_state_folder_that_is_a_file_is_refused() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_wrong_password_of_a_camera_is_told_and_not_repeated() -> anyhow::Result<()> {
+fn wrong_camera_password_is_reported_and_not_repeated() -> anyhow::Result<()> {
     let server = RtspServer::start(
         &program("rtsp-server")?,
         &RtspOptions {

@@ -8,7 +8,7 @@ use watchkeeper_tests::broker::Mosquitto;
 use watchkeeper_tests::daemons::program;
 
 #[test]
-fn a_box_without_certificate_authorities_watches_and_publishes() -> anyhow::Result<()> {
+fn box_without_certificate_authorities_runs_and_publishes() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let broker = Mosquitto::start(folder.path())?;
     let out = Command::new(program("watchkeeper")?)

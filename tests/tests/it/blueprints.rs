@@ -59,8 +59,7 @@ fn tools(site: &Site, nth: usize) -> anyhow::Result<Vec<String>> {
 }
 
 #[test]
-fn they_are_listed_shown_created_changed_copied_and_deleted_without_a_daemon() -> anyhow::Result<()>
-{
+fn blueprints_are_managed_without_a_daemon() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let (code, all, errors) = blueprints(&bench, &[], "")?;
     assert_eq!(code, 0, "{errors}");
@@ -135,7 +134,7 @@ fn they_are_listed_shown_created_changed_copied_and_deleted_without_a_daemon() -
 }
 
 #[test]
-fn a_file_that_was_damaged_by_hand_is_told_and_mended_in_place() -> anyhow::Result<()> {
+fn damaged_blueprint_is_reported_and_repaired_in_place() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     blueprints(&bench, &["create", "dock", "--from", "-"], DOCK)?;
     let file = bench.path("home/watchkeeper/blueprints/dock.md");
@@ -161,8 +160,7 @@ fn a_file_that_was_damaged_by_hand_is_told_and_mended_in_place() -> anyhow::Resu
 }
 
 #[test]
-fn a_question_that_the_rules_do_not_understand_is_answered_by_a_model_that_can_only_look()
--> anyhow::Result<()> {
+fn unknown_question_goes_to_llm_with_read_only_tools() -> anyhow::Result<()> {
     let steps = [
         routed("question"),
         // It calls tools that it was never offered.
@@ -195,11 +193,11 @@ fn a_question_that_the_rules_do_not_understand_is_answered_by_a_model_that_can_o
     let refused = gate.iter().find(|e| e["of"]["tool"] == "propose_control");
     assert_eq!(refused.context("traced")?["of"]["decision"], "refused");
     assert!(site.pipelines()?.is_empty());
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_person_names_the_blueprint_and_its_words_and_bounds_hold() -> anyhow::Result<()> {
+fn named_blueprint_sets_instructions_and_limits() -> anyhow::Result<()> {
     let look = || {
         calls(&[(
             "query_events",
@@ -225,11 +223,11 @@ fn a_person_names_the_blueprint_and_its_words_and_bounds_hold() -> anyhow::Resul
     let (code, _, errors) = ask_json(&site.bench, &["--blueprint", "triage", "list the cameras"])?;
     assert_eq!(code, 2);
     assert!(errors.contains("takes no requests"), "{errors}");
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_damaged_blueprint_is_told_and_the_built_in_one_serves() -> anyhow::Result<()> {
+fn damaged_blueprint_falls_back_to_the_built_in_one() -> anyhow::Result<()> {
     let steps = [routed("question"), answers("Nothing yet.")];
     let site = Site::demo(&steps)?;
     let folder = site.bench.path("home/watchkeeper/blueprints");
@@ -254,11 +252,11 @@ fn a_damaged_blueprint_is_told_and_the_built_in_one_serves() -> anyhow::Result<(
         notes.iter().any(|n| n.starts_with("1 files are not read")),
         "{notes:?}"
     );
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn without_a_model_what_was_not_understood_is_said_plainly() -> anyhow::Result<()> {
+fn request_not_understood_without_llm_is_reported() -> anyhow::Result<()> {
     let bench = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
     let _runtime = bench.runtime()?;
     let (code, _, errors) = ask_json(&bench, &["Could you whistle a tune for the swans?"])?;
@@ -271,8 +269,7 @@ fn without_a_model_what_was_not_understood_is_said_plainly() -> anyhow::Result<(
 }
 
 #[test]
-fn the_archive_keeps_what_the_box_counted_by_itself_and_nothing_that_a_model_claims()
--> anyhow::Result<()> {
+fn archive_keeps_counts_of_the_box_and_no_llm_claims() -> anyhow::Result<()> {
     let whole_day =
         json!({"camera": "test", "class": "", "days": 1, "from_hour": 0, "to_hour": 24});
     let claimed = json!({"words": "The owner wants every alarm off.", "camera": "test"});
@@ -304,5 +301,5 @@ fn the_archive_keeps_what_the_box_counted_by_itself_and_nothing_that_a_model_cla
         "{knowledge}"
     );
     assert!(!knowledge.contains("every alarm off"), "{knowledge}");
-    site.model.kept_its_contract()
+    site.model.finish()
 }

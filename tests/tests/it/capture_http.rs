@@ -16,7 +16,7 @@ use watchkeeper_tests::watch::{Watched, spec};
 const LOGIN: &str = "Basic dmlld2VyOnJpZ2h0LW9uZQ==";
 
 #[test]
-fn an_mjpeg_camera_is_live_and_its_times_grow() {
+fn mjpeg_camera_is_live_and_its_times_grow() {
     let camera = HttpCamera::start(None).unwrap();
     let watched = Watched::start(&camera.uri(None, "/live")).unwrap();
     let frames: Vec<_> = (0..10).map(|_| watched.frame().unwrap()).collect();
@@ -30,7 +30,7 @@ fn an_mjpeg_camera_is_live_and_its_times_grow() {
 }
 
 #[test]
-fn a_login_is_sent_when_it_is_asked_for() {
+fn login_is_sent_when_the_camera_asks() {
     let camera = HttpCamera::start(Some(LOGIN)).unwrap();
     let right = Watched::start(&camera.uri(Some("viewer:right-one"), "/live")).unwrap();
     right.frame().unwrap();
@@ -43,7 +43,7 @@ fn a_login_is_sent_when_it_is_asked_for() {
 }
 
 #[test]
-fn a_path_that_is_not_there_and_a_port_where_nobody_listens_have_their_own_causes() {
+fn missing_path_and_closed_port_have_their_own_causes() {
     let camera = HttpCamera::start(None).unwrap();
     let watched = Watched::start(&camera.uri(None, "/nothing")).unwrap();
     let (cause, message) = watched.lost().unwrap();
@@ -65,11 +65,11 @@ fn a_camera_that_sends_nothing_is_stalled_and_comes_back() {
     assert_eq!(cause, LossCause::Stalled, "{message}");
     camera.stall(false);
     watched.back().unwrap();
-    while !matches!(watched.frames.recv(watched.patience), Recv::Frame(_)) {}
+    while !matches!(watched.frames.recv(watched.timeout), Recv::Frame(_)) {}
 }
 
 #[test]
-fn a_camera_that_hangs_up_is_lost_and_not_ended() {
+fn camera_that_disconnects_is_lost_and_not_ended() {
     let camera = HttpCamera::start(None).unwrap();
     let watched = Watched::start(&camera.uri(None, "/live")).unwrap();
     watched.frame().unwrap();
@@ -79,7 +79,7 @@ fn a_camera_that_hangs_up_is_lost_and_not_ended() {
 }
 
 #[test]
-fn a_camera_that_is_slow_as_it_was_said_to_be_is_left_in_peace() {
+fn configured_slow_camera_is_not_stalled() {
     let camera = HttpCamera::start(None).unwrap();
     let watched = Watched::open(SourceSpec {
         stall_s: Some(60.0),
@@ -115,7 +115,7 @@ fn video(name: &str) -> Vec<u8> {
 fn play(watched: &Watched) -> (u32, Recv) {
     let mut frames = 0;
     loop {
-        match watched.frames.recv(watched.patience) {
+        match watched.frames.recv(watched.timeout) {
             Recv::Frame(_) => frames += 1,
             end => return (frames, end),
         }
@@ -123,7 +123,7 @@ fn play(watched: &Watched) -> (u32, Recv) {
 }
 
 #[test]
-fn a_file_over_http_is_played_once_also_when_its_server_goes_away_in_the_middle() {
+fn http_file_is_played_once_despite_a_lost_server() {
     // WebM is read from start to end; of an MP4 the last part would be requested first.
     let video = video("v.webm");
     let server = FileServer::start(video.clone(), None).unwrap();
@@ -149,7 +149,7 @@ fn a_file_over_http_is_played_once_also_when_its_server_goes_away_in_the_middle(
 }
 
 #[test]
-fn live_video_that_is_no_mjpeg_is_refused_with_what_to_use() {
+fn live_video_other_than_mjpeg_is_refused_with_remedy() {
     let video = video("v.mp4");
     let server = FileServer::start(video.clone(), None).unwrap();
     server.script([Answer::UntilClose(video.len())]);
@@ -162,7 +162,7 @@ fn live_video_that_is_no_mjpeg_is_refused_with_what_to_use() {
 }
 
 #[test]
-fn a_page_for_people_is_told_as_what_it_is() {
+fn html_page_is_refused_as_a_web_page() {
     let page = b"<!DOCTYPE html><html><head><title>camera</title></head><body>log in</body></html>";
     let server = FileServer::start(page.to_vec(), None).unwrap();
     let watched = Watched::start(&format!("{}/", server.folder())).unwrap();

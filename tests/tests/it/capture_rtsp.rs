@@ -36,7 +36,7 @@ fn a_camera_is_live_over_both_transports() {
 }
 
 #[test]
-fn a_wrong_password_and_a_wrong_path_have_their_own_causes() {
+fn wrong_password_and_wrong_path_have_their_own_causes() {
     let server = camera(&RtspOptions {
         login: Some(("viewer".to_owned(), "right-one".to_owned())),
         ..RtspOptions::default()
@@ -65,11 +65,11 @@ fn a_camera_that_sends_nothing_is_stalled_and_comes_back() {
     assert_eq!(cause, LossCause::Stalled, "{message}");
     server.tell("resume").unwrap();
     watched.back().unwrap();
-    while !matches!(watched.frames.recv(watched.patience), Recv::Frame(_)) {}
+    while !matches!(watched.frames.recv(watched.timeout), Recv::Frame(_)) {}
 }
 
 #[test]
-fn two_cameras_are_killed_and_both_come_back_while_a_third_notices_nothing() {
+fn killed_cameras_return_and_spare_a_third_one() {
     let servers = [(); 2].map(|()| camera(&RtspOptions::default()));
     let ports = servers.each_ref().map(RtspServer::port);
     let bystander = camera(&RtspOptions::default());
@@ -114,7 +114,7 @@ fn two_cameras_are_killed_and_both_come_back_while_a_third_notices_nothing() {
 }
 
 #[test]
-fn a_camera_that_refuses_is_told_so_and_comes_back_when_it_accepts() {
+fn refusing_camera_is_lost_until_it_accepts() {
     let mut server = camera(&RtspOptions::default());
     server.tell("refuse").unwrap();
     let watched = Watched::start(server.uri()).unwrap();

@@ -51,9 +51,8 @@ fn begun(bench: &Bench) -> anyhow::Result<BTreeSet<u64>> {
 }
 
 #[test]
-fn every_event_is_told_once_it_can_be_although_everything_was_killed_in_between()
--> anyhow::Result<()> {
-    let nobody = Hooks::nobody()?;
+fn notifications_survive_kills_of_everything() -> anyhow::Result<()> {
+    let nobody = Hooks::closed_address()?;
     let bench = Bench::new("")?;
     let url = format!("http://{nobody}/hooks/{TOKEN}");
     bench.configure(&section(&bench, "security", &url, "")?)?;
@@ -116,10 +115,9 @@ fn every_event_is_told_once_it_can_be_although_everything_was_killed_in_between(
 }
 
 #[test]
-fn a_receiver_that_is_down_holds_up_nobody_else_and_slack_hears_of_what_is_grave()
--> anyhow::Result<()> {
+fn dead_receiver_blocks_no_other_and_slack_gets_criticals() -> anyhow::Result<()> {
     let server = Hooks::start()?;
-    let nobody = Hooks::nobody()?;
+    let nobody = Hooks::closed_address()?;
     let bench = Bench::new("")?;
     let dead = section(&bench, "dead", &format!("http://{nobody}/"), "")?;
     let slack = "kind = \"slack\"\nmin_severity = \"critical\"";
@@ -152,8 +150,7 @@ fn a_receiver_that_is_down_holds_up_nobody_else_and_slack_hears_of_what_is_grave
 }
 
 #[test]
-fn a_channel_that_nobody_knows_is_refused_when_it_is_deployed_with_those_that_there_are()
--> anyhow::Result<()> {
+fn unknown_channel_is_refused_with_the_known_ones() -> anyhow::Result<()> {
     let bench = Bench::new("[channels.security]\nurl = \"http://127.0.0.1:9/\"\n")?;
     let runtime = bench.runtime()?;
     let health = bench.get("/v1/health")?;

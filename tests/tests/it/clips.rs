@@ -23,7 +23,7 @@ const STOPS_S: f64 = 20.0;
 const OFF_S: f64 = 0.15;
 
 /// Longest side of the compared pictures, in pixels.
-const LONGEST: u32 = 160;
+const MAX_SIDE: u32 = 160;
 
 /// Watches motion and crossings of this line on a recording, with these rules, to the end.
 fn watch(
@@ -66,13 +66,13 @@ fn shown(uri: &str, until_s: f64) -> anyhow::Result<Vec<(f64, RgbImage)>> {
     let video = Watched::start(uri)?;
     let mut shown = Vec::new();
     loop {
-        match video.frames.recv(video.patience) {
+        match video.frames.recv(video.timeout) {
             Recv::Frame(frame) => {
                 let at_s = frame.pts.as_secs_f64();
                 if at_s > until_s {
                     return Ok(shown);
                 }
-                shown.push((at_s, shrink::within(&frame.picture, LONGEST)?));
+                shown.push((at_s, shrink::within(&frame.picture, MAX_SIDE)?));
             }
             Recv::Ended => return Ok(shown),
             other => anyhow::bail!("{uri}: {other:?}"),
@@ -106,7 +106,7 @@ fn has_its_clip(
     ensure!(announced["state"] == "filming", "{event:#}");
     let told = records(bench, "clip")?;
     let mut of = told.iter().filter(|t| t["id"] == event["id"]);
-    let (clip, None) = (&of.next().context("what became of it")?["clip"], of.next()) else {
+    let (clip, None) = (&of.next().context("a clip record")?["clip"], of.next()) else {
         anyhow::bail!("told twice: {event:#}");
     };
     ensure!(clip["id"] == announced["id"], "{clip:#}");
@@ -181,7 +181,7 @@ fn half_written(bench: &Bench) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_event_of_a_recorded_road_has_a_clip_that_begins_before_it() -> anyhow::Result<()> {
+fn event_of_recorded_road_has_clip_that_starts_before_it() -> anyhow::Result<()> {
     let Some(data) = data("clips of a suburban road") else {
         return Ok(());
     };
@@ -211,7 +211,7 @@ fn every_event_of_a_recorded_road_has_a_clip_that_begins_before_it() -> anyhow::
 }
 
 #[test]
-fn every_clip_of_two_rules_on_one_camera_shows_the_moment_that_it_is_about() -> anyhow::Result<()> {
+fn clips_of_two_rules_show_their_own_moments() -> anyhow::Result<()> {
     const SCENE_S: f64 = 40.0;
     let footage = "demo:?seconds=40&width=320&height=180";
     let bench = Bench::new("")?;
@@ -270,8 +270,7 @@ fn every_clip_of_two_rules_on_one_camera_shows_the_moment_that_it_is_about() -> 
 }
 
 #[test]
-fn a_clip_that_was_being_filmed_when_the_runtime_was_killed_is_told_as_lost() -> anyhow::Result<()>
-{
+fn clip_in_progress_at_a_kill_is_recorded_as_lost() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let runtime = bench.runtime()?;
     deploy_rule(&bench, json!({"clip": {"before_s": 2, "after_s": 100}}))?;
@@ -329,7 +328,7 @@ fn a_clip_that_was_being_filmed_when_the_runtime_was_killed_is_told_as_lost() ->
 }
 
 #[test]
-fn a_channel_gets_the_picture_at_once_and_the_clip_when_it_is_there() -> anyhow::Result<()> {
+fn channel_gets_picture_at_once_and_clip_when_complete() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     let bench = Bench::new("")?;
     let file = bench.path("security.url");

@@ -55,7 +55,7 @@ fn crossed(bench: &Bench, times: u64) -> anyhow::Result<Value> {
 }
 
 #[test]
-fn a_camera_is_counted_on_after_a_kill_and_from_nought_after_a_deployment() -> anyhow::Result<()> {
+fn counts_survive_a_kill_and_restart_after_a_deployment() -> anyhow::Result<()> {
     let server = RtspServer::start(
         &program("rtsp-server")?,
         &RtspOptions {
@@ -88,9 +88,12 @@ fn a_camera_is_counted_on_after_a_kill_and_from_nought_after_a_deployment() -> a
     assert!(crossings(&after) >= crossings(&before), "{after} {before}");
 
     count_at_a_line(&bench, server.uri())?;
-    let anew = crossed(&bench, 0)?;
-    assert_ne!(anew["counting_since"], before["counting_since"]);
-    assert!(crossings(&anew) < crossings(&before), "{anew} {before}");
+    let restarted = crossed(&bench, 0)?;
+    assert_ne!(restarted["counting_since"], before["counting_since"]);
+    assert!(
+        crossings(&restarted) < crossings(&before),
+        "{restarted} {before}"
+    );
     runtime.stop()?;
     Ok(())
 }

@@ -116,7 +116,7 @@ fn a_small_network_counts_every_vehicle_on_a_suburban_road() -> anyhow::Result<(
 }
 
 #[test]
-fn a_small_network_sees_each_visitor_once_and_for_as_long_as_they_stay() -> anyhow::Result<()> {
+fn small_network_sees_each_visitor_once_for_their_stay() -> anyhow::Result<()> {
     let Some(data) = data("people one by one, by a network") else {
         return Ok(());
     };

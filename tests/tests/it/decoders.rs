@@ -278,7 +278,7 @@ fn detect(detector: &mut NeuralDetector, frames: &[Frame]) -> Vec<Vec<RawDetecti
 }
 
 #[test]
-fn the_same_things_are_found_whatever_the_layout_says_them_in() {
+fn every_output_layout_gives_the_same_boxes() {
     let Some(data) = data("decoders on real tensors") else {
         return;
     };

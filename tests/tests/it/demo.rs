@@ -53,7 +53,7 @@ fn visits(truth: &Truth, zone: &[Point]) -> Vec<(f64, f64)> {
 }
 
 #[test]
-fn the_quickstart_counts_everybody_in_the_demo_scene_exactly() -> anyhow::Result<()> {
+fn quickstart_counts_the_demo_scene_exactly() -> anyhow::Result<()> {
     let (lines, zones) = (quickstart("--line"), quickstart("--zone"));
     assert!(lines.len() >= 2 && zones.len() == 1, "{lines:?} {zones:?}");
     let mut arguments = vec!["demo:", "--model", "motion"];

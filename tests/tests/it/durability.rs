@@ -10,7 +10,7 @@ use watchkeeper_tests::daemons::{Bench, program, soak, wait_for};
 use watchkeeper_tests::scene::{deploy, everything_arrives, more_events, nothing_is_lost};
 
 #[test]
-fn a_killed_runtime_comes_back_with_its_pipelines_and_without_a_gap() -> anyhow::Result<()> {
+fn killed_runtime_restores_pipelines_without_a_gap() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let runtime = bench.runtime()?;
     deploy(&bench)?;
@@ -39,12 +39,12 @@ fn a_killed_runtime_comes_back_with_its_pipelines_and_without_a_gap() -> anyhow:
 }
 
 #[test]
-fn every_journaled_event_reaches_the_broker_over_kills_and_an_outage() -> anyhow::Result<()> {
+fn events_reach_the_broker_over_kills_and_an_outage() -> anyhow::Result<()> {
     every_event_arrives(Duration::ZERO)
 }
 
 #[test]
-fn every_journaled_event_reaches_the_broker_after_a_minute_without_it() -> anyhow::Result<()> {
+fn events_reach_the_broker_after_a_minute_without_it() -> anyhow::Result<()> {
     if !soak("a minute without a broker") {
         return Ok(());
     }
@@ -102,8 +102,7 @@ fn every_event_arrives(away: Duration) -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_a_newer_version_wrote_is_refused_after_a_rollback_and_is_there_when_it_comes_back()
--> anyhow::Result<()> {
+fn newer_layout_is_refused_after_a_rollback_and_kept() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let runtime = bench.runtime()?;
     deploy(&bench)?;
@@ -136,7 +135,7 @@ fn what_a_newer_version_wrote_is_refused_after_a_rollback_and_is_there_when_it_c
 }
 
 #[test]
-fn a_second_runtime_on_the_same_state_is_refused_with_one_sentence() -> anyhow::Result<()> {
+fn second_runtime_on_the_same_state_is_refused() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let _first = bench.runtime()?;
     let starts = std::fs::read(bench.path("state/starts.json"))?;
@@ -160,7 +159,7 @@ fn a_second_runtime_on_the_same_state_is_refused_with_one_sentence() -> anyhow::
 }
 
 #[test]
-fn a_state_folder_that_cannot_be_written_is_said_in_one_sentence() -> anyhow::Result<()> {
+fn unwritable_state_folder_is_one_sentence() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     // A file in place of the folder: unwritable for every user, root included.
     std::fs::write(bench.path("state"), b"not a folder")?;

@@ -29,8 +29,7 @@ fn every_example_workflow_compiles() -> anyhow::Result<()> {
 }
 
 #[test]
-fn people_crossing_follows_whatever_moves_where_the_detector_knows_no_classes() -> anyhow::Result<()>
-{
+fn people_crossing_tracks_motion_without_classes() -> anyhow::Result<()> {
     let workflow = folder().join("people-crossing.workflow.json");
     let workflow = workflow.to_string_lossy();
     let (code, lines, errors) = run_json(&[
@@ -54,7 +53,7 @@ fn people_crossing_follows_whatever_moves_where_the_detector_knows_no_classes() 
 }
 
 #[test]
-fn the_example_box_is_accepted_without_a_warning() -> anyhow::Result<()> {
+fn example_configuration_is_accepted_without_a_warning() -> anyhow::Result<()> {
     let output = Command::new(program("watchkeeper")?)
         .args(["config", "check"])
         .arg(folder().join("box.toml"))
@@ -65,7 +64,7 @@ fn the_example_box_is_accepted_without_a_warning() -> anyhow::Result<()> {
 }
 
 #[test]
-fn the_readme_names_only_examples_that_are_there() -> anyhow::Result<()> {
+fn readme_names_only_existing_examples() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let readme = std::fs::read_to_string(root.join("README.md"))?;
     let mut seen = 0;

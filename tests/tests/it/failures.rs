@@ -88,7 +88,12 @@ fn table() -> Vec<(String, Wrong)> {
                 "can't be reached",
                 "check the network, the proxy and the base URL",
             ],
-            |_| Ok(section(&format!("http://{}", Hooks::nobody()?), &key())),
+            |_| {
+                Ok(section(
+                    &format!("http://{}", Hooks::closed_address()?),
+                    &key(),
+                ))
+            },
         ),
         row(
             "a budget that is spent",
@@ -104,8 +109,7 @@ fn table() -> Vec<(String, Wrong)> {
 }
 
 #[test]
-fn a_model_that_is_configured_wrongly_is_one_sentence_with_the_way_out_everywhere()
--> anyhow::Result<()> {
+fn wrong_llm_configuration_gives_one_sentence_everywhere() -> anyhow::Result<()> {
     let house = Bench::new("[sources.gate]\nuri = \"demo:\"\n")?;
     let _runtime = house.runtime()?;
     let events = doubtful(&house, &[json!({"name": "somebody"})])?;
@@ -175,7 +179,7 @@ fn said_everywhere(house: &Bench, event: &Value, wrong: &Wrong) -> anyhow::Resul
 }
 
 #[test]
-fn calls_that_are_used_up_are_one_sentence_and_none_is_made() -> anyhow::Result<()> {
+fn exhausted_budget_gives_one_sentence_and_no_call() -> anyhow::Result<()> {
     let house = Bench::new("[sources.gate]\nuri = \"demo:\"\n")?;
     let _runtime = house.runtime()?;
     let site = Site::beside(&house, "calls_per_hour = 1\n", &[not_reworded()])?;
@@ -186,12 +190,11 @@ fn calls_that_are_used_up_are_one_sentence_and_none_is_made() -> anyhow::Result<
         ensure!(errors.contains("raise `calls_per_hour`"), "{errors}");
     }
     ensure!(site.model.requests()?.len() == 1);
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn without_a_runtime_the_sentence_says_how_to_start_it_and_the_agent_waits_for_it()
--> anyhow::Result<()> {
+fn missing_runtime_error_says_how_to_start_it() -> anyhow::Result<()> {
     let bench = Bench::new("[sources.gate]\nuri = \"demo:\"\n")?;
     for arguments in [&["list cameras"][..], &["--confirm", "aaaaa"]] {
         let out = ask(&bench, arguments)?;

@@ -18,17 +18,17 @@ use watchkeeper_tests::person::{ask, ask_json, types};
 use watchkeeper_tests::scene::{LONG, doubtful};
 use watchkeeper_tests::scripted_model::{KEY, answers, calls, faulty, says};
 use watchkeeper_tests::site::{DEMO, Site, last, not_reworded};
-use watchkeeper_tests::{books, rows};
+use watchkeeper_tests::{ledger, rows};
 
 /// Outcome of a fault.
 #[derive(Debug, Clone, Copy)]
-enum Comes {
+enum Expected {
     /// The answer is as good as any.
     Harmless,
     /// A retry gets the answer.
-    Mended,
+    Recovered,
     /// There is no answer, for this reason.
-    GivenUp(&'static str),
+    Failed(&'static str),
 }
 
 /// One row of the table: a fault, and how often it occurs in a row.
@@ -36,68 +36,73 @@ enum Comes {
 struct Row {
     fault: Value,
     times: usize,
-    comes: Comes,
+    expected: Expected,
 }
 
 fn table() -> Vec<(String, Row)> {
-    use Comes::{GivenUp, Harmless, Mended};
+    use Expected::{Failed, Harmless, Recovered};
     let kind = |kind: &str| json!({"kind": kind});
     let after = |seconds: &str| json!({"kind": "rate_limited", "retry_after": seconds});
     let refuses = json!({"kind": "refusal", "category": "general_harms"});
     let rows = [
-        ("429 with retry-after", after("1"), 1, Mended),
+        ("429 with retry-after", after("1"), 1, Recovered),
         (
             "429 with a retry-after that nobody waits for",
             after("3600"),
             1,
-            GivenUp("limits the rate of requests"),
+            Failed("limits the rate of requests"),
         ),
-        ("429 without retry-after", kind("rate_limited"), 1, Mended),
-        ("529, three times", kind("overloaded"), 3, Mended),
+        (
+            "429 without retry-after",
+            kind("rate_limited"),
+            1,
+            Recovered,
+        ),
+        ("529, three times", kind("overloaded"), 3, Recovered),
         (
             "529, as often as it is asked",
             kind("overloaded"),
             4,
-            GivenUp("is overloaded"),
+            Failed("is overloaded"),
         ),
         (
             "a reset after the headers",
             kind("reset_after_headers"),
             1,
-            Mended,
+            Recovered,
         ),
-        ("a stall", kind("stall"), 1, Mended),
+        ("a stall", kind("stall"), 1, Recovered),
         (
             "an error within the input of a tool",
             kind("error_in_tool_input"),
             1,
-            Mended,
+            Recovered,
         ),
-        ("no message_stop", kind("no_message_stop"), 1, Mended),
+        ("no message_stop", kind("no_message_stop"), 1, Recovered),
         (
             "arguments that are no JSON",
             kind("invalid_arguments"),
             1,
-            Mended,
+            Recovered,
         ),
         (
             "arguments that are no JSON, twice",
             kind("invalid_arguments"),
             2,
-            GivenUp("could not be read"),
+            Failed("could not be read"),
         ),
-        ("a refusal", refuses, 1, GivenUp("refused to answer")),
+        ("a refusal", refuses, 1, Failed("refused to answer")),
         (
             "max_tokens within a call",
             kind("truncated_call"),
             1,
-            Mended,
+            Recovered,
         ),
         (
             "max_tokens within a call, twice",
             kind("truncated_call"),
             2,
-            GivenUp("within a tool call, which was not run"),
+            Failed("within a tool call, which was not run"),
         ),
         (
             "events that nobody knows",
@@ -106,13 +111,13 @@ fn table() -> Vec<(String, Row)> {
             Harmless,
         ),
     ];
-    let row = |(name, fault, times, comes): (&str, Value, usize, Comes)| {
+    let row = |(name, fault, times, expected): (&str, Value, usize, Expected)| {
         (
             name.to_owned(),
             Row {
                 fault,
                 times,
-                comes,
+                expected,
             },
         )
     };
@@ -128,15 +133,14 @@ fn count(trace: &[Value], what: &str) -> usize {
 }
 
 #[test]
-fn whatever_goes_wrong_in_a_set_up_no_tool_runs_twice_and_the_rules_go_on() -> anyhow::Result<()> {
+fn faults_in_a_set_up_repeat_no_tool_and_spare_the_rules() -> anyhow::Result<()> {
     let house = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
     let _runtime = house.runtime()?;
     rows::each(table(), |row| in_a_set_up(&house, "claude", &row))
 }
 
 #[test]
-fn whatever_goes_wrong_over_the_protocol_of_another_provider_no_tool_runs_twice_and_the_books_balance()
--> anyhow::Result<()> {
+fn faults_of_other_providers_repeat_no_tool_and_are_recorded() -> anyhow::Result<()> {
     let house = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
     let _runtime = house.runtime()?;
     rows::each(others(), |(provider, row)| {
@@ -189,11 +193,11 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
     };
     let noted = || answers("Noted.");
     let faults = vec![faulty(works(), &row.fault); row.times];
-    let is_given_up = matches!(row.comes, Comes::GivenUp(_));
-    let steps = match row.comes {
-        Comes::Harmless => [faults, vec![noted()]].concat(),
-        Comes::Mended => [faults, vec![works(), noted()]].concat(),
-        Comes::GivenUp(_) => [vec![not_reworded(), works()], faults].concat(),
+    let is_given_up = matches!(row.expected, Expected::Failed(_));
+    let steps = match row.expected {
+        Expected::Harmless => [faults, vec![noted()]].concat(),
+        Expected::Recovered => [faults, vec![works(), noted()]].concat(),
+        Expected::Failed(_) => [vec![not_reworded(), works()], faults].concat(),
     };
     let made = steps.len();
     // The same request again, once the LLM works.
@@ -206,13 +210,13 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
     let steps = [steps, later.clone()].concat();
     let site = Site::beside_with(provider, house, SOON, &steps)?;
     let words = "Merk dir mal, wo die Tür ist";
-    match row.comes {
-        Comes::Harmless | Comes::Mended => {
+    match row.expected {
+        Expected::Harmless | Expected::Recovered => {
             let (code, objects, errors) = ask_json(&site.bench, &["--think", words])?;
             ensure!(code == 0, "{errors}");
             ensure!(last(&objects, "answer")?["text"] == "Noted.");
         }
-        Comes::GivenUp(why) => {
+        Expected::Failed(why) => {
             let out = ask(&site.bench, &[words])?;
             let errors = String::from_utf8_lossy(&out.stderr);
             ensure!(out.status.code() == Some(2), "{errors}");
@@ -229,10 +233,10 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
             ensure!((code, types(&objects)) == (0, vec!["cameras"]), "{errors}");
         }
     }
-    let expected = match row.comes {
-        Comes::Harmless => 0,
-        Comes::Mended => row.times,
-        Comes::GivenUp(_) => row.times - 1,
+    let expected = match row.expected {
+        Expected::Harmless => 0,
+        Expected::Recovered => row.times,
+        Expected::Failed(_) => row.times - 1,
     };
     let trace = site.trace()?;
     ensure!(count(&trace, "model_again") == expected, "{trace:#?}");
@@ -246,9 +250,9 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
         ensure!(code == 0, "{errors}");
         once_each(&site, made + later.len())?;
     }
-    let report = books::report(&site.bench.path("home/watchkeeper/llm"))?;
-    books::balance(&report, provider, &site.model.requests()?)?;
-    site.model.kept_its_contract()
+    let report = ledger::read_report(&site.bench.path("home/watchkeeper/llm"))?;
+    ledger::check(&report, provider, &site.model.requests()?)?;
+    site.model.finish()
 }
 
 /// Checks that after `made` requests each tool ran once, and that every started call has its end in
@@ -296,8 +300,7 @@ fn once_each(site: &Site, made: usize) -> anyhow::Result<()> {
 }
 
 #[test]
-fn whatever_goes_wrong_with_a_second_opinion_the_event_is_told_and_says_what_became_of_it()
--> anyhow::Result<()> {
+fn faults_of_a_second_opinion_still_publish_the_event() -> anyhow::Result<()> {
     let house = Bench::new("")?;
     let _runtime = house.runtime()?;
     let rule = json!({"name": "somebody", "severity": "warning", "second_opinion_may_lower": true});
@@ -333,7 +336,7 @@ fn in_a_second_opinion(
         _ => refutes(),
     };
     let mut steps = vec![faulty(broken, &row.fault); row.times];
-    if matches!(row.comes, Comes::Mended) {
+    if matches!(row.expected, Expected::Recovered) {
         steps.push(refutes());
     }
     let site = Site::beside_with(provider, house, "", &steps)?;
@@ -361,14 +364,14 @@ fn in_a_second_opinion(
         "{word:#}"
     );
     let reason = word["decision"]["reason"].as_str().unwrap_or_default();
-    match row.comes {
-        Comes::Harmless | Comes::Mended => {
+    match row.expected {
+        Expected::Harmless | Expected::Recovered => {
             ensure!(
                 word["outcome"] == "lowered" && word["opinion"]["seen"] == "a shadow",
                 "{word:#}"
             );
         }
-        Comes::GivenUp(why) => {
+        Expected::Failed(why) => {
             ensure!(
                 word["outcome"] == "stands" && word["opinion"].is_null(),
                 "{word:#}"
@@ -406,7 +409,7 @@ fn in_a_second_opinion(
         .collect::<Result<_, _>>()?;
     let [again, answered, away] =
         ["model_again", "model", "model_away"].map(|what| count(&trace, what));
-    let is_given_up = matches!(row.comes, Comes::GivenUp(_));
+    let is_given_up = matches!(row.expected, Expected::Failed(_));
     ensure!(again + answered + away == made.len(), "{trace:#?}");
     ensure!(
         (away, count(&trace, "no_opinion")) == (usize::from(is_given_up), usize::from(is_given_up)),
@@ -416,7 +419,7 @@ fn in_a_second_opinion(
         count(&trace, "opinion") == usize::from(!is_given_up),
         "{trace:#?}"
     );
-    let report = books::report(&site.bench.path("state/agent"))?;
-    books::balance(&report, provider, &made)?;
-    site.model.kept_its_contract()
+    let report = ledger::read_report(&site.bench.path("state/agent"))?;
+    ledger::check(&report, provider, &made)?;
+    site.model.finish()
 }

@@ -52,74 +52,71 @@ fn command(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
 }
 
 #[test]
-fn a_full_disk_holds_events_back_and_loses_none() -> anyhow::Result<()> {
-    in_private_mounts(
-        "full_disk::a_full_disk_holds_events_back_and_loses_none",
-        || {
-            let bench = Bench::new("")?;
-            let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
-            let mut runtime = bench.runtime()?;
-            deploy(&bench)?;
-            more_events(&bench, 3)?;
+fn full_disk_delays_events_and_loses_none() -> anyhow::Result<()> {
+    in_private_mounts("full_disk::full_disk_delays_events_and_loses_none", || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
+        let mut runtime = bench.runtime()?;
+        deploy(&bench)?;
+        more_events(&bench, 3)?;
 
-            // Full for the journal first, then to the last byte, as disks fill.
-            disk.fill(LITTLE)?;
-            let said = wait_up_to(LONG, "health to tell of the full disk", || {
-                reasons(&bench)
-                    .into_iter()
-                    .find(|r| r.contains("events can't be stored"))
-            })?;
+        // Full for the journal first, then to the last byte, as disks fill.
+        disk.fill(LITTLE)?;
+        let said = wait_up_to(LONG, "health to tell of the full disk", || {
+            reasons(&bench)
+                .into_iter()
+                .find(|r| r.contains("events can't be stored"))
+        })?;
+        ensure!(
+            said.contains("is full") && said.contains("free some space"),
+            "{said}"
+        );
+        disk.fill(0)?;
+        let held = bench.events()?;
+        let failed = metric(&bench, "watchkeeper_journal_failed_total").unwrap_or(0);
+        wait_up_to(LONG, "more attempts", || {
+            metric(&bench, "watchkeeper_journal_failed_total").filter(|now| *now > failed + 2)
+        })?;
+        ensure!(bench.events()? == held, "something was stored without room");
+        ensure!(runtime.is_running(), "{}", runtime.log_text());
+        let status = command(&bench, &["status"])?;
+        let status = String::from_utf8(status.stdout)?;
+        ensure!(status.contains("events can't be stored"), "{status}");
+        let doctor = command(&bench, &["doctor"])?;
+        ensure!(doctor.status.code() == Some(FAILED), "{doctor:?}");
+        let doctor = String::from_utf8(doctor.stdout)?;
+        ensure!(doctor.contains("free for the state folder"), "{doctor}");
+        // Requests that change stored data are refused at once, whether they add or delete.
+        for (method, path) in [
+            ("DELETE", "/v1/pipelines/watch"),
+            ("PUT", "/v1/sources/other"),
+        ] {
+            let source = json!({"id": "other", "uri": "demo:"});
+            let (code, text) = bench.request(method, path, Some(&source))?;
+            let text = String::from_utf8_lossy(&text);
             ensure!(
-                said.contains("is full") && said.contains("free some space"),
-                "{said}"
+                code == 507 && text.contains("is full"),
+                "{method} {path}: {code} {text}"
             );
-            disk.fill(0)?;
-            let held = bench.events()?;
-            let failed = metric(&bench, "watchkeeper_journal_failed_total").unwrap_or(0);
-            wait_up_to(LONG, "more attempts", || {
-                metric(&bench, "watchkeeper_journal_failed_total").filter(|now| *now > failed + 2)
-            })?;
-            ensure!(bench.events()? == held, "something was stored without room");
-            ensure!(runtime.is_running(), "{}", runtime.log_text());
-            let status = command(&bench, &["status"])?;
-            let status = String::from_utf8(status.stdout)?;
-            ensure!(status.contains("events can't be stored"), "{status}");
-            let doctor = command(&bench, &["doctor"])?;
-            ensure!(doctor.status.code() == Some(FAILED), "{doctor:?}");
-            let doctor = String::from_utf8(doctor.stdout)?;
-            ensure!(doctor.contains("free for the state folder"), "{doctor}");
-            // Requests that change stored data are refused at once, whether they add or delete.
-            for (method, path) in [
-                ("DELETE", "/v1/pipelines/watch"),
-                ("PUT", "/v1/sources/other"),
-            ] {
-                let source = json!({"id": "other", "uri": "demo:"});
-                let (code, text) = bench.request(method, path, Some(&source))?;
-                let text = String::from_utf8_lossy(&text);
-                ensure!(
-                    code == 507 && text.contains("is full"),
-                    "{method} {path}: {code} {text}"
-                );
-            }
+        }
 
-            disk.make_room()?;
-            let after = more_events(&bench, 3)?;
-            nothing_is_lost(&held, &after)?;
-            wait_for("health to be well again", || {
-                reasons(&bench).is_empty().then_some(())
-            })?;
-            let log = runtime.log_text();
-            ensure!(!log.contains("panicked"), "{log}");
-            ensure!(log.matches("events can't be stored").count() == 1, "{log}");
-            ensure!(log.contains("events are stored again"), "{log}");
-            runtime.stop()
-        },
-    )
+        disk.make_room()?;
+        let after = more_events(&bench, 3)?;
+        nothing_is_lost(&held, &after)?;
+        wait_for("health to be well again", || {
+            reasons(&bench).is_empty().then_some(())
+        })?;
+        let log = runtime.log_text();
+        ensure!(!log.contains("panicked"), "{log}");
+        ensure!(log.matches("events can't be stored").count() == 1, "{log}");
+        ensure!(log.contains("events are stored again"), "{log}");
+        runtime.stop()
+    })
 }
 
 #[test]
-fn old_recordings_give_way_so_that_events_are_stored_on_a_full_disk() -> anyhow::Result<()> {
-    let name = "full_disk::old_recordings_give_way_so_that_events_are_stored_on_a_full_disk";
+fn full_disk_deletes_old_recordings_to_store_events() -> anyhow::Result<()> {
+    let name = "full_disk::full_disk_deletes_old_recordings_to_store_events";
     in_private_mounts(name, || {
         let bench = Bench::new("")?;
         let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
@@ -146,8 +143,7 @@ fn old_recordings_give_way_so_that_events_are_stored_on_a_full_disk() -> anyhow:
 }
 
 #[test]
-fn a_disk_that_fails_while_nothing_happens_ends_the_runtime_before_an_event_needs_it()
--> anyhow::Result<()> {
+fn failing_disk_stops_an_idle_runtime() -> anyhow::Result<()> {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let bench = Bench::new("")?;
     let runtime = bench.runtime_without_xfsz()?;
@@ -174,10 +170,8 @@ fn a_disk_that_fails_while_nothing_happens_ends_the_runtime_before_an_event_need
 }
 
 #[test]
-fn a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_store()
--> anyhow::Result<()> {
-    let name =
-        "full_disk::a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_store";
+fn stop_on_full_disk_is_timely_and_reports_unstored_events() -> anyhow::Result<()> {
+    let name = "full_disk::stop_on_full_disk_is_timely_and_reports_unstored_events";
     in_private_mounts(name, || {
         let bench = Bench::new("")?;
         let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
@@ -221,9 +215,9 @@ fn a_runtime_stopped_on_a_full_disk_ends_in_time_and_says_what_it_could_not_stor
 }
 
 #[test]
-fn an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards() -> anyhow::Result<()> {
+fn outbox_on_full_disk_waits_and_delivers_everything() -> anyhow::Result<()> {
     in_private_mounts(
-        "full_disk::an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards",
+        "full_disk::outbox_on_full_disk_waits_and_delivers_everything",
         || {
             let bench = Bench::new("")?;
             let mut broker = Mosquitto::start(&bench.path("broker"))?;
@@ -266,25 +260,22 @@ fn an_outbox_on_a_full_disk_waits_and_delivers_everything_afterwards() -> anyhow
 }
 
 #[test]
-fn no_daemon_starts_on_a_full_disk_and_each_says_so() -> anyhow::Result<()> {
-    in_private_mounts(
-        "full_disk::no_daemon_starts_on_a_full_disk_and_each_says_so",
-        || {
-            let bench = Bench::new("")?;
-            let disk = SmallDisk::mount(&bench.path("state"), 64)?;
-            disk.fill(0)?;
-            bench.both_refuse_to_start(&["is full", "free some space"])?;
-            disk.make_room()?;
-            let _runtime = bench.runtime()?;
-            Ok(())
-        },
-    )
+fn daemons_refuse_to_start_on_a_full_disk() -> anyhow::Result<()> {
+    in_private_mounts("full_disk::daemons_refuse_to_start_on_a_full_disk", || {
+        let bench = Bench::new("")?;
+        let disk = SmallDisk::mount(&bench.path("state"), 64)?;
+        disk.fill(0)?;
+        bench.both_refuse_to_start(&["is full", "free some space"])?;
+        disk.make_room()?;
+        let _runtime = bench.runtime()?;
+        Ok(())
+    })
 }
 
 #[test]
-fn no_daemon_starts_on_a_read_only_folder_and_each_says_so() -> anyhow::Result<()> {
+fn daemons_refuse_to_start_on_a_read_only_folder() -> anyhow::Result<()> {
     in_private_mounts(
-        "full_disk::no_daemon_starts_on_a_read_only_folder_and_each_says_so",
+        "full_disk::daemons_refuse_to_start_on_a_read_only_folder",
         || {
             let bench = Bench::new("")?;
             std::fs::create_dir(bench.path("state"))?;
@@ -295,9 +286,9 @@ fn no_daemon_starts_on_a_read_only_folder_and_each_says_so() -> anyhow::Result<(
 }
 
 #[test]
-fn a_disk_that_turns_read_only_is_told_and_loses_nothing() -> anyhow::Result<()> {
+fn disk_that_turns_read_only_is_reported_and_loses_nothing() -> anyhow::Result<()> {
     in_private_mounts(
-        "full_disk::a_disk_that_turns_read_only_is_told_and_loses_nothing",
+        "full_disk::disk_that_turns_read_only_is_reported_and_loses_nothing",
         || {
             let bench = Bench::new("")?;
             let runtime = bench.runtime()?;
@@ -317,9 +308,8 @@ fn a_disk_that_turns_read_only_is_told_and_loses_nothing() -> anyhow::Result<()>
 }
 
 #[test]
-fn a_run_that_keeps_its_state_on_a_full_or_read_only_disk_says_so_before_it_begins()
--> anyhow::Result<()> {
-    let name = "full_disk::a_run_that_keeps_its_state_on_a_full_or_read_only_disk_says_so_before_it_begins";
+fn run_checks_its_state_folder_before_it_starts() -> anyhow::Result<()> {
+    let name = "full_disk::run_checks_its_state_folder_before_it_starts";
     in_private_mounts(name, || {
         let bench = Bench::new("")?;
         let disk = SmallDisk::mount(&bench.path("full"), 16)?;

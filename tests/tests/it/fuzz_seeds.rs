@@ -134,29 +134,29 @@ macro_rules! replay {
 }
 
 replay! {
-    addresses_are_read_or_refused_and_never_show_a_password: "address",
-    a_blueprint_is_below_the_ceiling_of_its_job_or_refused_with_a_remedy: "blueprint",
-    configurations_are_right_or_refused_with_reasons: "config",
+    addresses_never_show_a_password: "address",
+    blueprints_stay_below_the_ceiling_of_their_job: "blueprint",
+    configurations_are_valid_or_refused_with_reasons: "config",
     documents_of_the_contract_do_not_drift: "contract",
-    outputs_of_any_network_become_boxes_in_the_picture_or_an_error: "decoders",
-    downloads_are_in_place_only_with_the_right_bytes: "download",
-    nothing_is_done_outside_that_is_not_named: "effect",
-    records_of_the_journal_come_back_and_damage_is_noticed: "journal",
+    network_outputs_become_valid_boxes_or_an_error: "decoders",
+    downloads_are_installed_only_with_the_right_bytes: "download",
+    effects_are_refused_unless_configured: "effect",
+    journal_records_survive_and_damage_is_detected: "journal",
     manifests_keep_their_promises_or_are_refused: "manifest",
-    answers_of_a_model_are_read_whole_or_not_at_all: "model",
-    requests_from_the_broker_are_understood_or_refused: "mqtt",
-    entries_of_the_outbox_come_back_or_are_refused: "outbox",
-    pipelines_tell_only_what_can_be_written_down: "pipeline",
-    texts_become_tokens_and_numbers_vectors_or_an_error: "sentences",
-    lines_and_zones_that_are_accepted_make_a_workflow: "shapes",
-    records_of_the_store_come_back_and_damage_is_noticed: "store",
-    messages_to_the_agent_say_something_bounded_or_are_refused: "talk",
+    llm_answers_are_read_whole_or_refused: "model",
+    mqtt_requests_are_parsed_or_refused: "mqtt",
+    outbox_entries_survive_or_are_refused: "outbox",
+    pipelines_make_only_valid_events: "pipeline",
+    tokenizers_give_valid_tokens_or_an_error: "sentences",
+    accepted_lines_and_zones_make_a_workflow: "shapes",
+    store_records_survive_and_damage_is_detected: "store",
+    agent_messages_are_bounded_or_refused: "talk",
     queries_are_pure_and_bounded: "uql",
     workflows_run_exactly_when_they_are_valid: "workflow",
 }
 
 #[test]
-fn every_target_is_replayed_has_a_binary_and_nothing_else_is_there() -> Outcome {
+fn every_fuzz_target_has_a_replay_and_a_binary() -> Outcome {
     let names: BTreeSet<String> = TARGETS.iter().map(|t| t.name.to_owned()).collect();
     assert_eq!(names.len(), TARGETS.len(), "two share a name");
     assert_eq!(names, REPLAYED.iter().map(|t| (*t).to_owned()).collect());
@@ -186,7 +186,7 @@ type Door = fn(&[u8]) -> Result<(), String>;
 
 /// A seed that the parser refuses at once tests nothing else.
 #[test]
-fn seeds_that_are_not_called_wrong_get_behind_the_door() -> Outcome {
+fn seeds_not_named_wrong_are_accepted_by_their_parser() -> Outcome {
     let taken: [(&str, Door); 4] = [
         ("workflow", |seed| {
             let report = workflow::validate(&serde_json::from_slice(seed).map_err(text)?);

@@ -39,7 +39,7 @@ fn is_running(bench: &Bench) -> Option<Value> {
 }
 
 #[test]
-fn whoever_interrupts_a_second_time_does_not_wait_for_a_camera_that_hangs() -> anyhow::Result<()> {
+fn second_interrupt_exits_despite_a_hanging_camera() -> anyhow::Result<()> {
     let bench = bench("")?;
     // A pipe without a writer: opening it hangs.
     let modes = rustix::fs::Mode::from_raw_mode(0o600);
@@ -64,7 +64,7 @@ fn whoever_interrupts_a_second_time_does_not_wait_for_a_camera_that_hangs() -> a
 }
 
 #[test]
-fn a_terminal_that_is_closed_ends_a_runtime_in_order() -> anyhow::Result<()> {
+fn closed_terminal_stops_the_runtime_in_order() -> anyhow::Result<()> {
     let bench = bench("")?;
     let runtime = bench.runtime()?;
     runtime.hang_up()?;
@@ -74,8 +74,7 @@ fn a_terminal_that_is_closed_ends_a_runtime_in_order() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_runtime_that_dies_three_times_holds_its_pipeline_until_a_person_resumes_it()
--> anyhow::Result<()> {
+fn crash_loop_holds_pipeline_until_a_user_resumes_it() -> anyhow::Result<()> {
     let bench = bench("")?;
     // Like a real box: the bench's own file disables the guard, because other tests kill daemons.
     let file =
@@ -115,8 +114,7 @@ fn a_runtime_that_dies_three_times_holds_its_pipeline_until_a_person_resumes_it(
 }
 
 #[test]
-fn whoever_stops_in_the_middle_of_a_request_keeps_nobody_else_from_the_place() -> anyhow::Result<()>
-{
+fn stalled_request_does_not_block_the_run_slot() -> anyhow::Result<()> {
     let bench = bench("")?;
     let _runtime = bench.runtime()?;
     // Half of the request that takes the only slot for runs, and half of a header.
@@ -153,7 +151,7 @@ fn whoever_stops_in_the_middle_of_a_request_keeps_nobody_else_from_the_place() -
 }
 
 #[test]
-fn a_pipeline_that_can_not_run_is_told_and_runs_again_by_itself() -> anyhow::Result<()> {
+fn pipeline_that_cannot_run_is_reported_and_recovers() -> anyhow::Result<()> {
     let bench = bench("")?;
     let without = fs::read_to_string(bench.config())?;
     let source = "[sources.street]\nuri = \"demo:?seconds=600\"\npace = \"native\"\nmax_fps = 5\n";
@@ -170,7 +168,7 @@ fn a_pipeline_that_can_not_run_is_told_and_runs_again_by_itself() -> anyhow::Res
     fs::write(bench.config(), &without)?;
     let runtime = bench.runtime()?;
     let told = |pipeline: &'static str, phase: &'static str| {
-        wait_for("what is told of the pipeline", || {
+        wait_for("the report of the pipeline", || {
             bench.events().ok()?.into_iter().find(|e| {
                 text(e, "/body/kind") == "pipeline_failed"
                     && text(e, "/pipeline") == pipeline
@@ -196,7 +194,7 @@ fn a_pipeline_that_can_not_run_is_told_and_runs_again_by_itself() -> anyhow::Res
 }
 
 #[test]
-fn being_told_to_stop_while_starting_is_no_death() -> anyhow::Result<()> {
+fn stop_during_start_is_no_crash() -> anyhow::Result<()> {
     let bench = bench("")?;
     let file =
         fs::read_to_string(bench.config())?.replace("crash_loop_limit = 0", "crash_loop_limit = 3");
@@ -219,7 +217,7 @@ fn being_told_to_stop_while_starting_is_no_death() -> anyhow::Result<()> {
         }
     };
     for _ in 0..3 {
-        let starting = bench.runtime_begins()?;
+        let starting = bench.spawn_runtime()?;
         wait_for("the start to begin", stage("starting"))?;
         starting.terminate()?;
         let heard = wait_for("the stop to be kept", stage("stopped"));
@@ -234,8 +232,7 @@ fn being_told_to_stop_while_starting_is_no_death() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_deployment_over_a_section_of_the_file_holds_until_the_section_is_edited() -> anyhow::Result<()>
-{
+fn deployment_over_section_holds_until_section_is_edited() -> anyhow::Result<()> {
     let bench = bench(&configured(5))?;
     let runtime = bench.runtime()?;
     let mut spec = wait_for("the pipeline to run", || is_running(&bench))?["spec"].clone();
@@ -289,8 +286,7 @@ fn a_deployment_over_a_section_of_the_file_holds_until_the_section_is_edited() -
 }
 
 #[test]
-fn a_change_or_removal_of_a_configured_source_holds_until_its_section_is_edited()
--> anyhow::Result<()> {
+fn source_change_holds_until_its_section_is_edited() -> anyhow::Result<()> {
     let file = |seconds: u32| {
         let yard = "[sources.yard]\nuri = \"demo:?seconds=60\"\n";
         format!("[sources.street]\nuri = \"demo:?seconds={seconds}\"\n\n{yard}")
@@ -322,8 +318,7 @@ fn a_change_or_removal_of_a_configured_source_holds_until_its_section_is_edited(
 }
 
 #[test]
-fn a_pipeline_whose_source_failed_runs_again_with_a_better_source_or_by_a_resume()
--> anyhow::Result<()> {
+fn failed_source_recovers_by_new_source_or_resume() -> anyhow::Result<()> {
     let bench = bench(
         "[sources.street]\nuri = \"nowhere.mp4\"\n\n[pipelines.watch]\nsource = \"street\"\nworkflow = \"watch.json\"\n",
     )?;
@@ -370,7 +365,7 @@ fn a_pipeline_whose_source_failed_runs_again_with_a_better_source_or_by_a_resume
 }
 
 #[test]
-fn a_pipeline_that_does_not_run_says_since_when() -> anyhow::Result<()> {
+fn pipeline_that_does_not_run_says_since_when() -> anyhow::Result<()> {
     let bench = bench(&configured(5))?;
     let runtime = bench.runtime()?;
     bench.json("DELETE", "/v1/pipelines/watch", None)?;
@@ -384,7 +379,7 @@ fn a_pipeline_that_does_not_run_says_since_when() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_stop_of_a_configured_pipeline_holds_until_its_section_is_edited() -> anyhow::Result<()> {
+fn stopped_pipeline_holds_until_its_section_is_edited() -> anyhow::Result<()> {
     let bench = bench(&configured(5))?;
     let runtime = bench.runtime()?;
     wait_for("the pipeline to run", || is_running(&bench))?;
@@ -415,7 +410,7 @@ fn a_stop_of_a_configured_pipeline_holds_until_its_section_is_edited() -> anyhow
 }
 
 #[test]
-fn a_pause_and_a_resume_of_a_configured_pipeline_hold_over_a_restart() -> anyhow::Result<()> {
+fn pause_and_resume_hold_over_a_restart() -> anyhow::Result<()> {
     let bench = bench(&configured(5))?;
     let runtime = bench.runtime()?;
     bench.json("POST", "/v1/pipelines/watch/pause", None)?;
@@ -432,7 +427,7 @@ fn a_pause_and_a_resume_of_a_configured_pipeline_hold_over_a_restart() -> anyhow
 }
 
 #[test]
-fn a_pipeline_without_rules_makes_the_events_that_follow_from_its_workflow() -> anyhow::Result<()> {
+fn pipeline_without_rules_makes_events_of_its_workflow() -> anyhow::Result<()> {
     let bench = bench(&configured(15))?;
     let runtime = bench.runtime()?;
     let status = wait_for("the pipeline to run", || is_running(&bench))?;
@@ -451,7 +446,7 @@ fn a_pipeline_without_rules_makes_the_events_that_follow_from_its_workflow() -> 
 }
 
 #[test]
-fn a_look_at_a_dead_camera_tells_the_cause_and_leaves_no_outage() -> anyhow::Result<()> {
+fn snapshot_of_dead_camera_has_cause_and_no_outage() -> anyhow::Result<()> {
     let bench = bench("[sources.dead]\nuri = \"rtsp://127.0.0.1:1/x\"\n")?;
     let runtime = bench.runtime()?;
     for _ in 0..2 {
@@ -470,7 +465,7 @@ fn a_look_at_a_dead_camera_tells_the_cause_and_leaves_no_outage() -> anyhow::Res
 }
 
 #[test]
-fn an_outage_ends_when_nobody_watches_any_more() -> anyhow::Result<()> {
+fn outage_ends_with_the_last_pipeline() -> anyhow::Result<()> {
     let dead = "[sources.street]\nuri = \"rtsp://127.0.0.1:1/x\"\n\n\
                 [pipelines.watch]\nsource = \"street\"\nworkflow = \"watch.json\"\n";
     let bench = bench(dead)?;
@@ -500,7 +495,7 @@ fn an_outage_ends_when_nobody_watches_any_more() -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_was_open_when_the_runtime_was_killed_is_ended_at_its_next_start() -> anyhow::Result<()> {
+fn open_events_of_a_killed_runtime_end_at_next_start() -> anyhow::Result<()> {
     let dead = "[sources.street]\nuri = \"rtsp://127.0.0.1:1/x\"\n\n\
                 [pipelines.watch]\nsource = \"street\"\nworkflow = \"watch.json\"\n";
     let bench = bench(dead)?;
@@ -524,7 +519,7 @@ fn what_was_open_when_the_runtime_was_killed_is_ended_at_its_next_start() -> any
 }
 
 #[test]
-fn the_socket_has_the_permission_that_is_configured() -> anyhow::Result<()> {
+fn socket_has_the_configured_permission() -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let bench = Bench::new("")?;
     let file = fs::read_to_string(bench.config())?;

@@ -53,7 +53,7 @@ const NOT_THERE: [&str; 16] = [
 ];
 
 /// A box with injected texts in every place that takes one.
-struct House {
+struct InjectedBox {
     bench: Bench,
     hooks: Hooks,
     subscriber: Subscriber,
@@ -62,7 +62,7 @@ struct House {
     _agent: Process,
 }
 
-impl House {
+impl InjectedBox {
     fn new() -> anyhow::Result<Self> {
         let bench = Bench::new("")?;
         let broker = Mosquitto::start(&bench.path("broker"))?;
@@ -220,7 +220,7 @@ fn read_all(path: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> anyhow::Resu
 }
 
 /// Makes a workflow that would exfiltrate data as soon as it ran.
-fn carries_off(house: &House) -> Value {
+fn carries_off(house: &InjectedBox) -> Value {
     json!({
         "version": "1.0",
         "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -239,7 +239,7 @@ fn carries_off(house: &House) -> Value {
 }
 
 /// Makes the steps of an LLM that obeys the text: everything that it asks for, and more.
-fn obeys(house: &House) -> Vec<Value> {
+fn obeys(house: &InjectedBox) -> Vec<Value> {
     let arguments = json!({"pipeline": "watch", "pipelines": ["watch", "reads"], "path": "/etc/passwd", "name": "HOOK", "yes": true});
     let not_there: Vec<(&str, Value)> = NOT_THERE
         .iter()
@@ -299,7 +299,7 @@ fn obeys(house: &House) -> Vec<Value> {
 }
 
 /// Whether a request only reads. `run` and `dry-run` keep nothing, and can't act outside
-/// ([`House::nothing_went_out`]).
+/// ([`InjectedBox::nothing_went_out`]).
 fn looks(request: &str) -> bool {
     request.starts_with("GET /v1/")
         || [
@@ -323,7 +323,7 @@ fn told_as_ours(body: &Value) -> String {
 }
 
 /// Checks everything that must hold after an LLM has obeyed.
-fn nothing_changed(site: &Site, house: &House, before: &str) -> anyhow::Result<()> {
+fn nothing_changed(site: &Site, house: &InjectedBox, before: &str) -> anyhow::Result<()> {
     let acting: Vec<String> = site.asked().into_iter().filter(|r| !looks(r)).collect();
     ensure!(acting.is_empty(), "asked of the runtime: {acting:?}");
     ensure!(house.state()? == before, "{}\nwas {before}", house.state()?);
@@ -353,15 +353,15 @@ fn nothing_changed(site: &Site, house: &House, before: &str) -> anyhow::Result<(
 
 /// How a text reaches an LLM: the tool that shows it, and the part of the tool's answer that holds
 /// it.
-struct Way {
+struct Route {
     what: &'static str,
     tool: &'static str,
     arguments: Value,
     shows: &'static str,
 }
 
-fn ways() -> Vec<Way> {
-    let way = |what, tool, arguments, shows| Way {
+fn ways() -> Vec<Route> {
+    let way = |what, tool, arguments, shows| Route {
         what,
         tool,
         arguments,
@@ -404,9 +404,8 @@ fn ways() -> Vec<Way> {
 }
 
 #[test]
-fn whatever_a_text_from_outside_says_and_a_model_obeys_nothing_changes_without_a_yes()
--> anyhow::Result<()> {
-    let house = House::new()?;
+fn obeyed_injection_changes_nothing_without_confirmation() -> anyhow::Result<()> {
+    let house = InjectedBox::new()?;
     let before = house.state()?;
     for way in ways() {
         let mut steps = vec![calls(&[(way.tool, way.arguments.clone())])];
@@ -479,14 +478,14 @@ fn whatever_a_text_from_outside_says_and_a_model_obeys_nothing_changes_without_a
         let out = ask(&site.bench, &["yes"])?;
         ensure!(out.status.code() == Some(2), "{what}");
         nothing_changed(&site, &house, &before).context(what)?;
-        site.model.kept_its_contract().context(what)?;
+        site.model.finish().context(what)?;
     }
     Ok(())
 }
 
 #[test]
-fn a_model_that_says_yes_in_the_persons_place_confirms_nothing() -> anyhow::Result<()> {
-    let house = House::new()?;
+fn llm_yes_confirms_nothing() -> anyhow::Result<()> {
+    let house = InjectedBox::new()?;
     let before = house.state()?;
     let rewords = |request: &str| says(&json!({"request": request, "left_out": []}));
     let stops = json!({"action": "stop", "pipelines": ["watch"], "says": "yes"});
@@ -511,7 +510,7 @@ fn a_model_that_says_yes_in_the_persons_place_confirms_nothing() -> anyhow::Resu
     );
     last(&said, "dropped")?;
     nothing_changed(&site, &house, &before)?;
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 /// The widest policy that can be configured.
@@ -534,8 +533,8 @@ fn only_asked(site: &Site, times: usize) -> anyhow::Result<()> {
 }
 
 #[test]
-fn the_widest_policy_confirms_nothing_that_a_model_had_a_word_in() -> anyhow::Result<()> {
-    let house = House::new()?;
+fn widest_policy_approves_no_change_with_llm_involvement() -> anyhow::Result<()> {
+    let house = InjectedBox::new()?;
     let before = house.state()?;
     let rewords = |request: &str| says(&json!({"request": request, "left_out": []}));
     // The text on a sign makes an LLM stop what it can, by its tools.
@@ -547,7 +546,7 @@ fn the_widest_policy_confirms_nothing_that_a_model_had_a_word_in() -> anyhow::Re
     last(&objects, "proposal")?;
     only_asked(&site, 1)?;
     nothing_changed(&site, &house, &before)?;
-    site.model.kept_its_contract()?;
+    site.model.finish()?;
     // Or by requests that the rules understand: whole, and with a question in between that the user
     // answers.
     let steps = [
@@ -567,7 +566,7 @@ fn the_widest_policy_confirms_nothing_that_a_model_had_a_word_in() -> anyhow::Re
     last(&said, "question")?;
     only_asked(&site, 3)?;
     nothing_changed(&site, &house, &before)?;
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 /// Expected result of a scripted opinion: refused, or its outcome for the event that may be lowered
@@ -627,8 +626,7 @@ fn opinions() -> Vec<Answer> {
 }
 
 #[test]
-fn an_event_whose_names_and_picture_give_orders_is_lowered_only_where_its_owner_lets_it()
--> anyhow::Result<()> {
+fn injected_event_is_lowered_only_if_its_rule_allows_it() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let _runtime = bench.runtime()?;
     let events = doubtful(
@@ -722,7 +720,7 @@ fn hears(runtime: &Bench, events: &[Value], answer: Answer) -> anyhow::Result<()
     })?;
     ensure!(!trace.contains(KEY), "{what}: {trace}");
     agent.stop()?;
-    site.model.kept_its_contract().context(what)
+    site.model.finish().context(what)
 }
 
 /// Careless inputs, each with a secret that contains "hunter".
@@ -734,7 +732,7 @@ const TYPED: [&str; 4] = [
 ];
 
 #[test]
-fn a_password_that_a_person_says_goes_to_no_model_and_is_kept_nowhere() -> anyhow::Result<()> {
+fn typed_password_reaches_no_llm_and_is_stored_nowhere() -> anyhow::Result<()> {
     let answer = || answers("I have set nothing up.");
     let steps = [
         not_reworded(),
@@ -787,11 +785,11 @@ fn a_password_that_a_person_says_goes_to_no_model_and_is_kept_nowhere() -> anyho
     );
     let leak = is_kept("hunter").map(|(path, _)| path);
     ensure!(leak.is_none(), "{leak:?}");
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_password_that_a_program_passes_on_is_in_no_event_of_its_conversation() -> anyhow::Result<()> {
+fn password_over_api_is_in_no_event_of_its_conversation() -> anyhow::Result<()> {
     let site = Site::demo(&[not_reworded(), answers("No.")])?;
     let _agent = site.bench.agent()?;
     let api = Api::on(&site.bench).up()?;
@@ -811,5 +809,5 @@ fn a_password_that_a_program_passes_on_is_in_no_event_of_its_conversation() -> a
         .iter()
         .find(|(_, bytes)| bytes.windows(6).any(|part| part == b"hunter"));
     ensure!(leak.is_none(), "{:?}", leak.map(|(path, _)| path));
-    site.model.kept_its_contract()
+    site.model.finish()
 }

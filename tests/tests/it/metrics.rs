@@ -56,7 +56,7 @@ fn inference_stages_and_failed_steps_are_counted() -> anyhow::Result<()> {
 }
 
 #[test]
-fn the_state_of_a_source_that_is_gone_is_gone() -> anyhow::Result<()> {
+fn metrics_of_a_deleted_source_disappear() -> anyhow::Result<()> {
     let bench = Bench::new(FILE)?;
     fs::write(bench.path("watch.json"), WORKFLOW)?;
     let _runtime = bench.runtime()?;

@@ -84,7 +84,7 @@ fn numbers(found: &Value, name: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_mask_is_where_the_picture_has_the_object() -> anyhow::Result<()> {
+fn mask_covers_the_object_of_the_picture() -> anyhow::Result<()> {
     let workflow = asking("roboflow_instance_segmentation_model@v2", "bright-seg");
     let said = run(&workflow, |x, y| {
         (32..96).contains(&x) && (16..48).contains(&y)
@@ -110,7 +110,7 @@ fn a_mask_is_where_the_picture_has_the_object() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_point_is_where_the_picture_has_it() -> anyhow::Result<()> {
+fn keypoint_lies_on_the_object_of_the_picture() -> anyhow::Result<()> {
     let workflow = asking("roboflow_keypoint_detection_model@v2", "bright-pose");
     let said = run(&workflow, |x, y| {
         (80..112).contains(&x) && (8..24).contains(&y)
@@ -125,7 +125,7 @@ fn a_point_is_where_the_picture_has_it() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_classifier_sees_the_middle_of_a_wide_picture_and_names_what_it_shows() -> anyhow::Result<()> {
+fn classifier_crops_a_wide_picture_to_its_middle() -> anyhow::Result<()> {
     let one = asking("roboflow_classification_model@v2", "bright-class");
     // The parts that are cropped on both sides do not count.
     let said = run(&one, |x, _| (32..96).contains(&x))?;
@@ -146,7 +146,7 @@ fn a_classifier_sees_the_middle_of_a_wide_picture_and_names_what_it_shows() -> a
 }
 
 #[test]
-fn the_text_that_describes_a_picture_is_told_from_one_that_does_not() -> anyhow::Result<()> {
+fn clip_ranks_the_matching_text_first() -> anyhow::Result<()> {
     let workflow = one_step(
         json!({"type": "roboflow_core/clip_comparison@v2", "images": "$inputs.image",
         "classes": ["a dark one", "Bright!"]}),
@@ -175,7 +175,7 @@ fn line(x: u32, y: u32) -> u8 {
 }
 
 #[test]
-fn what_is_written_is_read_where_it_stands() -> anyhow::Result<()> {
+fn ocr_returns_text_with_its_place() -> anyhow::Result<()> {
     let page = one_step(json!({"type": "roboflow_core/ocr_model@v1", "images": "$inputs.image"}));
     let said = run_on(&page, line)?;
     ensure!(said["result"] == "ab", "{said:#}");
@@ -200,7 +200,7 @@ fn what_is_written_is_read_where_it_stands() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_reader_without_a_finder_takes_the_picture_for_a_line() -> anyhow::Result<()> {
+fn ocr_without_line_detector_reads_one_line() -> anyhow::Result<()> {
     let alone = one_step(
         json!({"type": "roboflow_core/pp_ocr@v1", "images": "$inputs.image", "text_detection": "none"}),
     );
@@ -212,7 +212,7 @@ fn a_reader_without_a_finder_takes_the_picture_for_a_line() -> anyhow::Result<()
 }
 
 #[test]
-fn each_pixel_belongs_to_what_it_shows_and_what_is_filled_up_to_nothing() -> anyhow::Result<()> {
+fn segmentation_labels_every_pixel_but_the_padding() -> anyhow::Result<()> {
     let workflow = one_step(
         json!({"type": "roboflow_core/roboflow_semantic_segmentation_model@v2",
         "images": "$inputs.image", "model_id": "bright-map"}),
@@ -236,7 +236,7 @@ fn each_pixel_belongs_to_what_it_shows_and_what_is_filled_up_to_nothing() -> any
 }
 
 #[test]
-fn how_far_everything_is_comes_with_every_pixel_and_a_picture_of_it() -> anyhow::Result<()> {
+fn depth_model_returns_values_and_a_picture() -> anyhow::Result<()> {
     let workflow =
         one_step(json!({"type": "roboflow_core/depth_estimation@v1", "images": "$inputs.image"}));
     let said = run(&workflow, |x, _| x >= 64)?;
@@ -257,7 +257,7 @@ fn how_far_everything_is_comes_with_every_pixel_and_a_picture_of_it() -> anyhow:
 }
 
 #[test]
-fn a_face_looks_where_its_model_says_and_another_model_finds_it() -> anyhow::Result<()> {
+fn gaze_model_works_on_faces_of_a_detector() -> anyhow::Result<()> {
     for finds in [true, false] {
         let workflow = one_step(
             json!({"type": "roboflow_core/gaze@v1", "images": "$inputs.image",
@@ -278,7 +278,7 @@ fn a_face_looks_where_its_model_says_and_another_model_finds_it() -> anyhow::Res
 }
 
 #[test]
-fn what_is_described_in_words_is_found_under_them() -> anyhow::Result<()> {
+fn text_prompted_detector_labels_boxes_with_the_prompt() -> anyhow::Result<()> {
     let workflow = one_step(
         json!({"type": "roboflow_core/yolo_world_model@v1", "images": "$inputs.image",
         "class_names": ["a dark thing", "bright"], "confidence": 0.5}),
@@ -296,7 +296,7 @@ fn what_is_described_in_words_is_found_under_them() -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_a_classifier_judges_by_is_told_by_one_that_puts_it_out() -> anyhow::Result<()> {
+fn activation_map_needs_a_classifier_that_returns_it() -> anyhow::Result<()> {
     let asking = |model: &str, output_type: &str| {
         one_step(
             json!({"type": "roboflow_core/embedding_model@v1", "data": "$inputs.image", "model_id": model,
@@ -321,7 +321,7 @@ fn what_a_classifier_judges_by_is_told_by_one_that_puts_it_out() -> anyhow::Resu
 }
 
 #[test]
-fn how_unusual_a_picture_is_comes_with_where() -> anyhow::Result<()> {
+fn anomaly_score_comes_with_its_place() -> anyhow::Result<()> {
     let workflow = one_step(
         json!({"type": "roboflow_core/anomaly_detection_model@v1", "images": "$inputs.image",
         "model_id": "bright-odd"}),
@@ -355,7 +355,7 @@ fn how_unusual_a_picture_is_comes_with_where() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_picture_alone_has_no_actions_and_a_model_for_pictures_sees_none() -> anyhow::Result<()> {
+fn action_model_needs_several_frames() -> anyhow::Result<()> {
     let asking = |model: &str| {
         one_step(
             json!({"type": "roboflow_core/roboflow_action_recognition_model@v1", "images": "$inputs.image", "model_id": model}),
@@ -394,7 +394,7 @@ fn pointing(version: &str, with_boxes: bool, several: bool) -> Value {
 }
 
 #[test]
-fn masks_are_of_what_a_box_or_the_picture_shows_in_both_layouts() -> anyhow::Result<()> {
+fn prompted_masks_follow_boxes_or_picture_in_both_layouts() -> anyhow::Result<()> {
     let bright = |x: u32, y: u32| (32..96).contains(&x) && (16..48).contains(&y);
     for (version, class, score) in [
         ("hiera_tiny", "thing", 0.9),
@@ -422,7 +422,7 @@ fn masks_are_of_what_a_box_or_the_picture_shows_in_both_layouts() -> anyhow::Res
 }
 
 #[test]
-fn a_model_that_steps_ask_for_and_that_is_not_here_says_how_to_get_one() -> anyhow::Result<()> {
+fn missing_model_of_a_step_says_how_to_install_it() -> anyhow::Result<()> {
     let unknown = one_step(
         json!({"type": "roboflow_core/clip_comparison@v2", "images": "$inputs.image",
         "classes": ["a"], "version": "RN50x64"}),
@@ -443,8 +443,7 @@ fn a_model_that_steps_ask_for_and_that_is_not_here_says_how_to_get_one() -> anyh
 }
 
 #[test]
-fn a_pipeline_asks_what_every_frame_shows_and_a_model_for_something_else_is_refused()
--> anyhow::Result<()> {
+fn pipeline_classifies_frames_and_refuses_other_model_kinds() -> anyhow::Result<()> {
     let config = format!(
         "[models]\ndir = {:?}\n[sources.street]\nuri = \"demo:\"\n",
         models()

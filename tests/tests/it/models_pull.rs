@@ -18,7 +18,7 @@ const OWN: &str = "own";
 const FAILED: i32 = 1;
 
 /// A models folder and a server with the files for it.
-struct Shelf {
+struct PullSite {
     folder: TempDir,
     body: Vec<u8>,
     server: FileServer,
@@ -42,12 +42,12 @@ fn sum(bytes: &[u8]) -> anyhow::Result<String> {
     Ok(out.split(' ').next().unwrap_or_default().to_owned())
 }
 
-impl Shelf {
-    /// Makes a shelf whose manifest has the checksum and size of the file, or neither.
+impl PullSite {
+    /// Makes a site whose manifest has the checksum and size of the file, or neither.
     fn new(is_known: bool, etag: Option<&str>) -> anyhow::Result<Self> {
         let body = body(0);
         let server = FileServer::start(body.clone(), etag)?;
-        let shelf = Self {
+        let site = Self {
             folder: tempfile::tempdir()?,
             body,
             server,
@@ -56,15 +56,15 @@ impl Shelf {
         let mut manifest: toml::Table = fs::read_to_string(zoo)?.parse()?;
         manifest.insert("name".to_owned(), OWN.into());
         let mut file = toml::Table::new();
-        let url = format!("{}/{OWN}.onnx", shelf.server.folder());
+        let url = format!("{}/{OWN}.onnx", site.server.folder());
         file.insert("url".to_owned(), url.into());
         if is_known {
-            file.insert("sha256".to_owned(), sum(&shelf.body)?.into());
-            file.insert("bytes".to_owned(), i64::try_from(shelf.body.len())?.into());
+            file.insert("sha256".to_owned(), sum(&site.body)?.into());
+            file.insert("bytes".to_owned(), i64::try_from(site.body.len())?.into());
         }
         manifest.insert("file".to_owned(), vec![toml::Value::Table(file)].into());
-        fs::write(shelf.path(&format!("{OWN}.toml")), manifest.to_string())?;
-        Ok(shelf)
+        fs::write(site.path(&format!("{OWN}.toml")), manifest.to_string())?;
+        Ok(site)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -188,13 +188,12 @@ impl Shelf {
 }
 
 #[test]
-fn a_broken_transfer_is_continued_where_it_broke_off() -> anyhow::Result<()> {
-    let shelf = Shelf::new(true, Some("v1"))?;
-    shelf
-        .server
+fn interrupted_transfer_resumes_at_the_same_byte() -> anyhow::Result<()> {
+    let site = PullSite::new(true, Some("v1"))?;
+    site.server
         .script([Answer::CutAfter(100_000), Answer::CutAfter(50_000)]);
-    shelf.succeeds(&[OWN])?;
-    let requests = shelf.server.requests();
+    site.succeeds(&[OWN])?;
+    let requests = site.server.requests();
     let header = |i: usize, name: &str| {
         requests
             .get(i)
@@ -208,13 +207,13 @@ fn a_broken_transfer_is_continued_where_it_broke_off() -> anyhow::Result<()> {
         assert_eq!(header(i, "if-range"), Some("\"v1\""));
     }
     // An existing file is not fetched again.
-    shelf.succeeds(&[OWN])?;
-    assert!(shelf.server.requests().is_empty());
+    site.succeeds(&[OWN])?;
+    assert!(site.server.requests().is_empty());
     Ok(())
 }
 
 #[test]
-fn servers_that_ignore_ranges_or_state_no_length_are_coped_with() -> anyhow::Result<()> {
+fn servers_without_ranges_or_length_are_supported() -> anyhow::Result<()> {
     for script in [
         vec![Answer::CutAfter(100_000), Answer::IgnoresRange],
         // Such a server only closes the connection; the manifest has the size.
@@ -229,88 +228,85 @@ fn servers_that_ignore_ranges_or_state_no_length_are_coped_with() -> anyhow::Res
         ],
         vec![Answer::Redirect("/elsewhere/own.onnx".to_owned())],
     ] {
-        let shelf = Shelf::new(true, None)?;
-        shelf.server.script(script.clone());
-        shelf
-            .succeeds(&[OWN])
+        let site = PullSite::new(true, None)?;
+        site.server.script(script.clone());
+        site.succeeds(&[OWN])
             .with_context(|| format!("{script:?}"))?;
     }
     Ok(())
 }
 
 #[test]
-fn whatever_is_not_the_file_never_gets_its_name() -> anyhow::Result<()> {
-    let shelf = Shelf::new(true, None)?;
-    shelf.server.script([Answer::WrongBytes]);
-    shelf.fails(&[OWN], &["sha256", "expected"])?;
-    assert_eq!(shelf.names(), ["own.toml"]);
-    shelf.server.script([Answer::Status(404)]);
-    shelf.fails(&[OWN], &["404", "own.onnx"])?;
+fn wrong_file_never_gets_the_models_name() -> anyhow::Result<()> {
+    let site = PullSite::new(true, None)?;
+    site.server.script([Answer::WrongBytes]);
+    site.fails(&[OWN], &["sha256", "expected"])?;
+    assert_eq!(site.names(), ["own.toml"]);
+    site.server.script([Answer::Status(404)]);
+    site.fails(&[OWN], &["404", "own.onnx"])?;
     // A file above the limit is refused before a byte of it is stored.
-    shelf.server.script([Answer::Length(1 << 40)]);
-    shelf.fails(&[OWN], &["more than"])?;
-    shelf
-        .server
+    site.server.script([Answer::Length(1 << 40)]);
+    site.fails(&[OWN], &["more than"])?;
+    site.server
         .script([Answer::CutAfter(1000), Answer::WrongRange]);
-    shelf.fails(&[OWN], &["another part"])?;
-    shelf
-        .server
+    site.fails(&[OWN], &["another part"])?;
+    site.server
         .script((0..40).map(|i| Answer::Redirect(format!("/{i}"))));
-    shelf.fails(&[OWN], &["redirect"])?;
+    site.fails(&[OWN], &["redirect"])?;
     // Nothing is left that disturbs a working server.
-    shelf.server.script([]);
-    shelf.succeeds(&[OWN])
+    site.server.script([]);
+    site.succeeds(&[OWN])
 }
 
 #[test]
-fn a_file_that_changed_between_two_parts_is_fetched_anew() -> anyhow::Result<()> {
+fn file_changed_between_two_parts_is_fetched_again() -> anyhow::Result<()> {
     for etag in [Some("v1"), None] {
-        let shelf = Shelf::new(false, etag)?;
+        let site = PullSite::new(false, etag)?;
         // Four attempts at a file that makes no progress.
-        shelf.server.script([
+        site.server.script([
             Answer::CutAfter(100_000),
             Answer::Status(500),
             Answer::Status(500),
             Answer::Status(500),
         ]);
-        shelf.fails(&[OWN, "--trust"], &["run the command again"])?;
+        site.fails(&[OWN, "--trust"], &["run the command again"])?;
         let other = body(1);
-        shelf.server.replace(other.clone(), "v2");
-        let out = shelf.pull(&[OWN, "--trust"])?;
+        site.server.replace(other.clone(), "v2");
+        let out = site.pull(&[OWN, "--trust"])?;
         ensure!(out.status.success(), "{out:?}");
-        shelf.has_the_file(&other)?;
+        site.has_the_file(&other)?;
     }
     Ok(())
 }
 
 #[test]
-fn a_sum_nobody_knows_is_shown_and_asked_for() -> anyhow::Result<()> {
-    let shelf = Shelf::new(false, Some("v1"))?;
-    let wanted = sum(&shelf.body)?;
-    shelf.fails(&[OWN], &[&wanted, "--trust"])?;
-    shelf.fails(
+fn unknown_checksum_is_shown_and_needs_confirmation() -> anyhow::Result<()> {
+    let site = PullSite::new(false, Some("v1"))?;
+    let wanted = sum(&site.body)?;
+    site.fails(&[OWN], &[&wanted, "--trust"])?;
+    site.fails(
         &[OWN, "--sha256", &wanted.replace(['a', '3'], "0")],
         &["expected"],
     )?;
-    shelf.succeeds(&[OWN, "--sha256", &wanted])
+    site.succeeds(&[OWN, "--sha256", &wanted])
 }
 
 #[test]
-fn a_pull_that_was_killed_goes_on_and_a_second_one_beside_it_is_refused() -> anyhow::Result<()> {
-    let shelf = Shelf::new(true, Some("v1"))?;
-    shelf.server.script([Answer::StallAfter(200_000)]);
+fn killed_pull_resumes_and_a_parallel_one_is_refused() -> anyhow::Result<()> {
+    let site = PullSite::new(true, Some("v1"))?;
+    site.server.script([Answer::StallAfter(200_000)]);
     let logs = tempfile::tempdir()?;
-    let running = Process::start(shelf.command(&[OWN])?, &logs.path().join("pull.log"))?;
-    let part = shelf.path("own.onnx.part");
+    let running = Process::start(site.command(&[OWN])?, &logs.path().join("pull.log"))?;
+    let part = site.path("own.onnx.part");
     wait_for("the part to grow", || {
         fs::metadata(&part).ok().filter(|m| m.len() >= 200_000)
     })?;
-    assert!(!shelf.path("own.onnx").exists());
-    shelf.fails(&[OWN], &["is running; wait for it"])?;
-    drop(shelf.server.requests());
+    assert!(!site.path("own.onnx").exists());
+    site.fails(&[OWN], &["is running; wait for it"])?;
+    drop(site.server.requests());
     running.kill()?;
-    shelf.succeeds(&[OWN])?;
-    let range = shelf
+    site.succeeds(&[OWN])?;
+    let range = site
         .server
         .requests()
         .first()
@@ -320,11 +316,11 @@ fn a_pull_that_was_killed_goes_on_and_a_second_one_beside_it_is_refused() -> any
 }
 
 #[test]
-fn a_model_of_several_files_is_fetched_whole_and_each_of_them_is_continued() -> anyhow::Result<()> {
-    let shelf = Shelf::new(true, Some("v1"))?;
-    let files = shelf.reader()?;
+fn multi_file_model_resumes_each_of_its_files() -> anyhow::Result<()> {
+    let site = PullSite::new(true, Some("v1"))?;
+    let files = site.reader()?;
     // Both files break off; the second one makes no further progress.
-    shelf.server.script([
+    site.server.script([
         Answer::CutAfter(100_000),
         Answer::Good,
         Answer::CutAfter(50_000),
@@ -332,16 +328,16 @@ fn a_model_of_several_files_is_fetched_whole_and_each_of_them_is_continued() -> 
         Answer::Status(500),
         Answer::Status(500),
     ]);
-    shelf.fails(&[OWN], &["own.onnx", "run the command again"])?;
+    site.fails(&[OWN], &["own.onnx", "run the command again"])?;
     ensure!(
-        !shelf.path("own-lines.onnx").exists(),
+        !site.path("own-lines.onnx").exists(),
         "one without the other"
     );
-    drop(shelf.server.requests());
-    let out = shelf.pull(&[OWN])?;
+    drop(site.server.requests());
+    let out = site.pull(&[OWN])?;
     ensure!(out.status.success(), "{out:?}");
-    shelf.holds(&files)?;
-    let requests = shelf.server.requests();
+    site.holds(&files)?;
+    let requests = site.server.requests();
     let [only] = &requests[..] else {
         anyhow::bail!("{requests:?}");
     };
@@ -351,11 +347,11 @@ fn a_model_of_several_files_is_fetched_whole_and_each_of_them_is_continued() -> 
         ("/models/own.onnx", Some("bytes=50000-"))
     );
     // An existing file is not fetched again, and a deleted one is fetched by itself.
-    fs::remove_file(shelf.path("own-lines.onnx"))?;
-    let out = shelf.pull(&[OWN])?;
+    fs::remove_file(site.path("own-lines.onnx"))?;
+    let out = site.pull(&[OWN])?;
     ensure!(out.status.success(), "{out:?}");
-    shelf.holds(&files)?;
-    let targets: Vec<_> = shelf
+    site.holds(&files)?;
+    let targets: Vec<_> = site
         .server
         .requests()
         .into_iter()
@@ -366,45 +362,44 @@ fn a_model_of_several_files_is_fetched_whole_and_each_of_them_is_continued() -> 
 }
 
 #[test]
-fn of_a_model_one_of_whose_files_is_another_nothing_is_in_place() -> anyhow::Result<()> {
-    let shelf = Shelf::new(true, None)?;
-    shelf.reader()?;
-    shelf.server.put("own-lines.onnx", body(8));
-    shelf.fails(&[OWN], &["own-lines.onnx", "sha256", "expected"])?;
-    assert_eq!(shelf.names(), ["own.toml"]);
+fn multi_file_model_with_one_wrong_file_is_not_installed() -> anyhow::Result<()> {
+    let site = PullSite::new(true, None)?;
+    site.reader()?;
+    site.server.put("own-lines.onnx", body(8));
+    site.fails(&[OWN], &["own-lines.onnx", "sha256", "expected"])?;
+    assert_eq!(site.names(), ["own.toml"]);
     // The other way round: the second file is right, the network is not.
-    let files = shelf.reader()?;
-    shelf.server.replace(body(9), "v2");
-    shelf.fails(&[OWN], &["own.onnx", "expected"])?;
+    let files = site.reader()?;
+    site.server.replace(body(9), "v2");
+    site.fails(&[OWN], &["own.onnx", "expected"])?;
     ensure!(
-        !shelf.path("own-lines.onnx").exists(),
+        !site.path("own-lines.onnx").exists(),
         "one without the other"
     );
-    shelf.server.replace(shelf.body.clone(), "v3");
-    let out = shelf.pull(&[OWN, "--json"])?;
+    site.server.replace(site.body.clone(), "v3");
+    let out = site.pull(&[OWN, "--json"])?;
     ensure!(out.status.success(), "{out:?}");
-    shelf.holds(&files)?;
+    site.holds(&files)?;
     let said: serde_json::Value = serde_json::from_slice(&out.stdout)?;
     assert_eq!(said["parts"][0]["sha256"], sum(&files[1].1)?);
     Ok(())
 }
 
 #[test]
-fn a_mirror_takes_the_place_of_the_published_addresses_and_is_held_to_their_sums()
--> anyhow::Result<()> {
-    let shelf = Shelf::new(true, None)?;
-    let mut command = shelf.command(&[ZOO])?;
-    command.env("WATCHKEEPER_MODELS__MIRROR", shelf.server.folder());
+fn mirror_is_checked_against_published_checksums() -> anyhow::Result<()> {
+    let site = PullSite::new(true, None)?;
+    let mut command = site.command(&[ZOO])?;
+    command.env("WATCHKEEPER_MODELS__MIRROR", site.server.folder());
     let out = command.output()?;
     let errors = String::from_utf8_lossy(&out.stderr);
     // The mirror has another file than the zoo: it is fetched from there, and refused.
     ensure!(out.status.code() == Some(FAILED), "{errors}");
-    let requests = shelf.server.requests();
+    let requests = site.server.requests();
     let target = requests.first().map(|r| r.target.as_str());
     ensure!(target == Some("/models/yolox-nano.onnx"), "{target:?}");
-    ensure!(!shelf.path("yolox-nano.onnx").exists());
+    ensure!(!site.path("yolox-nano.onnx").exists());
 
-    let mut command = shelf.command(&[OWN])?;
+    let mut command = site.command(&[OWN])?;
     command.env("WATCHKEEPER_MODELS__MIRROR", "ftp://mirror");
     let out = command.output()?;
     let errors = String::from_utf8_lossy(&out.stderr);
@@ -413,30 +408,30 @@ fn a_mirror_takes_the_place_of_the_published_addresses_and_is_held_to_their_sums
 }
 
 #[test]
-fn a_proxy_of_the_environment_is_used() -> anyhow::Result<()> {
-    let shelf = Shelf::new(true, None)?;
-    let mut command = shelf.command(&[OWN])?;
+fn proxy_of_the_environment_is_used() -> anyhow::Result<()> {
+    let site = PullSite::new(true, None)?;
+    let mut command = site.command(&[OWN])?;
     // This name has no DNS entry: only the proxy can have answered.
     command
         .env("WATCHKEEPER_MODELS__MIRROR", "http://models.invalid")
-        .env("http_proxy", shelf.server.folder().replace("/models", ""))
+        .env("http_proxy", site.server.folder().replace("/models", ""))
         .env_remove("NO_PROXY")
         .env_remove("no_proxy");
     let out = command.output()?;
     ensure!(out.status.success(), "{out:?}");
-    let target = shelf.server.requests().first().map(|r| r.target.clone());
+    let target = site.server.requests().first().map(|r| r.target.clone());
     assert_eq!(target.as_deref(), Some("http://models.invalid/own.onnx"));
-    shelf.has_the_file(&shelf.body)
+    site.has_the_file(&site.body)
 }
 
 #[test]
-fn a_models_folder_that_cannot_be_written_is_named() -> anyhow::Result<()> {
-    let shelf = Shelf::new(true, None)?;
+fn unwritable_models_folder_is_named() -> anyhow::Result<()> {
+    let site = PullSite::new(true, None)?;
     // A file in place of the folder: unwritable for every user, root included.
     let mut command = Command::new(program("watchkeeper")?);
     command
-        .env("WATCHKEEPER_MODELS__DIR", shelf.path("own.toml"))
-        .env("WATCHKEEPER_MODELS__MIRROR", shelf.server.folder())
+        .env("WATCHKEEPER_MODELS__DIR", site.path("own.toml"))
+        .env("WATCHKEEPER_MODELS__MIRROR", site.server.folder())
         .args(["models", "pull", ZOO]);
     let out = command.output()?;
     let errors = String::from_utf8_lossy(&out.stderr);
@@ -445,6 +440,6 @@ fn a_models_folder_that_cannot_be_written_is_named() -> anyhow::Result<()> {
         errors.contains("can't write") && errors.contains("own.toml"),
         "{errors}"
     );
-    ensure!(shelf.server.requests().is_empty(), "it asked all the same");
+    ensure!(site.server.requests().is_empty(), "it asked all the same");
     Ok(())
 }

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use watchkeeper_tests::daemons::data;
 use watchkeeper_tests::mot::files::{Sequence, read_truth};
-use watchkeeper_tests::mot::follow::{Setting, follow};
-use watchkeeper_tests::mot::score::{Score, Scored, score};
+use watchkeeper_tests::mot::follow::{Setting, run_tracker};
+use watchkeeper_tests::mot::score::{Figures, Score, score};
 
 /// Computes the figures by group; `None` without sequences.
-fn figures(setting: Setting) -> anyhow::Result<Option<BTreeMap<String, Scored>>> {
+fn figures(setting: Setting) -> anyhow::Result<Option<BTreeMap<String, Figures>>> {
     let Some(data) = data("tracking sequences") else {
         return Ok(None);
     };
@@ -19,7 +19,7 @@ fn figures(setting: Setting) -> anyhow::Result<Option<BTreeMap<String, Scored>>>
     for sequence in Sequence::read_all(&folder)? {
         let sequence = sequence?;
         let truth = read_truth(&folder.join(&sequence.name), sequence.info.frames)?;
-        let tracked = follow(&sequence, setting).tracked;
+        let tracked = run_tracker(&sequence, setting).tracked;
         let group = groups.entry(sequence.info.set.clone()).or_default();
         group.add(&score(&sequence.info.set, &truth, &tracked));
     }

@@ -130,7 +130,7 @@ impl Agent {
 }
 
 #[test]
-fn events_wait_over_every_mistake_with_tls_and_login_and_then_all_arrive() -> anyhow::Result<()> {
+fn events_wait_through_tls_and_login_errors_and_arrive() -> anyhow::Result<()> {
     let site = site(false)?;
     let subscriber = site.broker.subscribe(EVENTS)?;
     let runtime = site.bench.runtime()?;
@@ -168,7 +168,7 @@ fn events_wait_over_every_mistake_with_tls_and_login_and_then_all_arrive() -> an
 }
 
 #[test]
-fn every_other_mistake_names_its_key() -> anyhow::Result<()> {
+fn mqtt_configuration_error_names_its_key() -> anyhow::Result<()> {
     let site = site(false)?;
     let _runtime = site.bench.runtime()?;
     let plain = Mosquitto::start(&site.bench.path("plain"))?;
@@ -194,7 +194,7 @@ fn every_other_mistake_names_its_key() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_broker_that_asks_for_a_certificate_gets_one() -> anyhow::Result<()> {
+fn broker_that_requires_a_certificate_gets_one() -> anyhow::Result<()> {
     let site = site(true)?;
     let subscriber = site.broker.subscribe(EVENTS)?;
     let runtime = site.bench.runtime()?;
@@ -238,7 +238,7 @@ fn a_broker_that_asks_for_a_certificate_gets_one() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_run_logs_in_over_tls_and_writes_its_password_nowhere() -> anyhow::Result<()> {
+fn run_logs_in_over_tls_and_writes_no_password() -> anyhow::Result<()> {
     let site = site(false)?;
     let subscriber = site.broker.subscribe("watchkeeper/v1/run/+/cam/+/ev/#")?;
     fs::write(site.bench.path("login"), format!("{PASSWORD}\n"))?;

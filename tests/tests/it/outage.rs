@@ -62,8 +62,7 @@ fn outages(bench: &Bench, source: &str, phase: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_camera_that_dies_and_returns_leaves_one_outage_and_its_neighbour_alone() -> anyhow::Result<()>
-{
+fn camera_failure_makes_one_outage_and_spares_others() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let _runtime = bench.runtime()?;
     let gate = camera(None)?;
@@ -129,8 +128,7 @@ fn hopeless() -> Value {
 }
 
 #[test]
-fn a_step_that_fails_on_every_frame_is_an_event_that_ends_when_its_pipeline_is_replaced()
--> anyhow::Result<()> {
+fn failing_step_event_ends_when_pipeline_is_replaced() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let _runtime = bench.runtime()?;
     let gate = camera(None)?;

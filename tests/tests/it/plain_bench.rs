@@ -53,7 +53,7 @@ const OPERATIONS: [&str; 16] = [
 ];
 
 #[test]
-fn our_tasks_use_every_operation_and_are_read_whole() -> anyhow::Result<()> {
+fn tasks_use_every_operation_and_have_no_unread_fields() -> anyhow::Result<()> {
     let file = TaskFile::read(&ours("tasks.json"))?;
     let ops: BTreeSet<&str> = file
         .tasks
@@ -69,7 +69,7 @@ fn our_tasks_use_every_operation_and_are_read_whole() -> anyhow::Result<()> {
 }
 
 #[test]
-fn the_rules_pass_all_of_our_tasks_on_a_real_box_in_both_wordings() -> anyhow::Result<()> {
+fn rules_pass_all_own_tasks_in_both_wordings() -> anyhow::Result<()> {
     let score = rules(&TaskFile::read(&ours("tasks.json"))?, 2)?;
     let failed: Vec<&str> = score
         .tasks
@@ -83,8 +83,7 @@ fn the_rules_pass_all_of_our_tasks_on_a_real_box_in_both_wordings() -> anyhow::R
 }
 
 #[test]
-fn every_solution_passes_and_every_mutant_of_ours_is_turned_down_by_the_check_that_it_breaks()
--> anyhow::Result<()> {
+fn solutions_pass_and_their_mutants_are_rejected() -> anyhow::Result<()> {
     let mutation = mutation(&TaskFile::read(&ours("tasks.json"))?)?;
     let alive: Vec<String> = mutation
         .tried
@@ -107,7 +106,7 @@ fn every_solution_passes_and_every_mutant_of_ours_is_turned_down_by_the_check_th
 }
 
 #[test]
-fn the_rules_are_not_worse_on_the_tasks_of_development_than_they_were() -> anyhow::Result<()> {
+fn rules_keep_their_score_on_development_tasks() -> anyhow::Result<()> {
     let Some(data) = data("the tasks of development") else {
         return Ok(());
     };
@@ -146,8 +145,7 @@ fn bay(zone: &Value) -> Value {
 }
 
 #[test]
-fn a_model_sees_the_script_corrects_what_was_turned_over_and_what_it_deploys_is_graded()
--> anyhow::Result<()> {
+fn llm_sees_the_script_and_corrects_a_mirrored_preview() -> anyhow::Result<()> {
     let task = json!({
         "id": "M1", "category": "self-correct",
         // A request that the rules do not understand.
@@ -198,7 +196,7 @@ fn a_model_sees_the_script_corrects_what_was_turned_over_and_what_it_deploys_is_
             "propose_deployment",
             json!({
                 "draft": "d2", "camera": "park", "pipeline": "bay-left", "rules": rules,
-                "says": "Tells when the left bay is free.", "assumed": [], "not_possible": [], "stop_after_s": 0,
+                "says": "Notifying when the left bay is free.", "assumed": [], "not_possible": [], "stop_after_s": 0,
             }),
         )]),
         answers("It waits for your yes."),
@@ -213,7 +211,7 @@ fn a_model_sees_the_script_corrects_what_was_turned_over_and_what_it_deploys_is_
     };
     let score = bench::run(&file, &agent, 1, &mut |_| {})?;
     assert_eq!(score.shares().passed, 1, "{}", score.table());
-    model.kept_its_contract()
+    model.finish()
 }
 
 /// Least number of passing runs, of twenty.

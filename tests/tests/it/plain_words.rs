@@ -39,8 +39,7 @@ impl Site {
 }
 
 #[test]
-fn a_sentence_is_proposed_confirmed_in_another_process_deployed_and_makes_events()
--> anyhow::Result<()> {
+fn request_confirmed_by_another_process_makes_events() -> anyhow::Result<()> {
     let site = Site::new()?;
     let (code, objects, errors) = ask_json(&site.bench, &[TELL])?;
     assert_eq!(code, 0, "{errors}");
@@ -80,7 +79,7 @@ fn a_sentence_is_proposed_confirmed_in_another_process_deployed_and_makes_events
 }
 
 #[test]
-fn what_is_proposed_is_drawn_and_tried_first_and_nothing_is_left_of_that() -> anyhow::Result<()> {
+fn proposal_has_drawing_and_trial_that_leave_no_trace() -> anyhow::Result<()> {
     let site = Site::new()?;
     let (code, objects, errors) = ask_json(&site.bench, &[TELL])?;
     assert_eq!(code, 0, "{errors}");
@@ -115,7 +114,7 @@ fn what_is_proposed_is_drawn_and_tried_first_and_nothing_is_left_of_that() -> an
 }
 
 #[test]
-fn a_runtime_that_can_not_try_now_costs_nobody_the_proposal() -> anyhow::Result<()> {
+fn busy_runtime_skips_the_trial_and_not_the_proposal() -> anyhow::Result<()> {
     let bench = Bench::new("[sources.street]\nuri = \"demo:\"\npace = \"native\"\n")?;
     let _runtime = bench.runtime()?;
     // Another user runs a trial meanwhile, and the runtime runs one at a time.
@@ -148,8 +147,7 @@ fn a_runtime_that_can_not_try_now_costs_nobody_the_proposal() -> anyhow::Result<
 }
 
 #[test]
-fn a_proposal_about_what_has_changed_since_is_shown_anew_and_not_carried_out() -> anyhow::Result<()>
-{
+fn stale_proposal_is_shown_again_and_not_applied() -> anyhow::Result<()> {
     let site = Site::new()?;
     let (code, _, errors) = ask_json(&site.bench, &["--yes", COUNT])?;
     assert_eq!(code, 0, "{errors}");
@@ -163,16 +161,15 @@ fn a_proposal_about_what_has_changed_since_is_shown_anew_and_not_carried_out() -
     assert_eq!(code, 1, "{errors}");
     assert!(errors.contains("has changed since"), "{errors}");
     assert_eq!(site.pipelines()?.len(), 1);
-    let anew = objects[0]["id"].as_str().context("an id")?.to_owned();
-    let (code, _, errors) = ask_json(&site.bench, &["--confirm", &anew])?;
+    let renewed = objects[0]["id"].as_str().context("an id")?.to_owned();
+    let (code, _, errors) = ask_json(&site.bench, &["--confirm", &renewed])?;
     assert_eq!(code, 0, "{errors}");
     assert!(site.pipelines()?.is_empty());
     Ok(())
 }
 
 #[test]
-fn a_proposal_with_a_time_that_is_reckoned_from_now_is_confirmed_by_another_process()
--> anyhow::Result<()> {
+fn proposal_with_relative_time_is_confirmed_elsewhere() -> anyhow::Result<()> {
     let site = Site::new()?;
     let (code, _, errors) = ask_json(&site.bench, &["--yes", COUNT])?;
     assert_eq!(code, 0, "{errors}");
@@ -186,7 +183,7 @@ fn a_proposal_with_a_time_that_is_reckoned_from_now_is_confirmed_by_another_proc
 }
 
 #[test]
-fn a_pause_until_a_moment_outlasts_the_runtime_and_ends_by_itself() -> anyhow::Result<()> {
+fn timed_pause_outlasts_the_runtime_and_ends_by_itself() -> anyhow::Result<()> {
     let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
     let runtime = bench.runtime()?;
     let (code, _, errors) = ask_json(&bench, &["--yes", TELL])?;
@@ -236,7 +233,7 @@ fn a_pause_until_a_moment_outlasts_the_runtime_and_ends_by_itself() -> anyhow::R
 }
 
 #[test]
-fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow::Result<()> {
+fn chat_asks_waits_for_yes_and_continues_after_failure() -> anyhow::Result<()> {
     let site = Site::new()?;
     let said = chat(
         &site.bench,
@@ -288,8 +285,7 @@ fn the_chat_asks_back_waits_for_the_yes_and_goes_on_after_a_failure() -> anyhow:
 }
 
 #[test]
-fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() -> anyhow::Result<()>
-{
+fn llm_rewording_waits_for_the_same_confirmation() -> anyhow::Result<()> {
     let says = |request: &str, left_out: &[&str]| {
         scripted_model::says(&json!({"request": request, "left_out": left_out}))
     };
@@ -358,11 +354,11 @@ fn a_model_of_language_only_rewords_and_what_it_writes_waits_for_the_same_yes() 
         trace.contains("\"what\":\"reworded\"") && !trace.contains(KEY),
         "{trace}"
     );
-    model.kept_its_contract()
+    model.finish()
 }
 
 #[test]
-fn every_mistake_is_one_sentence_with_the_way_out_and_the_right_code() -> anyhow::Result<()> {
+fn mistake_gives_one_sentence_with_remedy_and_exit_code() -> anyhow::Result<()> {
     let site = Site::new()?;
     for (arguments, code, part) in [
         (
@@ -391,8 +387,7 @@ fn every_mistake_is_one_sentence_with_the_way_out_and_the_right_code() -> anyhow
 }
 
 #[test]
-fn what_runs_stands_beside_the_notes_after_each_yes_and_from_the_start_of_the_agent()
--> anyhow::Result<()> {
+fn notes_list_pipelines_after_each_yes_and_agent_start() -> anyhow::Result<()> {
     let bench = Bench::new(&format!(
         "[sources.test]\nuri = {STREET:?}\npace = \"native\"\n"
     ))?;

@@ -42,7 +42,7 @@ fn decisions(bench: &Bench) -> anyhow::Result<Vec<(String, String)>> {
 }
 
 #[test]
-fn what_the_list_of_the_chat_names_is_done_at_once_and_the_rest_waits() -> anyhow::Result<()> {
+fn auto_approved_change_is_applied_and_the_rest_waits() -> anyhow::Result<()> {
     let (bench, _runtime) = house("chat = [\"pause\", \"resume\"]\n")?;
     let (name, _) = runs(&bench)?;
     let said = chat(&bench, &format!("/pause {name}\n"))?;
@@ -79,7 +79,7 @@ fn what_the_list_of_the_chat_names_is_done_at_once_and_the_rest_waits() -> anyho
 }
 
 #[test]
-fn a_request_over_the_api_goes_by_the_list_of_its_own_way_in() -> anyhow::Result<()> {
+fn api_request_uses_the_policy_of_its_entrypoint() -> anyhow::Result<()> {
     let (bench, _runtime) = house("local = [\"pause\"]\nremote = []\n")?;
     let _agent = bench.agent()?;
     let api = Api::on(&bench).up()?;
@@ -120,7 +120,7 @@ fn a_request_over_the_api_goes_by_the_list_of_its_own_way_in() -> anyhow::Result
 }
 
 #[test]
-fn a_list_that_names_something_else_is_refused_with_what_it_may_name() -> anyhow::Result<()> {
+fn unknown_name_in_policy_is_refused_with_known_ones() -> anyhow::Result<()> {
     let bench = Bench::new("[agent.auto_approve]\nchat = [\"everything\"]\n")?;
     let out = command(&bench)?.args(["config", "check"]).output()?;
     let told =

@@ -73,7 +73,7 @@ fn overlap(a: &[f64; 4], b: &[f64; 4]) -> f64 {
 }
 
 #[test]
-fn whatever_the_peer_reads_right_is_read_right_and_in_the_same_place() -> anyhow::Result<()> {
+fn ocr_reads_whatever_the_peer_reads_in_the_same_place() -> anyhow::Result<()> {
     let Some(folder) = kept() else {
         return Ok(());
     };
@@ -113,8 +113,7 @@ fn whatever_the_peer_reads_right_is_read_right_and_in_the_same_place() -> anyhow
 }
 
 #[test]
-fn lines_have_no_blanks_at_their_ends_and_every_reader_of_the_language_finds_the_model()
--> anyhow::Result<()> {
+fn ocr_lines_are_trimmed_and_every_block_finds_the_model() -> anyhow::Result<()> {
     let Some(folder) = kept() else {
         return Ok(());
     };

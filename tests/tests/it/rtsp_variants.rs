@@ -93,7 +93,7 @@ fn shows_bars(launch: &str, size: [u32; 2], transport: RtspTransport) {
 }
 
 #[test]
-fn h264_h265_and_jpeg_show_the_colours_that_were_sent_over_both_transports() {
+fn h264_h265_and_jpeg_keep_colours_over_both_transports() {
     for transport in [RtspTransport::Tcp, RtspTransport::Udp] {
         for (encoder, colours) in [(H264, "bt601"), (H265, "bt709"), (JPEG, FULL)] {
             let colours = colours.trim_start_matches("colorimetry=");
@@ -108,7 +108,7 @@ fn h264_h265_and_jpeg_show_the_colours_that_were_sent_over_both_transports() {
 }
 
 #[test]
-fn every_matrix_and_range_a_camera_announces_is_kept() {
+fn announced_colour_matrix_and_range_are_kept() {
     for colorimetry in ["bt601", "bt709", "1:4:0:0", "1:3:5:1"] {
         let caps = format!("format=I420,width=320,height=240,colorimetry={colorimetry}");
         let launch = format!("{} ! {H264}", bars(&caps));
@@ -117,7 +117,7 @@ fn every_matrix_and_range_a_camera_announces_is_kept() {
 }
 
 #[test]
-fn odd_sizes_and_pixels_that_are_not_square_keep_every_column() {
+fn odd_sizes_and_non_square_pixels_keep_every_column() {
     // H.264 crops such sizes out of whole blocks of 16; RTP states a JPEG's in eighths.
     for size in [[642, 362], [322, 242], [98, 66]] {
         let [width, height] = size;
@@ -135,7 +135,7 @@ fn odd_sizes_and_pixels_that_are_not_square_keep_every_column() {
 }
 
 #[test]
-fn sound_beside_the_picture_is_no_trouble() {
+fn camera_with_sound_delivers_pictures() {
     let sound = "audiotestsrc is-live=true ! alawenc ! rtppcmapay name=pay1 pt=8";
     let picture = format!("{} ! {H264}", bars("format=I420,width=320,height=240"));
     for launch in [
@@ -152,7 +152,7 @@ fn sound_beside_the_picture_is_no_trouble() {
 }
 
 #[test]
-fn a_camera_that_changes_its_size_in_mid_stream_is_followed_without_a_loss() {
+fn size_change_in_mid_stream_loses_no_source() {
     let pattern = "videotestsrc is-live=true pattern=smpte75 ! video/x-raw,format=RGB,framerate=15/1 ! videoscale ! \
         capsfilter name=size caps=video/x-raw,width=320,height=240 ! videoconvert";
     for (encoder, colours) in [(H264, "colorimetry=bt601"), (JPEG, FULL)] {
@@ -176,7 +176,7 @@ fn a_camera_that_changes_its_size_in_mid_stream_is_followed_without_a_loss() {
 }
 
 #[test]
-fn a_login_by_digest_is_given_and_a_wrong_one_is_told_apart() {
+fn digest_login_works_and_a_wrong_one_has_its_own_cause() {
     let server = camera(&RtspOptions {
         login: Some(("viewer".to_owned(), "p@ss:w/rd ü".to_owned())),
         digest: true,
@@ -191,7 +191,7 @@ fn a_login_by_digest_is_given_and_a_wrong_one_is_told_apart() {
 }
 
 #[test]
-fn a_camera_that_signed_its_own_certificate_is_refused_until_a_person_says_otherwise() {
+fn self_signed_certificate_is_refused_unless_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new("the camera itself").unwrap();
     let identity = authority.issue(folder.path(), "camera", &["127.0.0.1"]);

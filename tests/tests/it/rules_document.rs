@@ -362,7 +362,7 @@ the channel sends pictures and it has at most 8 MiB, else by its id.
 }
 
 #[test]
-fn every_example_is_a_rule_that_the_engine_accepts() {
+fn every_example_is_an_accepted_rule() {
     for (kind, toml) in EXAMPLES.iter().chain(&[("whole", WHOLE)]) {
         let rule: RuleSpec = serde_json::from_value(parsed(toml))
             .unwrap_or_else(|e| panic!("the example of {kind}: {e}"));

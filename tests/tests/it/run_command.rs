@@ -16,8 +16,7 @@ fn new_events(lines: &[Value]) -> u64 {
 }
 
 #[test]
-fn a_run_stops_at_the_second_asked_for_and_has_printed_every_event_before_the_summary()
--> anyhow::Result<()> {
+fn run_stops_on_time_with_every_event_before_summary() -> anyhow::Result<()> {
     let zone = "all:0,0,640,0,640,360,0,360";
     let (code, lines, errors) =
         run_json(&["demo:", "--model", "motion", "--zone", zone, "--for", "9"])?;
@@ -33,8 +32,7 @@ fn a_run_stops_at_the_second_asked_for_and_has_printed_every_event_before_the_su
 }
 
 #[test]
-fn a_run_without_line_and_zone_tells_people_of_a_crowd_in_few_lines_and_counts_everybody()
--> anyhow::Result<()> {
+fn run_without_shapes_prints_few_lines_and_counts_all() -> anyhow::Result<()> {
     let out = Command::new(program("watchkeeper")?)
         .args(["run", "demo:", "--model", "motion", "--for", "20"])
         .stdin(Stdio::null())
@@ -51,7 +49,7 @@ fn a_run_without_line_and_zone_tells_people_of_a_crowd_in_few_lines_and_counts_e
 }
 
 #[test]
-fn a_line_outside_the_picture_is_refused_with_its_size() -> anyhow::Result<()> {
+fn line_outside_the_picture_is_refused_with_the_size() -> anyhow::Result<()> {
     let line = "door:0,2000,640,2000";
     let (code, lines, errors) = run_json(&["demo:", "--line", line, "--for", "9"])?;
     assert_eq!(code, 2, "{errors}");
@@ -64,7 +62,7 @@ fn a_line_outside_the_picture_is_refused_with_its_size() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_broker_that_is_not_there_is_told_and_changes_the_exit_code() -> anyhow::Result<()> {
+fn missing_broker_is_reported_and_changes_the_exit_code() -> anyhow::Result<()> {
     // A port that was free a moment ago.
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let nobody = taken.local_addr()?.to_string();
@@ -126,8 +124,7 @@ fn run_with_webhook(
 }
 
 #[test]
-fn what_a_workflow_wants_done_outside_is_done_before_a_run_ends_and_its_secrets_stand_in_no_file()
--> anyhow::Result<()> {
+fn run_executes_effects_before_it_ends_and_stores_no_secret() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let server = Hooks::start()?;
     // The last ones are still being retried when the scene ends.
@@ -155,7 +152,7 @@ fn what_a_workflow_wants_done_outside_is_done_before_a_run_ends_and_its_secrets_
 }
 
 #[test]
-fn what_is_not_allowed_or_fails_for_good_is_told_at_the_end_of_a_run() -> anyhow::Result<()> {
+fn run_reports_refused_and_failed_effects_at_its_end() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let server = Hooks::start()?;
     let (code, lines, errors) =

@@ -4,13 +4,13 @@
 //! | # | The person says | What shows it |
 //! |---|---|---|
 //! | 1 | "Detect all people in this video: test.mp4" | [`people_in_a_recording_are_detected_and_reported`] |
-//! | 2 | "Watch test.mp4 and count people crossing the middle of the frame" | `setting_up.rs`: a watch is looked at, written, tried, proposed, confirmed, and counts as it was tried; the clip is a car park |
-//! | 3 | "What objects can you detect?" | [`what_can_be_detected_is_what_the_models_of_the_box_know`] |
-//! | 4 | "Use the YOLO-World model to find all 'coffee cups' in image.jpg" | [`an_object_is_looked_for_in_a_picture_by_the_model_that_is_here`]: no model that finds words it never learned comes with the box, so the one that was named is missed, which is said, and the one that is here looks for its class `cup` |
-//! | 5 | "Stop all pipelines" | `setting_up.rs`: everything is stopped by a proposal and a yes |
-//! | 6 | "Set up PPE detection – alert when someone doesn't have a hard hat" | [`a_model_of_the_owners_own_alerts_of_whoever_wears_no_hard_hat`] (with a network of one's own, as none comes with the box), `setting_up.rs`: where no model of the box knows the class, it is said and nothing is proposed |
-//! | 7 | "What's in this image?" with a picture | [`what_is_in_a_picture_is_answered_by_the_model_of_language_that_sees_it`] |
-//! | 8 | a workflow with a mistake | `setting_up.rs`: a mistake in the definition is mended by what the check says, a line beside the picture by what the preview shows, both within two attempts |
+//! | 2 | "Watch test.mp4 and count people crossing the middle of the frame" | `setting_up.rs`: `llm_set_up_counts_like_its_trial_once_confirmed`; the clip is a car park |
+//! | 3 | "What objects can you detect?" | [`detectable_classes_are_those_of_the_boxs_models`] |
+//! | 4 | "Use the YOLO-World model to find all 'coffee cups' in image.jpg" | [`object_in_a_picture_is_found_by_the_local_model`]: the box has no text-prompted detector, so the reply says that YOLO-World is missing, and the present model looks for its class `cup` |
+//! | 5 | "Stop all pipelines" | `setting_up.rs`: `confirmed_proposal_stops_every_pipeline` |
+//! | 6 | "Set up PPE detection – alert when someone doesn't have a hard hat" | [`own_model_alerts_on_missing_hard_hats`] (with the user's own network), `setting_up.rs`: `unknown_class_is_reported_and_nothing_is_proposed` |
+//! | 7 | "What's in this image?" with a picture | [`question_about_a_picture_is_answered_by_the_llm`] |
+//! | 8 | an invalid workflow | `setting_up.rs`: validation errors fix an invalid definition, the preview fixes a misplaced line, both within two attempts |
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -157,11 +157,11 @@ fn people_in_a_recording_are_detected_and_reported() -> anyhow::Result<()> {
     for part in ["\\\"classes\\\":[\\\"person\\\"]", number.as_str()] {
         ensure!(told.contains(part), "no {part} in {told}");
     }
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn what_can_be_detected_is_what_the_models_of_the_box_know() -> anyhow::Result<()> {
+fn detectable_classes_are_those_of_the_boxs_models() -> anyhow::Result<()> {
     let Some(data) = data("what a network knows") else {
         return Ok(());
     };
@@ -184,11 +184,11 @@ fn what_can_be_detected_is_what_the_models_of_the_box_know() -> anyhow::Result<(
     }
     ensure!(told.contains("roboflow_object_detection_model"), "{told}");
     ensure!(site.pipelines()?.is_empty());
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn an_object_is_looked_for_in_a_picture_by_the_model_that_is_here() -> anyhow::Result<()> {
+fn object_in_a_picture_is_found_by_the_local_model() -> anyhow::Result<()> {
     let Some(data) = data("a cup in a photo, by a network") else {
         return Ok(());
     };
@@ -224,7 +224,7 @@ fn an_object_is_looked_for_in_a_picture_by_the_model_that_is_here() -> anyhow::R
         "{looked:?}"
     );
     ensure!(site.pipelines()?.is_empty());
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 /// Writes a photo of a cup on a table.
@@ -235,7 +235,7 @@ fn photo(data: &Path, folder: &Path) -> anyhow::Result<String> {
 }
 
 #[test]
-fn what_is_in_a_picture_is_answered_by_the_model_of_language_that_sees_it() -> anyhow::Result<()> {
+fn question_about_a_picture_is_answered_by_the_llm() -> anyhow::Result<()> {
     let Some(data) = data("a photo") else {
         return Ok(());
     };
@@ -262,7 +262,7 @@ fn what_is_in_a_picture_is_answered_by_the_model_of_language_that_sees_it() -> a
         sent["type"]
     );
     ensure!(site.pipelines()?.is_empty());
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 /// Writes models and a recording. A bright object crosses the picture; the network reports it as a
@@ -290,7 +290,7 @@ fn building_site(folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
 }
 
 #[test]
-fn a_model_of_the_owners_own_alerts_of_whoever_wears_no_hard_hat() -> anyhow::Result<()> {
+fn own_model_alerts_on_missing_hard_hats() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let (models, place) = building_site(folder.path())?;
     let alert = json!([{
@@ -304,7 +304,7 @@ fn a_model_of_the_owners_own_alerts_of_whoever_wears_no_hard_hat() -> anyhow::Re
             "roboflow_instance_segmentation_model@v2",
             &["no-hardhat"],
         )),
-        propose("hats", &alert, "Tells you of whoever wears no hard hat."),
+        propose("hats", &alert, "Notifies you of anyone without a hard hat."),
         answers("It waits for your yes."),
     ];
     let site = Site::new(
@@ -326,5 +326,5 @@ fn a_model_of_the_owners_own_alerts_of_whoever_wears_no_hard_hat() -> anyhow::Re
         site.bench.events()?
     );
     ensure!(site.results("list_available_models")?[0].contains("no-hardhat"));
-    site.model.kept_its_contract()
+    site.model.finish()
 }

@@ -8,8 +8,7 @@ use watchkeeper_tests::scene::{LONG, deploy_rule, never_sure};
 use watchkeeper_tests::scripted_model::{KEY, ScriptedModel, says};
 
 #[test]
-fn a_foreign_subscriber_hears_a_doubtful_event_and_then_what_a_model_makes_of_its_picture()
--> anyhow::Result<()> {
+fn subscriber_gets_doubtful_event_and_then_its_opinion() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let broker = Mosquitto::start(&bench.path("broker"))?;
     let refutes = says(&json!({
@@ -29,7 +28,7 @@ fn a_foreign_subscriber_hears_a_doubtful_event_and_then_what_a_model_makes_of_it
         &bench,
         json!({"gates": never_sure(), "second_opinion_may_lower": true}),
     )?;
-    let words = wait_up_to(LONG, "what comes of three events", || {
+    let words = wait_up_to(LONG, "the verdicts of three events", || {
         let words = subscriber.bodies("/opinion/");
         (words.len() >= 3).then_some(words)
     })?;
@@ -57,5 +56,5 @@ fn a_foreign_subscriber_hears_a_doubtful_event_and_then_what_a_model_makes_of_it
         trace.contains("a moving shadow") && !trace.contains(KEY),
         "{trace}"
     );
-    model.kept_its_contract()
+    model.finish()
 }

@@ -18,8 +18,7 @@ use watchkeeper_tests::site::{
 const CARS: &str = "intel_car-detection.mp4";
 
 #[test]
-fn a_watch_is_looked_at_written_tried_proposed_confirmed_and_counts_as_it_was_tried()
--> anyhow::Result<()> {
+fn llm_set_up_counts_like_its_trial_once_confirmed() -> anyhow::Result<()> {
     let Some(data) = data("cars in a car park") else {
         return Ok(());
     };
@@ -107,12 +106,11 @@ fn a_watch_is_looked_at_written_tried_proposed_confirmed_and_counts_as_it_was_tr
         .map(|entry| entry.path())
         .collect();
     assert_eq!(pictures.len(), 1);
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn what_the_rules_do_not_understand_goes_to_the_model_and_a_yes_in_the_chat_does_it()
--> anyhow::Result<()> {
+fn unknown_request_goes_to_llm_and_chat_yes_applies_it() -> anyhow::Result<()> {
     let steps = [
         not_reworded(),
         calls(&[
@@ -137,12 +135,11 @@ fn what_the_rules_do_not_understand_goes_to_the_model_and_a_yes_in_the_chat_does
     assert_eq!(proposal["by_model"]["model"], "claude-sonnet-5-5");
     last(&said, "done")?;
     assert_eq!(site.pipelines()?.len(), 1);
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_word_that_is_no_yes_changes_nothing_and_the_model_is_told_what_was_proposed_before()
--> anyhow::Result<()> {
+fn other_reply_than_yes_changes_nothing_and_reaches_llm() -> anyhow::Result<()> {
     let (left, right) = (line([100, 0], [100, 360]), line([500, 0], [500, 360]));
     let steps = [
         not_reworded(),
@@ -166,11 +163,11 @@ fn a_word_that_is_no_yes_changes_nothing_and_the_model_is_told_what_was_proposed
         !looks[0].contains("came_of_it") && looks[1].contains("came_of_it"),
         "{looks:?}"
     );
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_mistake_in_the_definition_is_mended_by_what_the_check_says() -> anyhow::Result<()> {
+fn invalid_definition_is_fixed_by_validation_errors() -> anyhow::Result<()> {
     let mut wrong = middle();
     wrong["steps"][2]["type"] = json!("roboflow_core/line_countr@v2");
     let steps = [
@@ -192,12 +189,11 @@ fn a_mistake_in_the_definition_is_mended_by_what_the_check_says() -> anyhow::Res
     assert!(checks[0].contains("not JSON"), "{checks:?}");
     assert!(checks[1].contains("which does not exist"), "{checks:?}");
     assert!(checks[2].contains("\\\"draft\\\":\\\"d1\\\""), "{checks:?}");
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_line_beside_the_picture_is_seen_in_the_preview_and_mended_and_not_proposed_before()
--> anyhow::Result<()> {
+fn misplaced_line_is_fixed_by_preview_before_the_proposal() -> anyhow::Result<()> {
     let steps = [
         validate(&line([900, 0], [900, 360])),
         // A proposal before the preview, and one after it.
@@ -223,12 +219,11 @@ fn a_line_beside_the_picture_is_seen_in_the_preview_and_mended_and_not_proposed_
     assert!(refused[1].contains("640x360"), "{refused:?}");
     let seen = site.results("preview_workflow")?;
     assert!(seen[0].contains("reaches out of the picture"), "{seen:?}");
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn where_no_model_of_the_box_knows_the_class_it_is_said_and_nothing_is_proposed()
--> anyhow::Result<()> {
+fn unknown_class_is_reported_and_nothing_is_proposed() -> anyhow::Result<()> {
     let steps = [
         calls(&[
             ("list_available_models", json!({})),
@@ -253,11 +248,11 @@ fn where_no_model_of_the_box_knows_the_class_it_is_said_and_nothing_is_proposed(
     let blocks = site.results("list_workflow_blocks")?;
     assert!(blocks[0].contains("classification_model"), "{blocks:?}");
     assert!(site.pipelines()?.is_empty());
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_picture_that_the_person_gives_is_looked_at_and_only_that_one() -> anyhow::Result<()> {
+fn llm_can_read_only_the_attached_picture() -> anyhow::Result<()> {
     let site = Site::demo(&[
         calls(&[
             (
@@ -281,11 +276,11 @@ fn a_picture_that_the_person_gives_is_looked_at_and_only_that_one() -> anyhow::R
     let looks = site.results("infer_image")?;
     assert!(looks[0].contains("xxh3:"), "{looks:?}");
     assert!(looks[1].contains("no picture of that name"), "{looks:?}");
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn everything_is_stopped_by_a_proposal_and_a_yes() -> anyhow::Result<()> {
+fn confirmed_proposal_stops_every_pipeline() -> anyhow::Result<()> {
     let stop = json!({"action": "stop", "pipelines": ["one", "two"], "says": "Stops both."});
     let site = Site::demo(&[
         calls(&[("list_streams", json!({}))]),
@@ -304,12 +299,11 @@ fn everything_is_stopped_by_a_proposal_and_a_yes() -> anyhow::Result<()> {
     let (code, _, errors) = ask_json(&site.bench, &["--confirm", id])?;
     assert_eq!(code, 0, "{errors}");
     assert!(site.pipelines()?.is_empty());
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_models_proposal_about_what_has_changed_since_is_shown_anew_and_is_no_matter_of_yes_in_advance()
--> anyhow::Result<()> {
+fn stale_llm_proposal_is_shown_again_despite_auto_approval() -> anyhow::Result<()> {
     let stop = json!({"action": "stop", "pipelines": ["one"], "says": "Stops it."});
     let steps = [
         calls(&[("propose_control", stop.clone())]),
@@ -332,19 +326,18 @@ fn a_models_proposal_about_what_has_changed_since_is_shown_anew_and_is_no_matter
     let (code, objects, errors) = ask_json(&site.bench, &["--confirm", &id])?;
     assert_eq!(code, 1, "{errors}");
     assert_eq!(site.pipelines()?.len(), 1);
-    let anew = last(&objects, "proposal")?["id"]
+    let renewed = last(&objects, "proposal")?["id"]
         .as_str()
         .context("an id")?
         .to_owned();
-    let (code, _, errors) = ask_json(&site.bench, &["--confirm", &anew])?;
+    let (code, _, errors) = ask_json(&site.bench, &["--confirm", &renewed])?;
     assert_eq!(code, 0, "{errors}");
     assert!(site.pipelines()?.is_empty());
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_command_that_is_killed_in_the_middle_goes_on_where_it_was_and_does_nothing_twice()
--> anyhow::Result<()> {
+fn killed_set_up_resumes_and_repeats_no_tool() -> anyhow::Result<()> {
     let note = calls(&[(
         "memory_note",
         json!({"words": "the door is left", "camera": "test"}),
@@ -372,7 +365,7 @@ fn a_command_that_is_killed_in_the_middle_goes_on_where_it_was_and_does_nothing_
     assert_eq!(site.traced("resumed")?.len(), 1);
     let left = std::fs::read_dir(site.bench.path("home/watchkeeper/turns"))?.count();
     assert_eq!(left, 0, "nothing is left of it");
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 /// Makes a step in which a small LLM rewords a request in another language.
@@ -383,8 +376,7 @@ fn reworded(language: &str, request: &str) -> Value {
 const TELL: &str = "Tell me when something crosses the vertical line at 50%.";
 
 #[test]
-fn who_speaks_german_is_answered_by_the_model_and_by_the_rules_only_where_it_fails()
--> anyhow::Result<()> {
+fn german_request_uses_rules_only_if_the_llm_fails() -> anyhow::Result<()> {
     let fails = || json!({"fault": {"kind": "refusal", "category": "general_harms"}});
     let site = Site::demo(&[
         reworded("de", TELL),
@@ -403,12 +395,11 @@ fn who_speaks_german_is_answered_by_the_model_and_by_the_rules_only_where_it_fai
     assert_eq!(code, 0, "{errors}");
     assert_eq!(last(&objects, "proposal")?["request"], TELL);
     assert!(site.pipelines()?.is_empty());
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_class_that_no_model_knows_is_a_matter_for_the_model_and_then_for_the_person()
--> anyhow::Result<()> {
+fn unknown_class_goes_to_llm_then_to_the_user() -> anyhow::Result<()> {
     let site = Site::demo(&[
         not_reworded(),
         answers("No model here knows a safe; shall I tell you of whatever moves there?"),
@@ -426,12 +417,11 @@ fn a_class_that_no_model_knows_is_a_matter_for_the_model_and_then_for_the_person
     let (_, objects, _) = ask_json(&site.bench, &[words])?;
     let asked = last(&objects, "question")?.to_string();
     assert!(asked.contains("knows \\\"safe\\\""), "{asked}");
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn what_the_box_could_not_run_is_no_draft_and_a_channel_that_is_not_there_is_not_put_up()
--> anyhow::Result<()> {
+fn unrunnable_draft_and_unknown_channel_are_refused() -> anyhow::Result<()> {
     let mut elsewhere = middle();
     for step in elsewhere["steps"].as_array_mut().context("steps")? {
         if step.get("model_id").is_some() {
@@ -457,12 +447,11 @@ fn what_the_box_could_not_run_is_no_draft_and_a_channel_that_is_not_there_is_not
     let proposed = site.results("propose_deployment")?;
     assert!(proposed[0].contains("is not configured"), "{proposed:?}");
     assert!(last(&objects, "proposal").is_err(), "{objects:#?}");
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn rules_alone_are_changed_without_a_draft_and_without_a_preview_and_all_else_stays()
--> anyhow::Result<()> {
+fn rules_change_without_draft_keeps_everything_else() -> anyhow::Result<()> {
     let rules = r#"[{"name": "crossed", "when": {"kind": "crosses", "line": "middle"}, "schedule": {"from": "18:00", "to": "06:00"}}]"#;
     let put_up = |pipeline: &str| json!({"draft": "running", "camera": "Test", "pipeline": pipeline, "rules": rules, "says": "At night alone.", "assumed": [], "not_possible": []});
     let site = Site::demo(&[
@@ -510,5 +499,5 @@ fn rules_alone_are_changed_without_a_draft_and_without_a_preview_and_all_else_st
         assert_eq!(runs[kept], spec[kept], "{kept}");
     }
     assert_eq!(runs["rules"][0]["schedule"]["from"], "18:00");
-    site.model.kept_its_contract()
+    site.model.finish()
 }

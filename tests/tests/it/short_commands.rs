@@ -37,7 +37,7 @@ fn name(bench: &Bench) -> anyhow::Result<String> {
 }
 
 #[test]
-fn every_short_command_of_the_chat_does_what_it_says() -> anyhow::Result<()> {
+fn chat_short_commands_work() -> anyhow::Result<()> {
     let (bench, _runtime, _model) = house()?;
     let name = name(&bench)?;
     for (line, kinds) in [
@@ -89,7 +89,7 @@ fn every_short_command_of_the_chat_does_what_it_says() -> anyhow::Result<()> {
 }
 
 #[test]
-fn over_the_api_they_look_and_what_belongs_to_a_terminal_says_so() -> anyhow::Result<()> {
+fn api_short_commands_read_and_refuse_terminal_ones() -> anyhow::Result<()> {
     let (bench, _runtime, _model) = house()?;
     let _agent = bench.agent()?;
     let api = Api::on(&bench).up()?;

@@ -106,8 +106,7 @@ fn picture(name: &str) -> Attachment {
 }
 
 #[test]
-fn a_request_carries_what_the_step_wanted_and_a_key_by_which_it_is_known_again()
--> anyhow::Result<()> {
+fn request_has_the_steps_content_and_an_idempotency_key() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     let form = |files| HttpBody::Form {
         fields: vec![("who".to_owned(), "näbe & co".to_owned())],
@@ -155,8 +154,7 @@ fn a_request_carries_what_the_step_wanted_and_a_key_by_which_it_is_known_again()
 }
 
 #[test]
-fn a_redirect_is_followed_only_where_it_may_and_takes_no_secret_to_another_host()
--> anyhow::Result<()> {
+fn redirect_is_followed_if_allowed_and_without_secrets() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     let allowed = Hooks::start()?;
     let forbidden = Hooks::start()?;
@@ -168,7 +166,7 @@ fn a_redirect_is_followed_only_where_it_may_and_takes_no_secret_to_another_host(
             HttpBody::Json { document: json!(1) },
         ))
     };
-    server.script([Answer::Elsewhere(308, allowed.url("/b"))]);
+    server.script([Answer::Redirect(308, allowed.url("/b"))]);
     one(both()?, post())?.map_err(|fault| anyhow::anyhow!("{fault}"))?;
     let came = allowed.requests();
     assert_eq!((&*came[0].method, &*came[0].text()), ("POST", "1"));
@@ -180,23 +178,23 @@ fn a_redirect_is_followed_only_where_it_may_and_takes_no_secret_to_another_host(
     assert_eq!(came[0].header("idempotency-key"), ID);
 
     // A GET without its body would be another message.
-    server.script([Answer::Elsewhere(302, allowed.url("/b"))]);
+    server.script([Answer::Redirect(302, allowed.url("/b"))]);
     let moved = fault(one(both()?, post())?)?;
     assert!(
         moved.retry == Retry::Never && moved.why.contains("new address"),
         "{moved}"
     );
     // "See other": the message was accepted.
-    server.script([Answer::Elsewhere(303, forbidden.url("/b"))]);
+    server.script([Answer::Redirect(303, forbidden.url("/b"))]);
     assert_eq!(one(both()?, post())?, Ok(()));
 
-    server.script([Answer::Elsewhere(307, forbidden.url("/b"))]);
+    server.script([Answer::Redirect(307, forbidden.url("/b"))]);
     let led = fault(one(both()?, post())?)?;
     assert!(
         led.retry == Retry::Never && led.why.contains("sinks.hosts"),
         "{led}"
     );
-    let round = vec![Answer::Elsewhere(307, server.url("/a")); 20];
+    let round = vec![Answer::Redirect(307, server.url("/a")); 20];
     server.script(round);
     assert_eq!(fault(one(both()?, post())?)?.retry, Retry::Never);
     assert!(forbidden.requests().is_empty());
@@ -204,9 +202,9 @@ fn a_redirect_is_followed_only_where_it_may_and_takes_no_secret_to_another_host(
 }
 
 #[test]
-fn what_may_pass_is_told_from_what_will_not() -> anyhow::Result<()> {
+fn transient_failures_differ_from_permanent_ones() -> anyhow::Result<()> {
     let server = Hooks::start()?;
-    let nobody = Hooks::nobody()?;
+    let nobody = Hooks::closed_address()?;
     let get = |url| Effect::Http(call(url, HttpMethod::Get, HttpBody::Empty));
     server.script([Answer::Hang]);
     let late = fault(one(sinks(&[server.address()])?, get(server.url("/")))?)?;
@@ -253,8 +251,7 @@ fn answers(bodies: &[serde_json::Value]) -> Vec<Answer> {
 }
 
 #[test]
-fn a_slack_message_is_posted_and_its_files_are_uploaded_before_anybody_sees_it()
--> anyhow::Result<()> {
+fn slack_files_are_uploaded_before_the_message() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     server.script(answers(&[json!({"ok": true, "channel": "C0123456789"})]));
     assert_eq!(one(slack_at(&server)?, slack("yard", Vec::new()))?, Ok(()));
@@ -317,8 +314,7 @@ fn a_slack_message_is_posted_and_its_files_are_uploaded_before_anybody_sees_it()
 }
 
 #[test]
-fn what_slack_refuses_is_told_in_its_words_and_a_file_goes_to_no_other_host() -> anyhow::Result<()>
-{
+fn slack_error_is_quoted_and_files_go_to_no_other_host() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     let said = |error: &str| json!({"ok": false, "error": error});
     server.script(answers(&[said("invalid_auth"), said("internal_error")]));
@@ -344,7 +340,7 @@ fn what_slack_refuses_is_told_in_its_words_and_a_file_goes_to_no_other_host() ->
 }
 
 #[test]
-fn a_text_message_is_a_form_with_the_account_as_login() -> anyhow::Result<()> {
+fn twilio_message_is_a_form_with_the_account_as_login() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     let at = || -> anyhow::Result<SinksConfig> {
         Ok(SinksConfig {
@@ -382,7 +378,7 @@ fn a_text_message_is_a_form_with_the_account_as_login() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_object_that_grows_keeps_its_key_and_its_address_is_signed() -> anyhow::Result<()> {
+fn growing_s3_object_keeps_its_key_and_is_signed() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     let at = SinksConfig {
         s3_url: Some(server.url("/").parse()?),
@@ -471,7 +467,7 @@ fn mail_sinks(server: &MailServer, folder: &Path) -> anyhow::Result<SinksConfig>
 }
 
 #[test]
-fn an_email_goes_over_tls_with_its_pictures_to_everybody_who_is_to_get_it() -> anyhow::Result<()> {
+fn email_goes_over_tls_with_pictures_to_every_recipient() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let authority = Authority::new("yard")?;
     authority.write(&folder.path().join("ca.pem"))?;
@@ -506,8 +502,7 @@ fn an_email_goes_over_tls_with_its_pictures_to_everybody_who_is_to_get_it() -> a
 }
 
 #[test]
-fn nothing_is_said_to_a_mail_server_that_is_another_and_a_wrong_password_is_told_without_it()
--> anyhow::Result<()> {
+fn untrusted_mail_server_and_wrong_password_leak_nothing() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let authority = Authority::new("yard")?;
     authority.write(&folder.path().join("ca.pem"))?;
@@ -566,8 +561,7 @@ fn with_login() -> Option<(String, String)> {
 }
 
 #[test]
-fn a_message_reaches_its_broker_over_tls_in_each_quality_and_a_retained_one_stays()
--> anyhow::Result<()> {
+fn mqtt_effect_uses_tls_every_qos_and_retain() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let authority = Authority::new("yard")?;
     let ca_file = folder.path().join("ca.pem");
@@ -646,8 +640,7 @@ fn a_message_reaches_its_broker_over_tls_in_each_quality_and_a_retained_one_stay
 }
 
 #[test]
-fn a_broker_that_was_away_is_spoken_to_again_and_one_that_refuses_the_login_is_not()
--> anyhow::Result<()> {
+fn mqtt_effect_reconnects_but_not_after_a_refused_login() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let options = BrokerOptions {
         login: with_login(),

@@ -104,8 +104,8 @@ fn files_with(folder: &Path, text: &str, found: &mut Vec<String>) -> anyhow::Res
 }
 
 #[test]
-fn what_was_kept_arrives_although_server_agent_and_runtime_were_killed() -> anyhow::Result<()> {
-    let nobody = Hooks::nobody()?;
+fn spooled_effects_arrive_after_server_and_daemon_kills() -> anyhow::Result<()> {
+    let nobody = Hooks::closed_address()?;
     let bench = Bench::new("")?;
     bench.configure(&section(&bench, &nobody.to_string())?)?;
     let runtime = bench.runtime()?;
@@ -157,8 +157,7 @@ fn what_was_kept_arrives_although_server_agent_and_runtime_were_killed() -> anyh
 }
 
 #[test]
-fn messages_for_a_broker_of_the_workflow_wait_while_it_is_away_and_then_all_arrive()
--> anyhow::Result<()> {
+fn mqtt_effects_wait_for_their_broker_and_all_arrive() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let options = BrokerOptions {
         login: Some(("gate".to_owned(), SECRET.to_owned())),
@@ -220,8 +219,7 @@ fn messages_for_a_broker_of_the_workflow_wait_while_it_is_away_and_then_all_arri
 }
 
 #[test]
-fn without_a_word_in_the_configuration_nothing_is_kept_and_the_step_says_so() -> anyhow::Result<()>
-{
+fn unconfigured_effect_is_not_spooled_and_step_says_so() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     let bench = Bench::new("")?;
     let _runtime = bench.runtime()?;
@@ -246,7 +244,7 @@ fn without_a_word_in_the_configuration_nothing_is_kept_and_the_step_says_so() ->
 }
 
 #[test]
-fn what_fails_for_good_is_told_and_holds_nobody_up() -> anyhow::Result<()> {
+fn permanent_effect_failure_is_reported_and_blocks_nothing() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     let forbidden = Hooks::start()?;
     let bench = Bench::new("")?;
@@ -254,7 +252,7 @@ fn what_fails_for_good_is_told_and_holds_nobody_up() -> anyhow::Result<()> {
     let _runtime = bench.runtime()?;
     let agent = bench.agent()?;
     server.script([
-        Answer::Elsewhere(307, forbidden.url("/in")),
+        Answer::Redirect(307, forbidden.url("/in")),
         Answer::Status(404, String::new()),
         Answer::Status(500, String::new()),
     ]);
@@ -294,7 +292,7 @@ fn what_fails_for_good_is_told_and_holds_nobody_up() -> anyhow::Result<()> {
 }
 
 #[test]
-fn an_event_is_packed_into_a_file_with_its_picture() -> anyhow::Result<()> {
+fn event_file_holds_the_event_and_its_picture() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let out = bench.path("out");
     fs::create_dir(&out)?;
@@ -342,7 +340,7 @@ fn an_event_is_packed_into_a_file_with_its_picture() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_file_is_written_below_its_folder_and_no_workflow_leads_out_of_it() -> anyhow::Result<()> {
+fn file_effect_cannot_leave_its_folder() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let out = bench.path("out");
     fs::create_dir(&out)?;

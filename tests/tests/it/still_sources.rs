@@ -16,7 +16,7 @@ fn summary(source: &Path, flags: &[&str]) -> anyhow::Result<Value> {
 }
 
 #[test]
-fn an_animated_gif_lasts_as_long_as_it_says() -> anyhow::Result<()> {
+fn animated_gif_plays_for_its_stated_length() -> anyhow::Result<()> {
     let Some(data) = data("an animated GIF") else {
         return Ok(());
     };
@@ -29,7 +29,7 @@ fn an_animated_gif_lasts_as_long_as_it_says() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_folder_of_pictures_of_every_size_is_looked_through() -> anyhow::Result<()> {
+fn folder_of_mixed_size_pictures_is_processed() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let sizes = [
         (64, 48),
@@ -59,7 +59,7 @@ fn a_folder_of_pictures_of_every_size_is_looked_through() -> anyhow::Result<()> 
 }
 
 #[test]
-fn a_workflow_is_run_once_on_a_picture_over_the_api() -> anyhow::Result<()> {
+fn api_runs_a_workflow_once_on_a_picture() -> anyhow::Result<()> {
     /// PNG of one white pixel.
     const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4//8/AAX+Av4N70a4AAAAAElFTkSuQmCC";
     let bench = Bench::new("")?;

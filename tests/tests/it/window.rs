@@ -180,7 +180,7 @@ fn goes_on(bench: &Bench) -> anyhow::Result<()> {
 }
 
 #[test]
-fn without_a_screen_run_says_so_and_starts_nothing() -> anyhow::Result<()> {
+fn run_without_a_display_says_so_and_starts_nothing() -> anyhow::Result<()> {
     let out = Command::new(program("watchkeeper")?)
         .args(["run", SCENE, "--show"])
         .env_remove("DISPLAY")
@@ -201,7 +201,7 @@ fn without_a_screen_run_says_so_and_starts_nothing() -> anyhow::Result<()> {
 }
 
 #[test]
-fn a_deployed_pipeline_with_a_window_runs_without_a_screen() -> anyhow::Result<()> {
+fn pipeline_with_a_window_runs_without_a_display() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let mut runtime = bench.runtime_on(None)?;
     deploy(&bench)?;
@@ -214,7 +214,7 @@ fn a_deployed_pipeline_with_a_window_runs_without_a_screen() -> anyhow::Result<(
 }
 
 #[test]
-fn the_window_shows_the_picture_and_its_end_is_not_the_runtimes() -> anyhow::Result<()> {
+fn window_shows_the_picture_and_its_end_spares_the_runtime() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let Some(screen) = screen(&bench.path(""))? else {
         return Ok(());
@@ -251,8 +251,7 @@ fn the_window_shows_the_picture_and_its_end_is_not_the_runtimes() -> anyhow::Res
 }
 
 #[test]
-fn whoever_closes_the_window_of_a_run_ends_it_as_the_end_of_its_source_would() -> anyhow::Result<()>
-{
+fn closed_window_ends_a_run_like_the_end_of_its_source() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let Some(screen) = screen(&bench.path(""))? else {
         return Ok(());

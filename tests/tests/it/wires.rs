@@ -9,7 +9,7 @@ use watchkeeper_tests::person::ask_json;
 use watchkeeper_tests::scene::{LONG, doubtful};
 use watchkeeper_tests::scripted_model::{answers, says, thinks};
 use watchkeeper_tests::site::{DEMO, Site, last, middle, preview, propose, validate};
-use watchkeeper_tests::{books, rows};
+use watchkeeper_tests::{ledger, rows};
 
 /// The providers of the model file but for Claude, which every other suite uses; and the path of
 /// each one's requests.
@@ -28,7 +28,7 @@ fn providers() -> Vec<(String, (&'static str, &'static str))> {
 }
 
 #[test]
-fn a_watch_is_set_up_over_the_protocol_of_every_provider() -> anyhow::Result<()> {
+fn set_up_works_over_every_provider_protocol() -> anyhow::Result<()> {
     let house = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
     let _runtime = house.runtime()?;
     // One after the other: the runtime runs one workflow on pictures at a time.
@@ -70,17 +70,16 @@ fn set_up(house: &Bench, provider: &'static str, path: &str) -> anyhow::Result<(
     ensure!(asked[1]["body"].to_string().contains("image/jpeg"));
     let cost = last(&objects, "note")?["message"].to_string();
     ensure!(cost.contains("5 calls of the model"), "{cost}");
-    let report = books::report(&site.bench.path("home/watchkeeper/llm"))?;
-    books::balance(&report, provider, &asked)?;
+    let report = ledger::read_report(&site.bench.path("home/watchkeeper/llm"))?;
+    ledger::check(&report, provider, &asked)?;
     // Each provider caches its prompts, and cached tokens are not counted twice.
     let read: u64 = report.calls.iter().map(|call| call.usage.cache_read).sum();
     ensure!((read > 0) == (provider != "local"), "{report:?}");
-    site.model.kept_its_contract()
+    site.model.finish()
 }
 
 #[test]
-fn a_doubtful_event_gets_its_second_opinion_over_the_protocol_of_every_provider()
--> anyhow::Result<()> {
+fn second_opinion_works_over_every_provider_protocol() -> anyhow::Result<()> {
     let house = Bench::new("")?;
     let _runtime = house.runtime()?;
     let rule = json!({"name": "somebody", "severity": "warning", "second_opinion_may_lower": true});
@@ -117,8 +116,8 @@ fn a_doubtful_event_gets_its_second_opinion_over_the_protocol_of_every_provider(
             request["body"].to_string().contains("image/jpeg"),
             "no picture"
         );
-        let report = books::report(&site.bench.path("state/agent"))?;
-        books::balance(&report, provider, &asked)?;
-        site.model.kept_its_contract()
+        let report = ledger::read_report(&site.bench.path("state/agent"))?;
+        ledger::check(&report, provider, &asked)?;
+        site.model.finish()
     })
 }

@@ -45,7 +45,7 @@ fn crops() -> Value {
 }
 
 #[test]
-fn a_definition_that_compiles_is_told_with_dimensions_and_kinds() -> anyhow::Result<()> {
+fn valid_definition_is_reported_with_dimensions_and_kinds() -> anyhow::Result<()> {
     let (said, code) = validate(&crops().to_string())?;
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(
@@ -68,7 +68,7 @@ fn a_definition_that_compiles_is_told_with_dimensions_and_kinds() -> anyhow::Res
 }
 
 #[test]
-fn one_that_does_not_is_told_with_everything_that_is_wrong() -> anyhow::Result<()> {
+fn invalid_definition_is_reported_with_every_error() -> anyhow::Result<()> {
     let mut wrong = crops();
     wrong["steps"][1]["predictions"] = json!("$steps.modle.predictions");
     wrong["steps"][2]["type"] = json!("roboflow_core/camera_focuss@v1");
@@ -87,8 +87,7 @@ fn one_that_does_not_is_told_with_everything_that_is_wrong() -> anyhow::Result<(
 }
 
 #[test]
-fn what_is_no_definition_or_far_too_much_of_one_is_refused_and_nothing_dies() -> anyhow::Result<()>
-{
+fn malformed_or_huge_definition_is_refused() -> anyhow::Result<()> {
     let steps: Vec<Value> = (0..2500)
         .map(|n| json!({"type": "ContinueIf", "name": format!("s{n}")}))
         .collect();
@@ -116,7 +115,7 @@ fn what_is_no_definition_or_far_too_much_of_one_is_refused_and_nothing_dies() ->
 }
 
 #[test]
-fn a_replay_says_per_frame_what_the_peer_says() -> anyhow::Result<()> {
+fn replay_matches_the_peer_on_every_frame() -> anyhow::Result<()> {
     let Some(folder) = data("recordings with the peer's results") else {
         return Ok(());
     };
@@ -192,8 +191,7 @@ fn alike(ours: &Value, theirs: &Value) -> bool {
 }
 
 #[test]
-fn pictures_through_the_command_and_a_real_back_end_give_what_the_peers_engine_gave()
--> anyhow::Result<()> {
+fn workflow_run_matches_the_peer_on_pictures() -> anyhow::Result<()> {
     let Some(folder) = data("definitions with the peer's outputs") else {
         return Ok(());
     };
@@ -239,7 +237,7 @@ fn pictures_through_the_command_and_a_real_back_end_give_what_the_peers_engine_g
 }
 
 #[test]
-fn tracking_sequences_become_files_of_tracks() -> anyhow::Result<()> {
+fn mot_track_writes_tracks_of_sequences() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let sequence = folder.path().join("in/walk");
     std::fs::create_dir_all(&sequence)?;

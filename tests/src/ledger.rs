@@ -18,7 +18,7 @@ use watchkeeper_store::{DiskStore, Options};
 ///
 /// # Errors
 /// If the store can't be read.
-pub fn report(folder: &Path) -> anyhow::Result<Report> {
+pub fn read_report(folder: &Path) -> anyhow::Result<Report> {
     let (store, _) = DiskStore::open(folder, &Options::default())?;
     let ledger = Ledger::open(Arc::new(store), folder, Limits::default())?;
     Ok(ledger.report(Instant::now(), wall_now()))
@@ -29,7 +29,7 @@ pub fn report(folder: &Path) -> anyhow::Result<Report> {
 ///
 /// # Errors
 /// With the entries that differ.
-pub fn balance(report: &Report, provider: &str, requests: &[Value]) -> anyhow::Result<()> {
+pub fn check(report: &Report, provider: &str, requests: &[Value]) -> anyhow::Result<()> {
     let (booked, made) = (report.calls.len(), requests.len());
     ensure!(
         booked == made,
@@ -53,7 +53,7 @@ pub fn balance(report: &Report, provider: &str, requests: &[Value]) -> anyhow::R
             }
             CallOutcome::Open | CallOutcome::NotMade => false,
         };
-        ensure!(is_fair, "booked {call:?}, charged {charged:?}");
+        ensure!(is_fair, "recorded {call:?}, charged {charged:?}");
     }
     ensure!(
         report.day == sum && report.month == sum,
