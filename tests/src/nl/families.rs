@@ -325,7 +325,6 @@ impl<'s> Reader<'s> {
                 .map(str::to_owned),
         );
         let kind = block(step);
-        let name = step["name"].as_str().unwrap_or_default();
         match kind {
             "roboflow_object_detection_model" | "roboflow_instance_segmentation_model" => {
                 self.detector(&mut node, step, "object_detection");
@@ -338,43 +337,13 @@ impl<'s> Reader<'s> {
             "roboflow_classification_model"
             | "roboflow_multi_label_classification_model"
             | "clip_comparison"
-            | "vlm_as_classifier" => {
-                let classes = match self.value(step, "classes") {
-                    Value::Null => self.value(step, "texts"),
-                    classes => classes,
-                };
-                let confidence = self.value(step, "custom_confidence");
-                let settings = json!({
-                    "classes": classes, "confidence": confidence, "model": self.value(step, "model_id"),
-                });
-                node.is("classification", settings);
-            }
+            | "vlm_as_classifier" => self.classifier(&mut node, step),
             "ocr_model" | "easy_ocr" | "pp_ocr" => node.is("ocr", json!({})),
             "byte_tracker" | "tracker" | "trackers_botsort" | "trackers_bytetrack"
             | "trackers_ocsort" | "trackers_sort" => node.is("tracker", json!({})),
             "detections_filter" | "per_class_confidence_filter" => self.filter(&mut node, step),
-            "time_in_zone" => {
-                let zone = self.points(&self.value(step, "zone"));
-                node.is("zone_filter", json!({"zone": zone}));
-                let is_ruled = self
-                    .rules
-                    .iter()
-                    .any(|r| matches!(&r.when, Condition::Stays { zone, .. } if zone == name));
-                if !is_ruled {
-                    node.is("time_in_zone", json!({"zone": zone}));
-                }
-            }
-            "line_counter" => {
-                let line = self.points(&self.value(step, "line_segment"));
-                let direction = self.rules.iter().find_map(|r| match &r.when {
-                    Condition::Crosses { line, direction } if line == name => Some(way(*direction)),
-                    _ => None,
-                });
-                node.is(
-                    "line_counter",
-                    json!({"line": line, "direction": direction}),
-                );
-            }
+            "time_in_zone" => self.time_in_zone(&mut node, step),
+            "line_counter" => self.line_counter(&mut node, step),
             "property_definition" if counts(step) => {
                 let zone = step["data"].as_str().map(|s| self.zone_behind(s, 3));
                 node.is("count", json!({"zone": zone}));
@@ -395,6 +364,14 @@ impl<'s> Reader<'s> {
                 });
                 node.is("aggregate", settings);
             }
+            _ => self.output_step(&mut node, step, kind),
+        }
+        node
+    }
+
+    /// Adds the families of flow controls, sinks and drawings.
+    fn output_step(&self, node: &mut Node, step: &'s Value, kind: &str) {
+        match kind {
             "continue_if" | "switch_case" | "delta_filter" => {
                 let mut settings = Settings::new();
                 compared(&step["condition_statement"], &mut settings);
@@ -404,18 +381,54 @@ impl<'s> Reader<'s> {
                 let seconds = self.value(step, "cooldown_seconds");
                 node.is("cooldown", rest(&seconds));
             }
-            "local_file_sink" | "s3_sink" => {}
             "event_sink" => node.is("event_sink", json!({})),
             "slack_notification"
             | "email_notification"
             | "twilio_sms_notification"
-            | "webhook_sink" => self.message(&mut node, step, kind),
+            | "webhook_sink" => self.message(node, step, kind),
             _ if kind.ends_with("_visualization") || kind == "text_display" => {
                 node.is("visualization", json!({}));
             }
             _ => {}
         }
-        node
+    }
+
+    fn classifier(&self, node: &mut Node, step: &'s Value) {
+        let classes = match self.value(step, "classes") {
+            Value::Null => self.value(step, "texts"),
+            classes => classes,
+        };
+        let confidence = self.value(step, "custom_confidence");
+        let settings = json!({
+            "classes": classes, "confidence": confidence, "model": self.value(step, "model_id"),
+        });
+        node.is("classification", settings);
+    }
+
+    fn time_in_zone(&self, node: &mut Node, step: &'s Value) {
+        let name = step["name"].as_str().unwrap_or_default();
+        let zone = self.points(&self.value(step, "zone"));
+        node.is("zone_filter", json!({"zone": zone}));
+        let is_ruled = self
+            .rules
+            .iter()
+            .any(|r| matches!(&r.when, Condition::Stays { zone, .. } if zone == name));
+        if !is_ruled {
+            node.is("time_in_zone", json!({"zone": zone}));
+        }
+    }
+
+    fn line_counter(&self, node: &mut Node, step: &'s Value) {
+        let name = step["name"].as_str().unwrap_or_default();
+        let line = self.points(&self.value(step, "line_segment"));
+        let direction = self.rules.iter().find_map(|r| match &r.when {
+            Condition::Crosses { line, direction } if line == name => Some(way(*direction)),
+            _ => None,
+        });
+        node.is(
+            "line_counter",
+            json!({"line": line, "direction": direction}),
+        );
     }
 
     fn detector(&self, node: &mut Node, step: &'s Value, family: &'static str) {
@@ -489,13 +502,6 @@ impl<'s> Reader<'s> {
     /// Maps a rule to its condition, schedule, cooldown, event, pictures and notifications.
     fn rule(&self, rule: &RuleSpec, tells: Notifying) -> Node {
         let mut node = Node::default();
-        let from = |node: &mut Node, name: &str| {
-            node.from.insert(name.to_owned());
-        };
-        let of_step = |name: &str| {
-            let step = self.named(name);
-            step.map_or(Value::Null, |s| self.points(&self.value(s, "zone")))
-        };
         if !rule.classes.is_empty() {
             node.is("class_filter", json!({"classes": rule.classes}));
         }
@@ -505,42 +511,7 @@ impl<'s> Reader<'s> {
                 json!({"confidence": band.min, "max_confidence": band.max}),
             );
         }
-        match &rule.when {
-            Condition::Appears { detections } => {
-                if let Some(step) = step_of(detections) {
-                    from(&mut node, step);
-                }
-            }
-            Condition::Enters { zone } | Condition::Leaves { zone } => from(&mut node, zone),
-            Condition::Stays { zone, for_s } => {
-                from(&mut node, zone);
-                node.is(
-                    "time_in_zone",
-                    json!({"zone": of_step(zone), "duration_s": for_s, "threshold_s": for_s}),
-                );
-            }
-            Condition::Crosses { line, .. } => from(&mut node, line),
-            Condition::Count {
-                detections,
-                bound,
-                for_s,
-            } => {
-                let zone = self.zone_behind(detections, 3);
-                if let Some(step) = step_of(detections) {
-                    from(&mut node, step);
-                }
-                node.is("count", json!({"zone": zone}));
-                node.is("condition", bounded(*bound));
-                holds(&mut node, *for_s);
-            }
-            Condition::Value { value, test, for_s } => {
-                if let Some(step) = step_of(value) {
-                    from(&mut node, step);
-                }
-                node.is("condition", tested(*test));
-                holds(&mut node, *for_s);
-            }
-        }
+        self.condition(&mut node, &rule.when);
         if let Some(schedule) = &rule.schedule {
             node.is("schedule", awake(schedule));
         }
@@ -567,6 +538,60 @@ impl<'s> Reader<'s> {
                 }),
             );
         }
+        Self::notifications(&mut node, rule, tells);
+        node
+    }
+
+    /// Adds the families and sources of a rule's condition.
+    fn condition(&self, node: &mut Node, when: &Condition) {
+        let from = |node: &mut Node, name: &str| {
+            node.from.insert(name.to_owned());
+        };
+        let of_step = |name: &str| {
+            let step = self.named(name);
+            step.map_or(Value::Null, |s| self.points(&self.value(s, "zone")))
+        };
+        match when {
+            Condition::Appears { detections } => {
+                if let Some(step) = step_of(detections) {
+                    from(node, step);
+                }
+            }
+            Condition::Enters { zone } | Condition::Leaves { zone } => from(node, zone),
+            Condition::Stays { zone, for_s } => {
+                from(node, zone);
+                node.is(
+                    "time_in_zone",
+                    json!({"zone": of_step(zone), "duration_s": for_s, "threshold_s": for_s}),
+                );
+            }
+            Condition::Crosses { line, .. } => from(node, line),
+            Condition::Count {
+                detections,
+                bound,
+                for_s,
+            } => {
+                let zone = self.zone_behind(detections, 3);
+                if let Some(step) = step_of(detections) {
+                    from(node, step);
+                }
+                node.is("count", json!({"zone": zone}));
+                node.is("condition", bounded(*bound));
+                holds(node, *for_s);
+            }
+            Condition::Value { value, test, for_s } => {
+                if let Some(step) = step_of(value) {
+                    from(node, step);
+                }
+                node.is("condition", tested(*test));
+                holds(node, *for_s);
+            }
+        }
+    }
+
+    /// Adds the notifications of a rule.
+    fn notifications(node: &mut Node, rule: &RuleSpec, tells: Notifying) {
+        let severity = json!(rule.severity);
         for channel in &rule.notify {
             node.is(
                 "alert_sink",
@@ -581,7 +606,6 @@ impl<'s> Reader<'s> {
                 json!({"channel": "mqtt", "kind": "mqtt", "severity": severity}),
             );
         }
-        node
     }
 }
 
