@@ -141,72 +141,19 @@ fn serve(stream: &TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result
         let body = state.others.get(name).unwrap_or(&state.body);
         (Arc::clone(body), state.etag.clone(), answer)
     };
-    let mut out = stream;
+    let from = start_of_range(&request, etag.as_deref());
+    let response = respond(&answer, &body, from);
     let tag = etag
         .as_ref()
         .map_or_else(String::new, |etag| format!("ETag: {etag}\r\n"));
+    let mut out = stream;
     // One request for each connection keeps the script in order.
-    let mut head = |status: &str, more: &str| {
-        write!(
-            out,
-            "HTTP/1.1 {status}\r\nConnection: close\r\n{tag}{more}\r\n"
-        )
-    };
-    let length = |n: usize| format!("Content-Length: {n}\r\n");
-    let from = start_of_range(&request, etag.as_deref());
-    let sent: &[u8] = match answer {
-        Answer::Good | Answer::CutAfter(_) | Answer::StallAfter(_) => match from {
-            Some(from) if from >= body.len() => {
-                head("416 Range Not Satisfiable", &length(0))?;
-                &[]
-            }
-            Some(from) => {
-                let rest = body.get(from..).unwrap_or_default();
-                let range = format!(
-                    "Content-Range: bytes {from}-{}/{}\r\n{}",
-                    body.len() - 1,
-                    body.len(),
-                    length(rest.len())
-                );
-                head("206 Partial Content", &range)?;
-                rest
-            }
-            None => {
-                head("200 OK", &length(body.len()))?;
-                &body
-            }
-        },
-        Answer::IgnoresRange | Answer::WrongBytes => {
-            head("200 OK", &length(body.len()))?;
-            &body
-        }
-        Answer::WrongRange => {
-            let range = format!(
-                "Content-Range: bytes 0-{}/{}\r\n{}",
-                body.len() - 1,
-                body.len(),
-                length(body.len())
-            );
-            head("206 Partial Content", &range)?;
-            &body
-        }
-        Answer::Status(status) => {
-            head(&format!("{status} As Told"), &length(0))?;
-            &[]
-        }
-        Answer::Redirect(ref to) => {
-            head("302 Found", &format!("Location: {to}\r\n{}", length(0)))?;
-            &[]
-        }
-        Answer::Length(stated) => {
-            head("200 OK", &length(stated))?;
-            &body
-        }
-        Answer::UntilClose(_) => {
-            head("200 OK", "")?;
-            &body
-        }
-    };
+    write!(
+        out,
+        "HTTP/1.1 {}\r\nConnection: close\r\n{tag}{}\r\n",
+        response.status, response.headers
+    )?;
+    let sent = response.body;
     let sent = match answer {
         Answer::CutAfter(n) | Answer::StallAfter(n) | Answer::UntilClose(n) => {
             sent.get(..n).unwrap_or(sent)
@@ -226,6 +173,59 @@ fn serve(stream: &TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result
         }
     }
     Ok(())
+}
+
+struct Response<'b> {
+    status: String,
+    headers: String,
+    body: &'b [u8],
+}
+
+impl<'b> Response<'b> {
+    /// Creates a response with a `Content-Length` of `length`.
+    fn new(status: &str, length: usize, body: &'b [u8]) -> Self {
+        Self {
+            status: status.to_owned(),
+            headers: format!("Content-Length: {length}\r\n"),
+            body,
+        }
+    }
+
+    /// Creates a 206 that claims to start at `from` of `total` bytes.
+    fn partial(from: usize, total: usize, body: &'b [u8]) -> Self {
+        let mut response = Self::new("206 Partial Content", body.len(), body);
+        let range = format!("Content-Range: bytes {from}-{}/{total}\r\n", total - 1);
+        response.headers.insert_str(0, &range);
+        response
+    }
+}
+
+/// Builds the response to a request for `body` from byte `from` on.
+fn respond<'b>(answer: &Answer, body: &'b [u8], from: Option<usize>) -> Response<'b> {
+    let total = body.len();
+    match answer {
+        Answer::Good | Answer::CutAfter(_) | Answer::StallAfter(_) => match from {
+            Some(from) if from >= total => Response::new("416 Range Not Satisfiable", 0, &[]),
+            Some(from) => Response::partial(from, total, body.get(from..).unwrap_or_default()),
+            None => Response::new("200 OK", total, body),
+        },
+        Answer::IgnoresRange | Answer::WrongBytes => Response::new("200 OK", total, body),
+        Answer::WrongRange => Response::partial(0, total, body),
+        Answer::Status(status) => Response::new(&format!("{status} As Scripted"), 0, &[]),
+        Answer::Redirect(to) => {
+            let mut response = Response::new("302 Found", 0, &[]);
+            response
+                .headers
+                .insert_str(0, &format!("Location: {to}\r\n"));
+            response
+        }
+        Answer::Length(stated) => Response::new("200 OK", *stated, body),
+        Answer::UntilClose(_) => Response {
+            status: "200 OK".to_owned(),
+            headers: String::new(),
+            body,
+        },
+    }
 }
 
 /// Whether the client still holds the connection.

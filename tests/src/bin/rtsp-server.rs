@@ -86,15 +86,7 @@ fn main() -> anyhow::Result<()> {
     let scheme = if args.cert.is_some() { "rtsps" } else { "rtsp" };
     say(&format!("READY {scheme}://127.0.0.1:{port}/live"))?;
 
-    let (lines, commands) = std::sync::mpsc::sync_channel(8);
-    std::thread::spawn(move || {
-        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-            if lines.send(line).is_err() {
-                return;
-            }
-        }
-        drop(lines.send("quit".to_owned()));
-    });
+    let commands = read_commands();
     let context = glib::MainContext::default();
     loop {
         // The server works inside `iteration`; commands are read between two iterations.
@@ -122,6 +114,20 @@ fn main() -> anyhow::Result<()> {
         }
         say(&format!("DONE {}", command.trim()))?;
     }
+}
+
+/// Reads standard input on a thread of its own; its end is the command `quit`.
+fn read_commands() -> std::sync::mpsc::Receiver<String> {
+    let (lines, commands) = std::sync::mpsc::sync_channel(8);
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                return;
+            }
+        }
+        drop(lines.send("quit".to_owned()));
+    });
+    commands
 }
 
 fn say(line: &str) -> anyhow::Result<()> {

@@ -20,7 +20,7 @@ use watchkeeper_detect::letterbox::Letterbox;
 use watchkeeper_detect::network::Tensor;
 use watchkeeper_detect::nms::suppress;
 use watchkeeper_models::Manifest;
-use watchkeeper_models::manifest::{Cover, DecodeKind};
+use watchkeeper_models::manifest::{ClassScores, Cover, DecodeKind};
 use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::hostile::Choices;
@@ -186,26 +186,7 @@ fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
             assert!(said.text.len() <= outputs[0].data.len(), "{said:?}");
             assert!((0.0..=1.0).contains(&said.confidence), "{said:?}");
         }
-        DecodeKind::Segments { scores } => {
-            let (width, height) = (9, 7);
-            let place = Letterbox::fit(width, height, &manifest.input).expect("not empty");
-            let params = SegmentParams {
-                scores: *scores,
-                confidence,
-                is_something: &|class| class > 0,
-                place: &place,
-            };
-            let mut out = Vec::new();
-            segments::decode(&request, &params, &mut out)
-                .expect("what was taken before is taken again");
-            let pixels: usize = out.iter().map(|s| s.mask.count()).sum();
-            assert!(pixels <= 63, "{out:?}");
-            assert!(
-                out.iter()
-                    .all(|s| s.class_id > 0 && (0.0..=1.0).contains(&s.confidence)),
-                "{out:?}"
-            );
-        }
+        DecodeKind::Segments { scores } => check_segments(manifest, &request, *scores, confidence),
         DecodeKind::Depth => {
             let place = Letterbox::fit(9, 7, &manifest.input).expect("not empty");
             let map =
@@ -224,16 +205,7 @@ fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
                 }
             }
         }
-        DecodeKind::Anomaly { .. } => {
-            let place = Letterbox::fit(9, 7, &manifest.input).expect("not empty");
-            match anomaly::decode(&request, &place) {
-                Ok((score, map)) => {
-                    assert!(score.is_finite() && map.data.iter().all(|n| n.is_finite()));
-                    assert_eq!(map.data.len(), map.size[0] * map.size[1]);
-                }
-                Err(refused) => assert!(refused.to_string().contains("anomaly"), "{refused}"),
-            }
-        }
+        DecodeKind::Anomaly { .. } => check_anomaly(manifest, &request),
         DecodeKind::Gaze {
             bins,
             degrees_per_bin,
@@ -242,6 +214,44 @@ fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
             Err(refused) => assert!(refused.to_string().contains("gaze"), "{refused}"),
         },
         _ => {}
+    }
+}
+
+/// Checks that segments fit the picture and have a class and a confidence.
+fn check_segments(
+    manifest: &Manifest,
+    request: &Request<'_>,
+    scores: ClassScores,
+    confidence: f32,
+) {
+    let (width, height) = (9, 7);
+    let place = Letterbox::fit(width, height, &manifest.input).expect("not empty");
+    let params = SegmentParams {
+        scores,
+        confidence,
+        is_something: &|class| class > 0,
+        place: &place,
+    };
+    let mut out = Vec::new();
+    segments::decode(request, &params, &mut out).expect("decoded before");
+    let pixels: usize = out.iter().map(|s| s.mask.count()).sum();
+    assert!(pixels <= 63, "{out:?}");
+    assert!(
+        out.iter()
+            .all(|s| s.class_id > 0 && (0.0..=1.0).contains(&s.confidence)),
+        "{out:?}"
+    );
+}
+
+/// Checks that an anomaly map is finite and complete.
+fn check_anomaly(manifest: &Manifest, request: &Request<'_>) {
+    let place = Letterbox::fit(9, 7, &manifest.input).expect("not empty");
+    match anomaly::decode(request, &place) {
+        Ok((score, map)) => {
+            assert!(score.is_finite() && map.data.iter().all(|n| n.is_finite()));
+            assert_eq!(map.data.len(), map.size[0] * map.size[1]);
+        }
+        Err(refused) => assert!(refused.to_string().contains("anomaly"), "{refused}"),
     }
 }
 

@@ -12,7 +12,10 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::deploy;
 use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 
-use super::check::{Behaviour, Bounds, Budget, Check, Deployed, Geom, Memory, Reply, State, Tools};
+use super::check::{
+    Behaviour, Bounds, Budget, Check, Deployed, Geom, Memory, OfPipeline, Param, Predicate, Reply,
+    State, Tools,
+};
 use super::families::{Graph, Settings};
 use super::language::language_of;
 use super::outcome::{Call, Outcome, RunState};
@@ -141,26 +144,12 @@ impl<'g> Grader<'g> {
             Check::Deployed(check) => self.deployed(check),
             Check::NoDeploy(_) => self.no_deploy(),
             Check::Has(check) => {
-                let and = |s: &Settings| {
-                    check
-                        .and
-                        .iter()
-                        .all(|p| predicate(&p.pred, s.get(&p.key), &p.value))
-                };
-                let graphs = self.on(check.camera.as_deref());
-                let n: u64 = graphs.map(|g| g.count(&check.family, and)).sum();
+                let n = self.count(&check.family, &check.and, check.camera.as_deref());
                 let holds = n >= check.min && check.max.is_none_or(|max| n <= max);
                 told(holds, format!("{n} × {}", check.family))
             }
             Check::Lacks(check) => {
-                let and = |s: &Settings| {
-                    check
-                        .and
-                        .iter()
-                        .all(|p| predicate(&p.pred, s.get(&p.key), &p.value))
-                };
-                let graphs = self.on(check.camera.as_deref());
-                let n: u64 = graphs.map(|g| g.count(&check.family, and)).sum();
+                let n = self.count(&check.family, &check.and, check.camera.as_deref());
                 told(n == 0, format!("{n} × {}", check.family))
             }
             Check::Path(check) => {
@@ -168,41 +157,11 @@ impl<'g> Grader<'g> {
                 let way = check.via.join(" → ");
                 told(graphs.any(|g| g.leads(&check.via)), way)
             }
-            Check::Param(check) => {
-                let graphs = self.on(check.camera.as_deref());
-                let values: Vec<Option<Value>> = graphs
-                    .flat_map(|g| g.steps(&check.family))
-                    .map(|s| s.get(&check.key).cloned())
-                    .collect();
-                let mut given = values.iter();
-                let holds = given.any(|v| predicate(&check.pred, v.as_ref(), &check.value));
-                let shown: Vec<String> = values.iter().flatten().map(Value::to_string).collect();
-                let shown = match (values.is_empty(), shown.is_empty()) {
-                    (true, _) => format!("no {}", check.family),
-                    (_, true) => "not set".to_owned(),
-                    _ => shown.join(", "),
-                };
-                let wanted = format!("{} {}", check.pred, check.value);
-                told(holds, format!("{} is {shown}, wanted {wanted}", check.key))
-            }
+            Check::Param(check) => self.param(check),
             Check::Geom(check) => self.geom(check),
             Check::Behaviour(check) => self.behaviour(check),
             Check::State(check) => self.state(check),
-            Check::Unchanged(check) => {
-                let (before, after) = (
-                    self.outcome.before.get(&check.id),
-                    self.outcome.after.get(&check.id),
-                );
-                let holds = before.is_some() && before == after;
-                told(
-                    holds,
-                    format!(
-                        "{} is {}",
-                        check.id,
-                        if holds { "as it was" } else { "not as it was" }
-                    ),
-                )
-            }
+            Check::Unchanged(check) => self.unchanged(check),
             Check::Updated(check) => self.updated(&check.id),
             Check::Tools(check) => self.tools(check),
             Check::Reply(check) => self.reply(check),
@@ -210,6 +169,49 @@ impl<'g> Grader<'g> {
             Check::Budget(check) => self.budget(check),
             Check::Unknown(op) => Err(format!("no such check here: {op:?}")),
         }
+    }
+
+    /// Counts the steps of a family for which all predicates hold.
+    fn count(&self, family: &str, and: &[Predicate], camera: Option<&str>) -> u64 {
+        let holds = |s: &Settings| {
+            and.iter()
+                .all(|p| predicate(&p.pred, s.get(&p.key), &p.value))
+        };
+        self.on(camera).map(|g| g.count(family, holds)).sum()
+    }
+
+    fn param(&self, check: &Param) -> Found {
+        let graphs = self.on(check.camera.as_deref());
+        let values: Vec<Option<Value>> = graphs
+            .flat_map(|g| g.steps(&check.family))
+            .map(|s| s.get(&check.key).cloned())
+            .collect();
+        let mut given = values.iter();
+        let holds = given.any(|v| predicate(&check.pred, v.as_ref(), &check.value));
+        let shown: Vec<String> = values.iter().flatten().map(Value::to_string).collect();
+        let shown = match (values.is_empty(), shown.is_empty()) {
+            (true, _) => format!("no {}", check.family),
+            (_, true) => "not set".to_owned(),
+            _ => shown.join(", "),
+        };
+        let wanted = format!("{} {}", check.pred, check.value);
+        told(holds, format!("{} is {shown}, wanted {wanted}", check.key))
+    }
+
+    fn unchanged(&self, check: &OfPipeline) -> Found {
+        let (before, after) = (
+            self.outcome.before.get(&check.id),
+            self.outcome.after.get(&check.id),
+        );
+        let holds = before.is_some() && before == after;
+        told(
+            holds,
+            format!(
+                "{} is {}",
+                check.id,
+                if holds { "as it was" } else { "not as it was" }
+            ),
+        )
     }
 
     /// Yields the graphs on this camera, or on any.
@@ -341,6 +343,22 @@ impl<'g> Grader<'g> {
         bound("alerts", Some(played.alerts as f64), check.alerts);
         let escalated = played.events.iter().filter(|e| e.escalates).count();
         bound("escalations", count(escalated), check.escalations);
+        self.counters(check, played, &mut found, &mut wrong);
+        if wrong.is_empty() {
+            return Ok(found.join("; "));
+        }
+        wrong.extend(played.trouble.iter().cloned());
+        Err(wrong.join("; "))
+    }
+
+    /// Compares counts and classes of the events.
+    fn counters(
+        &self,
+        check: &Behaviour,
+        played: &Played,
+        found: &mut Vec<String>,
+        wrong: &mut Vec<String>,
+    ) {
         for (name, wanted) in &check.counter {
             let all = counted(played, name, self.scene());
             let holds = all.iter().any(|value| match wanted {
@@ -363,11 +381,6 @@ impl<'g> Grader<'g> {
             }
             found.push(format!("events about {about:?}"));
         }
-        if wrong.is_empty() {
-            return Ok(found.join("; "));
-        }
-        wrong.extend(played.trouble.iter().cloned());
-        Err(wrong.join("; "))
     }
 
     fn state(&self, check: &State) -> Found {
@@ -457,19 +470,7 @@ impl<'g> Grader<'g> {
         {
             wrong.push(format!("not in the order {}", check.order.join(", ")));
         }
-        for (tool, wanted) in &check.args {
-            let names = alternatives(tool);
-            let mut of_it = calls.iter().filter(|c| c.is(&names));
-            if !of_it.any(|c| has_arguments(c, wanted)) {
-                let shown: Vec<String> = calls
-                    .iter()
-                    .filter(|c| c.is(&names))
-                    .map(|c| c.arguments.to_string().chars().take(200).collect())
-                    .collect();
-                let wanted = serde_json::to_string(wanted).unwrap_or_default();
-                wrong.push(format!("{tool} had {shown:?}, wanted {wanted}"));
-            }
-        }
+        wrong.extend(wrong_arguments(calls, check));
         let names: Vec<&str> = calls
             .iter()
             .filter_map(|c| c.names.first())
@@ -610,6 +611,25 @@ fn counted(played: &Played, name: &str, scene: &Scene) -> Vec<f64> {
         .filter(fits)
         .map(|c| c.value)
         .collect()
+}
+
+/// Describes the tools without a call that has the wanted arguments.
+fn wrong_arguments(calls: &[Call], check: &Tools) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (tool, wanted) in &check.args {
+        let names = alternatives(tool);
+        let mut of_it = calls.iter().filter(|c| c.is(&names));
+        if !of_it.any(|c| has_arguments(c, wanted)) {
+            let shown: Vec<String> = calls
+                .iter()
+                .filter(|c| c.is(&names))
+                .map(|c| c.arguments.to_string().chars().take(200).collect())
+                .collect();
+            let wanted = serde_json::to_string(wanted).unwrap_or_default();
+            wrong.push(format!("{tool} had {shown:?}, wanted {wanted}"));
+        }
+    }
+    wrong
 }
 
 /// Whether a call has these arguments; the last part of a dotted name is enough.

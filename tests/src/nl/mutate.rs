@@ -141,56 +141,67 @@ impl Mutants<'_> {
                 continue;
             }
             self.respecified("without a step", spec, name, |spec| without(spec, step));
-            for (key, mutant) in [("zone", "shifted zone"), ("line_segment", "shifted line")] {
-                if let Ok(points) = serde_json::from_value::<Vec<[f64; 2]>>(step[key].clone()) {
-                    let width = f64::from(size[0]);
-                    // A mirrored line in the middle would not move.
-                    let moved = |x: f64| match key {
-                        "zone" => width - x,
-                        _ => x + width / 5.0,
-                    };
-                    let mirrored: Vec<[f64; 2]> =
-                        points.iter().map(|[x, y]| [moved(*x), *y]).collect();
-                    self.respecified(mutant, spec, name, |spec| {
-                        set(spec, nth, key, json!(mirrored))
-                    });
-                }
-            }
-            if step["zone"].is_array() {
-                let [w, h] = size;
-                let whole = json!([[0, 0], [w, 0], [w, h], [0, h]]);
-                self.respecified("whole picture", spec, name, |spec| {
-                    set(spec, nth, "zone", whole)
+            self.of_place(spec, nth, step, size);
+            self.of_detection(spec, nth, step);
+        }
+    }
+
+    /// Adds mutants of a step's zone or line.
+    fn of_place(&mut self, spec: &PipelineSpec, nth: usize, step: &Value, size: [u32; 2]) {
+        let name = step["name"].as_str().unwrap_or_default();
+        for (key, mutant) in [("zone", "shifted zone"), ("line_segment", "shifted line")] {
+            if let Ok(points) = serde_json::from_value::<Vec<[f64; 2]>>(step[key].clone()) {
+                let width = f64::from(size[0]);
+                // A mirrored line in the middle would not move.
+                let moved = |x: f64| match key {
+                    "zone" => width - x,
+                    _ => x + width / 5.0,
+                };
+                let mirrored: Vec<[f64; 2]> = points.iter().map(|[x, y]| [moved(*x), *y]).collect();
+                self.respecified(mutant, spec, name, |spec| {
+                    set(spec, nth, key, json!(mirrored))
                 });
             }
-            if let Some(classes) = step["class_filter"].as_array() {
-                let model = step["model_id"].as_str().unwrap_or(USUAL);
-                let known = self.models.get(model).into_iter().flatten();
-                let other = known.map(|l| json!(l)).find(|l| !classes.contains(l));
-                if let Some(other) = other {
-                    self.respecified("other class", spec, name, |spec| {
-                        set(spec, nth, "class_filter", json!([other]))
-                    });
-                }
-                self.respecified("every class", spec, name, |spec| {
-                    set(spec, nth, "class_filter", Value::Null);
+        }
+        if step["zone"].is_array() {
+            let [w, h] = size;
+            let whole = json!([[0, 0], [w, 0], [w, h], [0, h]]);
+            self.respecified("whole picture", spec, name, |spec| {
+                set(spec, nth, "zone", whole)
+            });
+        }
+    }
+
+    /// Adds mutants of a detector's classes and confidence.
+    fn of_detection(&mut self, spec: &PipelineSpec, nth: usize, step: &Value) {
+        let name = step["name"].as_str().unwrap_or_default();
+        if let Some(classes) = step["class_filter"].as_array() {
+            let model = step["model_id"].as_str().unwrap_or(USUAL);
+            let known = self.models.get(model).into_iter().flatten();
+            let other = known.map(|l| json!(l)).find(|l| !classes.contains(l));
+            if let Some(other) = other {
+                self.respecified("other class", spec, name, |spec| {
+                    set(spec, nth, "class_filter", json!([other]))
                 });
-                if classes.len() > 1 {
-                    let fewer = json!([classes[0]]);
-                    self.respecified("a class left out", spec, name, |spec| {
-                        set(spec, nth, "class_filter", fewer)
-                    });
-                }
             }
-            if let Some(confidence) = step["confidence"].as_f64() {
-                self.respecified("confidence of nothing", spec, name, |spec| {
-                    set(spec, nth, "confidence", json!(0.97));
+            self.respecified("every class", spec, name, |spec| {
+                set(spec, nth, "class_filter", Value::Null);
+            });
+            if classes.len() > 1 {
+                let fewer = json!([classes[0]]);
+                self.respecified("a class left out", spec, name, |spec| {
+                    set(spec, nth, "class_filter", fewer)
                 });
-                if self.asks_about_confidence() {
-                    self.respecified("lower confidence", spec, name, |spec| {
-                        set(spec, nth, "confidence", json!(confidence / 2.0));
-                    });
-                }
+            }
+        }
+        if let Some(confidence) = step["confidence"].as_f64() {
+            self.respecified("confidence of nothing", spec, name, |spec| {
+                set(spec, nth, "confidence", json!(0.97));
+            });
+            if self.asks_about_confidence() {
+                self.respecified("lower confidence", spec, name, |spec| {
+                    set(spec, nth, "confidence", json!(confidence / 2.0));
+                });
             }
         }
     }
@@ -205,14 +216,13 @@ impl Mutants<'_> {
         }
         for (nth, rule) in rules.iter().enumerate() {
             let name = &rule.name;
-            let mut other =
-                |kind: &'static str, change: &dyn Fn(&mut watchkeeper_contract::rule::RuleSpec)| {
-                    self.respecified(kind, spec, name, |spec| {
-                        if let Some(rule) = spec.rules.as_mut().and_then(|r| r.get_mut(nth)) {
-                            change(rule);
-                        }
-                    });
-                };
+            let mut other = |kind: &'static str, change: RuleChange<'_>| {
+                self.respecified(kind, spec, name, |spec| {
+                    if let Some(rule) = spec.rules.as_mut().and_then(|r| r.get_mut(nth)) {
+                        change(rule);
+                    }
+                });
+            };
             other("without cool-down", &|rule| rule.cooldown_s = 0.0);
             other("tells nobody by name", &|rule| rule.notify.clear());
             other("always awake", &|rule| rule.schedule = None);
@@ -241,45 +251,7 @@ impl Mutants<'_> {
                     rule.severity = Severity::Info;
                 }
             });
-            other("longer wait", &|rule| match &mut rule.when {
-                Condition::Stays { for_s, .. }
-                | Condition::Count { for_s, .. }
-                | Condition::Value { for_s, .. } => {
-                    *for_s *= 4.0;
-                }
-                _ => {}
-            });
-            other("no wait", &|rule| match &mut rule.when {
-                Condition::Stays { for_s, .. } => *for_s = 0.1,
-                Condition::Count { for_s, .. } | Condition::Value { for_s, .. } => *for_s = 0.0,
-                _ => {}
-            });
-            other("other bound", &|rule| {
-                if let Condition::Count { bound, .. } = &mut rule.when {
-                    *bound = match *bound {
-                        CountBound::Over(n) => CountBound::Over(n + 2),
-                        CountBound::Under(n) => CountBound::Under(n + 2),
-                    };
-                }
-            });
-            other("other way", &|rule| {
-                if let Condition::Crosses { direction, .. } = &mut rule.when {
-                    *direction = match *direction {
-                        CrossDirection::In => CrossDirection::Out,
-                        CrossDirection::Out | CrossDirection::Any => CrossDirection::In,
-                    };
-                }
-            });
-            other("any appearance", &|rule| {
-                let track = spec.workflow["steps"].as_array().into_iter().flatten();
-                let mut track =
-                    track.filter(|s| s["type"].as_str().is_some_and(|t| t.contains("track")));
-                if let Some(name) = track.find_map(|s| s["name"].as_str()) {
-                    rule.when = Condition::Appears {
-                        detections: format!("$steps.{name}.tracked_detections"),
-                    };
-                }
-            });
+            mutate_condition(spec, &mut other);
             if rules.len() > 1 {
                 self.respecified("without a rule", spec, name, |spec| {
                     if let Some(rules) = &mut spec.rules {
@@ -442,6 +414,51 @@ fn set(spec: &mut PipelineSpec, step: usize, key: &str, value: Value) {
             value => drop(fields.insert(key.to_owned(), value)),
         }
     }
+}
+
+/// One defect of a rule.
+type RuleChange<'c> = &'c dyn Fn(&mut watchkeeper_contract::rule::RuleSpec);
+
+/// Makes the defects of a rule's condition.
+fn mutate_condition(spec: &PipelineSpec, other: &mut impl FnMut(&'static str, RuleChange<'_>)) {
+    other("longer wait", &|rule| match &mut rule.when {
+        Condition::Stays { for_s, .. }
+        | Condition::Count { for_s, .. }
+        | Condition::Value { for_s, .. } => {
+            *for_s *= 4.0;
+        }
+        _ => {}
+    });
+    other("no wait", &|rule| match &mut rule.when {
+        Condition::Stays { for_s, .. } => *for_s = 0.1,
+        Condition::Count { for_s, .. } | Condition::Value { for_s, .. } => *for_s = 0.0,
+        _ => {}
+    });
+    other("other bound", &|rule| {
+        if let Condition::Count { bound, .. } = &mut rule.when {
+            *bound = match *bound {
+                CountBound::Over(n) => CountBound::Over(n + 2),
+                CountBound::Under(n) => CountBound::Under(n + 2),
+            };
+        }
+    });
+    other("other way", &|rule| {
+        if let Condition::Crosses { direction, .. } = &mut rule.when {
+            *direction = match *direction {
+                CrossDirection::In => CrossDirection::Out,
+                CrossDirection::Out | CrossDirection::Any => CrossDirection::In,
+            };
+        }
+    });
+    other("any appearance", &|rule| {
+        let track = spec.workflow["steps"].as_array().into_iter().flatten();
+        let mut track = track.filter(|s| s["type"].as_str().is_some_and(|t| t.contains("track")));
+        if let Some(name) = track.find_map(|s| s["name"].as_str()) {
+            rule.when = Condition::Appears {
+                detections: format!("$steps.{name}.tracked_detections"),
+            };
+        }
+    });
 }
 
 /// Removes a step. Its consumers get its input instead; its rules and outputs are removed.

@@ -231,25 +231,7 @@ impl Stage<'_> {
         let arrived = Instant::now();
         let mut started = Vec::new();
         for number in 0..frames {
-            let seconds = from_s + number as f64 / self.fps;
-            let local = self
-                .start
-                .saturating_add(SignedDuration::from_secs_f64(seconds));
-            let frame = Frame {
-                id: FrameId {
-                    source: self.spec.source.clone(),
-                    seq: number + 1,
-                },
-                pts: Duration::from_secs_f64(seconds),
-                arrived,
-                wall: Wall {
-                    unix_ms: local.timestamp().as_millisecond(),
-                    quality: TimeQuality::Synced,
-                },
-                fps: Some(self.fps),
-                recorded: true,
-                picture: picture.clone(),
-            };
+            let (frame, local) = self.frame(from_s, number, arrived, &picture);
             let outcome = run.process(&frame, clock::local_time(&local), &mut EventId::generate);
             started.extend(
                 outcome
@@ -317,7 +299,44 @@ impl Stage<'_> {
                 class: change.event.label,
                 escalates: change.decision.verdict == Verdict::Escalate,
             }));
-        let classes = classes_of(&graph, self.models);
+        self.count_results(&results, &graph, played);
+        Ok(())
+    }
+
+    /// Makes frame `number` of a run from this second of the script on, and its local time.
+    fn frame(
+        &self,
+        from_s: f64,
+        number: u64,
+        arrived: Instant,
+        picture: &Picture,
+    ) -> (Frame, Zoned) {
+        let seconds = from_s + number as f64 / self.fps;
+        let local = self
+            .start
+            .saturating_add(SignedDuration::from_secs_f64(seconds));
+        let frame = Frame {
+            id: FrameId {
+                source: self.spec.source.clone(),
+                seq: number + 1,
+            },
+            pts: Duration::from_secs_f64(seconds),
+            arrived,
+            wall: Wall {
+                unix_ms: local.timestamp().as_millisecond(),
+                quality: TimeQuality::Synced,
+            },
+            fps: Some(self.fps),
+            recorded: true,
+            picture: picture.clone(),
+        };
+        (frame, local)
+    }
+
+    /// Adds the counts of outputs, lines and zones.
+    fn count_results(&self, results: &PipelineResults, graph: &Graph, played: &mut Played) {
+        let camera = self.spec.source.as_str();
+        let classes = classes_of(graph, self.models);
         let mut count = |name: &str, more: &str, value: f64| {
             let mut words = words(name);
             words.extend(classes.iter().flat_map(|class| self::words(class)));
@@ -342,7 +361,6 @@ impl Stage<'_> {
             count(name, "visits", zone.count as f64);
             count(name, "present", f64::from(zone.present));
         }
-        Ok(())
     }
 
     /// Makes the scripted replacement of a model.

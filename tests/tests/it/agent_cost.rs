@@ -123,7 +123,10 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
     ));
     let jobs = router::choices(&BlueprintStore::built_in());
     let scene = here.scene(&here.now);
-    all.push(("rewording", proposal::reword::build_conversation("x", &scene, &jobs)?));
+    all.push((
+        "rewording",
+        proposal::reword::build_conversation("x", &scene, &jobs)?,
+    ));
     let look = Look {
         at: Wall {
             unix_ms: 0,
