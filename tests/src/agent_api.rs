@@ -36,7 +36,7 @@ impl Api {
     ///
     /// # Errors
     /// If it does not answer within [`START_TIMEOUT`].
-    pub fn up(self) -> anyhow::Result<Self> {
+    pub fn wait_until_up(self) -> anyhow::Result<Self> {
         wait_for("the agent's API", || {
             self.request("GET", "/v1/health", None).ok()
         })?;
@@ -121,14 +121,14 @@ impl Api {
     /// # Errors
     /// If the message is refused or the stream ends early.
     pub fn say(&self, conversation: &str, text: &str) -> anyhow::Result<Vec<Value>> {
-        self.tell(conversation, &json!({"text": text}))
+        self.send(conversation, &json!({"text": text}))
     }
 
     /// Sends a message with any body and returns the events of its reply.
     ///
     /// # Errors
     /// As [`Self::say`].
-    pub fn tell(&self, conversation: &str, body: &Value) -> anyhow::Result<Vec<Value>> {
+    pub fn send(&self, conversation: &str, body: &Value) -> anyhow::Result<Vec<Value>> {
         let path = format!("/v1/conversations/{conversation}/messages");
         let events = self.follow("POST", &path, Some(body), |_| false)?;
         let is_whole = events.last().is_some_and(|event| event["type"] == "end");

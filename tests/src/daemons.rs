@@ -194,7 +194,7 @@ impl Process {
     ///
     /// # Errors
     /// If it does not exit within `timeout`.
-    pub fn ended(mut self, timeout: Duration) -> anyhow::Result<(Option<i32>, String)> {
+    pub fn wait_for_exit(mut self, timeout: Duration) -> anyhow::Result<(Option<i32>, String)> {
         let status = wait_up_to(timeout, "the process to end", || {
             self.child.try_wait().ok().flatten()
         })?;
@@ -308,7 +308,7 @@ impl Bench {
     ///
     /// # Errors
     /// If it does not answer; the message holds its log.
-    pub fn runtime_without_xfsz(&self) -> anyhow::Result<Process> {
+    pub fn runtime_ignoring_sigxfsz(&self) -> anyhow::Result<Process> {
         let runtime = self.runtime_command()?;
         let mut command = Command::new("sh");
         command

@@ -105,7 +105,7 @@ impl RtspServer {
     ///
     /// # Errors
     /// If the camera has exited.
-    pub fn tell(&mut self, command: &str) -> anyhow::Result<()> {
+    pub fn send(&mut self, command: &str) -> anyhow::Result<()> {
         writeln!(self.input, "{command}").context("camera is gone")?;
         self.input.flush().context("camera is gone")?;
         let done = self.answer("DONE ")?;

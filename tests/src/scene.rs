@@ -135,7 +135,7 @@ pub fn seqs(events: &[Value]) -> Vec<u64> {
 ///
 /// # Errors
 /// With the difference.
-pub fn nothing_is_lost(before: &[Value], after: &[Value]) -> anyhow::Result<()> {
+pub fn check_nothing_lost(before: &[Value], after: &[Value]) -> anyhow::Result<()> {
     let numbers = seqs(after);
     let expected: Vec<u64> = (1..=after.len() as u64).collect();
     ensure!(
@@ -162,7 +162,7 @@ pub fn arrived(subscriber: &Subscriber) -> BTreeSet<u64> {
 ///
 /// # Errors
 /// With the numbers of the missing events.
-pub fn everything_arrives(bench: &Bench, subscriber: &Subscriber) -> anyhow::Result<usize> {
+pub fn wait_for_all_events(bench: &Bench, subscriber: &Subscriber) -> anyhow::Result<usize> {
     bench.json("DELETE", "/v1/pipelines/watch", None)?;
     let wanted: BTreeSet<u64> = seqs(&bench.events()?).into_iter().collect();
     let missing = || -> Vec<u64> { wanted.difference(&arrived(subscriber)).copied().collect() };

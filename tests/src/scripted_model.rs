@@ -71,7 +71,7 @@ impl ScriptedModel {
     /// With its log.
     pub fn finish(self) -> anyhow::Result<()> {
         self.process.interrupt()?;
-        let (code, log) = self.process.ended(START_TIMEOUT)?;
+        let (code, log) = self.process.wait_for_exit(START_TIMEOUT)?;
         ensure!(code == Some(0), "{log}");
         Ok(())
     }

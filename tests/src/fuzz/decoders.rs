@@ -131,8 +131,8 @@ pub(super) fn decoders(input: &[u8]) {
         _ => number(&mut choices),
     };
     let mut boxes = Vec::new();
-    lines(&outputs);
-    masks(&outputs);
+    check_lines(&outputs);
+    check_masks(&outputs);
     match decode(
         &manifest,
         manifest.classes(),
@@ -141,9 +141,9 @@ pub(super) fn decoders(input: &[u8]) {
         &mut boxes,
     ) {
         Ok(()) => {
-            scores(&manifest, &outputs);
-            other(&manifest, &outputs, confidence);
-            behind(&manifest, &outputs, boxes, &mut choices);
+            check_scores(&manifest, &outputs);
+            check_other(&manifest, &outputs, confidence);
+            postprocess(&manifest, &outputs, boxes, &mut choices);
         }
         Err(refused) => {
             let message = refused.to_string();
@@ -153,7 +153,7 @@ pub(super) fn decoders(input: &[u8]) {
 }
 
 /// Checks that a classifier gives one score for each class.
-fn scores(manifest: &Manifest, outputs: &[Tensor<'_>]) {
+fn check_scores(manifest: &Manifest, outputs: &[Tensor<'_>]) {
     if let DecodeKind::Classes { scores: kind, .. } = manifest.decode.kind {
         let mut out = Vec::new();
         decode::scores(manifest, kind, outputs, &mut out)
@@ -164,7 +164,7 @@ fn scores(manifest: &Manifest, outputs: &[Tensor<'_>]) {
 }
 
 /// Checks the outputs of networks that find no objects, in their decoded form.
-fn other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
+fn check_other(manifest: &Manifest, outputs: &[Tensor<'_>], confidence: f32) {
     let request = Request::of(manifest, outputs, confidence);
     match &manifest.decode.kind {
         DecodeKind::Embedding => {
@@ -256,7 +256,7 @@ fn check_anomaly(manifest: &Manifest, request: &Request<'_>) {
 }
 
 /// Checks the same tensors as masks: each is as large as the picture.
-fn masks(outputs: &[Tensor<'_>]) {
+fn check_masks(outputs: &[Tensor<'_>]) {
     let manifest = manifest(FAMILIES[21].0);
     let place = Letterbox::fit(9, 7, &manifest.input).expect("not empty");
     let request = Request::of(&manifest, outputs, 0.0);
@@ -272,7 +272,7 @@ fn masks(outputs: &[Tensor<'_>]) {
 }
 
 /// Checks the same tensors as text lines: every corner is finite.
-fn lines(outputs: &[Tensor<'_>]) {
+fn check_lines(outputs: &[Tensor<'_>]) {
     let input = "width = 16\nheight = 16\nlayout = \"nchw\"\ncolour = \"rgb\"\ndtype = \"f32\"\nfit = \"stretch\"\n";
     let text = format!(
         "name = \"m\"\ntask = \"text-reading\"\nconfidence = 0.5\n[input]\n{input}[decode]\nkind = \"ctc\"\n\
@@ -300,7 +300,7 @@ fn lines(outputs: &[Tensor<'_>]) {
 }
 
 /// Suppresses, maps back and clips decoded boxes.
-fn behind(
+fn postprocess(
     manifest: &Manifest,
     outputs: &[Tensor<'_>],
     mut boxes: Vec<RawDetection>,
@@ -329,7 +329,7 @@ fn behind(
     for (i, found) in boxes.iter().enumerate() {
         let b = place.to_source(&found.bbox).clip(width, height);
         if read.is_ok() && b.area() > 0.0 {
-            within(shapes.shape(manifest, i, &b, &place).as_ref(), &b);
+            check_shape(shapes.shape(manifest, i, &b, &place).as_ref(), &b);
         }
         assert!(
             0.0 <= b.x1 && b.x1 <= b.x2 && b.x2 <= width,
@@ -343,7 +343,7 @@ fn behind(
 }
 
 /// Checks that masks lie in their boxes and that points are finite.
-fn within(shape: Option<&Shape>, b: &BBox) {
+fn check_shape(shape: Option<&Shape>, b: &BBox) {
     match shape {
         None => {}
         Some(Shape::Outline(points)) => {

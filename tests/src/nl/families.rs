@@ -47,7 +47,7 @@ impl Notifying {
 
     /// Whether `rule` notifies people.
     #[must_use]
-    pub fn by(self, rule: &RuleSpec) -> bool {
+    pub fn notifies(self, rule: &RuleSpec) -> bool {
         match self {
             Self::Named => !rule.notify.is_empty(),
             Self::Warnings => rule.severity >= Severity::Warning,
@@ -74,7 +74,7 @@ struct Node {
 }
 
 impl Node {
-    fn is(&mut self, family: &'static str, settings: Value) {
+    fn add(&mut self, family: &'static str, settings: Value) {
         let settings = match settings {
             Value::Object(settings) => settings.into_iter().filter(|(_, v)| !v.is_null()).collect(),
             _ => Settings::new(),
@@ -113,15 +113,15 @@ impl Graph {
         }
         // A step that a flow control continues is behind that flow control.
         for step in reader.steps() {
-            for next in goes_on(step) {
+            for next in next_steps(step) {
                 if let Some(node) = graph.nodes.get_mut(&next) {
                     node.from.insert(name_of(step));
                 }
             }
         }
-        let tells = Notifying::of(&rules);
+        let notifying = Notifying::of(&rules);
         for (nth, rule) in rules.iter().enumerate() {
-            let node = reader.rule(rule, tells);
+            let node = reader.rule(rule, notifying);
             graph
                 .nodes
                 .insert(format!("rule {nth} {}", rule.name), node);
@@ -154,7 +154,7 @@ impl Graph {
     /// Whether data passes through steps of these families in order, possibly with others between.
     /// One node may stand for two consecutive families.
     #[must_use]
-    pub fn leads(&self, via: &[String]) -> bool {
+    pub fn has_path(&self, via: &[String]) -> bool {
         let Some((first, rest)) = via.split_first() else {
             return true;
         };
@@ -165,14 +165,14 @@ impl Graph {
         };
         let mut reached = of(first);
         for families in rest {
-            let behind = self.behind(&reached);
+            let behind = self.reachable_from(&reached);
             reached = of(families).intersection(&behind).copied().collect();
         }
         !reached.is_empty()
     }
 
     /// Returns these nodes and all that get data from them, directly or not.
-    fn behind<'a>(&'a self, from: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
+    fn reachable_from<'a>(&'a self, from: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
         let mut found = from.clone();
         loop {
             let more: Vec<&str> = self
@@ -221,7 +221,7 @@ fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
 }
 
 /// Returns the steps that a flow control continues.
-fn goes_on(step: &Value) -> Vec<String> {
+fn next_steps(step: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for key in ["next_steps", "cases", "default_next_steps"] {
         texts(&step[key], &mut found);
@@ -317,7 +317,7 @@ impl<'s> Reader<'s> {
         let mut node = Node::default();
         let mut found = Vec::new();
         texts(step, &mut found);
-        let next = goes_on(step);
+        let next = next_steps(step);
         let before = found.into_iter().filter_map(step_of);
         node.from.extend(
             before
@@ -332,21 +332,21 @@ impl<'s> Reader<'s> {
             "roboflow_keypoint_detection_model" => self.detector(&mut node, step, "keypoints"),
             "vlm_as_detector" => {
                 let classes = self.value(step, "classes");
-                node.is("open_vocab_detection", json!({"classes": classes}));
+                node.add("open_vocab_detection", json!({"classes": classes}));
             }
             "roboflow_classification_model"
             | "roboflow_multi_label_classification_model"
             | "clip_comparison"
             | "vlm_as_classifier" => self.classifier(&mut node, step),
-            "ocr_model" | "easy_ocr" | "pp_ocr" => node.is("ocr", json!({})),
+            "ocr_model" | "easy_ocr" | "pp_ocr" => node.add("ocr", json!({})),
             "byte_tracker" | "tracker" | "trackers_botsort" | "trackers_bytetrack"
-            | "trackers_ocsort" | "trackers_sort" => node.is("tracker", json!({})),
+            | "trackers_ocsort" | "trackers_sort" => node.add("tracker", json!({})),
             "detections_filter" | "per_class_confidence_filter" => self.filter(&mut node, step),
             "time_in_zone" => self.time_in_zone(&mut node, step),
             "line_counter" => self.line_counter(&mut node, step),
             "property_definition" if counts(step) => {
                 let zone = step["data"].as_str().map(|s| self.zone_behind(s, 3));
-                node.is("count", json!({"zone": zone}));
+                node.add("count", json!({"zone": zone}));
             }
             "overlap"
             | "overlap_analysis"
@@ -355,14 +355,14 @@ impl<'s> Reader<'s> {
                 let mut found = Vec::new();
                 texts(step, &mut found);
                 let words = found.into_iter().filter(|t| !t.starts_with('$'));
-                node.is("association", json!({"classes": words.collect::<Vec<_>>()}));
+                node.add("association", json!({"classes": words.collect::<Vec<_>>()}));
             }
             "data_aggregator" | "detections_combine" | "detections_list_rollup" | "buffer" => {
                 let settings = json!({
                     "interval": self.value(step, "interval"), "unit": self.value(step, "interval_unit"),
                     "mode": self.value(step, "aggregation_mode"),
                 });
-                node.is("aggregate", settings);
+                node.add("aggregate", settings);
             }
             _ => self.output_step(&mut node, step, kind),
         }
@@ -374,20 +374,20 @@ impl<'s> Reader<'s> {
         match kind {
             "continue_if" | "switch_case" | "delta_filter" => {
                 let mut settings = Settings::new();
-                compared(&step["condition_statement"], &mut settings);
-                node.is("condition", Value::Object(settings));
+                compared_settings(&step["condition_statement"], &mut settings);
+                node.add("condition", Value::Object(settings));
             }
             "rate_limiter" => {
                 let seconds = self.value(step, "cooldown_seconds");
-                node.is("cooldown", rest(&seconds));
+                node.add("cooldown", duration_settings(&seconds));
             }
-            "event_sink" => node.is("event_sink", json!({})),
+            "event_sink" => node.add("event_sink", json!({})),
             "slack_notification"
             | "email_notification"
             | "twilio_sms_notification"
             | "webhook_sink" => self.message(node, step, kind),
             _ if kind.ends_with("_visualization") || kind == "text_display" => {
-                node.is("visualization", json!({}));
+                node.add("visualization", json!({}));
             }
             _ => {}
         }
@@ -402,19 +402,19 @@ impl<'s> Reader<'s> {
         let settings = json!({
             "classes": classes, "confidence": confidence, "model": self.value(step, "model_id"),
         });
-        node.is("classification", settings);
+        node.add("classification", settings);
     }
 
     fn time_in_zone(&self, node: &mut Node, step: &'s Value) {
         let name = step["name"].as_str().unwrap_or_default();
         let zone = self.points(&self.value(step, "zone"));
-        node.is("zone_filter", json!({"zone": zone}));
+        node.add("zone_filter", json!({"zone": zone}));
         let is_ruled = self
             .rules
             .iter()
             .any(|r| matches!(&r.when, Condition::Stays { zone, .. } if zone == name));
         if !is_ruled {
-            node.is("time_in_zone", json!({"zone": zone}));
+            node.add("time_in_zone", json!({"zone": zone}));
         }
     }
 
@@ -422,10 +422,12 @@ impl<'s> Reader<'s> {
         let name = step["name"].as_str().unwrap_or_default();
         let line = self.points(&self.value(step, "line_segment"));
         let direction = self.rules.iter().find_map(|r| match &r.when {
-            Condition::Crosses { line, direction } if line == name => Some(way(*direction)),
+            Condition::Crosses { line, direction } if line == name => {
+                Some(direction_name(*direction))
+            }
             _ => None,
         });
-        node.is(
+        node.add(
             "line_counter",
             json!({"line": line, "direction": direction}),
         );
@@ -441,15 +443,15 @@ impl<'s> Reader<'s> {
             Some(model) => json!(model),
             None => self.value(step, "model_id"),
         };
-        node.is(
+        node.add(
             family,
             json!({"classes": classes, "confidence": confidence, "model": model}),
         );
         if classes.as_array().is_some_and(|c| !c.is_empty()) {
-            node.is("class_filter", json!({"classes": classes}));
+            node.add("class_filter", json!({"classes": classes}));
         }
         if !classes.is_null() || !confidence.is_null() {
-            node.is(
+            node.add(
                 "detections_filter",
                 json!({"classes": classes, "confidence": confidence}),
             );
@@ -458,20 +460,20 @@ impl<'s> Reader<'s> {
 
     fn filter(&self, node: &mut Node, step: &'s Value) {
         let mut settings = Settings::new();
-        compared(&step["operations"], &mut settings);
+        compared_settings(&step["operations"], &mut settings);
         let thresholds = step["per_class_confidence"].as_object();
         if let Some(thresholds) = thresholds {
             let classes: Vec<&String> = thresholds.keys().collect();
             settings.insert("classes".to_owned(), json!(classes));
         }
         if settings.contains_key("classes") {
-            node.is("class_filter", json!({"classes": settings["classes"]}));
+            node.add("class_filter", json!({"classes": settings["classes"]}));
         }
         if let Some(zone) = zone_in(&step["operations"]) {
             let zone = self.points(zone);
-            node.is("zone_filter", json!({"zone": zone}));
+            node.add("zone_filter", json!({"zone": zone}));
         }
-        node.is("detections_filter", Value::Object(settings));
+        node.add("detections_filter", Value::Object(settings));
     }
 
     fn message(&self, node: &mut Node, step: &'s Value, kind: &str) {
@@ -484,61 +486,61 @@ impl<'s> Reader<'s> {
         let by = kind
             .trim_end_matches("_notification")
             .trim_end_matches("_sink");
-        node.is(
+        node.add(
             "alert_sink",
             json!({"channel": channel, "kind": by, "message": self.value(step, "message")}),
         );
         let seconds = self.value(step, "cooldown_seconds");
         if seconds.as_f64().is_some_and(|s| s > 0.0) {
-            node.is("cooldown", rest(&seconds));
+            node.add("cooldown", duration_settings(&seconds));
         }
         let mut attached = Vec::new();
         texts(&step["attachments"], &mut attached);
         if !attached.is_empty() {
-            node.is("snapshot", json!({}));
+            node.add("snapshot", json!({}));
         }
     }
 
     /// Maps a rule to its condition, schedule, cooldown, event, pictures and notifications.
-    fn rule(&self, rule: &RuleSpec, tells: Notifying) -> Node {
+    fn rule(&self, rule: &RuleSpec, notifying: Notifying) -> Node {
         let mut node = Node::default();
         if !rule.classes.is_empty() {
-            node.is("class_filter", json!({"classes": rule.classes}));
+            node.add("class_filter", json!({"classes": rule.classes}));
         }
         if let Some(band) = rule.confidence {
-            node.is(
+            node.add(
                 "detections_filter",
                 json!({"confidence": band.min, "max_confidence": band.max}),
             );
         }
         self.condition(&mut node, &rule.when);
         if let Some(schedule) = &rule.schedule {
-            node.is("schedule", awake(schedule));
+            node.add("schedule", schedule_settings(schedule));
         }
         if rule.cooldown_s > 0.0 {
-            node.is("cooldown", rest(&json!(rule.cooldown_s)));
+            node.add("cooldown", duration_settings(&json!(rule.cooldown_s)));
         }
         let severity = json!(rule.severity);
-        node.is(
+        node.add(
             "event_sink",
             json!({"severity": severity, "name": rule.name}),
         );
-        node.is("snapshot", json!({}));
+        node.add("snapshot", json!({}));
         if let Some(clip) = rule.clip {
-            node.is(
+            node.add(
                 "clip",
                 json!({"pre_roll_s": clip.before_s, "duration_s": clip.length_s()}),
             );
         }
         if rule.gates.escalate < rule.gates.review {
-            node.is(
+            node.add(
                 "escalate",
                 json!({
                     "from": rule.gates.escalate, "to": rule.gates.review, "may_lower": rule.second_opinion_may_lower,
                 }),
             );
         }
-        Self::notifications(&mut node, rule, tells);
+        Self::notifications(&mut node, rule, notifying);
         node
     }
 
@@ -560,7 +562,7 @@ impl<'s> Reader<'s> {
             Condition::Enters { zone } | Condition::Leaves { zone } => from(node, zone),
             Condition::Stays { zone, for_s } => {
                 from(node, zone);
-                node.is(
+                node.add(
                     "time_in_zone",
                     json!({"zone": of_step(zone), "duration_s": for_s, "threshold_s": for_s}),
                 );
@@ -575,33 +577,33 @@ impl<'s> Reader<'s> {
                 if let Some(step) = step_of(detections) {
                     from(node, step);
                 }
-                node.is("count", json!({"zone": zone}));
-                node.is("condition", bounded(*bound));
-                holds(node, *for_s);
+                node.add("count", json!({"zone": zone}));
+                node.add("condition", bound_settings(*bound));
+                add_hold(node, *for_s);
             }
             Condition::Value { value, test, for_s } => {
                 if let Some(step) = step_of(value) {
                     from(node, step);
                 }
-                node.is("condition", tested(*test));
-                holds(node, *for_s);
+                node.add("condition", test_settings(*test));
+                add_hold(node, *for_s);
             }
         }
     }
 
     /// Adds the notifications of a rule.
-    fn notifications(node: &mut Node, rule: &RuleSpec, tells: Notifying) {
+    fn notifications(node: &mut Node, rule: &RuleSpec, notifying: Notifying) {
         let severity = json!(rule.severity);
         for channel in &rule.notify {
-            node.is(
+            node.add(
                 "alert_sink",
                 json!({"channel": format!("#{channel}"), "kind": "channel", "severity": severity}),
             );
         }
         // Every event goes out over MQTT. If some rules name a channel or are warnings, the others
         // only record.
-        if rule.notify.is_empty() && tells.by(rule) {
-            node.is(
+        if rule.notify.is_empty() && notifying.notifies(rule) {
+            node.add(
                 "alert_sink",
                 json!({"channel": "mqtt", "kind": "mqtt", "severity": severity}),
             );
@@ -609,20 +611,20 @@ impl<'s> Reader<'s> {
     }
 }
 
-fn holds(node: &mut Node, for_s: f64) {
+fn add_hold(node: &mut Node, for_s: f64) {
     if for_s > 0.0 {
-        node.is(
+        node.add(
             "state_hold",
             json!({"duration_s": for_s, "threshold_s": for_s}),
         );
     }
 }
 
-fn rest(seconds: &Value) -> Value {
+fn duration_settings(seconds: &Value) -> Value {
     json!({"duration_s": seconds, "seconds": seconds, "cooldown_s": seconds, "period_s": seconds})
 }
 
-fn way(direction: CrossDirection) -> &'static str {
+fn direction_name(direction: CrossDirection) -> &'static str {
     match direction {
         CrossDirection::In => "in",
         CrossDirection::Out => "out",
@@ -630,7 +632,7 @@ fn way(direction: CrossDirection) -> &'static str {
     }
 }
 
-fn bounded(bound: CountBound) -> Value {
+fn bound_settings(bound: CountBound) -> Value {
     match bound {
         CountBound::Over(n) => json!({"op": ">", "value": n, "over": n, "min": u64::from(n) + 1}),
         CountBound::Under(n) => {
@@ -639,7 +641,7 @@ fn bounded(bound: CountBound) -> Value {
     }
 }
 
-fn tested(test: ValueTest) -> Value {
+fn test_settings(test: ValueTest) -> Value {
     match test {
         ValueTest::Is(value) => json!({"op": "==", "value": value}),
         ValueTest::Over(n) => json!({"op": ">", "value": n, "over": n}),
@@ -647,7 +649,7 @@ fn tested(test: ValueTest) -> Value {
     }
 }
 
-fn awake(schedule: &Schedule) -> Value {
+fn schedule_settings(schedule: &Schedule) -> Value {
     json!({
         "days": schedule.days, "from": schedule.from, "to": schedule.to, "start": schedule.from, "end": schedule.to,
     })
@@ -681,7 +683,7 @@ fn zone_in(operations: &Value) -> Option<&Value> {
 
 /// Collects what statements compare with. A list of texts are classes, a number is a confidence if
 /// the statement names it, else a value.
-fn compared(statement: &Value, settings: &mut Settings) {
+fn compared_settings(statement: &Value, settings: &mut Settings) {
     match statement {
         Value::Object(fields) => {
             if let (Some(left), Some(comparator), Some(right)) = (
@@ -709,9 +711,13 @@ fn compared(statement: &Value, settings: &mut Settings) {
                     settings.insert("op".to_owned(), comparator["type"].clone());
                 }
             }
-            fields.values().for_each(|field| compared(field, settings));
+            fields
+                .values()
+                .for_each(|field| compared_settings(field, settings));
         }
-        Value::Array(items) => items.iter().for_each(|item| compared(item, settings)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| compared_settings(item, settings)),
         _ => {}
     }
 }
@@ -777,7 +783,7 @@ mod tests {
         assert_eq!(graph.steps("schedule")[0]["from"], "22:00");
         assert_eq!(graph.steps("alert_sink")[0]["channel"], "mqtt");
         let via = |families: &[&str]| {
-            graph.leads(&families.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>())
+            graph.has_path(&families.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>())
         };
         assert!(via(&[
             "object_detection",

@@ -94,9 +94,9 @@ pub fn grade(task: &Task, outcome: &Outcome, models: &Models) -> Graded {
 }
 
 /// What was found: `Ok` if the check holds, else `Err`.
-type Found = Result<String, String>;
+type Finding = Result<String, String>;
 
-fn told(holds: bool, found: String) -> Found {
+fn grade_if(holds: bool, found: String) -> Finding {
     if holds { Ok(found) } else { Err(found) }
 }
 
@@ -138,7 +138,7 @@ impl<'g> Grader<'g> {
         &self.task.scene
     }
 
-    fn check(&self, check: &Check) -> Found {
+    fn check(&self, check: &Check) -> Finding {
         match check {
             Check::Valid(_) => self.valid(),
             Check::Deployed(check) => self.deployed(check),
@@ -146,16 +146,16 @@ impl<'g> Grader<'g> {
             Check::Has(check) => {
                 let n = self.count(&check.family, &check.and, check.camera.as_deref());
                 let holds = n >= check.min && check.max.is_none_or(|max| n <= max);
-                told(holds, format!("{n} × {}", check.family))
+                grade_if(holds, format!("{n} × {}", check.family))
             }
             Check::Lacks(check) => {
                 let n = self.count(&check.family, &check.and, check.camera.as_deref());
-                told(n == 0, format!("{n} × {}", check.family))
+                grade_if(n == 0, format!("{n} × {}", check.family))
             }
             Check::Path(check) => {
                 let mut graphs = self.on(check.camera.as_deref());
                 let way = check.via.join(" → ");
-                told(graphs.any(|g| g.leads(&check.via)), way)
+                grade_if(graphs.any(|g| g.has_path(&check.via)), way)
             }
             Check::Param(check) => self.param(check),
             Check::Geom(check) => self.geom(check),
@@ -180,7 +180,7 @@ impl<'g> Grader<'g> {
         self.on(camera).map(|g| g.count(family, holds)).sum()
     }
 
-    fn param(&self, check: &Param) -> Found {
+    fn param(&self, check: &Param) -> Finding {
         let graphs = self.on(check.camera.as_deref());
         let values: Vec<Option<Value>> = graphs
             .flat_map(|g| g.steps(&check.family))
@@ -195,16 +195,16 @@ impl<'g> Grader<'g> {
             _ => shown.join(", "),
         };
         let wanted = format!("{} {}", check.pred, check.value);
-        told(holds, format!("{} is {shown}, wanted {wanted}", check.key))
+        grade_if(holds, format!("{} is {shown}, wanted {wanted}", check.key))
     }
 
-    fn unchanged(&self, check: &OfPipeline) -> Found {
+    fn unchanged(&self, check: &OfPipeline) -> Finding {
         let (before, after) = (
             self.outcome.before.get(&check.id),
             self.outcome.after.get(&check.id),
         );
         let holds = before.is_some() && before == after;
-        told(
+        grade_if(
             holds,
             format!(
                 "{} is {}",
@@ -221,7 +221,7 @@ impl<'g> Grader<'g> {
         here.map(|(_, graph)| graph)
     }
 
-    fn valid(&self) -> Found {
+    fn valid(&self) -> Finding {
         let mut any = false;
         for deployed in self.outcome.changed() {
             any = true;
@@ -230,13 +230,13 @@ impl<'g> Grader<'g> {
                 return Err(format!("{}: {first}", deployed.spec.id));
             }
         }
-        told(
+        grade_if(
             any,
             (if any { "valid" } else { "nothing was deployed" }).to_owned(),
         )
     }
 
-    fn deployed(&self, check: &Deployed) -> Found {
+    fn deployed(&self, check: &Deployed) -> Finding {
         let new = self
             .outcome
             .new_ones()
@@ -251,20 +251,20 @@ impl<'g> Grader<'g> {
         let holds = min.is_none_or(|min| n >= min)
             && max.is_none_or(|max| n <= max)
             && wanted.is_none_or(|wanted| wanted == cameras);
-        told(holds, format!("{n} new on {cameras:?}"))
+        grade_if(holds, format!("{n} new on {cameras:?}"))
     }
 
-    fn no_deploy(&self) -> Found {
+    fn no_deploy(&self) -> Finding {
         let same = self.outcome.before == self.outcome.after;
         let found = if same {
             "nothing has changed"
         } else {
             "something has changed"
         };
-        told(same, found.to_owned())
+        grade_if(same, found.to_owned())
     }
 
-    fn geom(&self, check: &Geom) -> Found {
+    fn geom(&self, check: &Geom) -> Finding {
         let region = self.scene().region(&check.region);
         let Some(region) = region else {
             return Err(format!("the scene has no region {:?}", check.region));
@@ -285,7 +285,7 @@ impl<'g> Grader<'g> {
         let holds = |shape: &Vec<Point>| match key {
             "line" => {
                 let max = check.max_dist.unwrap_or(0.0) + NEAR;
-                ends_apart(shape, &region).is_some_and(|apart| apart <= max)
+                distance_of_ends(shape, &region).is_some_and(|apart| apart <= max)
             }
             _ => {
                 let (iou, inside) = overlap(shape, &region);
@@ -297,17 +297,17 @@ impl<'g> Grader<'g> {
         let best = shapes.iter().find(|s| holds(s));
         let shown = best.unwrap_or(first);
         let found = match key {
-            "line" => ends_apart(shown, &region)
+            "line" => distance_of_ends(shown, &region)
                 .map_or("no line".to_owned(), |d| format!("ends {d:.3} apart")),
             _ => {
                 let (iou, inside) = overlap(shown, &region);
                 format!("{iou:.2} in common, {inside:.2} inside")
             }
         };
-        told(best.is_some(), format!("{}: {found}", check.region))
+        grade_if(best.is_some(), format!("{}: {found}", check.region))
     }
 
-    fn behaviour(&self, check: &Behaviour) -> Found {
+    fn behaviour(&self, check: &Behaviour) -> Finding {
         let played = match &self.played {
             Some(Ok(played)) => played,
             Some(Err(why)) => return Err(why.clone()),
@@ -383,7 +383,7 @@ impl<'g> Grader<'g> {
         }
     }
 
-    fn state(&self, check: &State) -> Found {
+    fn state(&self, check: &State) -> Finding {
         let after = &self.outcome.after;
         let of_camera = |doing: &mut Vec<RunState>| {
             let before = self.outcome.before.iter();
@@ -406,10 +406,10 @@ impl<'g> Grader<'g> {
         } else {
             shown.join(", ")
         };
-        told(holds, format!("{} is {shown}", check.id))
+        grade_if(holds, format!("{} is {shown}", check.id))
     }
 
-    fn updated(&self, id: &str) -> Found {
+    fn updated(&self, id: &str) -> Finding {
         let (Some(before), Some(after)) = (self.outcome.before.get(id), self.outcome.after.get(id))
         else {
             return Err(format!("{id} is not there"));
@@ -423,13 +423,13 @@ impl<'g> Grader<'g> {
             .new_ones()
             .filter(|d| d.spec.source == *camera)
             .count();
-        told(
+        grade_if(
             more == 0,
             format!("{id} is another, and {more} are new on {camera}"),
         )
     }
 
-    fn tools(&self, check: &Tools) -> Found {
+    fn tools(&self, check: &Tools) -> Finding {
         let calls = &self.outcome.calls;
         let mut wrong = Vec::new();
         let used = |name: &str| {
@@ -482,7 +482,7 @@ impl<'g> Grader<'g> {
         }
     }
 
-    fn reply(&self, check: &Reply) -> Found {
+    fn reply(&self, check: &Reply) -> Finding {
         let said = &self.outcome.said;
         let text = said.text.to_lowercase();
         let mut wrong = Vec::new();
@@ -530,7 +530,7 @@ impl<'g> Grader<'g> {
         }
     }
 
-    fn memory(&self, check: &Memory) -> Found {
+    fn memory(&self, check: &Memory) -> Finding {
         let regex = pattern(&check.regex)?;
         let sources = alternatives(&check.source);
         let notes = self.outcome.notes.iter();
@@ -541,7 +541,7 @@ impl<'g> Grader<'g> {
         }
     }
 
-    fn budget(&self, check: &Budget) -> Found {
+    fn budget(&self, check: &Budget) -> Finding {
         let spent = &self.outcome.spent;
         let holds = check
             .max_model_calls
@@ -552,7 +552,7 @@ impl<'g> Grader<'g> {
             "{} calls of a model, {:.1} s, ${:.4}",
             spent.model_calls, spent.wall_s, spent.usd
         );
-        told(holds, found)
+        grade_if(holds, found)
     }
 }
 
@@ -583,7 +583,7 @@ fn overlap(shape: &[Point], region: &[Point]) -> (f64, f64) {
 }
 
 /// Returns the larger distance between the ends of two lines, in the better of both directions.
-fn ends_apart(shape: &[Point], region: &[Point]) -> Option<f64> {
+fn distance_of_ends(shape: &[Point], region: &[Point]) -> Option<f64> {
     let ([a, b], [c, d]) = (shape, region) else {
         return None;
     };
@@ -636,11 +636,11 @@ fn wrong_arguments(calls: &[Call], check: &Tools) -> Vec<String> {
 fn has_arguments(call: &Call, wanted: &BTreeMap<String, Value>) -> bool {
     wanted
         .iter()
-        .all(|(key, value)| same(&call.arguments[key.as_str()], value))
+        .all(|(key, value)| is_equal(&call.arguments[key.as_str()], value))
 }
 
 /// Whether two values are equal: numbers within [`NEAR`], times as moments in any time zone.
-fn same(a: &Value, b: &Value) -> bool {
+fn is_equal(a: &Value, b: &Value) -> bool {
     if let (Some(a), Some(b)) = (a.as_f64(), b.as_f64()) {
         return (a - b).abs() < NEAR;
     }
@@ -670,10 +670,10 @@ pub fn predicate(pred: &str, found: Option<&Value>, wanted: &Value) -> bool {
     let sets = || Some((set(found)?, set(wanted)?));
     match pred {
         "exists" => *wanted != Value::Bool(false),
-        "eq" => same(found, wanted),
+        "eq" => is_equal(found, wanted),
         "in" => wanted
             .as_array()
-            .is_some_and(|all| all.iter().any(|w| same(found, w))),
+            .is_some_and(|all| all.iter().any(|w| is_equal(found, w))),
         "between" => {
             let bound = |i: usize| wanted.get(i).and_then(Value::as_f64);
             found.as_f64().is_some_and(|v| {
@@ -685,7 +685,7 @@ pub fn predicate(pred: &str, found: Option<&Value>, wanted: &Value) -> bool {
             (Value::String(text), Value::String(part)) => {
                 text.to_lowercase().contains(&part.to_lowercase())
             }
-            (Value::Array(items), one) => items.iter().any(|item| same(item, one)),
+            (Value::Array(items), one) => items.iter().any(|item| is_equal(item, one)),
             _ => false,
         },
         "subset" => sets().is_some_and(|(f, w)| f.is_subset(&w)),
@@ -777,9 +777,9 @@ mod tests {
         let line = |x: f64| vec![Point::new(x, 0.0), Point::new(x, 1.0)];
         let mut turned = line(0.5);
         turned.reverse();
-        assert_eq!(ends_apart(&turned, &line(0.5)), Some(0.0));
-        assert!(ends_apart(&line(0.6), &line(0.5)).unwrap() > 0.09);
-        assert!(ends_apart(&line(0.5)[..1], &line(0.5)).is_none());
+        assert_eq!(distance_of_ends(&turned, &line(0.5)), Some(0.0));
+        assert!(distance_of_ends(&line(0.6), &line(0.5)).unwrap() > 0.09);
+        assert!(distance_of_ends(&line(0.5)[..1], &line(0.5)).is_none());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A text in which no language has a majority of function words has no known language.
 
 /// Function words of each language that the others do not have.
-const LITTLE: [(&str, &[&str]); 5] = [
+const FUNCTION_WORDS: [(&str, &[&str]); 5] = [
     (
         "en",
         &[
@@ -83,7 +83,7 @@ pub fn language_of(text: &str) -> Option<&'static str> {
         .filter(|w| !w.is_empty())
         .collect();
     let score = |little: &[&str]| words.iter().filter(|w| little.contains(*w)).count();
-    let mut scores: Vec<(usize, &'static str)> = LITTLE
+    let mut scores: Vec<(usize, &'static str)> = FUNCTION_WORDS
         .iter()
         .map(|(code, little)| (score(little), *code))
         .collect();

@@ -75,7 +75,7 @@ impl Mutants<'_> {
     }
 
     /// Adds a mutant with another specification of a pipeline.
-    fn respecified(
+    fn add_spec(
         &mut self,
         kind: &'static str,
         spec: &PipelineSpec,
@@ -118,9 +118,9 @@ impl Mutants<'_> {
             .iter()
             .find(|c| c.id != spec.source.as_str());
         if let Some(camera) = other.and_then(|c| c.id.parse().ok()) {
-            self.respecified("other camera", spec, "", |spec| spec.source = camera);
+            self.add_spec("other camera", spec, "", |spec| spec.source = camera);
         }
-        self.respecified("other model", spec, "", |spec| {
+        self.add_spec("other model", spec, "", |spec| {
             spec.model = Some(watchkeeper_models::MOTION.to_owned());
         });
     }
@@ -140,7 +140,7 @@ impl Mutants<'_> {
             if kind.contains("visualization") {
                 continue;
             }
-            self.respecified("without a step", spec, name, |spec| without(spec, step));
+            self.add_spec("without a step", spec, name, |spec| remove_step(spec, step));
             self.of_place(spec, nth, step, size);
             self.of_detection(spec, nth, step);
         }
@@ -158,7 +158,7 @@ impl Mutants<'_> {
                     _ => x + width / 5.0,
                 };
                 let mirrored: Vec<[f64; 2]> = points.iter().map(|[x, y]| [moved(*x), *y]).collect();
-                self.respecified(mutant, spec, name, |spec| {
+                self.add_spec(mutant, spec, name, |spec| {
                     set(spec, nth, key, json!(mirrored))
                 });
             }
@@ -166,7 +166,7 @@ impl Mutants<'_> {
         if step["zone"].is_array() {
             let [w, h] = size;
             let whole = json!([[0, 0], [w, 0], [w, h], [0, h]]);
-            self.respecified("whole picture", spec, name, |spec| {
+            self.add_spec("whole picture", spec, name, |spec| {
                 set(spec, nth, "zone", whole)
             });
         }
@@ -180,26 +180,26 @@ impl Mutants<'_> {
             let known = self.models.get(model).into_iter().flatten();
             let other = known.map(|l| json!(l)).find(|l| !classes.contains(l));
             if let Some(other) = other {
-                self.respecified("other class", spec, name, |spec| {
+                self.add_spec("other class", spec, name, |spec| {
                     set(spec, nth, "class_filter", json!([other]))
                 });
             }
-            self.respecified("every class", spec, name, |spec| {
+            self.add_spec("every class", spec, name, |spec| {
                 set(spec, nth, "class_filter", Value::Null);
             });
             if classes.len() > 1 {
                 let fewer = json!([classes[0]]);
-                self.respecified("a class left out", spec, name, |spec| {
+                self.add_spec("a class left out", spec, name, |spec| {
                     set(spec, nth, "class_filter", fewer)
                 });
             }
         }
         if let Some(confidence) = step["confidence"].as_f64() {
-            self.respecified("confidence of nothing", spec, name, |spec| {
+            self.add_spec("confidence of nothing", spec, name, |spec| {
                 set(spec, nth, "confidence", json!(0.97));
             });
             if self.asks_about_confidence() {
-                self.respecified("lower confidence", spec, name, |spec| {
+                self.add_spec("lower confidence", spec, name, |spec| {
                     set(spec, nth, "confidence", json!(confidence / 2.0));
                 });
             }
@@ -210,14 +210,14 @@ impl Mutants<'_> {
         let rules = spec.rules.clone().unwrap_or_default();
         let (must_ask, may_not_ask) = self.asks_about_doubt();
         if !rules.is_empty() {
-            self.respecified("without rules", spec, "", |spec| {
+            self.add_spec("without rules", spec, "", |spec| {
                 spec.rules = Some(Vec::new())
             });
         }
         for (nth, rule) in rules.iter().enumerate() {
             let name = &rule.name;
             let mut other = |kind: &'static str, change: RuleChange<'_>| {
-                self.respecified(kind, spec, name, |spec| {
+                self.add_spec(kind, spec, name, |spec| {
                     if let Some(rule) = spec.rules.as_mut().and_then(|r| r.get_mut(nth)) {
                         change(rule);
                     }
@@ -253,7 +253,7 @@ impl Mutants<'_> {
             });
             mutate_condition(spec, &mut other);
             if rules.len() > 1 {
-                self.respecified("without a rule", spec, name, |spec| {
+                self.add_spec("without a rule", spec, name, |spec| {
                     if let Some(rules) = &mut spec.rules {
                         rules.remove(nth);
                     }
@@ -462,7 +462,7 @@ fn mutate_condition(spec: &PipelineSpec, other: &mut impl FnMut(&'static str, Ru
 }
 
 /// Removes a step. Its consumers get its input instead; its rules and outputs are removed.
-fn without(spec: &mut PipelineSpec, step: &Value) {
+fn remove_step(spec: &mut PipelineSpec, step: &Value) {
     let name = step["name"].as_str().unwrap_or_default();
     let prefix = format!("$steps.{name}.");
     let inputs = ["detections", "predictions", "data", "images", "image"];

@@ -192,7 +192,7 @@ struct Progress {
     detector: Option<String>,
     rules: Vec<String>,
     /// Rules that notify people.
-    tells: Notifying,
+    notifying: Notifying,
     /// Names of the rules that notify people.
     notifying_names: BTreeSet<String>,
     warnings: Vec<PipelineWarning>,
@@ -211,8 +211,11 @@ impl Stage<'_> {
             .with_context(|| format!("the scene has no camera {camera:?}"))?
             .size();
         let plan = plan::plan(self.spec).map_err(|p| anyhow!("{}: {}", self.spec.id, p.detail))?;
-        let tells = Notifying::of(&plan.rule_specs);
-        let notifying_names = plan.rule_specs.iter().filter(|rule| tells.by(rule));
+        let notifying = Notifying::of(&plan.rule_specs);
+        let notifying_names = plan
+            .rule_specs
+            .iter()
+            .filter(|rule| notifying.notifies(rule));
         let notifying_names: BTreeSet<String> =
             notifying_names.map(|rule| rule.name.clone()).collect();
         let actors: Arc<[Actor]> = self.scene.actors(camera).into();
@@ -253,7 +256,7 @@ impl Stage<'_> {
             results: run.results(),
             detector: run.detector(),
             rules: run.rule_names().to_vec(),
-            tells,
+            notifying,
             notifying_names,
             warnings: run.warnings().to_vec(),
             messages: messages.count() as u64,
@@ -284,7 +287,7 @@ impl Stage<'_> {
             .steps("alert_sink")
             .iter()
             .any(|s| s.get("kind").is_some_and(|k| k != "mqtt" && k != "channel"));
-        if !has_steps || progress.tells == Notifying::Named {
+        if !has_steps || progress.notifying == Notifying::Named {
             let told = progress.started.iter();
             let told = told.filter(|c| progress.notifying_names.contains(&c.event.rule));
             played.alerts += told.count() as u64;

@@ -13,7 +13,7 @@ use watchkeeper_tests::scene::LONG;
 use watchkeeper_tests::scripted_model::{KEY, ScriptedModel, answers, calls, thinks};
 
 /// Request for a count without events.
-const COUNT: &str = "count people crossing the vertical line at 50%";
+const COUNT_REQUEST: &str = "count people crossing the vertical line at 50%";
 const STREET: &str = "[sources.street]\nuri = \"demo:?width=640&height=360\"\n";
 const TOKEN: &str = "4f1c0a6f0d9b4f0e8a7d3c2b1a09f8e7";
 
@@ -41,7 +41,7 @@ impl Site {
     fn of(bench: Bench) -> anyhow::Result<Self> {
         let runtime = bench.runtime()?;
         let agent = bench.agent()?;
-        let api = Api::on(&bench).up()?;
+        let api = Api::on(&bench).wait_until_up()?;
         Ok(Self {
             bench,
             api,
@@ -65,7 +65,7 @@ impl Site {
         self.agent.kill()?;
         let agent = self.bench.agent()?;
         Ok(Self {
-            api: Api::on(&self.bench).up()?,
+            api: Api::on(&self.bench).wait_until_up()?,
             agent,
             bench: self.bench,
             _runtime: self._runtime,
@@ -73,7 +73,7 @@ impl Site {
     }
 
     /// Waits until a conversation is idle, and returns its state.
-    fn rests(&self, conversation: &str) -> anyhow::Result<Value> {
+    fn wait_until_idle(&self, conversation: &str) -> anyhow::Result<Value> {
         let path = format!("/v1/conversations/{conversation}");
         wait_for("the conversation to rest", || {
             let status = self.api.json("GET", &path, None).ok()?;
@@ -224,7 +224,7 @@ fn llm_work_is_streamed_with_cost_and_confirmed_by_id() -> anyhow::Result<()> {
     let (site, model) = Site::with_model(&sets_up())?;
     let talk = site.api.conversation()?;
     let body = json!({"text": "Count who walks through the middle", "think": true});
-    let said = site.api.tell(&talk, &body)?;
+    let said = site.api.send(&talk, &body)?;
     let thought = said.iter().find(|e| e["step"] == "thought");
     assert_eq!(thought.context("a thought")?["text"], "I look first.");
     let plan = said
@@ -353,7 +353,7 @@ fn disconnected_client_stops_nothing_and_may_return() -> anyhow::Result<()> {
             "{refused}"
         );
     }
-    let status = site.rests(&talk)?;
+    let status = site.wait_until_idle(&talk)?;
     assert_eq!(status["working"], false);
     let stream = format!("/v1/conversations/{talk}/events/stream?after={after}");
     let rest = site
@@ -377,7 +377,7 @@ fn disconnected_client_stops_nothing_and_may_return() -> anyhow::Result<()> {
 fn killed_agent_keeps_its_pending_proposal() -> anyhow::Result<()> {
     let mut site = Site::new("")?;
     let talk = site.api.conversation()?;
-    let said = site.api.say(&talk, COUNT)?;
+    let said = site.api.say(&talk, COUNT_REQUEST)?;
     let id = text(last(&said, "proposal")?, "id")?.to_owned();
     site = site.restart()?;
     assert_eq!(site.proposals()?[0]["id"], json!(id));
@@ -404,7 +404,7 @@ fn killed_agent_keeps_its_pending_proposal() -> anyhow::Result<()> {
 fn stale_refused_or_ended_proposals_are_not_applied() -> anyhow::Result<()> {
     let site = Site::new("")?;
     let talk = site.api.conversation()?;
-    site.api.say(&talk, COUNT)?;
+    site.api.say(&talk, COUNT_REQUEST)?;
     site.api.say(&talk, "yes")?;
     let said = site.api.say(&talk, "stop everything")?;
     let id = text(last(&said, "proposal")?, "id")?.to_owned();
@@ -450,7 +450,7 @@ fn tcp_needs_the_token_and_shows_only_tcp_proposals() -> anyhow::Result<()> {
     let bench = Bench::new(&format!("{STREET}{api}"))?;
     std::fs::write(bench.path("token"), format!("{TOKEN}\n"))?;
     let site = Site::of(bench)?;
-    let remote = Api::over_tcp(port, Some(TOKEN)).up()?;
+    let remote = Api::over_tcp(port, Some(TOKEN)).wait_until_up()?;
     let wrong = TOKEN.replace('4', "5");
     for (token, part) in [
         (None, "Bearer"),
@@ -474,7 +474,7 @@ fn tcp_needs_the_token_and_shows_only_tcp_proposals() -> anyhow::Result<()> {
     }
     // A proposal made at the box is hidden from the owner of the token.
     let on_box = site.api.conversation()?;
-    site.api.say(&on_box, COUNT)?;
+    site.api.say(&on_box, COUNT_REQUEST)?;
     let local = text(&site.proposals()?[0], "id")?.to_owned();
     assert_eq!(remote.json("GET", "/v1/proposals", None)?, json!([]));
     assert_eq!(remote.json("GET", "/v1/conversations", None)?, json!([]));
@@ -503,7 +503,7 @@ fn tcp_needs_the_token_and_shows_only_tcp_proposals() -> anyhow::Result<()> {
     assert!(site.pipelines()?.is_empty());
     // A proposal made over TCP may be confirmed there, and on the box.
     let talk = remote.conversation()?;
-    let said = remote.say(&talk, COUNT)?;
+    let said = remote.say(&talk, COUNT_REQUEST)?;
     let id = text(last(&said, "proposal")?, "id")?.to_owned();
     let done = remote.json("POST", &format!("/v1/proposals/{id}/confirm"), None)?;
     assert_eq!(done["outcome"], "done");
@@ -548,7 +548,7 @@ fn conversations_are_limited_in_number() -> anyhow::Result<()> {
     let bench = Bench::new(&format!("{STREET}{api}"))?;
     std::fs::write(bench.path("token"), TOKEN)?;
     let site = Site::of(bench)?;
-    let remote = Api::over_tcp(port, Some(TOKEN)).up()?;
+    let remote = Api::over_tcp(port, Some(TOKEN)).wait_until_up()?;
     for _ in 0..12 {
         remote.conversation()?;
     }
@@ -704,7 +704,7 @@ fn refusal_names_field_value_and_remedy() -> anyhow::Result<()> {
         image::RgbImage::from_pixel(64, 48, image::Rgb([90, 90, 90])).save(&file)?;
         base64(&file)?
     };
-    let said = site.api.tell(&talk, &picture("grey.png", &png))?;
+    let said = site.api.send(&talk, &picture("grey.png", &png))?;
     let failure = last(&said, "failure")?;
     assert!(text(failure, "message")?.contains("[llm]"), "{failure}");
     let said = site.api.say(&talk, "list cameras")?;
@@ -731,7 +731,7 @@ fn agent_socket_is_group_only_and_removed_on_exit() -> anyhow::Result<()> {
     site.api.follow("GET", &stream, None, |_| false).ok();
     let (code, log) = site
         .agent
-        .ended(watchkeeper_tests::daemons::START_TIMEOUT)?;
+        .wait_for_exit(watchkeeper_tests::daemons::START_TIMEOUT)?;
     assert_eq!(code, Some(0), "{log}");
     assert!(!socket.exists());
     Ok(())

@@ -75,10 +75,10 @@ understand a request, and mostly all that is needed. A verdict is the small mode
 /// box hold clocks and counts.
 const TOLERANCE: f64 = 0.1;
 /// Difference that is always allowed, in tokens.
-const A_FEW: f64 = 20.0;
+const TOKEN_SLACK: f64 = 20.0;
 
 /// Makes a box that watches, and an event with the verdict `escalate`.
-fn unsure() -> anyhow::Result<(Bench, Process, Value)> {
+fn box_with_doubtful_event() -> anyhow::Result<(Bench, Process, Value)> {
     let bench = Bench::new("")?;
     let runtime = bench.runtime()?;
     let events = doubtful(
@@ -148,13 +148,13 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
 
 /// Usage and cost of a job.
 #[derive(Debug, Clone, Copy, Default)]
-struct Paid {
+struct JobCost {
     calls: usize,
     usage: Usage,
     usd: f64,
 }
 
-impl Paid {
+impl JobCost {
     /// Sums up what the LLM charged for these requests, at the prices of the built-in list.
     fn for_requests(requests: &[Value]) -> anyhow::Result<Self> {
         let catalogue = Catalogue::built_in()?;
@@ -189,7 +189,7 @@ impl Paid {
 }
 
 /// Runs a set-up from request to proposal, as a capable LLM does it.
-fn set_up() -> anyhow::Result<Paid> {
+fn set_up() -> anyhow::Result<JobCost> {
     let plan = json!({"steps": [{"step": "look at the picture", "done": false}, {"step": "count at the middle", "done": false}]});
     let steps = [
         thinks("I look first.", &[("update_plan", plan)]),
@@ -211,13 +211,13 @@ fn set_up() -> anyhow::Result<Paid> {
         &["--think", "Count what crosses the middle of the frame"],
     )?;
     ensure!(code == 0, "{errors} {objects:#?}");
-    let paid = Paid::for_requests(&site.model.requests()?)?;
+    let paid = JobCost::for_requests(&site.model.requests()?)?;
     site.model.finish()?;
     Ok(paid)
 }
 
 /// Runs a request in another language that an LLM rewords for the rules.
-fn rewording() -> anyhow::Result<Paid> {
+fn rewording() -> anyhow::Result<JobCost> {
     let says = says(
         &json!({"request": "Count people crossing the vertical line at 50% on camera test.", "left_out": []}),
     );
@@ -225,12 +225,12 @@ fn rewording() -> anyhow::Result<Paid> {
     let (code, objects, errors) =
         ask_json(&site.bench, &["Zähle die Leute, die durch die Mitte gehen"])?;
     ensure!(code == 0, "{errors} {objects:#?}");
-    Paid::for_requests(&site.model.requests()?)
+    JobCost::for_requests(&site.model.requests()?)
 }
 
 /// Asks for second opinions on events with pictures; returns the second one, as the first one of a
 /// day pays for the cache.
-fn verdict() -> anyhow::Result<Paid> {
+fn verdict() -> anyhow::Result<JobCost> {
     let bench = Bench::new("")?;
     let broker = Mosquitto::start(&bench.path("broker"))?;
     let answer = says(&json!({
@@ -251,7 +251,7 @@ fn verdict() -> anyhow::Result<Paid> {
         (subscriber.bodies("/opinion/").len() >= 2).then_some(())
     })?;
     let requests = model.requests()?;
-    Paid::for_requests(requests.get(1..2).context("two requests")?)
+    JobCost::for_requests(requests.get(1..2).context("two requests")?)
 }
 
 /// Returns the numbers of a line, and the line with a mark for each.
@@ -279,7 +279,7 @@ fn is_near(written: &str, measured: &str) -> bool {
             .all(|(written, measured)| {
                 let ((old, text), (new, same)) = (figures(written), figures(measured));
                 let near = |(old, new): (&f64, &f64)| {
-                    let few = if *new >= 20.0 { A_FEW } else { 0.0 };
+                    let few = if *new >= 20.0 { TOKEN_SLACK } else { 0.0 };
                     (old - new).abs() <= TOLERANCE * new.abs() + few
                 };
                 text == same && old.len() == new.len() && old.iter().zip(&new).all(near)
@@ -289,7 +289,7 @@ fn is_near(written: &str, measured: &str) -> bool {
 #[test]
 fn prompt_with_tools_fits_every_listed_model() -> anyhow::Result<()> {
     let catalogue = Catalogue::built_in()?;
-    let (bench, _runtime, event) = unsure()?;
+    let (bench, _runtime, event) = box_with_doubtful_event()?;
     for (what, talk) in prompts(&bench, &event)? {
         for (provider, id) in [
             ("claude", "claude-sonnet-5-5"),
@@ -329,7 +329,7 @@ fn set_up_rewording_and_verdict_cost_as_documented() -> anyhow::Result<()> {
     );
     let mut document = format!("{HEAD}{PROMPTS}");
     let model = Catalogue::built_in()?.model("claude", "claude-sonnet-5-5")?;
-    let (bench, _runtime, event) = unsure()?;
+    let (bench, _runtime, event) = box_with_doubtful_event()?;
     for (what, talk) in prompts(&bench, &event)? {
         writeln!(document, "| {what} | {} |", estimate::prompt(&talk, &model))?;
     }

@@ -47,7 +47,7 @@ impl Site {
 
     fn of(bench: Bench) -> anyhow::Result<Self> {
         let agent = bench.agent()?;
-        let api = Api::on(&bench).up()?;
+        let api = Api::on(&bench).wait_until_up()?;
         Ok(Self { bench, agent, api })
     }
 

@@ -77,7 +77,7 @@ fn refused(arguments: &[&str]) -> anyhow::Result<Refusal> {
 }
 
 /// Checks exit code 2, every one of `parts` in the sentence, and the absence of a summary.
-fn is_bad_input(arguments: &[&str], parts: &[&str]) -> anyhow::Result<()> {
+fn check_bad_input(arguments: &[&str], parts: &[&str]) -> anyhow::Result<()> {
     let refusal = refused(arguments)?;
     ensure!(
         refusal.code == BAD_INPUT,
@@ -106,7 +106,7 @@ fn text(path: &Path) -> String {
 
 #[test]
 fn missing_file_is_named() -> anyhow::Result<()> {
-    is_bad_input(
+    check_bad_input(
         &["/no/such/clip.mp4"],
         &["no such file", "/no/such/clip.mp4"],
     )
@@ -117,12 +117,12 @@ fn text_file_is_refused_as_video() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let clip = folder.path().join("letter.mp4");
     fs::write(&clip, "Dear camera,\nthis is no video.\n")?;
-    is_bad_input(&[&text(&clip)], &["letter.mp4", "not a video"])
+    check_bad_input(&[&text(&clip)], &["letter.mp4", "not a video"])
 }
 
 #[test]
 fn unknown_model_is_named_with_the_nearest_known_one() -> anyhow::Result<()> {
-    is_bad_input(
+    check_bad_input(
         &[SCENE, "--model", "yolox-nanno"],
         &["yolox-nanno", "did you mean `yolox-nano`"],
     )
@@ -138,7 +138,7 @@ fn truncated_network_is_reported_as_damaged() -> anyhow::Result<()> {
     let whole = fs::read(data.join("models/yolox_nano.onnx"))?;
     fs::write(&model, whole.get(..whole.len() / 3).unwrap_or_default())?;
     // Without a manifest nothing is known about the file; with one it is opened, and found damaged.
-    is_bad_input(
+    check_bad_input(
         &[SCENE, "--model", &text(&model)],
         &["broken.onnx", "broken.toml"],
     )?;
@@ -148,7 +148,7 @@ fn truncated_network_is_reported_as_damaged() -> anyhow::Result<()> {
     manifest.remove("file");
     manifest.insert("name".to_owned(), "broken".into());
     fs::write(folder.path().join("broken.toml"), manifest.to_string())?;
-    is_bad_input(&[SCENE, "--model", &text(&model)], &["broken.onnx"])?;
+    check_bad_input(&[SCENE, "--model", &text(&model)], &["broken.onnx"])?;
     let models = folder.path().join("models");
     let added = Command::new(program("watchkeeper")?)
         .args(["models", "add", &text(&model), "--like", "yolox-nano"])
@@ -175,7 +175,7 @@ fn misspelt_selector_is_named_with_the_nearest_step() -> anyhow::Result<()> {
         "outputs": [{"type": "JsonField", "name": "tracked", "selector": "$steps.tracker.tracked_detections"}]
     });
     fs::write(&path, workflow.to_string())?;
-    is_bad_input(
+    check_bad_input(
         &[SCENE, "--workflow", &text(&path)],
         &[
             "workflow.json",
@@ -188,7 +188,7 @@ fn misspelt_selector_is_named_with_the_nearest_step() -> anyhow::Result<()> {
 
 #[test]
 fn invalid_line_is_refused_with_the_syntax() -> anyhow::Result<()> {
-    is_bad_input(
+    check_bad_input(
         &[SCENE, "--line", "door:1,2,3"],
         &["door:1,2,3", "3 coordinates", "x1,y1,x2,y2"],
     )
@@ -199,7 +199,7 @@ fn a_state_folder_that_is_a_file_is_refused() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("state");
     fs::write(&file, "occupied")?;
-    is_bad_input(
+    check_bad_input(
         &[SCENE, "--keep-state", &text(&file)],
         &["--keep-state", "not a folder"],
     )?;

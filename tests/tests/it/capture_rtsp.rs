@@ -60,10 +60,10 @@ fn a_camera_that_sends_nothing_is_stalled_and_comes_back() {
     let mut server = camera(&RtspOptions::default());
     let watched = Watched::start(server.uri()).unwrap();
     watched.frame().unwrap();
-    server.tell("stall").unwrap();
+    server.send("stall").unwrap();
     let (cause, message) = watched.lost().unwrap();
     assert_eq!(cause, LossCause::Stalled, "{message}");
-    server.tell("resume").unwrap();
+    server.send("resume").unwrap();
     watched.back().unwrap();
     while !matches!(watched.frames.recv(watched.timeout), Recv::Frame(_)) {}
 }
@@ -116,11 +116,11 @@ fn killed_cameras_return_and_spare_a_third_one() {
 #[test]
 fn refusing_camera_is_lost_until_it_accepts() {
     let mut server = camera(&RtspOptions::default());
-    server.tell("refuse").unwrap();
+    server.send("refuse").unwrap();
     let watched = Watched::start(server.uri()).unwrap();
     let (cause, message) = watched.lost().unwrap();
     assert_eq!(cause, LossCause::Refused, "{message}");
-    server.tell("accept").unwrap();
+    server.send("accept").unwrap();
     watched.back().unwrap();
     watched.frame().unwrap();
 }

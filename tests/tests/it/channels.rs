@@ -34,7 +34,7 @@ fn field(request: &Request, name: &str) -> Option<String> {
 }
 
 /// Returns the sequence numbers of the events that a server received.
-fn heard(server: &Hooks) -> Vec<u64> {
+fn received(server: &Hooks) -> Vec<u64> {
     let message = |r: &Request| serde_json::from_str::<Value>(&field(r, "event")?).ok();
     let requests = server.requests();
     let messages = requests.iter().filter_map(message);
@@ -86,11 +86,11 @@ fn notifications_survive_kills_of_everything() -> anyhow::Result<()> {
     bench.json("DELETE", "/v1/pipelines/watch", None)?;
     let wanted = begun(&bench)?;
     wait_up_to(LONG, "every event to be told", || {
-        let heard: BTreeSet<u64> = heard(&server).into_iter().collect();
+        let heard: BTreeSet<u64> = received(&server).into_iter().collect();
         (heard == wanted).then_some(())
     })?;
 
-    let mut told = heard(&server);
+    let mut told = received(&server);
     told.dedup();
     ensure!(told.is_sorted(), "out of order: {told:?}");
     ensure!(server.keys().len() == wanted.len(), "{:?}", server.keys());

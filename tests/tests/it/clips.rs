@@ -95,7 +95,7 @@ fn seen_at(scene: &[(f64, RgbImage)], picture: &RgbImage, about_s: f64) -> Optio
 /// Checks that a started event has one clip record, whose clip has the requested length, or all
 /// there was until `ends_s`. Its file must show the moment of the event at the stated time. Returns
 /// the clip.
-fn has_its_clip(
+fn check_clip(
     bench: &Bench,
     event: &Value,
     asked: (f64, f64),
@@ -202,7 +202,7 @@ fn event_of_recorded_road_has_clip_that_starts_before_it() -> anyhow::Result<()>
     let begun = records(&bench, "new")?;
     ensure!(begun.len() >= 2, "{begun:#?}");
     for event in &begun {
-        has_its_clip(&bench, event, (6.0, 3.0), &scene, STOPS_S)?;
+        check_clip(&bench, event, (6.0, 3.0), &scene, STOPS_S)?;
     }
     ensure!(records(&bench, "clip")?.len() == begun.len());
     ensure!(half_written(&bench).is_empty());
@@ -241,7 +241,7 @@ fn clips_of_two_rules_show_their_own_moments() -> anyhow::Result<()> {
         let of_rule: Vec<&Value> = of_rule.collect();
         ensure!(of_rule.len() >= 2, "{name}: {begun:#?}");
         for event in of_rule {
-            let clip = has_its_clip(&bench, event, asked, &scene, SCENE_S)?;
+            let clip = check_clip(&bench, event, asked, &scene, SCENE_S)?;
             clips.insert(clip["id"].to_string());
         }
     }

@@ -26,7 +26,7 @@ const CLASSES: usize = 80;
 const PICTURES: usize = 24;
 
 /// One cell of the YOLOX output, decoded.
-struct Thing {
+struct GridCell {
     /// Centre and size in pixels of the input.
     bbox: [f32; 4],
     /// Score of every class, multiplied by the objectness.
@@ -35,14 +35,14 @@ struct Thing {
 }
 
 /// Decodes the grid of YOLOX (arXiv 2107.08430), implemented a second time on purpose.
-fn things(data: &[f32]) -> Vec<Thing> {
+fn decode_cells(data: &[f32]) -> Vec<GridCell> {
     let cells = STRIDES.iter().flat_map(|&stride| {
         let side = SIDE / stride;
         (0..side * side).map(move |i| ((i % side) as f32, (i / side) as f32, stride as f32))
     });
     data.chunks_exact(5 + CLASSES)
         .zip(cells)
-        .map(|(row, (x, y, stride))| Thing {
+        .map(|(row, (x, y, stride))| GridCell {
             bbox: [
                 (row[0] + x) * stride,
                 (row[1] + y) * stride,
@@ -56,7 +56,7 @@ fn things(data: &[f32]) -> Vec<Thing> {
 }
 
 /// A tensor with its own data.
-type Owned = (Vec<usize>, Vec<f32>);
+type OwnedTensor = (Vec<usize>, Vec<f32>);
 
 /// Layout of another family.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ struct Layout {
     name: &'static str,
     /// Section `[decode]` of the manifest.
     decode: &'static str,
-    say: fn(&[Thing]) -> Vec<Owned>,
+    say: fn(&[GridCell]) -> Vec<OwnedTensor>,
     /// Largest difference of a score, and of a coordinate in pixels of the picture.
     near: (f32, f64),
 }
@@ -90,7 +90,7 @@ const LAYOUTS: [Layout; 5] =
             name: "yolov8, boxes first, with objectness as YOLOv5 has it",
             decode: "kind = \"yolov8\"\nhas_objectness = true",
             say: |things| {
-                let row = |t: &Thing| {
+                let row = |t: &GridCell| {
                     let class = |s: &f32| {
                         if t.objectness > 0.0 {
                             s / t.objectness
@@ -114,7 +114,7 @@ const LAYOUTS: [Layout; 5] =
             name: "yolov8 without its last sigmoid",
             decode: "kind = \"yolov8\"\nsigmoid = true",
             say: |things| {
-                let row = |t: &Thing| {
+                let row = |t: &GridCell| {
                     let mut row = t.bbox.to_vec();
                     row.extend(t.scores.iter().copied().map(logit));
                     row
@@ -147,7 +147,7 @@ const LAYOUTS: [Layout; 5] =
                 // Independent scores are no distribution, so the best one stands against
                 // background.
                 let row =
-                    |t: &Thing| {
+                    |t: &GridCell| {
                         let (class, score) = t.scores.iter().copied().enumerate().fold(
                             (0, f32::MIN),
                             |best, (i, s)| if s > best.1 { (i, s) } else { best },
@@ -174,7 +174,7 @@ fn logit(score: f32) -> f32 {
 }
 
 /// Returns centres and sizes in shares of the input.
-fn normalised(things: &[Thing]) -> Owned {
+fn normalised(things: &[GridCell]) -> OwnedTensor {
     let boxes = things.iter().flat_map(|t| t.bbox.map(|v| v / SIDE as f32));
     (vec![1, things.len(), 4], boxes.collect())
 }
@@ -197,7 +197,7 @@ impl Network for Translated {
     ) -> Result<(), String> {
         let say = self.layout.say;
         self.network.infer(inputs, &mut |outputs| {
-            let said = say(&things(outputs[0].data));
+            let said = say(&decode_cells(outputs[0].data));
             let tensors: Vec<Tensor<'_>> = said
                 .iter()
                 .map(|(shape, data)| Tensor {

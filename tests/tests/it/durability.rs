@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use watchkeeper_tests::broker::Mosquitto;
 use watchkeeper_tests::daemons::{Bench, program, soak, wait_for};
-use watchkeeper_tests::scene::{deploy, everything_arrives, more_events, nothing_is_lost};
+use watchkeeper_tests::scene::{check_nothing_lost, deploy, more_events, wait_for_all_events};
 
 #[test]
 fn killed_runtime_restores_pipelines_without_a_gap() -> anyhow::Result<()> {
@@ -19,7 +19,7 @@ fn killed_runtime_restores_pipelines_without_a_gap() -> anyhow::Result<()> {
 
     let _runtime = bench.runtime()?;
     let after = more_events(&bench, 3)?;
-    nothing_is_lost(&before, &after)?;
+    check_nothing_lost(&before, &after)?;
     let verify = Command::new(program("watchkeeper")?)
         .args(["events", "verify", "--json", "--socket"])
         .arg(bench.socket())
@@ -90,7 +90,7 @@ fn every_event_arrives(away: Duration) -> anyhow::Result<()> {
     more_events(&bench, 1)?;
 
     // The pipeline is deleted here, so that the test can wait for the last event.
-    let all = everything_arrives(&bench, &subscriber)?;
+    let all = wait_for_all_events(&bench, &subscriber)?;
     eprintln!(
         "{held} events came in {:.1} s without a broker; all {} were at the subscriber {:.1} s after its return",
         back.duration_since(gone).as_secs_f64(),
@@ -131,7 +131,7 @@ fn newer_layout_is_refused_after_a_rollback_and_kept() -> anyhow::Result<()> {
         std::fs::write(layout, "2\n")?;
     }
     let _runtime = bench.runtime()?;
-    nothing_is_lost(&before, &bench.events()?)
+    check_nothing_lost(&before, &bench.events()?)
 }
 
 #[test]

@@ -13,7 +13,7 @@ use watchkeeper_tests::scripted_model::{KEY, ScriptedModel};
 use watchkeeper_tests::site::{Site, not_reworded};
 
 /// A wrong configuration of the LLM, with the parts of each message about it.
-struct Wrong {
+struct WrongConfig {
     section: fn(&ScriptedModel) -> anyhow::Result<String>,
     says: &'static [&'static str],
 }
@@ -26,8 +26,8 @@ fn key() -> String {
     format!("key = {KEY:?}\n")
 }
 
-fn table() -> Vec<(String, Wrong)> {
-    let row = |name: &str, says, section| (name.to_owned(), Wrong { section, says });
+fn table() -> Vec<(String, WrongConfig)> {
+    let row = |name: &str, says, section| (name.to_owned(), WrongConfig { section, says });
     vec![
         row(
             "no key",
@@ -117,7 +117,7 @@ fn wrong_llm_configuration_gives_one_sentence_everywhere() -> anyhow::Result<()>
     rows::each(table(), |wrong| said_everywhere(&house, event, &wrong))
 }
 
-fn said_everywhere(house: &Bench, event: &Value, wrong: &Wrong) -> anyhow::Result<()> {
+fn said_everywhere(house: &Bench, event: &Value, wrong: &WrongConfig) -> anyhow::Result<()> {
     let site = Site::beside(house, "", &[])?;
     let section = (wrong.section)(&site.model)?;
     site.bench.configure(&section)?;

@@ -125,7 +125,7 @@ fn table() -> Vec<(String, Row)> {
 }
 
 /// Short idle timeout, so that a silent provider soon fails.
-const SOON: &str = "idle_timeout_s = 6\n";
+const SHORT_TIMEOUT: &str = "idle_timeout_s = 6\n";
 
 /// Counts the entries of a trace with this name.
 fn count(trace: &[Value], what: &str) -> usize {
@@ -208,7 +208,7 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
         _ => vec![not_reworded(), noted()],
     };
     let steps = [steps, later.clone()].concat();
-    let site = Site::beside_with(provider, house, SOON, &steps)?;
+    let site = Site::beside_with(provider, house, SHORT_TIMEOUT, &steps)?;
     let words = "Merk dir mal, wo die Tür ist";
     match row.expected {
         Expected::Harmless | Expected::Recovered => {
@@ -244,11 +244,11 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
         count(&trace, "no_help") == usize::from(is_given_up),
         "{trace:#?}"
     );
-    once_each(&site, made)?;
+    check_each_once(&site, made)?;
     if is_given_up {
         let (code, _, errors) = ask_json(&site.bench, &[words])?;
         ensure!(code == 0, "{errors}");
-        once_each(&site, made + later.len())?;
+        check_each_once(&site, made + later.len())?;
     }
     let report = ledger::read_report(&site.bench.path("home/watchkeeper/llm"))?;
     ledger::check(&report, provider, &site.model.requests()?)?;
@@ -257,7 +257,7 @@ fn in_a_set_up(house: &Bench, provider: &'static str, row: &Row) -> anyhow::Resu
 
 /// Checks that after `made` requests each tool ran once, and that every started call has its end in
 /// the trace.
-fn once_each(site: &Site, made: usize) -> anyhow::Result<()> {
+fn check_each_once(site: &Site, made: usize) -> anyhow::Result<()> {
     let trace = site.trace()?;
     let asked = site.model.requests()?.len();
     ensure!(asked == made, "{asked} requests, not {made}");
@@ -343,7 +343,7 @@ fn in_a_second_opinion(
     let broker = Mosquitto::start(&site.bench.path("broker"))?;
     let subscriber = broker.subscribe("#")?;
     site.bench.configure(&format!(
-        "{}{SOON}second_opinion = true\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
+        "{}{SHORT_TIMEOUT}second_opinion = true\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
         site.model.section(),
         broker.port
     ))?;

@@ -9,14 +9,14 @@ use watchkeeper_tests::broker::Mosquitto;
 use watchkeeper_tests::daemons::{Bench, FAILED, program, wait_for, wait_up_to};
 use watchkeeper_tests::mounts::{SmallDisk, in_private_mounts, make_read_only};
 use watchkeeper_tests::scene::{
-    LONG, arrived, deploy, everything_arrives, more_events, nothing_is_lost,
+    LONG, arrived, check_nothing_lost, deploy, more_events, wait_for_all_events,
 };
 
 /// Small enough to be filled at once, larger than the free space that the daemons reserve.
 const DISK_MIB: u32 = 200;
 
 /// Too little for a record, and enough for the file system.
-const LITTLE: u64 = 8 << 20;
+const SMALL_REST: u64 = 8 << 20;
 
 /// Returns the reasons of the degraded health.
 fn reasons(bench: &Bench) -> Vec<String> {
@@ -61,7 +61,7 @@ fn full_disk_delays_events_and_loses_none() -> anyhow::Result<()> {
         more_events(&bench, 3)?;
 
         // Full for the journal first, then to the last byte, as disks fill.
-        disk.fill(LITTLE)?;
+        disk.fill(SMALL_REST)?;
         let said = wait_up_to(LONG, "health to tell of the full disk", || {
             reasons(&bench)
                 .into_iter()
@@ -102,7 +102,7 @@ fn full_disk_delays_events_and_loses_none() -> anyhow::Result<()> {
 
         disk.make_room()?;
         let after = more_events(&bench, 3)?;
-        nothing_is_lost(&held, &after)?;
+        check_nothing_lost(&held, &after)?;
         wait_for("health to be well again", || {
             reasons(&bench).is_empty().then_some(())
         })?;
@@ -130,12 +130,12 @@ fn full_disk_deletes_old_recordings_to_store_events() -> anyhow::Result<()> {
         }
         more_events(&bench, 3)?;
 
-        disk.fill(LITTLE)?;
+        disk.fill(SMALL_REST)?;
         wait_up_to(LONG, "the oldest recording to give way", || {
             (!old.exists()).then_some(())
         })?;
         let held = bench.events()?;
-        nothing_is_lost(&held, &more_events(&bench, 3)?)?;
+        check_nothing_lost(&held, &more_events(&bench, 3)?)?;
         ensure!(new.exists(), "more went than was needed");
         ensure!(reasons(&bench).is_empty(), "{:?}", reasons(&bench));
         runtime.stop()
@@ -146,7 +146,7 @@ fn full_disk_deletes_old_recordings_to_store_events() -> anyhow::Result<()> {
 fn failing_disk_stops_an_idle_runtime() -> anyhow::Result<()> {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let bench = Bench::new("")?;
-    let runtime = bench.runtime_without_xfsz()?;
+    let runtime = bench.runtime_ignoring_sigxfsz()?;
     let pid = i32::try_from(runtime.id()).ok().and_then(Pid::from_raw);
     // From here on no file grows beyond its first page, so later bytes can't be written.
     let one_page = Rlimit {
@@ -154,7 +154,7 @@ fn failing_disk_stops_an_idle_runtime() -> anyhow::Result<()> {
         maximum: Some(4096),
     };
     prlimit(pid, Resource::Fsize, one_page)?;
-    let (code, log) = runtime.ended(LONG)?;
+    let (code, log) = runtime.wait_for_exit(LONG)?;
     ensure!(code == Some(FAILED), "{code:?}: {log}");
     let last = log.lines().rfind(|line| line.contains("ERROR"));
     let last = last.unwrap_or_default();
@@ -178,7 +178,7 @@ fn stop_on_full_disk_is_timely_and_reports_unstored_events() -> anyhow::Result<(
         let runtime = bench.runtime()?;
         deploy(&bench)?;
         more_events(&bench, 3)?;
-        disk.fill(LITTLE)?;
+        disk.fill(SMALL_REST)?;
         // Until so many events wait that the pipeline blocks.
         wait_up_to(LONG, "the pipeline to wait", || {
             let frames = || {
@@ -209,7 +209,7 @@ fn stop_on_full_disk_is_timely_and_reports_unstored_events() -> anyhow::Result<(
         disk.make_room()?;
         let _runtime = bench.runtime()?;
         let after = more_events(&bench, 3)?;
-        nothing_is_lost(&held, &after)?;
+        check_nothing_lost(&held, &after)?;
         Ok(())
     })
 }
@@ -235,7 +235,7 @@ fn outbox_on_full_disk_waits_and_delivers_everything() -> anyhow::Result<()> {
                 (delivered().len() > 2).then_some(())
             })?;
 
-            disk.fill(LITTLE)?;
+            disk.fill(SMALL_REST)?;
             wait_up_to(LONG, "the agent to tell of the full disk", || {
                 agent.log_text().contains("can't be stored").then_some(())
             })?;
@@ -250,7 +250,7 @@ fn outbox_on_full_disk_waits_and_delivers_everything() -> anyhow::Result<()> {
             ensure!(delivered().is_superset(&waiting));
 
             disk.make_room()?;
-            everything_arrives(&bench, &subscriber).with_context(|| agent.log_text())?;
+            wait_for_all_events(&bench, &subscriber).with_context(|| agent.log_text())?;
             let log = agent.log_text();
             ensure!(!log.contains("panicked"), "{log}");
             agent.stop()?;
@@ -301,7 +301,7 @@ fn disk_that_turns_read_only_is_reported_and_loses_nothing() -> anyhow::Result<(
             ensure!(status.success());
             let _runtime = bench.runtime()?;
             let after = more_events(&bench, 1)?;
-            nothing_is_lost(&held, &after)?;
+            check_nothing_lost(&held, &after)?;
             Ok(())
         },
     )

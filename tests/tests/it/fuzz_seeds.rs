@@ -182,12 +182,12 @@ fn every_fuzz_target_has_a_replay_and_a_binary() -> Outcome {
 }
 
 /// Checks whether a parser accepts a seed.
-type Door = fn(&[u8]) -> Result<(), String>;
+type Parser = fn(&[u8]) -> Result<(), String>;
 
 /// A seed that the parser refuses at once tests nothing else.
 #[test]
 fn seeds_not_named_wrong_are_accepted_by_their_parser() -> Outcome {
-    let taken: [(&str, Door); 4] = [
+    let taken: [(&str, Parser); 4] = [
         ("workflow", |seed| {
             let report = workflow::validate(&serde_json::from_slice(seed).map_err(text)?);
             report

@@ -57,7 +57,7 @@ fn second_interrupt_exits_despite_a_hanging_camera() -> anyhow::Result<()> {
         runtime.log_text().contains("stopping").then_some(())
     })?;
     runtime.interrupt()?;
-    let (code, log) = runtime.ended(std::time::Duration::from_secs(60))?;
+    let (code, log) = runtime.wait_for_exit(std::time::Duration::from_secs(60))?;
     assert_eq!(code, None, "killed: {log}");
     assert!(log.contains("interrupted again"), "{log}");
     Ok(())
@@ -68,7 +68,7 @@ fn closed_terminal_stops_the_runtime_in_order() -> anyhow::Result<()> {
     let bench = bench("")?;
     let runtime = bench.runtime()?;
     runtime.hang_up()?;
-    let (code, log) = runtime.ended(std::time::Duration::from_secs(60))?;
+    let (code, log) = runtime.wait_for_exit(std::time::Duration::from_secs(60))?;
     assert_eq!(code, Some(0), "{log}");
     Ok(())
 }

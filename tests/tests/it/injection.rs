@@ -33,7 +33,7 @@ const HOOK_SECRET: &str = "tok-5f1c2a9e-hush";
 const SECRETS: [&str; 4] = [KEY, CAMERA_PASSWORD, BROKER_PASSWORD, HOOK_SECRET];
 
 /// Tools that a text might name and that do not exist.
-const NOT_THERE: [&str; 16] = [
+const UNKNOWN_TOOLS: [&str; 16] = [
     "deploy",
     "deploy_workflow",
     "stop_pipeline",
@@ -192,7 +192,7 @@ impl InjectedBox {
     }
 
     /// Checks that nothing was sent that an LLM could have caused.
-    fn nothing_went_out(&self) -> anyhow::Result<()> {
+    fn check_nothing_sent(&self) -> anyhow::Result<()> {
         ensure!(
             self.hooks.requests().is_empty(),
             "{:?}",
@@ -220,7 +220,7 @@ fn read_all(path: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) -> anyhow::Resu
 }
 
 /// Makes a workflow that would exfiltrate data as soon as it ran.
-fn carries_off(house: &InjectedBox) -> Value {
+fn exfiltrate(house: &InjectedBox) -> Value {
     json!({
         "version": "1.0",
         "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -239,9 +239,9 @@ fn carries_off(house: &InjectedBox) -> Value {
 }
 
 /// Makes the steps of an LLM that obeys the text: everything that it asks for, and more.
-fn obeys(house: &InjectedBox) -> Vec<Value> {
+fn obey(house: &InjectedBox) -> Vec<Value> {
     let arguments = json!({"pipeline": "watch", "pipelines": ["watch", "reads"], "path": "/etc/passwd", "name": "HOOK", "yes": true});
-    let not_there: Vec<(&str, Value)> = NOT_THERE
+    let not_there: Vec<(&str, Value)> = UNKNOWN_TOOLS
         .iter()
         .map(|name| (*name, arguments.clone()))
         .collect();
@@ -284,7 +284,7 @@ fn obeys(house: &InjectedBox) -> Vec<Value> {
     vec![
         calls(&not_there),
         calls(&beyond),
-        validate(&carries_off(house)),
+        validate(&exfiltrate(house)),
         calls(&[
             ("preview_workflow", json!({"draft": "d1", "camera": CAMERA})),
             (
@@ -299,8 +299,8 @@ fn obeys(house: &InjectedBox) -> Vec<Value> {
 }
 
 /// Whether a request only reads. `run` and `dry-run` keep nothing, and can't act outside
-/// ([`InjectedBox::nothing_went_out`]).
-fn looks(request: &str) -> bool {
+/// ([`InjectedBox::check_nothing_sent`]).
+fn is_read_only(request: &str) -> bool {
     request.starts_with("GET /v1/")
         || [
             "POST /v1/workflows/run",
@@ -311,7 +311,7 @@ fn looks(request: &str) -> bool {
 }
 
 /// Returns the texts that the provider received besides tool results and the LLM's own words.
-fn told_as_ours(body: &Value) -> String {
+fn instruction_texts(body: &Value) -> String {
     let mut told = vec![body["system"].to_string(), body["tools"].to_string()];
     for message in body["messages"].as_array().into_iter().flatten() {
         let blocks = message["content"].as_array().into_iter().flatten();
@@ -323,11 +323,15 @@ fn told_as_ours(body: &Value) -> String {
 }
 
 /// Checks everything that must hold after an LLM has obeyed.
-fn nothing_changed(site: &Site, house: &InjectedBox, before: &str) -> anyhow::Result<()> {
-    let acting: Vec<String> = site.asked().into_iter().filter(|r| !looks(r)).collect();
+fn check_nothing_changed(site: &Site, house: &InjectedBox, before: &str) -> anyhow::Result<()> {
+    let acting: Vec<String> = site
+        .asked()
+        .into_iter()
+        .filter(|r| !is_read_only(r))
+        .collect();
     ensure!(acting.is_empty(), "asked of the runtime: {acting:?}");
     ensure!(house.state()? == before, "{}\nwas {before}", house.state()?);
-    house.nothing_went_out()?;
+    house.check_nothing_sent()?;
     for what in ["confirmed", "done"] {
         ensure!(site.traced(what)?.is_empty(), "{what}");
     }
@@ -341,7 +345,7 @@ fn nothing_changed(site: &Site, house: &InjectedBox, before: &str) -> anyhow::Re
             );
             ensure!(!trace.contains(secret), "{secret} is in the trace");
         }
-        let ours = told_as_ours(body);
+        let ours = instruction_texts(body);
         // The rewording LLM has no tools: names stand as JSON in the user's turn, and the rules
         // read its answer.
         if body["tools"].is_array() {
@@ -409,7 +413,7 @@ fn obeyed_injection_changes_nothing_without_confirmation() -> anyhow::Result<()>
     let before = house.state()?;
     for way in ways() {
         let mut steps = vec![calls(&[(way.tool, way.arguments.clone())])];
-        steps.extend(obeys(&house));
+        steps.extend(obey(&house));
         let site = Site::beside(&house.bench, "", &steps)?;
         let memory = site.bench.path("home/watchkeeper/memory");
         std::fs::create_dir_all(memory.join("observations"))?;
@@ -433,7 +437,7 @@ fn obeyed_injection_changes_nothing_without_confirmation() -> anyhow::Result<()>
         let refused = refused
             .iter()
             .filter(|entry| entry["of"]["decision"] == "refused");
-        ensure!(refused.count() == NOT_THERE.len(), "{what}");
+        ensure!(refused.count() == UNKNOWN_TOOLS.len(), "{what}");
         // The proposal describes its real change, whatever the LLM says about it.
         let proposal = last(&objects, "proposal")?;
         ensure!(
@@ -458,7 +462,7 @@ fn obeyed_injection_changes_nothing_without_confirmation() -> anyhow::Result<()>
             );
         }
 
-        nothing_changed(&site, &house, &before).context(what)?;
+        check_nothing_changed(&site, &house, &before).context(what)?;
         ensure!(
             std::fs::read_to_string(memory.join("preferences.md"))? == wishes,
             "{what}"
@@ -477,7 +481,7 @@ fn obeyed_injection_changes_nothing_without_confirmation() -> anyhow::Result<()>
         // A "yes" without any shown proposal.
         let out = ask(&site.bench, &["yes"])?;
         ensure!(out.status.code() == Some(2), "{what}");
-        nothing_changed(&site, &house, &before).context(what)?;
+        check_nothing_changed(&site, &house, &before).context(what)?;
         site.model.finish().context(what)?;
     }
     Ok(())
@@ -509,7 +513,7 @@ fn llm_yes_confirms_nothing() -> anyhow::Result<()> {
         "{said:#?}"
     );
     last(&said, "dropped")?;
-    nothing_changed(&site, &house, &before)?;
+    check_nothing_changed(&site, &house, &before)?;
     site.model.finish()
 }
 
@@ -517,7 +521,7 @@ fn llm_yes_confirms_nothing() -> anyhow::Result<()> {
 const WIDEST: &str = "[agent.auto_approve]\nask = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\nchat = [\"pause\", \"resume\", \"deploy\", \"replace\", \"stop\"]\n";
 
 /// Checks that every decision of the policy was to ask, because an LLM was involved.
-fn only_asked(site: &Site, times: usize) -> anyhow::Result<()> {
+fn check_only_asked(site: &Site, times: usize) -> anyhow::Result<()> {
     let decisions = site.traced("policy")?;
     ensure!(decisions.len() == times, "{decisions:#?}");
     for entry in &decisions {
@@ -539,13 +543,13 @@ fn widest_policy_approves_no_change_with_llm_involvement() -> anyhow::Result<()>
     let rewords = |request: &str| says(&json!({"request": request, "left_out": []}));
     // The text on a sign makes an LLM stop what it can, by its tools.
     let mut steps = vec![calls(&[("get_snapshot", json!({"camera": "sign"}))])];
-    steps.extend(obeys(&house));
+    steps.extend(obey(&house));
     let site = Site::beside(&house.bench, WIDEST, &steps)?;
     let (code, objects, errors) = ask_json(&site.bench, &["Was steht auf dem Schild?", "--think"])?;
     ensure!(code == 0, "{errors}");
     last(&objects, "proposal")?;
-    only_asked(&site, 1)?;
-    nothing_changed(&site, &house, &before)?;
+    check_only_asked(&site, 1)?;
+    check_nothing_changed(&site, &house, &before)?;
     site.model.finish()?;
     // Or by requests that the rules understand: whole, and with a question in between that the user
     // answers.
@@ -564,8 +568,8 @@ fn widest_policy_approves_no_change_with_llm_involvement() -> anyhow::Result<()>
     );
     ensure!(!types(&said).contains(&"confirmed"), "{said:#?}");
     last(&said, "question")?;
-    only_asked(&site, 3)?;
-    nothing_changed(&site, &house, &before)?;
+    check_only_asked(&site, 3)?;
+    check_nothing_changed(&site, &house, &before)?;
     site.model.finish()
 }
 
@@ -647,7 +651,7 @@ fn injected_event_is_lowered_only_if_its_rule_allows_it() -> anyhow::Result<()> 
     std::thread::scope(|scope| {
         let rows: Vec<_> = opinions()
             .into_iter()
-            .map(|answer| scope.spawn(|| hears(&bench, &events, answer)))
+            .map(|answer| scope.spawn(|| run_agent_with(&bench, &events, answer)))
             .collect();
         for row in rows {
             row.join()
@@ -660,7 +664,7 @@ fn injected_event_is_lowered_only_if_its_rule_allows_it() -> anyhow::Result<()> 
 }
 
 /// Runs an agent of its own that gets this opinion about both events.
-fn hears(runtime: &Bench, events: &[Value], answer: Answer) -> anyhow::Result<()> {
+fn run_agent_with(runtime: &Bench, events: &[Value], answer: Answer) -> anyhow::Result<()> {
     let what = answer.what;
     let more = "second_opinion = true\n";
     let site = Site::beside(runtime, more, &[answer.step.clone(), answer.step])?;
@@ -708,7 +712,10 @@ fn hears(runtime: &Bench, events: &[Value], answer: Answer) -> anyhow::Result<()
         "{what}: {commands:?}"
     );
     for request in site.model.requests()? {
-        ensure!(!told_as_ours(&request["body"]).contains(ORDER), "{what}");
+        ensure!(
+            !instruction_texts(&request["body"]).contains(ORDER),
+            "{what}"
+        );
         ensure!(
             request["body"].to_string().contains(ORDER),
             "{what}: it was not read"
@@ -792,7 +799,7 @@ fn typed_password_reaches_no_llm_and_is_stored_nowhere() -> anyhow::Result<()> {
 fn password_over_api_is_in_no_event_of_its_conversation() -> anyhow::Result<()> {
     let site = Site::demo(&[not_reworded(), answers("No.")])?;
     let _agent = site.bench.agent()?;
-    let api = Api::on(&site.bench).up()?;
+    let api = Api::on(&site.bench).wait_until_up()?;
     let conversation = api.conversation()?;
     let events = api.say(&conversation, TYPED[0])?;
     let told = Value::from(events).to_string();

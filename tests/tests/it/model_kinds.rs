@@ -20,7 +20,7 @@ fn models() -> PathBuf {
 }
 
 /// Makes a workflow of one step that runs a model on the picture.
-fn asking(block: &str, model: &str) -> Value {
+fn model_workflow(block: &str, model: &str) -> Value {
     json!({
         "version": "1.0",
         "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -85,7 +85,7 @@ fn numbers(found: &Value, name: &str) -> Vec<f64> {
 
 #[test]
 fn mask_covers_the_object_of_the_picture() -> anyhow::Result<()> {
-    let workflow = asking("roboflow_instance_segmentation_model@v2", "bright-seg");
+    let workflow = model_workflow("roboflow_instance_segmentation_model@v2", "bright-seg");
     let said = run(&workflow, |x, y| {
         (32..96).contains(&x) && (16..48).contains(&y)
     })?;
@@ -111,7 +111,7 @@ fn mask_covers_the_object_of_the_picture() -> anyhow::Result<()> {
 
 #[test]
 fn keypoint_lies_on_the_object_of_the_picture() -> anyhow::Result<()> {
-    let workflow = asking("roboflow_keypoint_detection_model@v2", "bright-pose");
+    let workflow = model_workflow("roboflow_keypoint_detection_model@v2", "bright-pose");
     let said = run(&workflow, |x, y| {
         (80..112).contains(&x) && (8..24).contains(&y)
     })?;
@@ -126,7 +126,7 @@ fn keypoint_lies_on_the_object_of_the_picture() -> anyhow::Result<()> {
 
 #[test]
 fn classifier_crops_a_wide_picture_to_its_middle() -> anyhow::Result<()> {
-    let one = asking("roboflow_classification_model@v2", "bright-class");
+    let one = model_workflow("roboflow_classification_model@v2", "bright-class");
     // The parts that are cropped on both sides do not count.
     let said = run(&one, |x, _| (32..96).contains(&x))?;
     ensure!(
@@ -135,7 +135,7 @@ fn classifier_crops_a_wide_picture_to_its_middle() -> anyhow::Result<()> {
     );
     let said = run(&one, |x, _| !(32..96).contains(&x))?;
     ensure!(said["top"] == "dark", "{said:#}");
-    let several = asking(
+    let several = model_workflow(
         "roboflow_multi_label_classification_model@v2",
         "bright-class",
     );
@@ -344,7 +344,7 @@ fn anomaly_score_comes_with_its_place() -> anyhow::Result<()> {
         at(16, 48)
     );
     let (none, errors) = tried(
-        &asking("roboflow_classification_model@v2", "bright-odd"),
+        &model_workflow("roboflow_classification_model@v2", "bright-odd"),
         |_, _| 0,
     )?;
     ensure!(
@@ -375,7 +375,7 @@ fn action_model_needs_several_frames() -> anyhow::Result<()> {
 }
 
 /// Makes a workflow that finds the whole picture and segments it, or what the picture shows.
-fn pointing(version: &str, with_boxes: bool, several: bool) -> Value {
+fn prompt_workflow(version: &str, with_boxes: bool, several: bool) -> Value {
     let mut masks = json!({"type": "roboflow_core/segment_anything@v1", "name": "masks", "images": "$inputs.image",
         "version": version, "multimask_output": several});
     if with_boxes {
@@ -401,7 +401,7 @@ fn prompted_masks_follow_boxes_or_picture_in_both_layouts() -> anyhow::Result<()
         ("hiera_tiny", "foreground", 0.9),
         ("hiera_small", "thing", 0.8),
     ] {
-        let said = run(&pointing(version, class == "thing", true), bright)?;
+        let said = run(&prompt_workflow(version, class == "thing", true), bright)?;
         let found = said["predictions"].as_array().context("a list")?;
         ensure!(found.len() == 1 && found[0]["class"] == class, "{said:#}");
         let sure = found[0]["confidence"].as_f64().context("a score")?;
@@ -415,7 +415,7 @@ fn prompted_masks_follow_boxes_or_picture_in_both_layouts() -> anyhow::Result<()
         }
     }
     // A box around everything that the picture shows: the whole picture.
-    let said = run(&pointing("hiera_tiny", true, false), bright)?;
+    let said = run(&prompt_workflow("hiera_tiny", true, false), bright)?;
     let width = said["predictions"][0]["width"].as_f64();
     ensure!(width > Some(120.0), "{said:#}");
     Ok(())
@@ -457,7 +457,10 @@ fn pipeline_classifies_frames_and_refuses_other_model_kinds() -> anyhow::Result<
             Some(&json!({"id": "p", "source": "street", "workflow": workflow})),
         )
     };
-    let (status, refused) = deploy(asking("roboflow_classification_model@v2", "bright-seg"))?;
+    let (status, refused) = deploy(model_workflow(
+        "roboflow_classification_model@v2",
+        "bright-seg",
+    ))?;
     let text = String::from_utf8_lossy(&refused);
     ensure!(
         status == 422 && text.contains("it is a model for instance-segmentation"),
@@ -475,7 +478,7 @@ fn pipeline_classifies_frames_and_refuses_other_model_kinds() -> anyhow::Result<
         status == 422 && text.contains("clip/RN101"),
         "{status}: {text}"
     );
-    let (status, refused) = deploy(asking(
+    let (status, refused) = deploy(model_workflow(
         "roboflow_semantic_segmentation_model@v1",
         "bright-depth",
     ))?;
@@ -484,7 +487,10 @@ fn pipeline_classifies_frames_and_refuses_other_model_kinds() -> anyhow::Result<
         status == 422 && text.contains("it is a model for depth-estimation"),
         "{status}: {text}"
     );
-    let (status, answer) = deploy(asking("roboflow_classification_model@v2", "bright-class"))?;
+    let (status, answer) = deploy(model_workflow(
+        "roboflow_classification_model@v2",
+        "bright-class",
+    ))?;
     ensure!(
         status == 201,
         "{status}: {}",

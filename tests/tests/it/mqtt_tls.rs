@@ -78,7 +78,7 @@ impl Site {
     }
 
     /// Checks that no file holds a password but the one that a user wrote.
-    fn keeps_passwords(&self) -> anyhow::Result<()> {
+    fn check_passwords(&self) -> anyhow::Result<()> {
         let logs = ["agent.log", "runtime.log"].map(|name| self.bench.path(name));
         for log in logs {
             let text = fs::read_to_string(&log)?;
@@ -160,11 +160,11 @@ fn events_wait_through_tls_and_login_errors_and_arrive() -> anyhow::Result<()> {
 
     let agent = site.agent(&login(PASSWORD))?;
     scene::more_events(&site.bench, 1)?;
-    scene::everything_arrives(&site.bench, &subscriber)?;
+    scene::wait_for_all_events(&site.bench, &subscriber)?;
     ensure!(agent.complaints().is_empty(), "{}", agent.said());
     agent.process.stop()?;
     runtime.stop()?;
-    site.keeps_passwords()
+    site.check_passwords()
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn broker_that_requires_a_certificate_gets_one() -> anyhow::Result<()> {
 
     let agent = site.agent(&with(&own))?;
     scene::more_events(&site.bench, 1)?;
-    scene::everything_arrives(&site.bench, &subscriber)?;
+    scene::wait_for_all_events(&site.bench, &subscriber)?;
     ensure!(agent.complaints().is_empty(), "{}", agent.said());
     agent.process.stop()?;
     runtime.stop()

@@ -112,7 +112,7 @@ fn camera_failure_makes_one_outage_and_spares_others() -> anyhow::Result<()> {
 }
 
 /// Makes a step that converts a text without digits to a number, which fails on every frame.
-fn hopeless() -> Value {
+fn failing_step() -> Value {
     json!({
         "version": "1.0",
         "inputs": [
@@ -135,7 +135,7 @@ fn failing_step_event_ends_when_pipeline_is_replaced() -> anyhow::Result<()> {
     let spec = |workflow: Value| json!({"id": "gate", "source": "gate", "workflow": workflow});
     let source = json!({"id": "gate", "uri": gate.uri()});
     bench.json("PUT", "/v1/sources/gate", Some(&source))?;
-    bench.json("POST", "/v1/pipelines", Some(&spec(hopeless())))?;
+    bench.json("POST", "/v1/pipelines", Some(&spec(failing_step())))?;
     let failing = |phase: &str| {
         let wanted = |e: &Value| e["body"]["kind"] == "step_failing" && e["phase"] == phase;
         let events = bench.events().unwrap_or_default();

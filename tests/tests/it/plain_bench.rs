@@ -114,13 +114,13 @@ fn rules_keep_their_score_on_development_tasks() -> anyhow::Result<()> {
     let score = rules(&file, 2)?;
     let passed = score.shares().passed;
     assert!(
-        passed >= FLOOR,
-        "{passed} runs pass, and it were {FLOOR}\n{}",
+        passed >= MIN_PASSED,
+        "{passed} runs pass, and it were {MIN_PASSED}\n{}",
         score.table()
     );
     let mutation = mutation(&file)?;
     assert!(
-        mutation.caught() >= CAUGHT,
+        mutation.caught() >= MIN_REJECTED,
         "{} of {}",
         mutation.caught(),
         mutation.tried.len()
@@ -215,6 +215,6 @@ fn llm_sees_the_script_and_corrects_a_mirrored_preview() -> anyhow::Result<()> {
 }
 
 /// Least number of passing runs, of twenty.
-const FLOOR: usize = 15;
+const MIN_PASSED: usize = 15;
 /// Least number of rejected mutants.
-const CAUGHT: usize = 104;
+const MIN_REJECTED: usize = 104;

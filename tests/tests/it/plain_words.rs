@@ -12,9 +12,9 @@ use watchkeeper_tests::scene::STREET;
 use watchkeeper_tests::scripted_model::{self, KEY, ScriptedModel};
 
 /// Request for events on the scene.
-const TELL: &str = "tell me when somebody crosses the vertical line at 50%";
+const EVENT_REQUEST: &str = "tell me when somebody crosses the vertical line at 50%";
 /// Request for a count without events.
-const COUNT: &str = "count people crossing the vertical line at 50%";
+const COUNT_REQUEST: &str = "count people crossing the vertical line at 50%";
 
 /// A box with the scene as its only camera, and a user with a home of their own.
 struct Site {
@@ -41,7 +41,7 @@ impl Site {
 #[test]
 fn request_confirmed_by_another_process_makes_events() -> anyhow::Result<()> {
     let site = Site::new()?;
-    let (code, objects, errors) = ask_json(&site.bench, &[TELL])?;
+    let (code, objects, errors) = ask_json(&site.bench, &[EVENT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
     let proposal = objects.first().context("a proposal")?;
     assert_eq!(proposal["type"], "proposal");
@@ -81,7 +81,7 @@ fn request_confirmed_by_another_process_makes_events() -> anyhow::Result<()> {
 #[test]
 fn proposal_has_drawing_and_trial_that_leave_no_trace() -> anyhow::Result<()> {
     let site = Site::new()?;
-    let (code, objects, errors) = ask_json(&site.bench, &[TELL])?;
+    let (code, objects, errors) = ask_json(&site.bench, &[EVENT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
     let proposal = objects.first().context("a proposal")?;
     let tried = &proposal["tried"][0];
@@ -98,7 +98,7 @@ fn proposal_has_drawing_and_trial_that_leave_no_trace() -> anyhow::Result<()> {
     let told = events.iter().filter(|e| e["body"]["kind"] == "rule");
     assert_eq!(told.count(), 0, "{events:#?}");
 
-    let words = ask(&site.bench, &[TELL])?;
+    let words = ask(&site.bench, &[EVENT_REQUEST])?;
     let words = String::from_utf8_lossy(&words.stdout).into_owned();
     for part in ["preview of street: ", "tried on street for "] {
         assert!(words.contains(part), "{words}");
@@ -107,7 +107,7 @@ fn proposal_has_drawing_and_trial_that_leave_no_trace() -> anyhow::Result<()> {
     // one.
     let (_, objects, _) = ask_json(&site.bench, &["tell me when somebody appears"])?;
     assert_eq!(objects[0]["tried"], Value::Null, "{objects:#?}");
-    let (code, objects, errors) = ask_json(&site.bench, &["--yes", COUNT])?;
+    let (code, objects, errors) = ask_json(&site.bench, &["--yes", COUNT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
     assert_eq!(objects[0]["tried"], Value::Null, "{objects:#?}");
     Ok(())
@@ -118,7 +118,7 @@ fn busy_runtime_skips_the_trial_and_not_the_proposal() -> anyhow::Result<()> {
     let bench = Bench::new("[sources.street]\nuri = \"demo:\"\npace = \"native\"\n")?;
     let _runtime = bench.runtime()?;
     // Another user runs a trial meanwhile, and the runtime runs one at a time.
-    let (_, objects, errors) = ask_json(&bench, &[TELL])?;
+    let (_, objects, errors) = ask_json(&bench, &[EVENT_REQUEST])?;
     let spec = &objects.first().context(errors)?["changes"][0]["spec"];
     let body = json!({"pipeline": spec, "seconds": 60.0}).to_string();
     let mut busy = UnixStream::connect(bench.socket())?;
@@ -132,7 +132,7 @@ fn busy_runtime_skips_the_trial_and_not_the_proposal() -> anyhow::Result<()> {
         let why = refused.err()?.to_string();
         why.contains("already").then_some(())
     })?;
-    let (code, objects, errors) = ask_json(&bench, &[TELL])?;
+    let (code, objects, errors) = ask_json(&bench, &[EVENT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
     let proposal = objects.first().context("a proposal")?;
     let tried = &proposal["tried"][0];
@@ -149,7 +149,7 @@ fn busy_runtime_skips_the_trial_and_not_the_proposal() -> anyhow::Result<()> {
 #[test]
 fn stale_proposal_is_shown_again_and_not_applied() -> anyhow::Result<()> {
     let site = Site::new()?;
-    let (code, _, errors) = ask_json(&site.bench, &["--yes", COUNT])?;
+    let (code, _, errors) = ask_json(&site.bench, &["--yes", COUNT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
     let (_, objects, _) = ask_json(&site.bench, &["stop everything"])?;
     let id = objects[0]["id"].as_str().context("an id")?.to_owned();
@@ -171,7 +171,7 @@ fn stale_proposal_is_shown_again_and_not_applied() -> anyhow::Result<()> {
 #[test]
 fn proposal_with_relative_time_is_confirmed_elsewhere() -> anyhow::Result<()> {
     let site = Site::new()?;
-    let (code, _, errors) = ask_json(&site.bench, &["--yes", COUNT])?;
+    let (code, _, errors) = ask_json(&site.bench, &["--yes", COUNT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
     let (_, objects, errors) = ask_json(&site.bench, &["pause everything for two hours"])?;
     let id = objects.first().and_then(|o| o["id"].as_str());
@@ -186,7 +186,7 @@ fn proposal_with_relative_time_is_confirmed_elsewhere() -> anyhow::Result<()> {
 fn timed_pause_outlasts_the_runtime_and_ends_by_itself() -> anyhow::Result<()> {
     let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
     let runtime = bench.runtime()?;
-    let (code, _, errors) = ask_json(&bench, &["--yes", TELL])?;
+    let (code, _, errors) = ask_json(&bench, &["--yes", EVENT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
     let (code, objects, errors) = ask_json(
         &bench,
@@ -250,7 +250,7 @@ fn chat_asks_waits_for_yes_and_continues_after_failure() -> anyhow::Result<()> {
     let said = chat(
         &site.bench,
         &format!(
-            "{COUNT}\nyes\nremember that the left half is the dock\n/memory dock\n/status\n/quit\n{COUNT}\n"
+            "{COUNT_REQUEST}\nyes\nremember that the left half is the dock\n/memory dock\n/status\n/quit\n{COUNT_REQUEST}\n"
         ),
     )?;
     assert_eq!(
@@ -292,12 +292,12 @@ fn llm_rewording_waits_for_the_same_confirmation() -> anyhow::Result<()> {
     let refuses = || json!({"fault": {"kind": "refusal", "category": "general_harms"}});
     let steps = [
         // The rules miss a part, so an LLM with tools is asked; this one refuses.
-        says(TELL, &["in rot"]),
+        says(EVENT_REQUEST, &["in rot"]),
         refuses(),
         // An LLM that was persuaded to say yes.
         says("yes", &[]),
         refuses(),
-        says(TELL, &[]),
+        says(EVENT_REQUEST, &[]),
         json!({"fault": {
             "kind": "status", "status": 401, "content_type": "application/json", "body": "{\"error\": \"{key}\"}",
         }}),
@@ -324,14 +324,14 @@ fn llm_rewording_waits_for_the_same_confirmation() -> anyhow::Result<()> {
     assert!(
         said[2]["message"]
             .as_str()
-            .is_some_and(|m| m.contains(TELL))
+            .is_some_and(|m| m.contains(EVENT_REQUEST))
     );
     assert!(
         said[3]["message"]
             .as_str()
             .is_some_and(|m| m.contains("in rot"))
     );
-    assert_eq!(said[4]["request"], TELL);
+    assert_eq!(said[4]["request"], EVENT_REQUEST);
     // The user confirms the LLM's wording after the proposal was shown.
     let out = ask(
         &site.bench,

@@ -82,7 +82,7 @@ fn auto_approved_change_is_applied_and_the_rest_waits() -> anyhow::Result<()> {
 fn api_request_uses_the_policy_of_its_entrypoint() -> anyhow::Result<()> {
     let (bench, _runtime) = house("local = [\"pause\"]\nremote = []\n")?;
     let _agent = bench.agent()?;
-    let api = Api::on(&bench).up()?;
+    let api = Api::on(&bench).wait_until_up()?;
     let (name, _) = runs(&bench)?;
     let talk = api.conversation()?;
     // The next request discards a pending proposal, also if it needs no confirmation.

@@ -162,7 +162,7 @@ fn size_change_in_mid_stream_loses_no_source() {
         let before = watched.frame().unwrap();
         assert_eq!([before.picture.width, before.picture.height], [320, 240]);
         for (command, size) in [("size 640x480", [640, 480]), ("size 160x120", [160, 120])] {
-            server.tell(command).unwrap();
+            server.send(command).unwrap();
             let mut frame = watched.frame().unwrap();
             while [frame.picture.width, frame.picture.height] != size {
                 frame = watched.frame().unwrap();

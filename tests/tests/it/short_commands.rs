@@ -92,7 +92,7 @@ fn chat_short_commands_work() -> anyhow::Result<()> {
 fn api_short_commands_read_and_refuse_terminal_ones() -> anyhow::Result<()> {
     let (bench, _runtime, _model) = house()?;
     let _agent = bench.agent()?;
-    let api = Api::on(&bench).up()?;
+    let api = Api::on(&bench).wait_until_up()?;
     let name = name(&bench)?;
     let talk = api.conversation()?;
     for (line, kinds) in [

@@ -64,7 +64,7 @@ fn screen(folder: &Path) -> anyhow::Result<Option<Screen>> {
 impl Screen {
     /// Returns the share of its pixels that are not black, 0 to 1, and the number of different
     /// colours.
-    fn lit(&self, folder: &Path) -> anyhow::Result<(f64, usize)> {
+    fn measure_brightness(&self, folder: &Path) -> anyhow::Result<(f64, usize)> {
         let file = folder.join("screen.png");
         let shot = Command::new("gst-launch-1.0")
             .args([
@@ -171,7 +171,7 @@ fn frames(bench: &Bench) -> Option<u64> {
 }
 
 /// Waits until the pipeline has processed some more frames.
-fn goes_on(bench: &Bench) -> anyhow::Result<()> {
+fn wait_for_frames(bench: &Bench) -> anyhow::Result<()> {
     let before = frames(bench).context("no results")?;
     wait_for("the pipeline to go on", || {
         frames(bench).filter(|now| *now > before + 5)
@@ -206,7 +206,7 @@ fn pipeline_with_a_window_runs_without_a_display() -> anyhow::Result<()> {
     let mut runtime = bench.runtime_on(None)?;
     deploy(&bench)?;
     wait_for("the pipeline", || frames(&bench).filter(|n| *n > 5))?;
-    goes_on(&bench)?;
+    wait_for_frames(&bench)?;
     ensure!(runtime.is_running());
     let log = runtime.log_text();
     ensure!(log.matches("there is no screen").count() == 1, "{log}");
@@ -223,7 +223,7 @@ fn window_shows_the_picture_and_its_end_spares_the_runtime() -> anyhow::Result<(
     deploy(&bench)?;
     // 320 × 180 of 640 × 480 is a good sixth of the screen.
     let seen = wait_for("the window", || {
-        let seen = screen.lit(&bench.path("")).ok()?;
+        let seen = screen.measure_brightness(&bench.path("")).ok()?;
         (seen.0 > 0.15).then_some(seen)
     });
     let (lit, colours) = seen.with_context(|| runtime.log_text())?;
@@ -245,7 +245,7 @@ fn window_shows_the_picture_and_its_end_spares_the_runtime() -> anyhow::Result<(
     })?;
     let state = window_state(&bench).context("no window in the status")?;
     ensure!(state["state"] == "failed", "{state}");
-    goes_on(&bench)?;
+    wait_for_frames(&bench)?;
     ensure!(runtime.is_running());
     runtime.stop()
 }

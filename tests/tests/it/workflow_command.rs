@@ -172,19 +172,19 @@ fn comparable(value: &Value) -> Value {
 
 /// Whether two comparable values are equal, numbers to a thousandth. Arrays of the peer have only
 /// shape and mean.
-fn alike(ours: &Value, theirs: &Value) -> bool {
+fn is_similar(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(a), Value::Number(b)) => {
             (a.as_f64().unwrap_or_default() - b.as_f64().unwrap_or_default()).abs() <= 1.0
         }
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_similar(a, b))
         }
         (Value::Array(_), Value::Object(b)) => b.contains_key("__array__"),
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len()
                 && a.iter()
-                    .all(|(name, a)| b.get(name).is_some_and(|b| alike(a, b)))
+                    .all(|(name, a)| b.get(name).is_some_and(|b| is_similar(a, b)))
         }
         (a, b) => a == b,
     }
@@ -227,7 +227,7 @@ fn workflow_run_matches_the_peer_on_pictures() -> anyhow::Result<()> {
             serde_json::from_slice(&out.stdout).with_context(|| format!("{name}: {errors}"))?;
         let (ours, theirs) = (comparable(&ours), comparable(&said["output"]));
         ensure!(
-            alike(&ours, &theirs),
+            is_similar(&ours, &theirs),
             "{name}\nours   {ours}\npeer's {theirs}"
         );
         compared += 1;
