@@ -1,4 +1,4 @@
-//! The life of a command as a foreign requester sees it.
+//! Life cycle of commands, as an MQTT requester sees it.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use crate::support::broker::{
 };
 use crate::support::fake_runtime::{FakeRuntime, crossing};
 
-struct Desk {
+/// A box, its broker, and an MQTT requester.
+struct Fixture {
     subscriber: Subscriber,
     agent: AgentProcess,
     broker: Mosquitto,
@@ -21,7 +22,7 @@ struct Desk {
     _folder: tempfile::TempDir,
 }
 
-impl Desk {
+impl Fixture {
     fn open(test: &str) -> Option<Self> {
         mosquitto_or_skip(test)?;
         let folder = tempfile::tempdir().expect("dir");
@@ -55,114 +56,112 @@ fn pipeline() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_snapshot_is_accepted_executed_and_answered_with_the_picture() {
-    let Some(mut desk) =
-        Desk::open("a_snapshot_is_accepted_executed_and_answered_with_the_picture")
+async fn snapshot_is_accepted_executed_and_returns_the_picture() {
+    let Some(mut fixture) = Fixture::open("snapshot_is_accepted_executed_and_returns_the_picture")
     else {
         return;
     };
-    desk.request("snapshot", "1", &json!({"source": "gate"}));
-    assert_eq!(desk.status("snapshot", "1", "accepted")["version"], 1);
-    assert_eq!(desk.status("snapshot", "1", "executing")["version"], 2);
-    let done = desk.status("snapshot", "1", "successful");
+    fixture.request("snapshot", "1", &json!({"source": "gate"}));
+    assert_eq!(fixture.status("snapshot", "1", "accepted")["version"], 1);
+    assert_eq!(fixture.status("snapshot", "1", "executing")["version"], 2);
+    let done = fixture.status("snapshot", "1", "successful");
     assert_eq!(done["result"]["id"], "snap-1.jpg");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_known_id_is_answered_again_also_after_a_crash_and_run_once() {
-    let Some(mut desk) = Desk::open("a_known_id_is_answered_again_also_after_a_crash_and_run_once")
+async fn known_id_runs_once_and_is_answered_after_a_crash() {
+    let Some(mut fixture) = Fixture::open("known_id_runs_once_and_is_answered_after_a_crash")
     else {
         return;
     };
-    desk.request("stop", "1", &json!({"pipeline": "door"}));
-    desk.status("stop", "1", "successful");
-    desk.request("stop", "1", &json!({"pipeline": "door"}));
-    desk.status("stop", "1", "successful");
-    // The request is retained: a fresh agent finds it again.
-    desk.agent.crash_and_restart();
-    desk.status("stop", "1", "successful");
-    assert_eq!(desk.runtime.calls(), ["DELETE pipelines/door"]);
+    fixture.request("stop", "1", &json!({"pipeline": "door"}));
+    fixture.status("stop", "1", "successful");
+    fixture.request("stop", "1", &json!({"pipeline": "door"}));
+    fixture.status("stop", "1", "successful");
+    // The request is retained, so the restarted agent receives it again.
+    fixture.agent.crash_and_restart();
+    fixture.status("stop", "1", "successful");
+    assert_eq!(fixture.runtime.calls(), ["DELETE pipelines/door"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_deployment_fails_with_the_reason() {
-    let Some(mut desk) = Desk::open("a_refused_deployment_fails_with_the_reason") else {
+async fn refused_deployment_fails_with_the_reason() {
+    let Some(mut fixture) = Fixture::open("refused_deployment_fails_with_the_reason") else {
         return;
     };
     let problem = Problem::new(422, ProblemCode::InvalidWorkflow, "step \"a\" is unknown");
-    desk.runtime.refuse_deploy(Some(problem));
-    desk.request("deploy", "1", &pipeline());
+    fixture.runtime.refuse_deploy(Some(problem));
+    fixture.request("deploy", "1", &pipeline());
     assert_eq!(
-        desk.status("deploy", "1", "failed")["reason"],
+        fixture.status("deploy", "1", "failed")["reason"],
         "step \"a\" is unknown"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_malformed_an_unknown_and_an_expired_request_never_reach_the_runtime() {
-    let Some(mut desk) =
-        Desk::open("a_malformed_an_unknown_and_an_expired_request_never_reach_the_runtime")
+async fn invalid_and_expired_requests_never_reach_the_runtime() {
+    let Some(mut fixture) = Fixture::open("invalid_and_expired_requests_never_reach_the_runtime")
     else {
         return;
     };
     publish(
-        desk.broker.port,
+        fixture.broker.port,
         "watchkeeper/v1/s/b/cmd/deploy/1/req",
         "nonsense",
         true,
     );
-    desk.status("deploy", "1", "rejected");
-    desk.request("reboot", "2", &json!({}));
-    desk.status("reboot", "2", "rejected");
-    desk.request(
+    fixture.status("deploy", "1", "rejected");
+    fixture.request("reboot", "2", &json!({}));
+    fixture.status("reboot", "2", "rejected");
+    fixture.request(
         "stop",
         "3",
         &json!({"pipeline": "door", "expires_at": "2020-01-01T00:00:00Z"}),
     );
-    desk.status("stop", "3", "expired");
-    assert_eq!(desk.runtime.calls(), [""; 0]);
+    fixture.status("stop", "3", "expired");
+    assert_eq!(fixture.runtime.calls(), [""; 0]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_is_cleared_with_its_request_also_over_a_restart() {
-    let test = "a_refusal_is_cleared_with_its_request_also_over_a_restart";
-    let Some(mut desk) = Desk::open(test) else {
+async fn rejected_status_is_cleared_with_its_request() {
+    let test = "rejected_status_is_cleared_with_its_request";
+    let Some(mut fixture) = Fixture::open(test) else {
         return;
     };
     let topic = "watchkeeper/v1/s/b/cmd/reboot/1/req";
-    desk.request("reboot", "1", &json!({}));
-    desk.status("reboot", "1", "rejected");
-    desk.agent.terminate();
-    desk.agent.restart();
-    desk.status("reboot", "1", "rejected");
-    publish(desk.broker.port, topic, "", true);
-    desk.subscriber
+    fixture.request("reboot", "1", &json!({}));
+    fixture.status("reboot", "1", "rejected");
+    fixture.agent.terminate();
+    fixture.agent.restart();
+    fixture.status("reboot", "1", "rejected");
+    publish(fixture.broker.port, topic, "", true);
+    fixture
+        .subscriber
         .expect("/cmd/reboot/1/st", serde_json::Value::is_null);
-    // The same name may be used again, and what is said then stands.
-    desk.request("reboot", "1", &json!({}));
-    desk.status("reboot", "1", "rejected");
-    desk.agent.crash_and_restart();
-    desk.status("reboot", "1", "rejected");
-    desk.request("stop", "1", &json!({"pipeline": "door"}));
-    desk.status("stop", "1", "successful");
-    let shown = desk.subscriber.shown("/cmd/reboot/1/st");
-    assert_eq!(shown["status"], "rejected");
+    // The same id may be used again, and its status is kept.
+    fixture.request("reboot", "1", &json!({}));
+    fixture.status("reboot", "1", "rejected");
+    fixture.agent.crash_and_restart();
+    fixture.status("reboot", "1", "rejected");
+    fixture.request("stop", "1", &json!({"pipeline": "door"}));
+    fixture.status("stop", "1", "successful");
+    let latest = fixture.subscriber.latest("/cmd/reboot/1/st");
+    assert_eq!(latest["status"], "rejected");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_killed_while_a_command_runs_resumes_it_and_tells_one_end() {
-    let Some(mut desk) =
-        Desk::open("an_agent_killed_while_a_command_runs_resumes_it_and_tells_one_end")
+async fn killed_agent_resumes_its_command_and_reports_one_end() {
+    let Some(mut fixture) = Fixture::open("killed_agent_resumes_its_command_and_reports_one_end")
     else {
         return;
     };
-    desk.runtime.deploy_takes(Duration::from_secs(2));
-    desk.request("deploy", "1", &pipeline());
-    desk.status("deploy", "1", "executing");
-    desk.agent.crash();
-    desk.runtime.deploy_takes(Duration::ZERO);
-    desk.agent.restart();
-    let done = desk.status("deploy", "1", "successful");
+    fixture.runtime.deploy_takes(Duration::from_secs(2));
+    fixture.request("deploy", "1", &pipeline());
+    fixture.status("deploy", "1", "executing");
+    fixture.agent.crash();
+    fixture.runtime.deploy_takes(Duration::ZERO);
+    fixture.agent.restart();
+    let done = fixture.status("deploy", "1", "successful");
     assert_eq!(
         (
             done["version"].as_u64(),
@@ -170,53 +169,55 @@ async fn an_agent_killed_while_a_command_runs_resumes_it_and_tells_one_end() {
         ),
         (Some(3), Some("door"))
     );
-    // The runtime had it already: it is not begun again.
-    assert_eq!(desk.runtime.calls(), ["PUT pipelines/door"]);
+    // The runtime had deployed it already.
+    assert_eq!(fixture.runtime.calls(), ["PUT pipelines/door"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_id_on_another_operation_is_carried_out() {
-    let Some(mut desk) = Desk::open("the_same_id_on_another_operation_is_carried_out") else {
+async fn equal_id_of_another_operation_is_executed() {
+    let Some(mut fixture) = Fixture::open("equal_id_of_another_operation_is_executed") else {
         return;
     };
-    desk.request("snapshot", "7", &json!({"source": "gate"}));
-    desk.status("snapshot", "7", "successful");
-    desk.request("stop", "7", &json!({"pipeline": "door"}));
-    let done = desk.status("stop", "7", "successful");
+    fixture.request("snapshot", "7", &json!({"source": "gate"}));
+    fixture.status("snapshot", "7", "successful");
+    fixture.request("stop", "7", &json!({"pipeline": "door"}));
+    let done = fixture.status("stop", "7", "successful");
     assert_eq!(done["result"]["pipeline"], "door");
-    desk.request("reboot", "7", &json!({}));
-    desk.status("reboot", "7", "rejected");
+    fixture.request("reboot", "7", &json!({}));
+    fixture.status("reboot", "7", "rejected");
     let calls = ["POST sources/gate/snapshot", "DELETE pipelines/door"];
-    assert_eq!(desk.runtime.calls(), calls);
+    assert_eq!(fixture.runtime.calls(), calls);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rejected_command_is_not_carried_out_after_a_restart_either() {
-    let test = "a_rejected_command_is_not_carried_out_after_a_restart_either";
-    let Some(mut desk) = Desk::open(test) else {
+async fn rejected_command_is_not_executed_after_a_restart() {
+    let test = "rejected_command_is_not_executed_after_a_restart";
+    let Some(mut fixture) = Fixture::open(test) else {
         return;
     };
-    desk.runtime.deploy_takes(Duration::from_secs(60));
-    desk.request("deploy", "first", &pipeline());
-    desk.status("deploy", "first", "executing");
+    fixture.runtime.deploy_takes(Duration::from_secs(60));
+    fixture.request("deploy", "first", &pipeline());
+    fixture.status("deploy", "first", "executing");
     for n in 1..watchkeeper_agent::fleet::command::MAX_OPEN {
-        desk.request("stop", &n.to_string(), &json!({"pipeline": "door"}));
+        fixture.request("stop", &n.to_string(), &json!({"pipeline": "door"}));
     }
-    desk.status("stop", "31", "accepted");
-    desk.request("stop", "many", &json!({"pipeline": "yard"}));
-    desk.status("stop", "many", "rejected");
-    desk.agent.crash();
-    desk.runtime.deploy_takes(Duration::ZERO);
-    desk.agent.restart();
-    desk.status("stop", "31", "successful");
-    // Still retained, it comes again with every session, and there is room now.
-    desk.agent.crash_and_restart();
-    desk.subscriber.expect("/b/state", |v| v["s"] == "offline");
-    let told = desk.subscriber.expect("/cmd/stop/many/st", |_| true);
-    assert_eq!(told["status"], "rejected");
-    desk.request("stop", "last", &json!({"pipeline": "hall"}));
-    desk.status("stop", "last", "successful");
-    let calls = desk.runtime.calls();
+    fixture.status("stop", "31", "accepted");
+    fixture.request("stop", "many", &json!({"pipeline": "yard"}));
+    fixture.status("stop", "many", "rejected");
+    fixture.agent.crash();
+    fixture.runtime.deploy_takes(Duration::ZERO);
+    fixture.agent.restart();
+    fixture.status("stop", "31", "successful");
+    // The request is still retained and comes again with every session, and the queue is empty now.
+    fixture.agent.crash_and_restart();
+    fixture
+        .subscriber
+        .expect("/b/state", |v| v["s"] == "offline");
+    let status = fixture.subscriber.expect("/cmd/stop/many/st", |_| true);
+    assert_eq!(status["status"], "rejected");
+    fixture.request("stop", "last", &json!({"pipeline": "hall"}));
+    fixture.status("stop", "last", "successful");
+    let calls = fixture.runtime.calls();
     assert!(
         !calls.contains(&"DELETE pipelines/yard".to_owned()),
         "{calls:?}"
@@ -225,95 +226,106 @@ async fn a_rejected_command_is_not_carried_out_after_a_restart_either() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_retained_requests_do_not_end_the_session() {
-    let Some(mut desk) = Desk::open("thousands_of_retained_requests_do_not_end_the_session") else {
+    let Some(mut fixture) = Fixture::open("thousands_of_retained_requests_do_not_end_the_session")
+    else {
         return;
     };
     let topics = (0..6000).map(|n| format!("watchkeeper/v1/s/b/cmd/reboot/k{n}/req"));
-    publish_to_all(desk.broker.port, topics, "{}");
-    desk.agent.crash();
-    desk.subscriber.expect("/b/state", |v| v["s"] == "offline");
-    desk.agent.restart();
-    let online = desk.subscriber.expect("/b/state", |v| v["s"] == "online");
-    desk.subscriber.expect("/st", |v| v["status"] == "rejected");
-    desk.runtime.append(crossing(Severity::Info));
-    desk.subscriber.expect("/ev/crosses", |v| v["seq"] == 1);
-    desk.request("stop", "1", &json!({"pipeline": "door"}));
-    desk.status("stop", "1", "successful");
-    desk.subscriber.expect_state("/b/state", |v| {
+    publish_to_all(fixture.broker.port, topics, "{}");
+    fixture.agent.crash();
+    fixture
+        .subscriber
+        .expect("/b/state", |v| v["s"] == "offline");
+    fixture.agent.restart();
+    let online = fixture
+        .subscriber
+        .expect("/b/state", |v| v["s"] == "online");
+    fixture
+        .subscriber
+        .expect("/st", |v| v["status"] == "rejected");
+    fixture.runtime.append(crossing(Severity::Info));
+    fixture.subscriber.expect("/ev/crosses", |v| v["seq"] == 1);
+    fixture.request("stop", "1", &json!({"pipeline": "door"}));
+    fixture.status("stop", "1", "successful");
+    fixture.subscriber.expect_state("/b/state", |v| {
         (&v["s"], &v["session"]) == (&json!("online"), &online["session"])
     });
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_waits_for_a_runtime_that_is_restarting() {
-    let Some(mut desk) = Desk::open("a_command_waits_for_a_runtime_that_is_restarting") else {
+async fn command_waits_for_a_restarting_runtime() {
+    let Some(mut fixture) = Fixture::open("command_waits_for_a_restarting_runtime") else {
         return;
     };
-    desk.runtime.halt();
-    desk.request("snapshot", "1", &json!({"source": "gate"}));
-    desk.status("snapshot", "1", "executing");
-    desk.runtime.resume();
-    desk.status("snapshot", "1", "successful");
+    fixture.runtime.halt();
+    fixture.request("snapshot", "1", &json!({"source": "gate"}));
+    fixture.status("snapshot", "1", "executing");
+    fixture.runtime.resume();
+    fixture.status("snapshot", "1", "successful");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_resumed_command_of_a_quiet_box_does_not_wait_for_something_else_to_happen() {
-    let test = "a_resumed_command_of_a_quiet_box_does_not_wait_for_something_else_to_happen";
-    let Some(mut desk) = Desk::open(test) else {
+async fn resumed_command_of_a_quiet_box_runs_at_once() {
+    let test = "resumed_command_of_a_quiet_box_runs_at_once";
+    let Some(mut fixture) = Fixture::open(test) else {
         return;
     };
-    desk.runtime.deploy_takes(Duration::from_secs(60));
-    desk.request("deploy", "1", &pipeline());
-    desk.status("deploy", "1", "executing");
-    desk.agent.crash();
-    // The request is gone from the broker: nothing comes again that could wake the board.
+    fixture.runtime.deploy_takes(Duration::from_secs(60));
+    fixture.request("deploy", "1", &pipeline());
+    fixture.status("deploy", "1", "executing");
+    fixture.agent.crash();
+    // The request is cleared at the broker, so no message wakes the agent.
     let topic = "watchkeeper/v1/s/b/cmd/deploy/1/req";
-    publish(desk.broker.port, topic, "", true);
-    desk.runtime.deploy_takes(Duration::ZERO);
-    desk.agent.restart();
-    desk.status("deploy", "1", "successful");
+    publish(fixture.broker.port, topic, "", true);
+    fixture.runtime.deploy_takes(Duration::ZERO);
+    fixture.agent.restart();
+    fixture.status("deploy", "1", "successful");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_with_an_endless_reason_is_told_and_events_still_leave() {
-    let test = "a_failure_with_an_endless_reason_is_told_and_events_still_leave";
-    let Some(mut desk) = Desk::open(test) else {
+async fn failure_with_a_huge_reason_is_published() {
+    let test = "failure_with_a_huge_reason_is_published";
+    let Some(mut fixture) = Fixture::open(test) else {
         return;
     };
     let endless = Problem::new(422, ProblemCode::InvalidWorkflow, "\"".repeat(300_000));
-    desk.runtime.refuse_deploy(Some(endless));
-    desk.request("deploy", "1", &pipeline());
-    let failed = desk.status("deploy", "1", "failed");
+    fixture.runtime.refuse_deploy(Some(endless));
+    fixture.request("deploy", "1", &pipeline());
+    let failed = fixture.status("deploy", "1", "failed");
     assert!(failed["reason"].as_str().is_some_and(|r| r.ends_with('…')));
     let op = "\"".repeat(200_000);
-    desk.request("deploy", "2", &json!({ "op": op }));
-    desk.status("deploy", "2", "rejected");
-    desk.runtime.append(crossing(Severity::Info));
-    desk.subscriber.expect("/ev/crosses", |v| v["seq"] == 1);
+    fixture.request("deploy", "2", &json!({ "op": op }));
+    fixture.status("deploy", "2", "rejected");
+    fixture.runtime.append(crossing(Severity::Info));
+    fixture.subscriber.expect("/ev/crosses", |v| v["seq"] == 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retained_request_too_large_to_read_does_not_keep_events_in() {
-    let test = "a_retained_request_too_large_to_read_does_not_keep_events_in";
-    let Some(mut desk) = Desk::open(test) else {
+async fn oversized_retained_request_does_not_block_events() {
+    let test = "oversized_retained_request_does_not_block_events";
+    let Some(mut fixture) = Fixture::open(test) else {
         return;
     };
-    desk.request("deploy", "1", &json!("x".repeat(3 << 20)));
+    fixture.request("deploy", "1", &json!("x".repeat(3 << 20)));
     for seq in 1..=5 {
-        desk.runtime.append(crossing(Severity::Info));
-        desk.subscriber
+        fixture.runtime.append(crossing(Severity::Info));
+        fixture
+            .subscriber
             .expect("/ev/crosses", |v| v["seq"].as_u64() == Some(seq));
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    // Every session begins with `online`: that none begins any more is the end of the quarrel.
-    while desk.subscriber.hears("/b/state", Duration::from_secs(5)) {}
-    desk.runtime.append(crossing(Severity::Info));
-    desk.subscriber.expect("/ev/crosses", |v| v["seq"] == 6);
+    // Every session starts with `online`: wait until no new session starts.
+    while fixture
+        .subscriber
+        .receives("/b/state", Duration::from_secs(5))
+    {}
+    fixture.runtime.append(crossing(Severity::Info));
+    fixture.subscriber.expect("/ev/crosses", |v| v["seq"] == 6);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_are_taken_again_after_a_flood_without_a_new_session() {
-    let test = "commands_are_taken_again_after_a_flood_without_a_new_session";
+async fn commands_are_accepted_again_after_a_flood() {
+    let test = "commands_are_accepted_again_after_a_flood";
     if mosquitto_or_skip(test).is_none() {
         return;
     }
@@ -327,11 +339,11 @@ async fn commands_are_taken_again_after_a_flood_without_a_new_session() {
     let agent = EmbeddedAgent::start(folder.path(), &runtime, broker.port, |setup| {
         setup.flood_pause = pause;
     });
-    let deaf = subscriber.expect("/svc/agent/health", |v| v["s"] == "degraded");
-    let why = deaf["why"][0].as_str().unwrap_or_default();
+    let health = subscriber.expect("/svc/agent/health", |v| v["s"] == "degraded");
+    let why = health["why"][0].as_str().unwrap_or_default();
     assert!(why.contains("watchkeeper/v1/s/b/cmd/+/+/req"), "{why}");
     publish(broker.port, too_large, "", true);
-    let session = subscriber.shown("/b/state")["session"].clone();
+    let session = subscriber.latest("/b/state")["session"].clone();
     let request = json!({"pipeline": "door"}).to_string();
     publish(
         broker.port,

@@ -1,4 +1,4 @@
-//! What becomes of a command whose answer does not come in time.
+//! Commands whose answer does not come in time.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 
 use crate::support::fake_runtime::FakeRuntime;
 
-/// An answer is given up long before the work is done, which takes this long.
+/// Duration of the work in the runtime; longer than the deadlines of [`SHORT_DEADLINES`].
 const WORK: Duration = Duration::from_millis(1500);
-const IMPATIENT: Deadlines = Deadlines {
+const SHORT_DEADLINES: Deadlines = Deadlines {
     slow_answer: Duration::from_millis(100),
-    // As on a box, an answer may take longer than a runtime may be away.
+    // As on a box, a slow answer may take longer than a restart of the runtime.
     away: Duration::from_millis(50),
     aftermath: Duration::from_secs(30),
     ..Deadlines::USUAL
@@ -48,57 +48,61 @@ fn stop() -> Operation {
     }
 }
 
-async fn carry_out(runtime: &FakeRuntime, operation: Operation, deadlines: Deadlines) -> Outcome {
+async fn execute_with(
+    runtime: &FakeRuntime,
+    operation: Operation,
+    deadlines: Deadlines,
+) -> Outcome {
     let client = RuntimeClient::with_deadlines(runtime.socket(), deadlines).expect("client");
     let key = "deploy/1".parse().expect("a key");
     execute(client, key, operation, false, 7).await
 }
 
 #[tokio::test]
-async fn a_deployment_that_is_done_after_its_deadline_is_successful_and_begun_once() {
+async fn deployment_done_after_its_deadline_succeeds_once() {
     let dir = tempfile::tempdir().expect("dir");
     let runtime = FakeRuntime::start(dir.path());
     runtime.works_for(WORK);
-    let outcome = carry_out(&runtime, deploy(), IMPATIENT).await;
-    let answer = outcome.result.expect("it was done");
+    let outcome = execute_with(&runtime, deploy(), SHORT_DEADLINES).await;
+    let answer = outcome.result.expect("it succeeded");
     assert_eq!(answer, json!({"pipeline": "door", "state": "starting"}));
     assert_eq!(runtime.calls(), ["PUT pipelines/door"]);
 }
 
 #[tokio::test]
-async fn a_stop_that_is_done_after_its_deadline_is_successful() {
+async fn stop_done_after_its_deadline_succeeds() {
     let dir = tempfile::tempdir().expect("dir");
     let runtime = FakeRuntime::start(dir.path());
-    carry_out(&runtime, deploy(), Deadlines::USUAL).await;
+    execute_with(&runtime, deploy(), Deadlines::USUAL).await;
     runtime.works_for(WORK);
     let deadlines = Deadlines {
         slow_answer: WORK - Duration::from_millis(500),
-        ..IMPATIENT
+        ..SHORT_DEADLINES
     };
-    let asked = tokio::spawn({
+    let execution = tokio::spawn({
         let runtime = RuntimeClient::with_deadlines(runtime.socket(), deadlines).expect("client");
         execute(runtime, "stop/1".parse().expect("a key"), stop(), false, 7)
     });
-    // The runtime has nothing to wait for any more when it is asked again.
+    // From the second call on, the runtime answers at once.
     while runtime.calls().len() < 2 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     runtime.works_for(Duration::ZERO);
-    let outcome = asked.await.expect("it ends");
+    let outcome = execution.await.expect("it ends");
     assert_eq!(outcome.result, Ok(json!({"pipeline": "door"})));
 }
 
 #[tokio::test]
-async fn what_never_shows_up_fails_after_a_bounded_time_and_says_so() {
+async fn deployment_that_never_appears_fails_in_bounded_time() {
     let dir = tempfile::tempdir().expect("dir");
     let runtime = FakeRuntime::start(dir.path());
     runtime.works_for(Duration::from_secs(600));
     let deadlines = Deadlines {
         aftermath: Duration::from_secs(2),
-        ..IMPATIENT
+        ..SHORT_DEADLINES
     };
-    let reason = carry_out(&runtime, deploy(), deadlines).await.result;
-    let reason = reason.expect_err("it is nowhere");
+    let reason = execute_with(&runtime, deploy(), deadlines).await.result;
+    let reason = reason.expect_err("it never appears");
     assert!(
         reason.contains("did not answer PUT") && reason.ends_with("not done 2 s later either"),
         "{reason}"
@@ -107,7 +111,7 @@ async fn what_never_shows_up_fails_after_a_bounded_time_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_breaks_off_late_is_waited_for_as_long_as_any_other() {
+async fn late_connection_loss_still_waits_for_the_runtime() {
     let dir = tempfile::tempdir().expect("dir");
     let socket = dir.path().join("runtime.sock");
     let dying = UnixListener::bind(&socket).expect("bind");
@@ -115,7 +119,7 @@ async fn a_runtime_that_breaks_off_late_is_waited_for_as_long_as_any_other() {
         away: Duration::from_secs(3),
         ..Deadlines::USUAL
     };
-    let asked = tokio::spawn({
+    let execution = tokio::spawn({
         let runtime = RuntimeClient::with_deadlines(&socket, deadlines).expect("client");
         execute(
             runtime,
@@ -126,17 +130,18 @@ async fn a_runtime_that_breaks_off_late_is_waited_for_as_long_as_any_other() {
         )
     });
     let connection = dying.accept().await.expect("a client");
-    // It dies at work, when the command has been running for longer than a runtime may be away.
+    // The runtime dies after the command ran for longer than a runtime may be away.
     tokio::time::sleep(deadlines.away + Duration::from_secs(1)).await;
     drop((connection, dying));
     std::fs::remove_file(&socket).expect("its socket");
     let _runtime = FakeRuntime::start(dir.path());
-    let outcome = asked.await.expect("it ends");
-    outcome.result.expect("it was done after the restart");
+    let outcome = execution.await.expect("it ends");
+    outcome.result.expect("it succeeded after the restart");
 }
 
-/// Takes one request, for as long as `works_for`, and lets go of the connection without an answer; its socket is gone then.
-async fn break_off(socket: &Path, works_for: Duration) {
+/// Accepts one request, closes the connection after `works_for` without an answer, and removes the
+/// socket.
+async fn accept_and_die(socket: &Path, works_for: Duration) {
     let dying = UnixListener::bind(socket).expect("bind");
     let (mut connection, _) = dying.accept().await.expect("a client");
     let mut request = [0; 16];
@@ -149,7 +154,7 @@ async fn break_off(socket: &Path, works_for: Duration) {
 }
 
 #[tokio::test]
-async fn a_request_that_broke_gives_the_runtime_its_time_to_come_back_whatever_failed_before_it() {
+async fn each_connection_loss_restarts_the_wait_for_the_runtime() {
     let dir = tempfile::tempdir().expect("dir");
     let socket = dir.path().join("runtime.sock");
     let deadlines = Deadlines {
@@ -157,52 +162,52 @@ async fn a_request_that_broke_gives_the_runtime_its_time_to_come_back_whatever_f
         aftermath: Duration::ZERO,
         ..Deadlines::USUAL
     };
-    let asked = tokio::spawn({
+    let execution = tokio::spawn({
         let runtime = RuntimeClient::with_deadlines(&socket, deadlines).expect("client");
         let key = "deploy/1".parse().expect("a key");
         execute(runtime, key, deploy(), false, 7)
     });
-    // Nobody is there at first; then the request is taken, and its end comes when the first wait would be over.
+    // No runtime at first; then one accepts the request and dies when the first wait would end.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    break_off(&socket, deadlines.away).await;
+    accept_and_die(&socket, deadlines.away).await;
     let runtime = FakeRuntime::start(dir.path());
-    let outcome = asked.await.expect("it ends");
-    outcome.result.expect("it was done after the restart");
+    let outcome = execution.await.expect("it ends");
+    outcome.result.expect("it succeeded after the restart");
     assert_eq!(runtime.calls(), ["PUT pipelines/door"]);
 }
 
 #[tokio::test]
-async fn what_was_begun_and_broke_is_asked_after_when_the_runtime_stays_away_for_too_long() {
+async fn interrupted_stop_is_verified_after_a_long_absence() {
     let dir = tempfile::tempdir().expect("dir");
     let socket = dir.path().join("runtime.sock");
-    let dies = tokio::spawn({
+    let dying = tokio::spawn({
         let socket = socket.clone();
-        async move { break_off(&socket, Duration::ZERO).await }
+        async move { accept_and_die(&socket, Duration::ZERO).await }
     });
-    let asked = tokio::spawn({
-        let runtime = RuntimeClient::with_deadlines(&socket, IMPATIENT).expect("client");
+    let execution = tokio::spawn({
+        let runtime = RuntimeClient::with_deadlines(&socket, SHORT_DEADLINES).expect("client");
         execute(runtime, "stop/1".parse().expect("a key"), stop(), false, 7)
     });
-    dies.await.expect("it dies");
-    // Longer than a runtime may be away. It has nothing to stop any more when it is back.
+    dying.await.expect("it ends");
+    // Longer than a runtime may be away. After its return there is no pipeline to stop.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let _runtime = FakeRuntime::start(dir.path());
-    let outcome = asked.await.expect("it ends");
+    let outcome = execution.await.expect("it ends");
     assert_eq!(outcome.result, Ok(json!({"pipeline": "door"})));
 }
 
 #[tokio::test]
-async fn a_deployment_whose_pipeline_failed_in_the_silence_was_done() {
+async fn deployment_whose_pipeline_failed_meanwhile_succeeds() {
     let dir = tempfile::tempdir().expect("dir");
     let runtime = FakeRuntime::start(dir.path());
     runtime.works_for(WORK);
     runtime.pipelines_are(json!({"state": "failed", "message": "no such model"}));
     let deadlines = Deadlines {
         aftermath: WORK * 2,
-        ..IMPATIENT
+        ..SHORT_DEADLINES
     };
-    let answer = carry_out(&runtime, deploy(), deadlines).await.result;
-    let answer = answer.expect("it was done");
+    let answer = execute_with(&runtime, deploy(), deadlines).await.result;
+    let answer = answer.expect("it succeeded");
     assert_eq!(answer, json!({"pipeline": "door", "state": "failed"}));
     assert_eq!(runtime.calls(), ["PUT pipelines/door"]);
 }

@@ -1,4 +1,4 @@
-//! What a foreign subscriber hears when the agent looks after its box: what deserves a word, once, with a model's words beside it or without.
+//! Heartbeat findings at an MQTT subscriber and a channel: once each, with or without an LLM.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::support::fake_runtime::{FakeRuntime, crossing};
 use crate::support::hook::receiver;
 use crate::support::model::{self, model};
 
-/// So often that a test sees many looks; the configuration takes nothing below a quarter of an hour.
+/// Interval of the heartbeat in tests; the configuration accepts no less than 15 minutes.
 const EVERY: Duration = Duration::from_millis(50);
 const AWAY: &str = "/heartbeat/runtime_away";
 
@@ -50,8 +50,8 @@ fn notes(folder: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_runtime_that_is_away_is_told_once_with_a_models_words_also_over_a_restart() {
-    let test = "a_runtime_that_is_away_is_told_once_with_a_models_words_also_over_a_restart";
+async fn absent_runtime_is_reported_once_with_an_llm_addition() {
+    let test = "absent_runtime_is_reported_once_with_an_llm_addition";
     if mosquitto_or_skip(test).is_none() {
         return;
     }
@@ -62,46 +62,46 @@ async fn a_runtime_that_is_away_is_told_once_with_a_models_words_also_over_a_res
     let words = json!({"words": "Nothing else is wrong, so look at the runtime's log first."});
     let model = model(vec![Step::text(&words.to_string())]).await;
     let first = agent(folder.path(), &runtime, broker.port, Some(llm(&model)));
-    // While it answers there is nothing to say: an event comes, and no word of the heartbeat before it.
+    // While the runtime answers there is no finding: the event is the first message.
     runtime.append(crossing(Severity::Info));
     subscriber.expect("/ev/crosses", |_| true);
     runtime.halt();
-    let word = subscriber.expect(AWAY, |_| true);
-    assert_eq!(word["severity"], "critical", "{word:#}");
-    assert_eq!(word["by_model"], words["words"]);
-    assert_eq!(word["model"], "claude-haiku-5-5");
-    // The names that people gave stand in the result of a tool, and there is nothing to act with.
+    let finding = subscriber.expect(AWAY, |_| true);
+    assert_eq!(finding["severity"], "critical", "{finding:#}");
+    assert_eq!(finding["by_model"], words["words"]);
+    assert_eq!(finding["model"], "claude-haiku-5-5");
+    // Names by users are only in a tool result, and no tool changes anything.
     let asked = model.requests()[0].json();
     assert_eq!(asked["tools"].as_array().map(Vec::len), Some(1));
     assert_eq!(asked["tools"][0]["name"], "get_findings");
     first.stop();
-    // It is kept among the notes, the model's words as nobody's own.
+    // The notes record the finding and the LLM's addition.
     let notes = notes(folder.path());
     assert!(notes.contains("the runtime does not answer"), "{notes}");
     assert!(notes.contains("look at the runtime's log first"), "{notes}");
 
     let second = agent(folder.path(), &runtime, broker.port, Some(llm(&model)));
-    let repeated = subscriber.hears(AWAY, Duration::from_secs(2));
-    assert!(!repeated, "it was told before the restart");
-    // Back and away again: that is news.
+    let repeated = subscriber.receives(AWAY, Duration::from_secs(2));
+    assert!(!repeated, "published before the restart");
+    // A second absence is a new finding.
     runtime.resume();
     runtime.append(crossing(Severity::Info));
     subscriber.expect("/ev/crosses", |event| event["seq"] == 2);
-    // A look that sees it back has to come before it goes again.
+    // A heartbeat must see the runtime before it halts again.
     tokio::time::sleep(EVERY * 20).await;
     runtime.halt();
-    let again = subscriber.expect(AWAY, |_| true);
-    assert_ne!(again["id"], word["id"]);
+    let second_finding = subscriber.expect(AWAY, |_| true);
+    assert_ne!(second_finding["id"], finding["id"]);
     assert!(
-        again["by_model"].is_null(),
+        second_finding["by_model"].is_null(),
         "the script has no second answer"
     );
     second.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_model_or_with_one_that_is_away_what_was_found_is_told_all_the_same() {
-    let test = "without_a_model_or_with_one_that_is_away_what_was_found_is_told_all_the_same";
+async fn finding_is_published_without_a_working_llm() {
+    let test = "finding_is_published_without_a_working_llm";
     if mosquitto_or_skip(test).is_none() {
         return;
     }
@@ -130,22 +130,25 @@ async fn without_a_model_or_with_one_that_is_away_what_was_found_is_told_all_the
         runtime.append(crossing(Severity::Info));
         subscriber.expect("/ev/crosses", |_| true);
         runtime.halt();
-        let word = subscriber.expect(AWAY, |_| true);
-        assert!(word["by_model"].is_null(), "{word:#}");
-        let reason = word["reason"].as_str().expect("a reason");
+        let finding = subscriber.expect(AWAY, |_| true);
+        assert!(finding["by_model"].is_null(), "{finding:#}");
+        let reason = finding["reason"].as_str().expect("a reason");
         assert!(reason.contains("does not answer"), "{reason}");
-        assert_eq!(runtime.calls(), Vec::<String>::new(), "it only looks");
+        assert_eq!(
+            runtime.calls(),
+            Vec::<String>::new(),
+            "no call changes anything"
+        );
         agent.stop();
         assert!(notes(folder.path()).contains("the runtime does not answer"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_channel_could_not_tell_is_told_after_a_restart_without_broker_and_without_runtime()
-{
+async fn undelivered_notice_is_sent_after_a_restart() {
     let folder = tempfile::tempdir().expect("dir");
     let mut runtime = FakeRuntime::start(folder.path());
-    // From the first start on there is no runtime, so the channel has no place in the journal yet.
+    // No runtime from the first start on, so the channel has no position in the journal yet.
     runtime.halt();
     let (down, refused) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "503 Not Now");
     let start = |receiver: SocketAddr| {
@@ -165,31 +168,32 @@ async fn what_a_channel_could_not_tell_is_told_after_a_restart_without_broker_an
             }];
         })
     };
-    let patience = Duration::from_secs(60);
+    let timeout = Duration::from_secs(60);
     let first = start(down);
-    let (id, text) = refused.recv_timeout(patience).expect("a request");
+    let (id, text) = refused.recv_timeout(timeout).expect("a request");
     assert!(text.contains("the runtime does not answer"), "{text}");
     first.stop();
 
-    let (up, told) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "200 OK");
+    let (up, accepted) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "200 OK");
     let second = start(up);
-    let (again, text) = told
-        .recv_timeout(patience)
-        .expect("it is told after the restart");
-    assert_eq!(again, id, "it is the same message");
+    let (repeated_id, text) = accepted
+        .recv_timeout(timeout)
+        .expect("sent after the restart");
+    assert_eq!(repeated_id, id, "the same notice");
     assert!(text.contains("the runtime does not answer"), "{text}");
     second.stop();
 
-    // What was told is owed no longer, and is no news. The stop may have come between the receiver's answer and the note of it: then it is told once more.
+    // A delivered notice is not sent again. If the agent stopped between the receiver's answer and
+    // the deletion, it is sent once more.
     let is_quiet = (0..3).any(|_| {
         let next = start(up);
-        let repeated = told.recv_timeout(Duration::from_secs(3));
-        if let Ok((again, text)) = &repeated {
-            assert_eq!(*again, id, "{text}");
+        let repeated = accepted.recv_timeout(Duration::from_secs(3));
+        if let Ok((repeated_id, text)) = &repeated {
+            assert_eq!(*repeated_id, id, "{text}");
             std::thread::sleep(Duration::from_secs(1));
         }
         next.stop();
         repeated.is_err()
     });
-    assert!(is_quiet, "it is told after each start");
+    assert!(is_quiet, "sent after each start");
 }

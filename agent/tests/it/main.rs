@@ -1,4 +1,4 @@
-//! The agent against real neighbours: a scripted runtime on a real Unix socket and mosquitto as the broker.
+//! Tests of the agent with a fake runtime on a Unix socket and mosquitto as the broker.
 
 mod commands;
 mod delivery;

@@ -1,4 +1,4 @@
-//! The client against a scripted runtime on a real socket.
+//! The runtime client against a fake runtime on a Unix socket.
 
 use futures_util::StreamExt;
 use serde_json::json;
@@ -40,7 +40,7 @@ async fn next_record(feed: &mut EventFeed) -> EventSeq {
 }
 
 #[tokio::test]
-async fn typed_answers_come_back() {
+async fn client_parses_typed_answers() {
     let dir = tempfile::tempdir().expect("dir");
     let fake = FakeRuntime::start(dir.path());
     let client = client(&fake);
@@ -55,7 +55,7 @@ async fn typed_answers_come_back() {
     client
         .delete_pipeline(&spec().id)
         .await
-        .expect("an empty answer is fine");
+        .expect("delete, with an empty answer");
     assert_eq!(
         fake.calls(),
         [
@@ -67,7 +67,7 @@ async fn typed_answers_come_back() {
 }
 
 #[tokio::test]
-async fn a_block_name_with_a_slash_stays_one_segment() {
+async fn block_name_with_a_slash_stays_one_segment() {
     let dir = tempfile::tempdir().expect("dir");
     let fake = FakeRuntime::start(dir.path());
     let block = client(&fake)
@@ -78,7 +78,7 @@ async fn a_block_name_with_a_slash_stays_one_segment() {
 }
 
 #[tokio::test]
-async fn a_refusal_carries_the_problem() {
+async fn refusal_carries_the_problem() {
     let dir = tempfile::tempdir().expect("dir");
     let fake = FakeRuntime::start(dir.path());
     let problem = Problem::new(422, ProblemCode::InvalidWorkflow, "step \"a\" is unknown")
@@ -94,7 +94,7 @@ async fn a_refusal_carries_the_problem() {
 }
 
 #[tokio::test]
-async fn an_unknown_route_is_a_problem_too() {
+async fn unknown_route_is_not_found() {
     let dir = tempfile::tempdir().expect("dir");
     let fake = FakeRuntime::start(dir.path());
     let error = client(&fake).models().await.expect_err("not scripted");
@@ -102,9 +102,9 @@ async fn an_unknown_route_is_a_problem_too() {
 }
 
 #[tokio::test]
-async fn a_runtime_that_is_away_is_named_with_the_remedy() {
+async fn unreachable_runtime_error_names_socket_and_remedy() {
     let client = RuntimeClient::new("/nonexistent/runtime.sock").expect("client");
-    let error = client.health().await.expect_err("nobody there");
+    let error = client.health().await.expect_err("no runtime");
     assert!(
         matches!(error, ClientError::Unreachable { .. }),
         "{error:?}"
@@ -118,7 +118,7 @@ async fn a_runtime_that_is_away_is_named_with_the_remedy() {
 }
 
 #[tokio::test]
-async fn the_feed_gives_what_was_written_before_and_after_it_began() {
+async fn feed_returns_earlier_and_later_records() {
     let dir = tempfile::tempdir().expect("dir");
     let fake = FakeRuntime::start(dir.path());
     for _ in 0..3 {
@@ -132,7 +132,7 @@ async fn the_feed_gives_what_was_written_before_and_after_it_began() {
 }
 
 #[tokio::test]
-async fn the_feed_goes_on_where_it_was_after_a_restart_of_the_runtime() {
+async fn feed_continues_after_a_restart_of_the_runtime() {
     let dir = tempfile::tempdir().expect("dir");
     let mut fake = FakeRuntime::start(dir.path());
     let mut feed = client(&fake).follow_events(EventSeq(0));
@@ -146,7 +146,7 @@ async fn the_feed_goes_on_where_it_was_after_a_restart_of_the_runtime() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_is_reported_by_its_number() {
+async fn feed_reports_an_unreadable_record_by_its_number() {
     let dir = tempfile::tempdir().expect("dir");
     let fake = FakeRuntime::start(dir.path());
     fake.append_raw(json!({"schema": 99}));
@@ -167,7 +167,7 @@ async fn a_record_that_cannot_be_read_is_reported_by_its_number() {
 }
 
 #[tokio::test]
-async fn a_page_of_the_journal_begins_after_the_cursor() {
+async fn journal_page_starts_after_the_cursor() {
     let dir = tempfile::tempdir().expect("dir");
     let fake = FakeRuntime::start(dir.path());
     for _ in 0..5 {
@@ -178,7 +178,7 @@ async fn a_page_of_the_journal_begins_after_the_cursor() {
 }
 
 #[tokio::test]
-async fn a_record_of_a_newer_runtime_costs_no_other_record_of_its_page() {
+async fn newer_record_costs_no_other_record_of_its_page() {
     let dir = tempfile::tempdir().expect("dir");
     let fake = FakeRuntime::start(dir.path());
     fake.append(crossing(Severity::Info));

@@ -1,4 +1,4 @@
-//! The document's section on requests, their status, and the life of a command.
+//! Sections on requests, their status, and the life cycle of a command.
 
 use watchkeeper_contract::command::{CommandReport, CommandRequest, CommandStatus, Operation};
 
@@ -30,24 +30,21 @@ pub(super) fn sections() -> Vec<Section> {
     };
     vec![
         Section {
-            title: "A request",
+            title: "Request",
             topic: topics.request(OperationName::Snapshot, &id),
             how: "written by the requester, retained, QoS 1",
             about: "`snapshot` takes `source`; `deploy` takes `pipeline` (a whole pipeline, as in `PUT /v1/pipelines/{id}`); `stop` \
                     takes `pipeline` (a name).",
             example: json(&request),
             members: &[
-                (
-                    "op",
-                    "the operation; may be left out, for the topic says it",
-                ),
+                ("op", "the operation; optional, because the topic names it"),
                 (
                     "source",
-                    "`snapshot`: which source (`deploy` and `stop` have `pipeline` instead)",
+                    "`snapshot`: the source (`deploy` and `stop` have `pipeline` instead)",
                 ),
                 (
                     "expires_at",
-                    "RFC 3339; after this instant it must not start any more; absent: it may always start",
+                    "RFC 3339; the command does not start after this time; absent: no limit",
                 ),
             ],
         },
@@ -58,29 +55,29 @@ pub(super) fn sections() -> Vec<Section> {
             about: "One message for each change.",
             example: json(&report),
             members: &[
-                ("id", "the command"),
+                ("id", "id of the command"),
                 (
                     "status",
                     "`accepted`, `executing`, `successful`, `failed`, `rejected` or `expired`",
                 ),
                 (
                     "result",
-                    "with `successful`: what the operation answers (`snapshot`: the picture's id and checksum; `deploy`: \
+                    "with `successful`: result of the operation (`snapshot`: the picture's id and checksum; `deploy`: \
                             `pipeline` and `state`; `stop`: `pipeline`)",
                 ),
                 ("version", "counts the changes of this command from 1"),
             ],
         },
         Section {
-            title: "Status of a command that was not done",
+            title: "Status of a failed or rejected command",
             topic: topics.status("snapshot", &id),
-            how: "retained, QoS 1 through the outbox; what is not understood is answered without it",
-            about: "`failed` and `rejected` say why.",
+            how: "retained, QoS 1 through the outbox; for an invalid request not through the outbox",
+            about: "`failed` and `rejected` have a `reason`.",
             example: json(&refused),
             members: &[
-                ("id", "the command"),
-                ("status", "`failed` (tried) or `rejected` (not tried)"),
-                ("reason", "one sentence: what was wrong"),
+                ("id", "id of the command"),
+                ("status", "`failed` (executed) or `rejected` (not executed)"),
+                ("reason", "the reason in one sentence"),
                 ("version", "counts the changes of this command from 1"),
             ],
         },
@@ -90,40 +87,41 @@ pub(super) fn sections() -> Vec<Section> {
 pub(super) fn note() -> String {
     format!(
         "\n## The life of a command\n\n\
-         `req` is written by the requester, `st` by the box, so that an ACL can tell them apart. The id is chosen by the \
-         requester: 1 to {MAX_COMMAND_ID_LEN} of letters, digits, `-`, `_` and `.`. It counts for its operation: `stop/7` and \
-         `snapshot/7` are two commands.\n\n\
+         The requester writes `req`, the box writes `st`, so that an ACL can separate them. The requester chooses the id: 1 \
+         to {MAX_COMMAND_ID_LEN} of letters, digits, `-`, `_` and `.`. Ids belong to an operation: `stop/7` and `snapshot/7` \
+         are two commands.\n\n\
          ```text\n\
          req ─► accepted (stored) ─► executing (stored) ─► successful | failed\n\
-         \u{20}  ├─► rejected            ├─► expired, when its time is over before it starts\n\
-         \u{20}  └─► expired             └─► rejected, when the clock was not set in time\n\
+         \u{20}  ├─► rejected            ├─► expired, if its time is over before it starts\n\
+         \u{20}  └─► expired             └─► rejected, if the clock was not set in time\n\
          ```\n\n\
-         - Publish `req` retained, so that a box that is away finds it when it comes back; clear it (empty payload) once a \
-         terminal status is there.\n\
-         - A known command is answered again with its present status and never run twice. The box remembers the last \
-         {} finished commands, and apart from them {} rejected ones, for {} days by a clock that a time source vouches for; a \
-         request that stays retained longer needs `expires_at`.\n\
-         - `stop` ends a pipeline and forgets it. One that the box's configuration file declares stays listed as stopped, over restarts \
-         too, until somebody resumes it, deploys it again or edits its section. What `deploy` puts in the place of such a pipeline holds \
-         over restarts as well, until its section is edited.\n\
-         - One command runs at a time, in the order in which they were accepted. A runtime that is away is waited for up \
-         to {} s, and one that is at it (it may load models first) up to {} s. Where a deployment or a stop was begun and no answer comes in that time, \
-         the box asks for another {} s whether it was done after all. Then the command fails with the reason, and the next one gets its \
-         turn. What the runtime refuses fails at once. A snapshot is not asked after: one that failed may have been taken all the same, \
-         request another.\n\
-         - A restart resumes what was executing: all three operations may be repeated without harm, and a deployment that is \
-         there already as it was asked for is left as it is. Where `expires_at` has passed meanwhile, or the clock is not set, \
-         the command fails instead.\n\
-         - `rejected` is an end like the others: the command is not carried out later, ask again under another id. One too many \
-         ({} may be open) is rejected. What is not understood (malformed, larger than {} KiB, an operation the box does not \
-         have) is rejected too and not remembered: the corrected request may have the same id. That status is cleared when its request \
-         is while the box is connected, after {} days, and when {} later ones were refused like it.\n\
-         - Answers that need no storing leave a few at a time. Where more than {} requests wait for one, or {} rejections are \
-         remembered, the rest stay unanswered until they come again with the next session; clear what is done.\n\
-         - While the box's clock is not set, a request with `expires_at` waits, and what follows waits behind it. Where the clock \
-         is still not set {} minutes after the agent's start, it is rejected: nobody could tell whether its time is over.\n\
-         - A retained request of more than about 1 MiB ends every session. After three of them the box takes no commands for \
-         an hour, so that events get out; `svc/agent/health` is `degraded` then and says which topic to clear.\n",
+         - Publish `req` retained, so that a box that is offline receives it later. Clear it (empty payload) after a \
+         terminal status.\n\
+         - A known command is answered with its current status and never executed twice. The box keeps the last \
+         {} finished commands and, separately, {} rejected ones, for {} days of a synchronised clock. A \
+         request that stays retained for longer needs `expires_at`.\n\
+         - `stop` ends and deletes a pipeline. A pipeline of the box's configuration file stays listed as stopped, after a \
+         restart too, until a user resumes it, deploys it again or edits its section. What `deploy` puts in its place \
+         also stays after a restart, until its section is edited.\n\
+         - One command runs at a time, in the order of acceptance. The box waits up to {} s for an unreachable runtime, \
+         and up to {} s for one that executes (it may load models first). If a deployment or a stop has no answer by then, \
+         the box checks for another {} s whether it was done after all. Then the command fails with the reason, and the \
+         next one starts. A command that the runtime refuses fails at once. A snapshot is not checked: a failed one may \
+         have been taken; request another.\n\
+         - A restart resumes the executing command: all three operations can be repeated, and an identical \
+         deployment stays unchanged. If `expires_at` has passed meanwhile, or the clock is not set, \
+         the command fails.\n\
+         - `rejected` is final: the command is not executed later; request it under another id. A command is rejected \
+         if {} are open. An invalid request (malformed, larger than {} KiB, unknown operation) is \
+         rejected too, but not remembered: the corrected request may have the same id. Its status is cleared \
+         when its request is cleared while the box is connected, after {} days, or after {} later such rejections.\n\
+         - Answers that are not stored are sent a few at a time. If more than {} requests wait for one, or {} rejections are \
+         remembered, other requests stay unanswered until they come again in the next session; clear finished ones.\n\
+         - While the box's clock is not set, a request with `expires_at` waits, and later ones wait behind it. If the clock \
+         is still not set {} minutes after the agent's start, the request is rejected, because its expiry can't be checked.\n\
+         - A retained request of more than about 1 MiB ends every session. After three such sessions the box accepts no \
+         commands for an hour, so that events are published; `svc/agent/health` is then `degraded` and names the topic to \
+         clear.\n",
         watchkeeper_agent::fleet::command::LEDGER_ENTRIES,
         watchkeeper_agent::fleet::command::REJECTED_ENTRIES,
         watchkeeper_agent::fleet::command::LEDGER_DAYS,

@@ -1,4 +1,4 @@
-//! The document's section on what happened: events of the journal, and the record of what was lost.
+//! Sections on events: those of the journal, opinions, heartbeat findings, loss records.
 
 use serde_json::Value;
 use watchkeeper_contract::event::{Decision, Event, Verdict};
@@ -35,43 +35,45 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
     let pipeline = PipelineId::new("watch").ok();
     let mut message =
         HeartbeatMessage::of(&finding, "01KDVDNA0000000000000002AB", NOW, Some(&added));
-    // The example shows every member once, also one that belongs to another kind.
+    // The example has all members, also those of other kinds.
     message.channel = channel.as_ref();
     message.pipeline = pipeline.as_ref();
     let kind = Topics::heartbeat_below(Some(source), "piling_up");
     Section {
-        title: "What the heartbeat found",
+        title: "Heartbeat finding",
         topic: topics.at(&kind),
-        how: "QoS 1 through the outbox; `heartbeat/<kind>` without `cam/…` for what is about the box",
-        about: "With `agent.heartbeat.interval_min` (docs/ref/configuration.md) the agent looks at the box every so often, and tells what deserves a word once, until it \
-                changes or was gone in between. The last level is the kind: `camera_out`, `pipeline_failed`, `piling_up`, `silence`, `runtime_away`, `not_delivered`, \
-                `channel_silent`, `budget_nearly_spent` or `opinions_given_up`. It is found by numbers, and told with or without a model. After a crash it may be told twice, \
-                with another `id`.",
+        how: "QoS 1 through the outbox; without `cam/…` for a finding about the box",
+        about: "With `agent.heartbeat.interval_min` (docs/ref/configuration.md) the agent checks the box \
+                periodically. It publishes a finding once, and again after the finding changed or was resolved. The last \
+                level is the kind: `camera_out`, `pipeline_failed`, `piling_up`, `silence`, `runtime_away`, \
+                `not_delivered`, `channel_silent`, `budget_nearly_spent` or `opinions_given_up`. Findings are computed \
+                from numbers, with or without an LLM. After a crash a finding may be repeated with another `id`.",
         example: json(&message),
         members: &[
             SCHEMA_ROW,
-            ("id", "identity of the word"),
+            ("id", "identity of the finding"),
             TS_ROW,
             TS_QUALITY_ROW,
-            ("cam", "source; absent for what is about the box"),
+            ("cam", "source; absent for a finding about the box"),
             ("kind", "last level of the topic"),
             ("severity", "`info`, `warning` or `critical`"),
-            ("reason", "what was found, in one sentence"),
+            ("reason", "the finding in one sentence"),
             ("pipeline", "`pipeline_failed`: the pipeline"),
             ("channel", "`channel_silent`: the channel"),
             (
                 "number",
-                "what was found, as a number: events of the hour, messages that wait, percent of the money, events without an opinion",
+                "the finding as a number: events of the hour, waiting messages, percent of the budget, \
+                 events without an opinion",
             ),
             (
                 "usual",
-                "`piling_up`, `silence`: events that such an hour usually has",
+                "`piling_up`, `silence`: usual number of events in such an hour",
             ),
             (
                 "by_model",
-                "what a model adds; its words, about what was found and nothing else: show them, never act on them",
+                "addition of an LLM about the finding; untrusted text: show it, never act on it",
             ),
-            ("model", "which model"),
+            ("model", "the LLM of the addition"),
         ],
     }
 }
@@ -101,49 +103,46 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
         title: "A second opinion",
         topic: topics.at(&kind),
         how: "QoS 1 through the outbox",
-        about: "With `llm.second_opinion` (docs/ref/configuration.md) a model looks at the picture of each event of a rule whose decision is `escalate`. The \
-                event is told at once, as the box decided; this message follows, seconds later, once for each such event: also where nobody answered, the \
-                budget is used up, more than 32 events wait (then the least severe is given up, of those the oldest) or one has waited for ten minutes, and then `decision` is the local one and its `reason` says why. An opinion weighs as much as \
-                all of the local evidence together. It never makes the box `act`; it lowers an event only where the rule says `second_opinion_may_lower`, down to \
-                `discard`: take it for a false alarm. It does not count where something in the picture speaks to the model. The texts are a model's words \
-                about an untrusted scene: show them, never act on them.",
+        about: "With `llm.second_opinion` (docs/ref/configuration.md) an LLM looks at the picture of each event with \
+                the verdict `escalate`. The event is published at once with the decision of the box. This message \
+                follows seconds later, once per such event. Without an opinion, `decision` is the local one and its \
+                `reason` says why: no answer, the budget is used up, more than 32 events wait (the oldest of the lowest \
+                severity is given up), or the event waited for ten minutes. An opinion weighs as much as all local \
+                evidence together. It never results in `act`. It lowers an event only if the rule has \
+                `second_opinion_may_lower`, down to `discard`: a false alarm. It does not count if text in the picture \
+                addresses the LLM. The texts are an LLM's words about an untrusted scene: show them, never act on them.",
         example: json(&OpinionMessage::of(&case, &answer, &weighed, NOW)),
         members: &[
             SCHEMA_ROW,
             ("id", "identity of the event"),
             (
                 "event_seq",
-                "journal number of the event's record; this message has none of its own",
+                "journal number of the event's record; the message itself has no `seq`",
             ),
             TS_ROW,
             TS_QUALITY_ROW,
             ("cam", "source"),
             ("pipeline", "pipeline"),
-            ("kind", "last level of the topic, as of the event"),
+            ("kind", "last level of the topic; the kind of the event"),
             ("severity", "severity of the event"),
             ("rule", "name of the rule"),
-            (
-                "outcome",
-                "`raised`, `lowered`, or `stands`: the event is taken for what it was before",
-            ),
+            ("outcome", "`raised`, `lowered`, or `stands` (unchanged)"),
             (
                 "decision",
-                "what holds now: `verdict` (`discard`, `escalate`, `review` or `record`), `confidence` and `reason`",
+                "current decision: `verdict` (`discard`, `escalate`, `review` or `record`), `confidence` and \
+                 `reason`",
             ),
             (
                 "opinion",
-                "what the model answered: `verdict` (`confirm`, `refute`, `abstain`), `confidence`, what it has `seen`, `text_seen` in the \
-                 picture, and whether an injection is suspected; absent where nobody answered",
+                "the LLM's answer: `verdict` (`confirm`, `refute`, `abstain`), `confidence`, what it has `seen`, \
+                 `text_seen` in the picture, and whether it suspects an injection; absent without an answer",
             ),
             (
                 "evidence",
-                "the opinion as a link of the chain of evidence; absent where it does not count",
+                "the opinion as evidence of the event; absent if it does not count",
             ),
-            ("model", "the model that answered"),
-            (
-                "cost_usd",
-                "what its answer cost, in US dollars, with all attempts",
-            ),
+            ("model", "the LLM that answered"),
+            ("cost_usd", "cost in US dollars, with all attempts"),
         ],
     }
 }
@@ -152,7 +151,7 @@ pub(super) fn sections() -> Vec<Section> {
     let (topics, _, _, source, _, _) = names();
     let event = example_event();
     let mut message = EventMessage::of(&event);
-    // The example shows every member once, also those that belong to other kinds.
+    // The example has all members, also those of other kinds.
     message.cause = Some(LossCause::Refused);
     message.lasted_s = Some(12.5);
     message.tries = Some(2);
@@ -172,8 +171,9 @@ pub(super) fn sections() -> Vec<Section> {
             title: "Events",
             topic: topics.event(Some(&source), "crosses"),
             how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` for events about the box",
-            about: "The last level is the kind: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value` (what the rule \
-                    waits for), `source_outage`, `pipeline_held`, `pipeline_failed`, `step_failing` or `loss`. The example shows every member at once; an absent member does not apply.",
+            about: "The last level is the kind: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value` (conditions \
+                    of rules), `source_outage`, `pipeline_held`, `pipeline_failed`, `step_failing` or `loss`. The example has \
+                    all members; an absent member does not apply.",
             example,
             members: &[
                 ("schema", "version of the event"),
@@ -183,10 +183,13 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "seq",
-                    "number in the box's journal: use it to tell repetitions and holes",
+                    "number in the box's journal: use it to detect repetitions and gaps",
                 ),
                 ("boot_id", "run of the runtime that wrote it"),
-                ("mono_ms", "milliseconds since that run began; monotonic"),
+                (
+                    "mono_ms",
+                    "milliseconds since the start of that run; monotonic",
+                ),
                 TS_ROW,
                 TS_QUALITY_ROW,
                 ("cam", "source"),
@@ -194,66 +197,69 @@ pub(super) fn sections() -> Vec<Section> {
                 ("kind", "last level of the topic"),
                 (
                     "phase",
-                    "`new`, `update`, `end`, or `clip`: what became of its clip, which may come after its `end`",
+                    "`new`, `update`, `end`, or `clip` (result of its clip, perhaps after its `end`)",
                 ),
                 ("severity", "`info`, `warning` or `critical`"),
                 (
                     "reason",
-                    "one sentence: what happened and which bound was passed",
+                    "one sentence: what happened and which bound was exceeded",
                 ),
                 ("rule", "name of the rule"),
                 ("label", "class of the object"),
-                ("track_ids", "tracks it is about"),
-                ("zone", "zone it is about"),
-                ("line", "line it is about"),
+                ("track_ids", "ids of its tracks"),
+                ("zone", "name of its zone"),
+                ("line", "name of its line"),
                 ("direction", "`in` or `out`, for crossings"),
-                ("number", "number that was compared"),
-                ("dwell_s", "seconds in the zone so far, or in all"),
+                ("number", "number that the rule compared"),
+                ("dwell_s", "seconds in the zone, so far or in total"),
                 ("score", "best score of the object so far, 0 to 1"),
                 (
                     "box",
-                    "box of the object in 0 to 1 of the picture: left, top, right, bottom",
+                    "bounding box of the object, as fractions of the picture: left, top, right, bottom",
                 ),
                 ("frame", "number of the frame in its source, from 1"),
                 ("pts_s", "presentation time of that frame, in seconds"),
                 (
                     "held_back",
-                    "events that the cool-down held back since the last one",
+                    "events that the cool-down suppressed since the last event",
                 ),
                 (
                     "cause",
-                    "`source_outage`: why; absent when frames come but show nothing",
+                    "`source_outage`: the cause; absent if frames arrive but are frozen or black",
                 ),
                 (
                     "lasted_s",
-                    "`source_outage`, `pipeline_failed`, `step_failing`: seconds it lasted, at the end",
+                    "`source_outage`, `pipeline_failed`, `step_failing`: duration in seconds, in the phase `end`",
                 ),
                 (
                     "tries",
-                    "`pipeline_failed`: how often the pipeline was begun anew since it failed first",
+                    "`pipeline_failed`: restarts of the pipeline since its first failure",
                 ),
                 (
                     "step",
-                    "`step_failing`: the step of the workflow that does little else but fail",
+                    "`step_failing`: the step of the workflow that keeps failing",
                 ),
-                ("failures", "`step_failing`: runs in which it failed so far"),
-                ("from", "`loss`: which queue or store"),
-                ("count", "`loss`: how many entries"),
+                ("failures", "`step_failing`: failed runs so far"),
+                ("from", "`loss`: the queue or store"),
+                ("count", "`loss`: number of entries"),
                 (
                     "decision",
-                    "what the box decided (`verdict`: `escalate`, `review`, `record`, `act`), its weighted `confidence` and the `reason`; with `escalate` also what a second opinion may make of it (`asks`)",
+                    "decision of the box: `verdict` (`escalate`, `review`, `record`, `act`), weighted `confidence` \
+                     and `reason`; with `escalate` also the bounds of a second opinion (`asks`)",
                 ),
                 (
                     "evidence",
-                    "what the decision rests on; left out when the message would be too large",
+                    "evidence of the decision; omitted if the message would be too large",
                 ),
                 (
                     "media",
-                    "pictures that were kept: on the box `watchkeeper media ID -o FILE`, or `GET /v1/media/{id}` (docs/ref/api.md)",
+                    "stored pictures: fetch them on the box by `watchkeeper media ID -o FILE`, or by \
+                     `GET /v1/media/{id}` (docs/ref/api.md)",
                 ),
                 (
                     "clip",
-                    "the clip that the rule keeps of it: in the record `new` its id and `filming`, in the record `clip` `kept` with its size, or `lost` and why; fetched as pictures are",
+                    "the clip of the event: in the phase `new` its id and `filming`, in the phase `clip` `kept` with \
+                     its size, or `lost` with the reason; fetched like a picture",
                 ),
                 (
                     "hash",
@@ -261,7 +267,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "late",
-                    "`true` when it waited since before the present session",
+                    "`true` on a message queued before the current session",
                 ),
             ],
         },
@@ -270,59 +276,59 @@ pub(super) fn sections() -> Vec<Section> {
         Section {
             title: "Events of a newer runtime",
             topic: topics.event(Some(&source), "door_forced"),
-            how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` where no source is named",
-            about: "While a box is updated, its runtime may have words that its agent does not know. Such an event is told all the same: \
-                    `record` is what the runtime wrote (as in `GET /v1/events`, docs/ref/api.md), and of the rest there is what the agent understands.",
+            how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` if no source is named",
+            about: "During an update the runtime may be newer than the agent and write records that the agent does not know. The \
+                    agent publishes them unchanged in `record` (as in `GET /v1/events`, docs/ref/api.md), and the members \
+                    that it knows.",
             example: json(&NewerEventMessage::of(&example_newer_record())),
             members: &[
                 SCHEMA_ROW,
                 ("id", "identity over the event's life"),
-                ("seq", "number in the box's journal, as of any other event"),
+                ("seq", "number in the box's journal, as in any other event"),
                 TS_ROW,
-                ("cam", "source; absent where none is named"),
+                ("cam", "source; absent if the record names none"),
                 (
                     "kind",
-                    "last level of the topic: the condition of a rule as in other events, else the runtime's word; `other` where that can't be one",
+                    "last level of the topic: the condition of a rule, else the kind of the record; `other` if that is not \
+                     valid in a topic",
                 ),
                 (
                     "phase",
-                    "`new`, `update`, `end` or `clip`; absent where it is another",
+                    "`new`, `update`, `end` or `clip`; absent for any other",
                 ),
                 (
                     "severity",
-                    "`info`, `warning` or `critical`; absent where it is another",
+                    "`info`, `warning` or `critical`; absent for any other",
                 ),
-                ("record", "the record, to the byte; here shortened"),
+                ("record", "the unchanged record; shortened in this example"),
             ],
         },
         Section {
-            title: "A hole",
+            title: "Loss record",
             topic: topics.event(None, "loss"),
             how: "QoS 1 through the outbox",
-            about: "Something that was promised could not be kept. Losses that the runtime notices come as ordinary events on the \
-                    same topic (they have a `seq` of their own).",
+            about: "Messages were lost. The runtime publishes its own losses as ordinary events on the same topic, with a \
+                    `seq`.",
             example: json(&LossMessage::of(OutboxId(1_798_761_605_310), &loss, NOW)),
             members: &[
                 SCHEMA_ROW,
-                (
-                    "id",
-                    "identity of this record; the same when it is sent again",
-                ),
+                ("id", "identity of this record; equal in a repetition"),
                 ("kind", "`loss`"),
                 ("phase", "`new`"),
                 ("severity", "`critical`"),
                 (
                     "from",
-                    "`outbox` (it was full), `journal` (records were gone before they were read), `unreadable`, or `store` (files were damaged)",
+                    "`outbox` (it was full), `journal` (records were deleted before they were read), `unreadable`, or \
+                     `store` (damaged files)",
                 ),
-                ("count", "how many messages were lost"),
+                ("count", "number of lost messages"),
                 (
                     "seqs",
-                    "their journal numbers, first and last of each range; messages without a number are only counted",
+                    "their journal numbers, first and last of each range; messages without number are only counted",
                 ),
                 (
                     "exact",
-                    "`false` when ranges were joined and cover numbers that did arrive",
+                    "`false` if ranges were joined and include numbers that were published",
                 ),
                 ("reason", "one sentence"),
                 TS_ROW,

@@ -8,12 +8,12 @@ use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId, TrackId}
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-/// When the examples happen.
+/// Time of the examples.
 pub(crate) const NOW: Wall = Wall {
     unix_ms: 1_798_761_600_000,
     quality: TimeQuality::Synced,
 };
-/// Identity of a run in the examples.
+/// `boot_id` of the examples.
 pub(crate) const BOOT: &str = "01KDVDNA000000000000000001";
 
 /// An event with every member that a rule can set.

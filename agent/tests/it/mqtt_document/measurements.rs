@@ -1,4 +1,4 @@
-//! The document's section on telemetry: frames, counts, the agent itself.
+//! Sections on telemetry: frames, counts, the agent.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn sections() -> Vec<Section> {
             title: "Telemetry of a source",
             topic: topics.source_frames(&source),
             how: "QoS 0, every `agent.telemetry_s` seconds",
-            about: "Counters since the runtime started. `late` is `true` on one that waited since before the present session.",
+            about: "Counters since the runtime started. `late` is `true` on a message queued before the current session.",
             example: json(&FramesMessage {
                 ts: NOW.unix_ms,
                 frames: 90_210,
@@ -30,21 +30,21 @@ pub(super) fn sections() -> Vec<Section> {
             }),
             members: &[
                 TS_ROW,
-                ("frames", "frames out of the decoder"),
+                ("frames", "decoded frames"),
                 (
                     "dropped",
-                    "frames overwritten by a newer one before anybody took them",
+                    "frames replaced by newer ones before any pipeline read them",
                 ),
                 ("fps", "frames per second over the last few seconds"),
                 ("connects", "successful connects"),
-                ("losses", "times the source was lost"),
+                ("losses", "lost connections"),
             ],
         },
         Section {
             title: "Counts of a pipeline",
             topic: topics.pipeline_counts(&source, &pipeline),
             how: "QoS 0, every `agent.telemetry_s` seconds",
-            about: "What the pipeline has seen since it was deployed or the runtime started. `late` is `true` on one that waited since before the present session.",
+            about: "Counters since the deployment or the start of the runtime. `late` is `true` on a message queued before the current session.",
             example: json(&CountsMessage {
                 ts: NOW.unix_ms,
                 s: "running",
@@ -71,21 +71,24 @@ pub(super) fn sections() -> Vec<Section> {
                 TS_ROW,
                 ("s", "`starting`, `running`, `paused`, `ended` or `failed`"),
                 ("frames", "frames processed"),
-                ("tracks", "different confirmed tracks"),
+                ("tracks", "confirmed tracks"),
                 ("lines", "crossings of each line: `in` and `out`"),
                 (
                     "zones",
-                    "visits of each zone (`count`) and how many are in it now (`present`)",
+                    "visits of each zone (`count`) and tracks in it now (`present`)",
                 ),
-                ("events", "events journaled"),
-                ("discarded", "events too weak to journal"),
+                ("events", "recorded events"),
+                (
+                    "discarded",
+                    "events with the verdict `discard`, not recorded",
+                ),
             ],
         },
         Section {
             title: "Telemetry of the agent",
             topic: topics.agent_measurements(),
             how: "QoS 0, every `agent.telemetry_s` seconds",
-            about: "How much waits and what was lost. `late` is `true` on one that waited since before the present session.",
+            about: "Queue lengths and losses. `late` is `true` on a message queued before the current session.",
             example: json(&AgentMessage {
                 ts: NOW.unix_ms,
                 outbox: Stats {
@@ -125,26 +128,27 @@ pub(super) fn sections() -> Vec<Section> {
                 TS_ROW,
                 (
                     "outbox",
-                    "of both classes: `entries` and `bytes` that wait, `dropped` since the start; messages `in_flight` and `acked`",
+                    "of both classes: waiting `entries` and `bytes`, and `dropped` since the start; messages `in_flight` \
+                     and `acked`",
                 ),
                 (
                     "cursor",
-                    "last journal number that is in the outbox or was sent",
+                    "last journal number that is in the outbox or was published",
                 ),
                 (
                     "telemetry_dropped",
-                    "measurements thinned out while there was no link",
+                    "measurements dropped while the broker was unreachable",
                 ),
-                ("open_commands", "commands that are not finished"),
+                ("open_commands", "unfinished commands"),
                 (
                     "sinks",
-                    "what workflows want done outside: `waiting`, `done` and `refused` (not taken over) since the runtime started, `failed` \
-                     (given up) ever; absent while the runtime does not answer",
+                    "effects of workflows: `waiting`, `done` and `refused` (not spooled) since the start of the runtime, \
+                     `failed` (given up) in all; absent while the runtime does not answer",
                 ),
                 (
                     "channels",
-                    "each channel of the configuration: events `told` and `given_up` since the agent started, and its `trouble` in one sentence \
-                     where nothing gets through; absent where there is none",
+                    "each channel: events `told` (delivered) and `given_up` since the start of the agent, and its \
+                     `trouble` in one sentence while deliveries fail; absent without channels",
                 ),
             ],
         },

@@ -1,10 +1,10 @@
-//! `docs/ref/mqtt.md`, generated: topics from [`Topics`](watchkeeper_agent::fleet::mqtt::Topics), payloads by serialising examples of the real types.
+//! Generates `docs/ref/mqtt.md` from topics and serialized examples of the payload types.
 //!
-//! Map: here the frame and how a section is printed; `names` what the examples are about; the sections by what they tell:
-//! `presence`, `events`, `measurements`, `commands`.
+//! Map: this file has the introduction and the layout; `presence`, `events`, `measurements` and
+//! `commands` have the sections; `names` and `example` have what the examples are about.
 //!
-//! Invariant: every member of every example has a line that says what it is, and no line is left over. The test at the
-//! bottom compares the file in the repository; `UPDATE_DOCS=1` rewrites it.
+//! Invariant: every member of an example has exactly one row that describes it. A test compares the
+//! file in the repository; `UPDATE_DOCS=1` rewrites it.
 
 mod commands;
 mod events;
@@ -21,7 +21,7 @@ use names::names;
 use watchkeeper_agent::fleet::mqtt::payload::MAX_PAYLOAD;
 use watchkeeper_agent::fleet::outbox::Limits;
 
-/// One kind of message as the document shows it.
+/// Section of the document about one kind of message.
 struct Section {
     title: &'static str,
     topic: String,
@@ -37,26 +37,26 @@ fn render() -> String {
     let root = names().0.root().to_owned();
     let mut out = format!(
         "# MQTT\n\n\
-         <!-- Generated from agent/tests/it/mqtt_document; UPDATE_DOCS=1 cargo test -p watchkeeper-agent rewrites it. -->\n\n\
-         A box speaks MQTT 3.1.1 below `watchkeeper/v1/<site>/<box>/` and subscribes to nothing outside of it; one ACL pattern \
-         per box is enough. The examples are box `box-7` at site `north`, so everything begins with `{root}/`.\n\n\
-         ## What you can rely on\n\n\
-         - **At least once, and no silent hole.** Events and command reports are stored on the box before they are \
-         published and forgotten only on the broker's PUBACK. After a lost session everything that was not acknowledged is \
-         sent again: the same `seq` may come twice, so use `seq` (and `id` of a loss record) to tell.\n\
-         - **`seq` rises by one** over all events of a box, over restarts too. A jump is explained by a message on `ev/loss` \
-         that covers the missing numbers. Messages of severity `critical`, outages, loss records and command reports overtake \
-         ordinary events; apart from that the order is that of `seq`.\n\
+         <!-- Generated from agent/tests/it/mqtt_document; rewrite it by UPDATE_DOCS=1 cargo test -p watchkeeper-agent. -->\n\n\
+         A box uses MQTT 3.1.1 below `watchkeeper/v1/<site>/<box>/` and subscribes to nothing outside of it; one ACL pattern \
+         per box is enough. The examples are of box `box-7` at site `north`, so all topics start with `{root}/`.\n\n\
+         ## Guarantees\n\n\
+         - **At least once, no silent loss.** Events and command reports are stored on the box before they are \
+         published, and deleted only after the broker's PUBACK. After a broken session everything unacknowledged is \
+         published again: the same `seq` may come twice. Use `seq` (`id` of a loss record) to detect repetitions.\n\
+         - **`seq` rises by one** over all events of a box, over restarts too. A message on `ev/loss` explains a gap and \
+         covers the missing numbers. Messages of severity `critical`, outages, loss records and command reports overtake \
+         other events, which come in the order of `seq`.\n\
          - **Bounds.** Without a broker the box keeps up to {} events ({} MiB, see `agent.outbox_events` and \
-         `agent.outbox_bytes`); beyond that the least severe go first, of those the oldest, each counted in a loss record. \
-         Of the assured kinds it keeps {} ({} MiB) apart. Telemetry is thinned to one message per topic in five minutes.\n\
-         - **A second opinion** comes after its event, on a topic of its own and without a `seq`; its `id` is the event's.\n\
-         - **`late`** is `true` on a message that waited since before the present session.\n\
-         - **No pictures.** Media is named by id and checksum and fetched over the box's API. A payload is at most \
-         {} KiB, both ways.\n\
-         - **Retained state is written again on every connect**: `state`, `birth`, `cap/…`, `svc/…`, `cam/…/state`, open alarms, \
-         the status of open commands. A broker without persistence is fine. After a change of `box.site` or `box.id` the box says \
-         what it has to say below its new name; what it left retained below the old one is for you to clear.\n\n\
+         `agent.outbox_bytes`). Above that it drops the oldest of the lowest severity and counts each in a loss record. \
+         Of the assured kinds it keeps {} ({} MiB) separately. Telemetry is thinned to one message per topic in five minutes.\n\
+         - **A second opinion** comes after its event, on its own topic and without `seq`; its `id` is the event's.\n\
+         - **`late`** is `true` on a message queued before the current session.\n\
+         - **No pictures.** Media are named by id and checksum and fetched over the box's API. A payload has at most \
+         {} KiB, in both directions.\n\
+         - **Retained topics are published again on every connect**: `state`, `birth`, `cap/…`, `svc/…`, `cam/…/state`, open \
+         alarms, the status of open commands. The broker needs no persistence. After a change of `box.site` or `box.id` the \
+         box publishes below its new name; clear what it left retained below the old one.\n\n\
          ## Topics\n\n| Topic | How | What |\n|---|---|---|\n",
         limits.events.entries,
         limits.events.bytes >> 20,
@@ -91,7 +91,7 @@ fn render_section(section: &Section) -> String {
     out
 }
 
-/// Indented JSON whose outermost members stand in `order` and all others by name, whatever order the parser keeps.
+/// Indented JSON: outermost members in `order`, all others by name.
 fn pretty(value: &Value, order: &[&str], depth: usize) -> String {
     let Value::Object(object) = value else {
         return match value {
@@ -116,7 +116,7 @@ fn pretty(value: &Value, order: &[&str], depth: usize) -> String {
     format!("{{\n{}\n{}}}", lines.join(",\n"), "  ".repeat(depth))
 }
 
-/// Every kind of message, in the order of the document.
+/// All sections, in the order of the document.
 fn sections() -> Vec<Section> {
     let mut all = presence::sections();
     all.extend(events::sections());
@@ -125,7 +125,7 @@ fn sections() -> Vec<Section> {
     all
 }
 
-/// Members of an example that have no line, and lines that have no member.
+/// Members of an example without a row, and rows without a member.
 #[cfg(test)]
 fn mismatch(section: &Section) -> (Vec<String>, Vec<String>) {
     let have: std::collections::BTreeSet<String> = section
@@ -133,14 +133,14 @@ fn mismatch(section: &Section) -> (Vec<String>, Vec<String>) {
         .as_object()
         .map(|o| o.keys().cloned().collect())
         .unwrap_or_default();
-    let told: std::collections::BTreeSet<String> = section
+    let described: std::collections::BTreeSet<String> = section
         .members
         .iter()
         .map(|(n, _)| (*n).to_owned())
         .collect();
     (
-        have.difference(&told).cloned().collect(),
-        told.difference(&have).cloned().collect(),
+        have.difference(&described).cloned().collect(),
+        described.difference(&have).cloned().collect(),
     )
 }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_printed_as_the_json_it_is() {
+    fn every_printed_example_is_valid_json() {
         for section in sections() {
             let printed: Value =
                 serde_json::from_str(&pretty(&section.example, &[], 0)).expect("json");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_document_in_the_repository_is_current() {
+    fn document_in_the_repository_is_current() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ref/mqtt.md");
         let want = render();
         if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -177,7 +177,7 @@ mod tests {
         let have = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             have == want,
-            "docs/ref/mqtt.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-agent rewrites it"
+            "docs/ref/mqtt.md is out of date; rewrite it by UPDATE_DOCS=1 cargo test -p watchkeeper-agent"
         );
     }
 }

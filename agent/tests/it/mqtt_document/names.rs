@@ -1,6 +1,6 @@
-//! What the examples of the document are about: one box, one camera, one pipeline, one event, one moment.
+//! Names and times of the examples: one box, camera, pipeline and event.
 //!
-//! Invariant: every example says the same about them, so that a reader can follow one event through the document.
+//! Invariant: all examples use them, so a reader can follow one event through the document.
 
 use serde_json::Value;
 use watchkeeper_contract::id::{BoxId, PipelineId, SiteId, SourceId};
@@ -11,10 +11,10 @@ use watchkeeper_client::NewerRecord;
 
 pub(super) use super::example::{BOOT, NOW, example_event};
 
-/// Example names; they are valid by inspection, and the tests below use every one of them.
+/// Names of the examples.
 pub(super) fn names() -> (Topics, SiteId, BoxId, SourceId, PipelineId, CommandId) {
     fn ok<T, E: std::fmt::Debug>(name: Result<T, E>) -> T {
-        name.expect("the names of the example are valid")
+        name.expect("names of the examples are valid")
     }
     let (site, box_id) = (ok(SiteId::new("north")), ok(BoxId::new("box-7")));
     (
@@ -27,7 +27,7 @@ pub(super) fn names() -> (Topics, SiteId, BoxId, SourceId, PipelineId, CommandId
     )
 }
 
-/// A record with a kind that nobody here knows.
+/// Record of a newer runtime, with an unknown kind.
 pub(super) fn example_newer_record() -> NewerRecord {
     let event = watchkeeper_contract::event::Event {
         evidence: vec![],
@@ -37,15 +37,15 @@ pub(super) fn example_newer_record() -> NewerRecord {
     };
     let mut record = json(&event);
     record["body"] = serde_json::json!({ "kind": "door_forced", "door": "north" });
-    NewerRecord::read(&record.to_string()).expect("the record of the example is one")
+    NewerRecord::read(&record.to_string()).expect("a record of a newer version")
 }
 
-/// An example as it is printed.
+/// Serializes an example.
 pub(super) fn json(value: &impl serde::Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// Lines of members that many messages have.
+/// Rows of members that many messages have.
 pub(super) const SCHEMA_ROW: (&str, &str) = ("schema", "version of the payload");
 pub(super) const TS_ROW: (&str, &str) = ("ts", "UTC milliseconds since 1970");
 pub(super) const TS_QUALITY_ROW: (&str, &str) = (

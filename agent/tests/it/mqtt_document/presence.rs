@@ -1,4 +1,4 @@
-//! The document's section on what the box shows of itself and its sources: state, birth, health, alarms, commands on offer.
+//! Sections on retained topics: state, birth, health, sources, alarms, capabilities.
 
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Severity;
@@ -17,12 +17,12 @@ pub(super) fn sections() -> Vec<Section> {
     let alarm_event = EventId(ulid::Ulid::from_parts(1_798_761_600_000, 43));
     vec![
         Section {
-            title: "Whether the box is there",
+            title: "State of the box",
             topic: topics.state(),
             how: "retained, QoS 1, last will",
-            about: "`online` after every connect, `stopped` when the agent is switched off, `offline` when it is gone without a \
-                    word (the last will). A will may be delivered late: ignore an `offline` whose `session` is smaller than one \
-                    you have seen. The box overwrites a stale one itself.",
+            about: "`online` after every connect, `stopped` when the agent is switched off, `offline` as the last \
+                    will when the session breaks. A will may be delivered late: ignore an `offline` whose `session` is \
+                    smaller than one you have received. The box overwrites a stale one.",
             example: json(&StateMessage {
                 schema: SCHEMA,
                 s: Presence::Online,
@@ -38,18 +38,19 @@ pub(super) fn sections() -> Vec<Section> {
                 ("boot_id", "identity of the agent's run"),
                 (
                     "session",
-                    "number of the session with the broker; rises for ever, also over a lost state folder where the clock is set",
+                    "number of the session with the broker; always rises, with a set clock even after the state \
+                     folder was lost",
                 ),
                 (
                     "seq0",
-                    "first `seq` that was not in the outbox yet when the session began",
+                    "first `seq` that was not in the outbox when the session started",
                 ),
                 TS_ROW,
                 TS_QUALITY_ROW,
             ],
         },
         Section {
-            title: "What the box is",
+            title: "Birth certificate",
             topic: topics.birth(),
             how: "retained, QoS 1",
             about: "Written after every connect and when the sources change.",
@@ -78,7 +79,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ("boot_id", "identity of the agent's run"),
                 ("session", "number of the session with the broker"),
                 ("cams", "names of the sources"),
-                ("operations", "commands on offer"),
+                ("operations", "available commands"),
                 TS_ROW,
                 TS_QUALITY_ROW,
             ],
@@ -98,16 +99,17 @@ pub(super) fn sections() -> Vec<Section> {
             members: &[
                 SCHEMA_ROW,
                 ("s", "`up`, `degraded` or `down` (does not answer)"),
-                ("why", "one sentence for each thing that is wrong"),
-                ("pid", "process id, where known"),
-                ("boot_id", "identity of the service's run, where known"),
+                ("why", "one sentence for each problem"),
+                ("pid", "process id, if known"),
+                ("boot_id", "identity of the service's run, if known"),
             ],
         },
         Section {
             title: "State of a source",
             topic: topics.source_state(&source),
             how: "retained, QoS 1",
-            about: "Written when it changes; `unknown` while the runtime does not answer. An empty payload: the source is gone.",
+            about: "Written when it changes; `unknown` while the runtime does not answer. An empty payload: \
+                    the source was removed.",
             example: json(&SourceStateMessage {
                 schema: SCHEMA,
                 s: "lost",
@@ -120,9 +122,10 @@ pub(super) fn sections() -> Vec<Section> {
                 SCHEMA_ROW,
                 (
                     "s",
-                    "`connecting`, `live`, `lost`, `ended`, `failed`, `idle`, or `unknown` while the runtime does not answer",
+                    "`connecting`, `live`, `lost`, `ended`, `failed`, `idle`, or `unknown` while the runtime does \
+                     not answer",
                 ),
-                ("blind", "with `live`: `frozen` or `black` pictures come"),
+                ("blind", "with `live`: the pictures are `frozen` or `black`"),
                 (
                     "cause",
                     "with `lost` and `failed`: `refused`, `unreachable`, `timeout`, `authentication`, `untrusted`, \
@@ -130,15 +133,15 @@ pub(super) fn sections() -> Vec<Section> {
                            `permission`, `codec`, `no_keyframe`, `stalled`, `end_of_stream` or `other`",
                 ),
                 ("why", "with `lost`, `failed` and `unknown`: one sentence"),
-                ("since", "UTC milliseconds since when"),
+                ("since", "start of this state, in UTC milliseconds"),
             ],
         },
         Section {
-            title: "Alarm: a source is out",
+            title: "Alarm: outage of a source",
             topic: topics.outage_alarm(&source),
             how: "retained, QoS 1",
-            about: "There while the outage lasts; an empty payload clears it. The same outage is told as an event too. Where the record \
-                    of its end is lost, it is cleared once the source was well for a minute.",
+            about: "Retained during the outage; an empty payload clears it. An event reports the outage too. If the \
+                    record of its end is lost, the alarm is cleared after the source was live for a minute.",
             example: json(&AlarmMessage {
                 schema: SCHEMA,
                 severity: Severity::Warning,
@@ -153,14 +156,14 @@ pub(super) fn sections() -> Vec<Section> {
                 ("text", "one sentence"),
                 (
                     "cause",
-                    "as in the state of a source; absent when frames come but show nothing",
+                    "as in the state of a source; absent if frames arrive but are frozen or black",
                 ),
-                ("event", "`id` of the event that tells of it"),
-                ("ts", "UTC milliseconds at which it began"),
+                ("event", "`id` of the event of the outage"),
+                ("ts", "start of the outage, in UTC milliseconds"),
             ],
         },
         Section {
-            title: "A command on offer",
+            title: "Available command",
             topic: topics.capability(OperationName::Snapshot),
             how: "retained, QoS 1",
             about: "One topic for each operation.",

@@ -1,4 +1,4 @@
-//! The agent as a process with a configuration of its own, killed when dropped.
+//! The agent as a process with its own configuration, killed when dropped.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,7 +15,7 @@ impl AgentProcess {
         Self::start_with(folder, runtime, broker_port, "")
     }
 
-    /// With more sections in its configuration.
+    /// Starts the agent with the sections `more` added to its configuration.
     pub(crate) fn start_with(
         folder: &Path,
         runtime: &FakeRuntime,
@@ -35,13 +35,13 @@ impl AgentProcess {
         Self { config, child }
     }
 
-    /// kill -9, then a fresh start on the same state folder.
+    /// Kills the agent by SIGKILL and starts it with the same state folder.
     pub(crate) fn crash_and_restart(&mut self) {
         self.crash();
         self.restart();
     }
 
-    /// A fresh start on the same state folder, after [`Self::crash`].
+    /// Starts the agent with the same state folder, after [`Self::crash`].
     pub(crate) fn restart(&mut self) {
         self.child = spawn(&self.config);
     }
@@ -51,7 +51,7 @@ impl AgentProcess {
         self.child.wait().expect("reap the agent");
     }
 
-    /// SIGTERM, and the exit status.
+    /// Sends SIGTERM and returns the exit status.
     pub(crate) fn terminate(&mut self) -> ExitStatus {
         let pid = self.child.id().to_string();
         let killed = Command::new("kill")
@@ -62,7 +62,7 @@ impl AgentProcess {
         self.child.wait().expect("reap the agent")
     }
 
-    /// Closes its standard input, and the exit status.
+    /// Closes standard input, as a dead parent does, and returns the exit status.
     pub(crate) fn orphan(&mut self) -> ExitStatus {
         drop(self.child.stdin.take());
         self.child.wait().expect("reap the agent")

@@ -1,4 +1,4 @@
-//! The agent as a thread of the test, for settings that no configuration has.
+//! The agent as a thread of the test, for settings that the configuration file lacks.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use watchkeeper_contract::id::{BoxId, SiteId};
 
 use super::fake_runtime::FakeRuntime;
 
-/// The agent on a thread of its own; stops when dropped.
+/// The agent on its own thread; stops when dropped.
 pub(crate) struct EmbeddedAgent {
     stop: oneshot::Sender<()>,
     thread: std::thread::JoinHandle<()>,
@@ -68,7 +68,7 @@ impl EmbeddedAgent {
         Self { stop, thread }
     }
 
-    /// Stops it in order.
+    /// Stops the agent and joins its thread.
     pub(crate) fn stop(self) {
         self.stop.send(()).expect("it runs");
         self.thread.join().expect("it ended in order");

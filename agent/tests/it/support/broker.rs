@@ -1,4 +1,4 @@
-//! mosquitto on a free loopback port, and a foreign client: `mosquitto_sub` and `mosquitto_pub`.
+//! mosquitto on a free loopback port, with `mosquitto_sub` and `mosquitto_pub` as clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// How long a test waits for something that must happen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait of a test for an expected message.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a broker remembers over a restart.
+/// What a broker keeps over a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// Subscriptions, what it owes to subscribers, what is retained.
+    /// Subscriptions, queued and retained messages.
     Everything,
-    /// Nothing, as many on sites do.
+    /// No persistence, as many brokers are configured.
     Nothing,
 }
 
@@ -65,7 +65,7 @@ impl Mosquitto {
         broker
     }
 
-    /// Ends the process in order: it writes its files, where it has a memory.
+    /// Terminates the process in order, so that it saves its persistence file if it has one.
     pub(crate) fn halt(&mut self) {
         if let Some(mut child) = self.child.take() {
             let pid = child.id().to_string();
@@ -74,7 +74,7 @@ impl Mosquitto {
         }
     }
 
-    /// Starts it again on the same port.
+    /// Starts the broker again on the same port.
     pub(crate) fn resume(&mut self) {
         let program = mosquitto_or_skip("").expect("checked by the test");
         let conf = self.folder.join("mosquitto.conf");
@@ -94,7 +94,7 @@ impl Mosquitto {
             .spawn()
             .expect("start mosquitto");
         self.child = Some(child);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WAIT_TIMEOUT;
         while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             assert!(Instant::now() < until, "mosquitto does not listen");
             std::thread::sleep(Duration::from_millis(20));
@@ -124,7 +124,7 @@ pub(crate) fn publish(port: u16, topic: &str, payload: &str, retain: bool) {
     if retain {
         command.arg("-r");
     }
-    // Over standard input: an argument can't hold the largest ones. Nothing at all has an option of its own.
+    // On standard input, because the largest payloads exceed an argument; `-n` sends an empty one.
     let mut child = command
         .arg(if payload.is_empty() { "-n" } else { "-s" })
         .stdin(Stdio::piped())
@@ -163,14 +163,15 @@ pub(crate) fn publish_to_all(port: u16, topics: impl Iterator<Item = String>, pa
     broker.write_all(&packet(0xe0, &[])).expect("DISCONNECT");
 }
 
-/// `mosquitto_sub` on `watchkeeper/#` with a session of its own; it reconnects by itself. Killed when dropped.
+/// `mosquitto_sub` on `watchkeeper/#` with a persistent session; it reconnects by itself. Killed
+/// when dropped.
 pub(crate) struct Subscriber {
     child: Child,
     lines: Receiver<(String, String)>,
-    /// Journal numbers of every event that came, in the order of coming.
+    /// Journal numbers of received events, in order of receipt.
     pub(crate) seqs: Vec<u64>,
-    /// Whether a loss record came.
-    pub(crate) told_of_a_loss: bool,
+    /// Whether a loss record was received.
+    pub(crate) has_loss: bool,
     latest: BTreeMap<String, Value>,
 }
 
@@ -207,14 +208,14 @@ impl Subscriber {
             child,
             lines,
             seqs: Vec::new(),
-            told_of_a_loss: false,
+            has_loss: false,
             latest: BTreeMap::new(),
         }
     }
 
-    /// Waits until the subscription stands: its own probe comes back.
+    /// Waits until the subscription works: a probe message comes back.
     pub(crate) fn ready(mut self, port: u16) -> Self {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WAIT_TIMEOUT;
         loop {
             publish(port, "watchkeeper/probe", "probe", false);
             let soon = Instant::now() + Duration::from_millis(300);
@@ -223,48 +224,48 @@ impl Subscriber {
                     return self;
                 }
             }
-            assert!(Instant::now() < until, "mosquitto_sub hears nothing");
+            assert!(Instant::now() < until, "mosquitto_sub receives nothing");
         }
     }
 
-    /// What a topic shows, as far as was heard.
-    pub(crate) fn shown(&self, topic_end: &str) -> Value {
-        let mut shown = self.latest.iter();
-        let found = shown.find(|(topic, _)| topic.ends_with(topic_end));
+    /// Last received payload of the topic that ends like this.
+    pub(crate) fn latest(&self, topic_end: &str) -> Value {
+        let mut latest = self.latest.iter();
+        let found = latest.find(|(topic, _)| topic.ends_with(topic_end));
         found.map(|(_, value)| value.clone()).unwrap_or_default()
     }
 
-    /// The state that a topic shows, as soon as it is as wanted; it may have been heard before.
+    /// Waits until the last payload of a topic satisfies `wanted`; returns at once if it does.
     pub(crate) fn expect_state(&mut self, topic_end: &str, wanted: impl Fn(&Value) -> bool) {
-        let shown = self
+        let latest = self
             .latest
             .iter()
             .find(|(topic, _)| topic.ends_with(topic_end));
-        if !shown.is_some_and(|(_, value)| wanted(value)) {
+        if !latest.is_some_and(|(_, value)| wanted(value)) {
             self.expect(topic_end, wanted);
         }
     }
 
-    /// The next message whose topic ends like this and whose payload is as wanted. What comes before it is passed over,
-    /// but its journal numbers are kept.
+    /// Waits for a message whose topic ends like this and whose payload satisfies `wanted`. Skips
+    /// others, but records their journal numbers.
     pub(crate) fn expect(&mut self, topic_end: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let until = Instant::now() + PATIENCE;
-        let mut heard = Vec::new();
+        let until = Instant::now() + WAIT_TIMEOUT;
+        let mut skipped = Vec::new();
         loop {
             let Some((topic, payload)) = self.next(until) else {
-                panic!("nothing on …{topic_end} in time; heard {heard:#?}");
+                panic!("nothing on …{topic_end} in time; received {skipped:#?}");
             };
             let value = serde_json::from_str(&payload).unwrap_or(Value::Null);
             if topic.ends_with(topic_end) && wanted(&value) {
                 return value;
             }
-            heard.push(format!("{topic} {payload}"));
+            skipped.push(format!("{topic} {payload}"));
         }
     }
 
-    /// Whether something comes on a topic that ends like this within `patience`.
-    pub(crate) fn hears(&mut self, topic_end: &str, patience: Duration) -> bool {
-        let until = Instant::now() + patience;
+    /// Whether a message arrives within `timeout` on a topic that ends like this.
+    pub(crate) fn receives(&mut self, topic_end: &str, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
         while let Some((topic, _)) = self.next(until) {
             if topic.ends_with(topic_end) {
                 return true;
@@ -273,18 +274,18 @@ impl Subscriber {
         false
     }
 
-    /// Waits until every journal number of `1..=last` has come at some time, and none was told to be lost.
-    pub(crate) fn expect_no_hole(&mut self, last: u64) {
-        let until = Instant::now() + PATIENCE;
+    /// Waits until all journal numbers of `1..=last` were received. Panics on a loss record.
+    pub(crate) fn expect_all_events(&mut self, last: u64) {
+        let until = Instant::now() + WAIT_TIMEOUT;
         loop {
-            let came: BTreeSet<u64> = self.seqs.iter().copied().collect();
-            let missing: Vec<u64> = (1..=last).filter(|seq| !came.contains(seq)).collect();
-            assert!(!self.told_of_a_loss, "nothing is to be lost here");
+            let received: BTreeSet<u64> = self.seqs.iter().copied().collect();
+            let missing: Vec<u64> = (1..=last).filter(|seq| !received.contains(seq)).collect();
+            assert!(!self.has_loss, "unexpected loss record");
             if missing.is_empty() {
                 return;
             }
             if self.next(until).is_none() {
-                panic!("holes: {missing:?} of 1..={last}");
+                panic!("missing: {missing:?} of 1..={last}");
             }
         }
     }
@@ -299,7 +300,7 @@ impl Subscriber {
         if topic.contains("/ev/") {
             let value: Value = serde_json::from_str(&payload).expect("json");
             self.seqs.extend(value["seq"].as_u64());
-            self.told_of_a_loss |= !value["seqs"].is_null();
+            self.has_loss |= !value["seqs"].is_null();
         }
         let value = serde_json::from_str(&payload).unwrap_or(Value::Null);
         self.latest.insert(topic.clone(), value);

@@ -1,6 +1,6 @@
-//! A runtime made of a script: a journal that a test writes and a handful of routes, on a real Unix socket.
+//! A fake runtime: a scripted journal and some routes on a Unix socket.
 //!
-//! It can be stopped and started again with the same journal, as the real one would be.
+//! It can be halted and resumed with the same journal, like the real one.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -28,24 +28,24 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-/// What the script knows and what it was asked.
+/// Scripted answers and recorded calls.
 #[derive(Debug, Default)]
 struct Script {
     journal: Vec<Value>,
-    /// `METHOD path body` of every request that changes something.
+    /// `METHOD path` of every request that changes something.
     calls: Vec<String>,
-    /// Answers to `PUT /v1/pipelines/{id}` wait this long.
+    /// Delay of answers to `PUT /v1/pipelines/{id}`.
     deploy_takes: Duration,
-    /// A pipeline that is to be changed is changed so late, and answered then, whoever still waits for it.
+    /// Delay of a pipeline change and its answer; continues if the client disconnects.
     works_for: Duration,
     refuse_deploy: Option<Problem>,
-    /// State of every pipeline that is shown.
+    /// Reported state of every pipeline.
     pipeline_state: Option<Value>,
-    /// Pipelines as they were deployed.
+    /// Deployed specs by id.
     pipelines: BTreeMap<String, Value>,
-    /// Sources it has besides `gate`.
+    /// Sources besides `gate`.
     more_sources: Vec<String>,
-    /// The picture that every id names.
+    /// Picture under every media id.
     picture: Option<Vec<u8>>,
 }
 
@@ -56,7 +56,7 @@ struct Shared {
     stop: watch::Receiver<bool>,
 }
 
-/// A scripted runtime; stops when dropped.
+/// Fake runtime; stops when dropped.
 pub(crate) struct FakeRuntime {
     socket: PathBuf,
     script: Arc<Mutex<Script>>,
@@ -81,7 +81,7 @@ impl FakeRuntime {
         &self.socket
     }
 
-    /// Ends every connection and stops listening. The journal stays.
+    /// Closes all connections and stops listening. Keeps the journal.
     pub(crate) fn halt(&mut self) {
         self.stop.send_replace(true);
         std::fs::remove_file(&self.socket).ok();
@@ -105,7 +105,7 @@ impl FakeRuntime {
         });
     }
 
-    /// Appends a record as it would be written; its number is set here.
+    /// Appends a record and sets its number.
     pub(crate) fn append(&self, mut event: Event) -> EventSeq {
         let mut script = self.script.lock().expect("script");
         let seq = EventSeq(script.journal.len() as u64 + 1);
@@ -117,51 +117,51 @@ impl FakeRuntime {
         seq
     }
 
-    /// Appends something that is no record this version knows.
+    /// Appends any JSON, for instance a record of a newer version.
     pub(crate) fn append_raw(&self, value: Value) {
         let mut script = self.script.lock().expect("script");
         script.journal.push(value);
         self.grown.send_replace(script.journal.len());
     }
 
-    /// Forgets every record: the files were lost.
+    /// Deletes all records, like a loss of the files.
     pub(crate) fn lose_journal(&self) {
         self.script.lock().expect("script").journal.clear();
         self.grown.send_replace(0);
     }
 
-    /// Has these sources besides `gate`.
+    /// Replaces the sources besides `gate`.
     pub(crate) fn more_sources(&self, names: &[&str]) {
         let names = names.iter().map(ToString::to_string).collect();
         self.script.lock().expect("script").more_sources = names;
     }
 
-    /// Has this picture under every id.
+    /// Serves `file` under every media id.
     pub(crate) fn keeps_picture(&self, file: Vec<u8>) {
         self.script.lock().expect("script").picture = Some(file);
     }
 
-    /// Makes deployments take this long.
+    /// Delays the answer to deployments.
     pub(crate) fn deploy_takes(&self, time: Duration) {
         self.script.lock().expect("script").deploy_takes = time;
     }
 
-    /// Makes it work this long on a change of a pipeline before it is done and answered. A client that goes away does not end it.
+    /// Delays pipeline changes and their answers, even if the client disconnects.
     pub(crate) fn works_for(&self, time: Duration) {
         self.script.lock().expect("script").works_for = time;
     }
 
-    /// Makes deployments fail with this problem.
+    /// Refuses deployments with this problem.
     pub(crate) fn refuse_deploy(&self, problem: Option<Problem>) {
         self.script.lock().expect("script").refuse_deploy = problem;
     }
 
-    /// Shows every pipeline in this state; `starting` without it.
+    /// Sets the reported state of every pipeline; the default is `starting`.
     pub(crate) fn pipelines_are(&self, state: Value) {
         self.script.lock().expect("script").pipeline_state = Some(state);
     }
 
-    /// `METHOD path` of everything that was asked to change, in order.
+    /// `METHOD path` of all requests that change something, in order.
     pub(crate) fn calls(&self) -> Vec<String> {
         self.script.lock().expect("script").calls.clone()
     }
@@ -229,7 +229,8 @@ async fn snapshot(State(shared): State<Shared>, UrlPath(id): UrlPath<String>) ->
     script.calls.push(format!("POST sources/{id}/snapshot"));
     if id == "gate" {
         Json(json!({
-            "id": "snap-1.jpg", "kind": "clean", "content_type": "image/jpeg", "bytes": 3, "sha256": "00",
+            "id": "snap-1.jpg", "kind": "clean", "content_type": "image/jpeg", "bytes": 3,
+            "sha256": "00",
         }))
         .into_response()
     } else {
@@ -265,7 +266,7 @@ async fn deploy(
     .await
 }
 
-/// Notes the call and takes as long as the script says.
+/// Records the call and waits for the scripted delay.
 async fn begin(shared: &Shared, call: String) {
     let works_for = {
         let mut script = shared.script.lock().expect("script");
@@ -275,7 +276,7 @@ async fn begin(shared: &Shared, call: String) {
     tokio::time::sleep(works_for).await;
 }
 
-/// Goes on when the client is gone, as the real one does.
+/// Continues the work when the client disconnects, like the real runtime.
 async fn detached(work: impl Future<Output = Response> + Send + 'static) -> Response {
     tokio::spawn(work).await.expect("the work ends")
 }
@@ -334,7 +335,7 @@ async fn page(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Jso
     )
 }
 
-/// Every chain holds.
+/// Answers that the hash chain is intact.
 async fn verify(State(shared): State<Shared>) -> Json<Value> {
     let last = shared.script.lock().expect("script").journal.len();
     Json(json!({"first": 1, "last": last, "checked": last, "next_after": last}))
@@ -378,7 +379,7 @@ fn problem(problem: Problem) -> Response {
     (status, Json(problem)).into_response()
 }
 
-/// A crossing of a line, as rules make it.
+/// Event of a rule with the condition `crosses`.
 pub(crate) fn crossing(severity: Severity) -> Event {
     Event {
         schema: EVENT_SCHEMA,
@@ -425,14 +426,15 @@ pub(crate) fn crossing(severity: Severity) -> Event {
     }
 }
 
-/// Record number `seq` in words that only a newer runtime has.
+/// Record `seq` of a newer runtime.
 pub(crate) fn newer(seq: u64) -> Value {
     json!({
-        "schema": 2, "id": "01MB78QN00000000000000001A", "seq": seq, "body": {"kind": "door_forced", "door": 3}, "hash": "ab12",
+        "schema": 2, "id": "01MB78QN00000000000000001A", "seq": seq,
+        "body": {"kind": "door_forced", "door": 3}, "hash": "ab12",
     })
 }
 
-/// The begin or end of an outage of the source `gate`.
+/// Start or end of an outage of the source `gate`.
 pub(crate) fn outage(phase: Phase) -> Event {
     Event {
         phase,

@@ -1,17 +1,18 @@
-//! Somebody who is told of events over a webhook.
+//! A webhook receiver.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{Receiver, channel};
 
-/// A receiver of webhooks that answers every request with this status, and tells of each: its identity and its body.
+/// Starts a webhook receiver at `at` that answers every request with `status`. Returns its address
+/// and the idempotency key and body of each request.
 pub(crate) fn receiver(
     at: SocketAddr,
     status: &'static str,
 ) -> (SocketAddr, Receiver<(String, String)>) {
     let listener = TcpListener::bind(at).expect("a port");
     let address = listener.local_addr().expect("its address");
-    let (tell, told) = channel();
+    let (sender, requests) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.expect("a connection");
@@ -37,12 +38,12 @@ pub(crate) fn receiver(
             let answer =
                 format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             stream.write_all(answer.as_bytes()).expect("an answer");
-            // A form without files: blanks are written as `+`.
+            // A URL-encoded form writes blanks as `+`.
             let body = String::from_utf8_lossy(&body).replace('+', " ");
-            if tell.send((id, body)).is_err() {
+            if sender.send((id, body)).is_err() {
                 return;
             }
         }
     });
-    (address, told)
+    (address, requests)
 }

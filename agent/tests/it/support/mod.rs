@@ -1,4 +1,4 @@
-//! The neighbours of the agent, under the control of a test.
+//! Test doubles and processes around the agent: broker, runtime, webhook receiver, LLM.
 
 pub(crate) mod agent;
 pub(crate) mod agent_thread;

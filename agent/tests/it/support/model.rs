@@ -1,20 +1,20 @@
-//! A scripted model and the configuration that leads to it.
+//! A scripted LLM and the configuration for it.
 
 use watchkeeper_config::LlmConfig;
 use watchkeeper_scripted_model::{Script, Server, Step};
 
-use super::broker::PATIENCE;
+use super::broker::WAIT_TIMEOUT;
 
-/// Key that the model asks for.
+/// API key that the scripted LLM requires.
 pub(crate) const KEY: &str = "sk-scripted-0123456789abcdefghij";
 
-/// A model that plays these steps.
+/// Starts a scripted LLM with these answers.
 pub(crate) async fn model(steps: Vec<Step>) -> Server {
     let script = Script { steps };
     Server::start(Some(KEY), script).await.expect("the model")
 }
 
-/// The way to it, second opinions allowed.
+/// Configuration for `model` with second opinions.
 pub(crate) fn llm(model: &Server) -> LlmConfig {
     LlmConfig {
         provider: "claude".to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn llm(model: &Server) -> LlmConfig {
         second_opinion: true,
         calls_per_hour: 100,
         tokens_per_call: 20_000,
-        idle_timeout: PATIENCE,
+        idle_timeout: WAIT_TIMEOUT,
         timeout_factor: 1,
         day_usd: 1.0,
         month_usd: 20.0,
