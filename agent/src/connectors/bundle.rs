@@ -1,8 +1,10 @@
-//! Files packed into one on the box: a `tar` archive (POSIX 1003.1, `ustar`) compressed by `gzip`.
+//! Bundles: a `tar` archive (POSIX 1003.1, `ustar`) compressed by `gzip`, written on the box.
 //!
-//! Invariants: it has its name when all of it is on stable storage and not before, so that whoever carries such files away by
-//! their names never takes half of one; its name follows from the effect, so one that is done again replaces it by the same.
-//! Nothing is opened outside the folders that the configuration names, as of every [`file`](super::file).
+//! Invariants:
+//! - The archive gets its name after all of it is on stable storage, so a job that collects such
+//!   files by name never takes half an archive.
+//! - Its name follows from the effect, so a retry replaces the archive by an identical one.
+//! - Nothing is opened outside the configured folders, as in [`file`](super::file).
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -15,28 +17,28 @@ use watchkeeper_contract::effect::FileBundle;
 use watchkeeper_contract::spool::SpooledEffect;
 
 use super::fault::Fault;
-use super::file::{check_free_space, open_folder, refused};
+use super::file::{check_free_space, open_folder, path_fault};
 
-/// Bytes that bundles leave free on their disk. Nothing here removes them, so they must not take what recordings and pictures need, which stop at 512 MiB
-/// and are removed again when they are old.
+/// Bytes that bundles leave free on their disk. Nothing deletes old bundles, so they must stop
+/// before recordings and media do, which stop at 512 MiB and have a retention.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// Bytes of a block of an archive: headers are one each, and what is in files is filled up to whole ones.
+/// Block size of a `tar` archive in bytes: a header takes one, contents are padded to whole ones.
 const BLOCK: usize = 512;
-/// Longest path of a file in an archive, in bytes: what fits into a header without another one.
+/// Longest path of a member in bytes: the name field of a single `ustar` header.
 const MAX_PATH_BYTES: usize = 100;
 
-/// Files to be packed.
+/// One bundle to write.
 #[derive(Debug)]
 pub struct Job {
-    /// Seconds since the Unix epoch, which the files in the archive carry.
+    /// Modification time of all members, in seconds since the Unix epoch.
     at_s: u64,
     place: Place,
     bundle: FileBundle,
 }
 
 impl Job {
-    /// What `spooled` wants packed at `place`.
+    /// Job that writes `bundle` of the effect `spooled` to `place`.
     #[must_use]
     pub fn new(spooled: &SpooledEffect, bundle: &FileBundle, place: Place) -> Self {
         Self {
@@ -46,42 +48,41 @@ impl Job {
         }
     }
 
-    /// Writes it. Blocks until the disk has it.
+    /// Writes the archive. Blocks until it is on stable storage.
     ///
     /// # Errors
-    /// [`Fault`].
+    /// [`Fault`] of the disk, of the folder or of a member's path.
     pub fn write(&self) -> Result<(), Fault> {
-        let packed = self.packed().map_err(Fault::never)?;
+        let packed = self.packed().map_err(Fault::permanent)?;
         check_free_space(&self.place, packed.len(), MIN_FREE_BYTES)?;
         let folder = open_folder(&self.place)?;
         let name = &self.bundle.name;
         let shown = self.place.folder.display();
-        let trouble = |error: io::Error| Fault::later(format!("a file in {shown}: {error}"));
-        // What a crash left of an earlier attempt is begun anew.
+        let io_fault = |error: io::Error| Fault::transient(format!("a file in {shown}: {error}"));
+        // TRUNC restarts what a crash left of an earlier attempt.
         let part = format!(".{name}.part");
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened = openat(&folder, &*part, flags, Mode::from_raw_mode(0o640));
-        let mut file = File::from(opened.map_err(|errno| refused(&self.place, &part, errno))?);
+        let mut file = File::from(opened.map_err(|errno| path_fault(&self.place, &part, errno))?);
         file.write_all(&packed)
             .and_then(|()| file.sync_all())
-            .map_err(trouble)?;
+            .map_err(io_fault)?;
         renameat(&folder, &*part, &folder, &**name)
-            .map_err(|errno| refused(&self.place, name, errno))?;
-        File::from(folder).sync_all().map_err(trouble)
+            .map_err(|errno| path_fault(&self.place, name, errno))?;
+        File::from(folder).sync_all().map_err(io_fault)
     }
 
-    /// The whole archive.
     fn packed(&self) -> Result<Vec<u8>, String> {
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
-        let failed = |error: io::Error| format!("the archive can't be packed: {error}");
+        let failed = |error: io::Error| format!("the archive can't be compressed: {error}");
         for member in &self.bundle.members {
             let header = header(&member.name, member.bytes.len() as u64, self.at_s)?;
-            let filling = member.bytes.len().next_multiple_of(BLOCK) - member.bytes.len();
+            let padding = member.bytes.len().next_multiple_of(BLOCK) - member.bytes.len();
             packed
                 .write_all(&header)
                 .and_then(|()| packed.write_all(&member.bytes))
-                .and_then(|()| packed.write_all(&[0; BLOCK][..filling]))
+                .and_then(|()| packed.write_all(&[0; BLOCK][..padding]))
                 .map_err(failed)?;
         }
         packed.write_all(&[0; 2 * BLOCK]).map_err(failed)?;
@@ -89,13 +90,14 @@ impl Job {
     }
 }
 
-/// The header of a file in an archive.
+/// `ustar` header of one member.
 fn header(path: &str, bytes: u64, at_s: u64) -> Result<[u8; BLOCK], String> {
     let is_inside =
         !path.starts_with('/') && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
     if !is_inside || path.len() > MAX_PATH_BYTES || path.contains('\0') {
         return Err(format!(
-            "{path:?} is no path in an archive; it has 1 to {MAX_PATH_BYTES} bytes, and no part of it goes up"
+            "path {path:?} is invalid in an archive: use a relative path of 1 to \
+             {MAX_PATH_BYTES} bytes without `..`"
         ));
     }
     let mut header = [0; BLOCK];
@@ -105,7 +107,7 @@ fn header(path: &str, bytes: u64, at_s: u64) -> Result<[u8; BLOCK], String> {
         }
     };
     put(0, path.as_bytes());
-    // Mode, owner and group, size, time; then the sum as blanks, and a plain file.
+    // Mode, owner, group, size, time; the checksum as blanks; type: regular file.
     put(100, b"0000640\0");
     put(108, b"0000000\0");
     put(116, b"0000000\0");
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_comes_out_of_it_again() {
+    fn tar_extracts_what_was_written() {
         let dir = tempfile::tempdir().unwrap();
         let large = vec![7; 70_000];
         let members: [(&str, &[u8]); 3] = [
@@ -164,7 +166,7 @@ mod tests {
         job(dir.path(), &members).write().unwrap();
         let folder = dir.path().join("events");
         let archive = folder.join("event_1.tar.gz");
-        // Once more, as after a crash: the same, and nothing beside it.
+        // A retry after a crash replaces the archive and leaves no other file.
         let first = fs::read(&archive).unwrap();
         fs::write(folder.join(".event_1.tar.gz.part"), "half").unwrap();
         job(dir.path(), &members).write().unwrap();
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_out_of_the_archive_and_a_link_that_leads_out_of_the_folder_are_refused() {
+    fn escaping_path_and_symlinked_folder_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         for path in ["../x", "/x", "a//b", "", "a/../b", &"x".repeat(101)] {
             let fault = job(dir.path(), &[(path, b"")]).write().unwrap_err();

@@ -1,4 +1,4 @@
-//! What every connector may use: the configuration, the HTTP client, the agent's store.
+//! Shared context of the connectors: configuration, HTTP client, the agent's store.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use watchkeeper_store::Store;
 
 use super::http_client::HttpClient;
 
-/// Shared by all connectors of one agent.
+/// Configuration, HTTP client and store of all connectors of one agent.
 #[derive(Debug)]
 pub struct ConnectorContext {
     pub(super) config: SinksConfig,

@@ -1,7 +1,7 @@
 //! E-mails by SMTP over TLS.
 //!
-//! TLS begins with the connection (RFC 8314), but at ports 25 and 587, where it is asked for by `STARTTLS` and required. Invariant: neither the login nor a
-//! word of the message is sent over a connection that is not encrypted, or to a server whose certificate is not its own.
+//! TLS is implicit (RFC 8314), except at ports 25 and 587, where `STARTTLS` is required.
+//! Invariant: login and message are only sent over TLS, to a server with a valid certificate.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use super::fault::Fault;
 use super::secrets::EffectSecrets;
 use watchkeeper_client::error_chain::one_line;
 
-/// Time for each step of the conversation.
+/// Timeout of one SMTP command.
 const STEP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time for all of it.
+/// Timeout of a whole delivery.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
-/// Ports at which TLS is asked for.
+/// Ports that use `STARTTLS`.
 const STARTTLS_PORTS: [u16; 2] = [25, 587];
 
-/// Sends it.
+/// Sends one e-mail with `id` in its `Message-ID`.
 ///
 /// # Errors
-/// [`Fault`].
+/// [`Fault`]; permanent for an invalid message and for a 5xx reply of the server.
 pub async fn send(
     id: &str,
     email: &Email,
@@ -55,31 +55,33 @@ pub async fn send(
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => {
             let why = format!("{server}: {}", one_line(&error));
-            // Only a word of the server for good is one: a certificate may be exchanged, a network may come back.
+            // Only a 5xx reply is permanent: a certificate may be replaced, a network return.
             Err(match error.is_permanent() {
-                true => Fault::never(why),
-                false => Fault::later(why),
+                true => Fault::permanent(why),
+                false => Fault::transient(why),
             })
         }
-        Err(_) => Err(Fault::later(format!("{server} did not answer in time"))),
+        Err(_) => Err(Fault::transient(format!("{server} did not answer in time"))),
     }
 }
 
 fn tls(server: &str, ca_file: Option<&Path>) -> Result<TlsParameters, Fault> {
     let mut tls = TlsParameters::builder(server.to_owned());
     if let Some(path) = ca_file {
-        let wrong = |why: String| Fault::later(format!("sinks.ca_file {}: {why}", path.display()));
-        let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        let certificate = Certificate::from_pem(&pem).map_err(|error| wrong(one_line(&error)))?;
+        let ca_fault =
+            |why: String| Fault::transient(format!("sinks.ca_file {}: {why}", path.display()));
+        let pem = std::fs::read(path).map_err(|error| ca_fault(error.to_string()))?;
+        let certificate =
+            Certificate::from_pem(&pem).map_err(|error| ca_fault(one_line(&error)))?;
         tls = tls
             .certificate_store(CertificateStore::None)
             .add_root_certificate(certificate);
     }
     tls.build_rustls()
-        .map_err(|error| Fault::later(format!("TLS can't be set up: {}", one_line(&error))))
+        .map_err(|error| Fault::transient(format!("TLS can't be set up: {}", one_line(&error))))
 }
 
-/// The message, with its parts as a reader of e-mail expects them: pictures of the text beside it, files behind it.
+/// MIME message: inline images in `multipart/related`, attachments in `multipart/mixed`.
 fn message(id: &str, email: &Email) -> Result<Message, Fault> {
     let from = mailbox(&email.from)?;
     let domain = from.email.domain().to_owned();
@@ -102,36 +104,36 @@ fn message(id: &str, email: &Email) -> Result<Message, Fault> {
             let mut related = MultiPart::related().singlepart(SinglePart::html(html.clone()));
             for image in images {
                 let part = Attachment::new_inline(image.name.clone());
-                related = related.singlepart(part.body(image.bytes.clone(), kind(image)?));
+                related = related.singlepart(part.body(image.bytes.clone(), content_type(image)?));
             }
             MultiPart::mixed().multipart(related)
         }
     };
     for file in &email.attachments {
         let part = Attachment::new(file.name.clone());
-        parts = parts.singlepart(part.body(file.bytes.clone(), kind(file)?));
+        parts = parts.singlepart(part.body(file.bytes.clone(), content_type(file)?));
     }
-    builder
-        .multipart(parts)
-        .map_err(|error| Fault::never(format!("the e-mail can't be written: {}", one_line(&error))))
+    builder.multipart(parts).map_err(|error| {
+        Fault::permanent(format!("the e-mail can't be built: {}", one_line(&error)))
+    })
 }
 
 fn mailbox(address: &str) -> Result<Mailbox, Fault> {
-    address
-        .parse()
-        .map_err(|error| Fault::never(format!("{address:?} is no address of e-mail: {error}")))
+    address.parse().map_err(|error| {
+        Fault::permanent(format!("e-mail address {address:?} is invalid: {error}"))
+    })
 }
 
-/// What a file holds, by its first bytes.
-fn kind(file: &File) -> Result<ContentType, Fault> {
-    let kind = if file.bytes.starts_with(&[0xff, 0xd8]) {
+/// Content type of a file, from its bytes.
+fn content_type(file: &File) -> Result<ContentType, Fault> {
+    let name = if file.bytes.starts_with(&[0xff, 0xd8]) {
         "image/jpeg"
     } else if std::str::from_utf8(&file.bytes).is_ok() {
         "text/plain; charset=utf-8"
     } else {
         "application/octet-stream"
     };
-    ContentType::parse(kind).map_err(|error| Fault::never(error.to_string()))
+    ContentType::parse(name).map_err(|error| Fault::permanent(error.to_string()))
 }
 
 #[cfg(test)]
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_email_has_its_pictures_beside_its_text_and_nobody_sees_who_gets_a_blind_copy() {
+    fn email_has_inline_images_and_hides_its_bcc() {
         let html = EmailBody::Html {
             html: "<img src=\"cid:image_frame\">".to_owned(),
             images: vec![File {
@@ -189,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_break_in_a_subject_or_an_address_makes_no_header() {
+    fn line_break_in_subject_or_address_adds_no_header() {
         let mut email = email(EmailBody::Plain {
             text: "x".to_owned(),
         });

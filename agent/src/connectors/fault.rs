@@ -1,14 +1,14 @@
-//! Why an effect was not done, and whether to try again.
+//! Failed attempts: the reason, and whether a retry makes sense.
 
 use std::fmt;
 use std::time::Duration;
 
 use watchkeeper_config::redact::Redactor;
 
-/// Longest sentence that is kept, in characters: a part of it is what a server said.
+/// Longest reason in characters; part of it may come from a server.
 const MAX_CHARS: usize = 400;
 
-/// What to do about it.
+/// Whether and when to retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// Transient: retry, not earlier than the receiver's `Retry-After`.
@@ -17,36 +17,35 @@ pub enum Retry {
     Never,
 }
 
-/// An effect that was not done.
+/// A failed attempt to execute an effect or to send a notification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What to do.
     pub retry: Retry,
-    /// One sentence, without anything secret.
+    /// Reason as one sentence; safe to show after [`Self::redacted`].
     pub why: String,
 }
 
 impl Fault {
-    /// One that may pass.
-    pub fn later(why: impl Into<String>) -> Self {
+    /// Transient fault, to be retried.
+    pub fn transient(why: impl Into<String>) -> Self {
         Self {
             retry: Retry::After(None),
             why: why.into(),
         }
     }
 
-    /// One that will not.
-    pub fn never(why: impl Into<String>) -> Self {
+    /// Permanent fault, not to be retried.
+    pub fn permanent(why: impl Into<String>) -> Self {
         Self {
             retry: Retry::Never,
             why: why.into(),
         }
     }
 
-    /// The same without the secrets that `redactor` knows, on one line and not too long.
+    /// Hides the secrets of `redactor`, joins lines and cuts the reason to [`MAX_CHARS`].
     #[must_use]
-    pub fn without(self, redactor: &Redactor) -> Self {
-        // What is cut off could be half of a secret, so it is hidden first.
+    pub fn redacted(self, redactor: &Redactor) -> Self {
+        // Before the cut, which could split a secret.
         let why = redactor.text(&self.why);
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         Self {
@@ -67,9 +66,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_said_is_told_without_the_secret_on_one_line_and_not_for_ever() {
+    fn reason_is_redacted_joined_and_cut() {
         let said = format!("no:\r\nhunter2 is wrong, {}", "x".repeat(1000));
-        let fault = Fault::later(said).without(&Redactor::new(["hunter2".to_owned()]));
+        let fault = Fault::transient(said).redacted(&Redactor::new(["hunter2".to_owned()]));
         assert!(fault.why.starts_with("no:  *** is wrong"), "{fault}");
         assert_eq!(fault.why.chars().count(), MAX_CHARS);
     }

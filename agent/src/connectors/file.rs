@@ -1,12 +1,15 @@
-//! Files on the box.
+//! Text files on the box.
 //!
 //! ```text
 //! <folder>/<below>/<prefix>_<yyyy_mm_dd_hh_mm_ss>_<number>.<extension>
 //! ```
 //!
-//! Invariants: nothing is opened outside the folders that the configuration names: the way below them is walked name by name, and no symbolic link is
-//! followed, whoever puts one there meanwhile; a text is on stable storage before it counts as written, and stands in its file once, also where the
-//! agent was killed in the middle of it: where it begins is noted before it is written.
+//! Invariants:
+//! - Nothing is opened outside the configured folders: the path below them is opened name by name,
+//!   without following symbolic links, so a link that appears meanwhile changes nothing.
+//! - A text counts as written once it is on stable storage.
+//! - A file holds a text once, even if the agent was killed while writing: the offset at which the
+//!   text starts is stored before it is written.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -25,28 +28,27 @@ use watchkeeper_store::{Batch, Keyspace, Store, StoreError};
 use super::fault::Fault;
 use super::naming::{stamped, step_key};
 
-/// The file that each step began last.
-const BEGUN: Keyspace = Keyspace::new("sink_files");
+/// Newest file of each step.
+const LAST_FILES: Keyspace = Keyspace::new("sink_files");
 const VERSION: u8 = 1;
-/// Bytes of a disk that workflows leave to everybody else.
+/// Free bytes that files leave on their disk.
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
-/// The file that a step began last.
+/// Stored record: newest file of a step, and the last text written to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct LastFile {
     folder: PathBuf,
     below: Vec<String>,
-    /// Name of the file.
     name: String,
     prefix: String,
     extension: String,
-    /// Effect that was written last.
+    /// Number of the effect that was written last.
     number: u64,
-    /// Where its text begins in the file.
+    /// Byte offset of that effect's text in the file.
     offset: u64,
 }
 
-/// A text to be written.
+/// One text to write.
 #[derive(Debug)]
 pub struct Job {
     number: u64,
@@ -57,7 +59,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// What `spooled` wants written at `place`.
+    /// Job that writes the text of `write`, an effect of `spooled`, to `place`.
     #[must_use]
     pub fn new(spooled: &SpooledEffect, write: &FileWrite, place: Place) -> Self {
         Self {
@@ -69,50 +71,51 @@ impl Job {
         }
     }
 
-    /// Writes it. Blocks until the disk has it.
+    /// Writes the text. Blocks until it is on stable storage.
     ///
     /// # Errors
-    /// [`Fault`].
+    /// [`Fault`] of the disk, of the folder or of the store.
     pub fn write(&self, store: &dyn Store) -> Result<(), Fault> {
         let shown = self.place.folder.display();
         check_free_space(&self.place, self.write.content.len(), MIN_FREE_BYTES)?;
         let folder = open_folder(&self.place)?;
-        let before = self.begun(store)?;
-        let goes_on = before.filter(|b| self.write.append && self.is_same_file(b));
-        let is_new = goes_on.is_none();
-        let mut begun = goes_on.unwrap_or_else(|| self.begin());
+        let stored = self.load_last(store)?;
+        let appended = stored.filter(|last| self.write.append && self.is_same_file(last));
+        let is_new = appended.is_none();
+        let mut last = appended.unwrap_or_else(|| self.new_file());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o640);
-        let file = openat(&folder, &*begun.name, flags, mode);
-        let mut file = File::from(file.map_err(|errno| refused(&self.place, &begun.name, errno))?);
-        let trouble = |error: io::Error| Fault::later(format!("a file in {shown}: {error}"));
-        let length = file.metadata().map_err(trouble)?.len();
-        if begun.number == self.number {
-            // It was begun before, and may be there in part or as a whole.
-            let written = self.is_written_from(&mut file, begun.offset, length);
-            if written.map_err(trouble)? {
-                file.set_len(begun.offset).map_err(trouble)?;
+        let file = openat(&folder, &*last.name, flags, mode);
+        let mut file =
+            File::from(file.map_err(|errno| path_fault(&self.place, &last.name, errno))?);
+        let io_fault = |error: io::Error| Fault::transient(format!("a file in {shown}: {error}"));
+        let length = file.metadata().map_err(io_fault)?.len();
+        if last.number == self.number {
+            // A retry: the file may contain the text, whole or in part.
+            let written = self.is_written_from(&mut file, last.offset, length);
+            if written.map_err(io_fault)? {
+                file.set_len(last.offset).map_err(io_fault)?;
             } else {
-                begun.offset = length;
+                last.offset = length;
             }
         } else {
-            begun.number = self.number;
-            begun.offset = length;
+            last.number = self.number;
+            last.offset = length;
         }
-        self.note(store, &begun)?;
-        file.seek(SeekFrom::Start(begun.offset)).map_err(trouble)?;
+        self.save_last(store, &last)?;
+        file.seek(SeekFrom::Start(last.offset)).map_err(io_fault)?;
         file.write_all(self.write.content.as_bytes())
             .and_then(|()| file.sync_all())
-            .map_err(trouble)?;
+            .map_err(io_fault)?;
         if is_new {
-            // The file's name.
-            File::from(folder).sync_all().map_err(trouble)?;
+            // The directory entry.
+            File::from(folder).sync_all().map_err(io_fault)?;
         }
         Ok(())
     }
 
-    /// The file that the first text of a step goes to.
-    fn begin(&self) -> LastFile {
+    /// New file, named after this effect.
+    fn new_file(&self) -> LastFile {
         let FileWrite {
             prefix, extension, ..
         } = &self.write;
@@ -127,14 +130,15 @@ impl Job {
         }
     }
 
-    fn is_same_file(&self, begun: &LastFile) -> bool {
-        begun.folder == self.place.folder
-            && begun.below == self.place.below
-            && begun.prefix == self.write.prefix
-            && begun.extension == self.write.extension
+    fn is_same_file(&self, last: &LastFile) -> bool {
+        last.folder == self.place.folder
+            && last.below == self.place.below
+            && last.prefix == self.write.prefix
+            && last.extension == self.write.extension
     }
 
-    /// Whether what follows `offset` is the beginning of the text, or all of it: then it was written by an attempt that was cut.
+    /// Whether the bytes from `offset` on are a prefix of the text, or all of it: an interrupted
+    /// attempt wrote them.
     fn is_written_from(&self, file: &mut File, offset: u64, length: u64) -> io::Result<bool> {
         let content = self.write.content.as_bytes();
         let there = length.saturating_sub(offset);
@@ -150,74 +154,74 @@ impl Job {
         Ok(found == expected)
     }
 
-    fn begun(&self, store: &dyn Store) -> Result<Option<LastFile>, Fault> {
-        let value = match store.get(BEGUN, &self.key) {
+    fn load_last(&self, store: &dyn Store) -> Result<Option<LastFile>, Fault> {
+        let value = match store.get(LAST_FILES, &self.key) {
             Ok(value) => value,
-            // A new file is begun.
+            // A damaged record only costs a new file.
             Err(StoreError::Corrupt { .. }) => None,
-            Err(error) => return Err(Fault::later(error.to_string())),
+            Err(error) => return Err(Fault::transient(error.to_string())),
         };
         let json = value.as_deref().and_then(|v| v.strip_prefix(&[VERSION]));
         Ok(json.and_then(|json| serde_json::from_slice(json).ok()))
     }
 
-    fn note(&self, store: &dyn Store, begun: &LastFile) -> Result<(), Fault> {
+    fn save_last(&self, store: &dyn Store, last: &LastFile) -> Result<(), Fault> {
         let mut value = vec![VERSION];
-        // Plain data: serde_json can't fail on it but for a path that is no text, which is another file each time.
-        value.extend(serde_json::to_vec(begun).unwrap_or_default());
-        let batch = Batch::new().put(BEGUN, &self.key, &value);
+        // Fails only for a folder that is not UTF-8; then each text gets a new file.
+        value.extend(serde_json::to_vec(last).unwrap_or_default());
+        let batch = Batch::new().put(LAST_FILES, &self.key, &value);
         store
             .commit(batch)
-            .map_err(|error| Fault::later(error.to_string()))
+            .map_err(|error| Fault::transient(error.to_string()))
     }
 }
 
-/// Opens a folder, and makes those that are missing below the one that is allowed.
+/// Opens the folder of `place` and creates missing folders below the configured one.
 ///
 /// # Errors
-/// [`Fault`]: it can't be had, or a symbolic link is in the way.
+/// [`Fault`]: a folder can't be opened or created, or a part of the path is a symbolic link.
 pub(super) fn open_folder(place: &Place) -> Result<OwnedFd, Fault> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let allowed = &place.folder;
     let opened = openat(CWD, allowed, flags, Mode::empty());
     let mut folder = opened.map_err(|errno| {
         let error = io::Error::from(errno);
-        Fault::later(format!("sinks.folders: {}: {error}", allowed.display()))
+        Fault::transient(format!("sinks.folders: {}: {error}", allowed.display()))
     })?;
     for name in &place.below {
         match mkdirat(&folder, &**name, Mode::from_raw_mode(0o750)) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(refused(place, name, errno)),
+            Err(errno) => return Err(path_fault(place, name, errno)),
         }
         let inner = openat(&folder, &**name, flags | OFlags::NOFOLLOW, Mode::empty());
-        folder = inner.map_err(|errno| refused(place, name, errno))?;
+        folder = inner.map_err(|errno| path_fault(place, name, errno))?;
     }
     Ok(folder)
 }
 
-/// Why a file or a folder at a place can't be had.
-pub(super) fn refused(place: &Place, name: &str, errno: Errno) -> Fault {
+/// Fault of a file or folder `name` at `place`.
+pub(super) fn path_fault(place: &Place, name: &str, errno: Errno) -> Fault {
     let folder = place.folder.display();
     match errno {
-        Errno::LOOP | Errno::NOTDIR => Fault::never(format!(
-            "{name:?} in {folder} is a symbolic link or no folder, and none is followed"
+        Errno::LOOP | Errno::NOTDIR => Fault::permanent(format!(
+            "{name:?} in {folder} is a symbolic link or not a folder; links are not followed"
         )),
         Errno::NAMETOOLONG | Errno::INVAL => {
-            Fault::never(format!("{name:?} is no name for a file in {folder}"))
+            Fault::permanent(format!("file name {name:?} is invalid in {folder}"))
         }
-        errno => Fault::later(format!("{name:?} in {folder}: {}", io::Error::from(errno))),
+        errno => Fault::transient(format!("{name:?} in {folder}: {}", io::Error::from(errno))),
     }
 }
 
-/// Refuses to write so many bytes where they would take what others need.
+/// Checks that `leave` bytes stay free after `bytes` are written.
 ///
 /// # Errors
-/// [`Fault`]: there is too little room now.
+/// Transient [`Fault`] when the disk has too little free space.
 pub(super) fn check_free_space(place: &Place, bytes: usize, leave: u64) -> Result<(), Fault> {
     let free = space(&place.folder).map_or(u64::MAX, |space| space.free);
     if free < leave + bytes as u64 {
-        return Err(Fault::later(format!(
-            "only {free} bytes are free on the disk of {}; {leave} are left to others",
+        return Err(Fault::transient(format!(
+            "disk of {}: {free} bytes free, at least {leave} must stay free; delete old files",
             place.folder.display()
         )));
     }
@@ -278,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_goes_to_the_end_of_the_file_that_the_step_began_last() {
+    fn text_is_appended_to_the_newest_file_of_its_step() {
         let dir = tempfile::tempdir().unwrap();
         let store = MemoryStore::new();
         let all = [
@@ -300,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_was_cut_a_text_stands_in_its_file_once() {
+    fn retry_after_any_interruption_writes_the_text_once() {
         let dir = tempfile::tempdir().unwrap();
         let store = MemoryStore::new();
         job(dir.path(), 1, "a\n1\n", false).write(&store).unwrap();
@@ -308,21 +312,21 @@ mod tests {
         let file = file.last().unwrap().unwrap().path();
         let second = job(dir.path(), 2, "second\n", true);
         second.write(&store).unwrap();
-        // Killed after so many bytes of it.
+        // Killed after `kept` bytes of the text.
         for kept in 0.."second\n".len() {
             let cut = format!("a\n1\n{}", &"second\n"[..kept]);
             fs::write(&file, cut).unwrap();
             second.write(&store).unwrap();
             assert_eq!(texts(dir.path()), ["a\n1\nsecond\n"]);
         }
-        // Somebody else wrote there meanwhile: nothing of theirs is cut off.
+        // Another program appended meanwhile: its bytes stay.
         fs::write(&file, "a\n1\nsecond\nsomebody\n").unwrap();
         second.write(&store).unwrap();
         assert_eq!(texts(dir.path()), ["a\n1\nsecond\nsomebody\nsecond\n"]);
     }
 
     #[test]
-    fn no_symbolic_link_leads_out() {
+    fn symbolic_links_are_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let outside = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("logs")).unwrap();
@@ -331,7 +335,7 @@ mod tests {
         assert_eq!(fault.retry, Retry::Never, "{fault}");
         fs::remove_file(dir.path().join("logs")).unwrap();
         job(dir.path(), 1, "a\n", false).write(&store).unwrap();
-        // The file that the step began is exchanged for a link.
+        // The newest file of the step is replaced by a link.
         let file = fs::read_dir(dir.path().join("logs")).unwrap();
         let file = file.last().unwrap().unwrap().path();
         fs::remove_file(&file).unwrap();
@@ -344,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_mounted_yet_is_waited_for() {
+    fn missing_configured_folder_is_a_transient_fault() {
         let dir = tempfile::tempdir().unwrap();
         let absent = dir.path().join("usb");
         let fault = job(&absent, 1, "a\n", false)

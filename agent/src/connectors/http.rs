@@ -1,8 +1,10 @@
-//! HTTP requests: one attempt each, and what its answer means.
+//! HTTP requests: one attempt each, and the meaning of the response.
 //!
-//! Invariants: an address is called only where the configuration allows its host, and so is each that a redirect names; headers of the workflow,
-//! which may hold a secret, go to the host that the workflow named and to no other; an answer is not kept, and its body is read only as far as it
-//! says what is wrong. No proxy is used: it would be a host that nobody named.
+//! Invariants:
+//! - A host is contacted only if the configuration allows it; this applies to redirects too.
+//! - Headers of a workflow may contain a secret, so a redirect to another origin drops them.
+//! - A response is not stored. Its body is read only to describe an error.
+//! - No proxy is used: it would be a host that the configuration does not name.
 
 use std::time::Duration;
 
@@ -18,22 +20,22 @@ use super::context::ConnectorContext;
 use super::fault::{Fault, Retry};
 use super::secrets::EffectSecrets;
 
-/// Header by which a receiver can tell that it was told twice.
+/// Header by which a receiver recognizes a retry.
 pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// Longest time for one attempt, whatever a workflow says.
-const LONGEST: Duration = Duration::from_secs(60);
-const SHORTEST: Duration = Duration::from_millis(100);
-/// Time for one request to an API that is ours to call.
+/// Bounds of the timeout that a workflow may set for one attempt.
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
+const MIN_TIMEOUT: Duration = Duration::from_millis(100);
+/// Timeout of one request to Slack, Twilio or S3, where no workflow sets one.
 pub(super) const API_TIMEOUT: Duration = Duration::from_secs(20);
-/// Most redirects of one attempt.
+/// Redirects followed in one attempt.
 const MAX_REDIRECTS: usize = 5;
-/// Most bytes of an answer that are read.
+/// Bytes read of a response body.
 const MAX_BODY_BYTES: usize = 64 << 10;
 
-/// Makes the request of a workflow.
+/// Sends the request of a workflow and follows redirects.
 ///
 /// # Errors
-/// [`Fault`].
+/// [`Fault`] of the request, the connection or the status.
 pub async fn call(
     context: &ConnectorContext,
     id: &str,
@@ -42,14 +44,14 @@ pub async fn call(
 ) -> Result<(), Fault> {
     let mut headers = HeaderMap::new();
     for (name, value) in &call.headers {
-        let wrong = |what: &str| Fault::never(format!("the header {name:?} has {what}"));
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("no valid name"))?;
+        let invalid = |part: &str| Fault::permanent(format!("header {name:?}: {part} is invalid"));
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid("its name"))?;
         let value = HeaderValue::from_str(secrets.text(value)?);
-        let mut value = value.map_err(|_| wrong("a value with a line break or worse in it"))?;
+        let mut value = value.map_err(|_| invalid("its value"))?;
         value.set_sensitive(true);
         headers.insert(name, value);
     }
-    let mut url = web_url(&call.url).map_err(Fault::never)?;
+    let mut url = web_url(&call.url).map_err(Fault::permanent)?;
     if !call.query.is_empty() {
         url.query_pairs_mut().extend_pairs(&call.query);
     }
@@ -60,10 +62,10 @@ pub async fn call(
     };
     let client = context.http.client().await?;
     for _ in 0..=MAX_REDIRECTS {
-        context.config.admits_url(&url).map_err(Fault::never)?;
+        context.config.admits_url(&url).map_err(Fault::permanent)?;
         let request = client
             .request(method.clone(), url.clone())
-            .timeout(time(call.timeout_s))
+            .timeout(request_timeout(call.timeout_s))
             .header(IDEMPOTENCY_KEY, id);
         let request = with_body(request, &call.body).headers(headers.clone());
         let response = request
@@ -71,23 +73,23 @@ pub async fn call(
             .await
             .map_err(|error| connection_fault(&url, &error))?;
         let Some(next) = redirected(&url, &method, &response)? else {
-            return judge(&url, &response);
+            return check_response(&url, &response);
         };
         if next.origin() != url.origin() {
             headers.clear();
         }
         url = next;
     }
-    Err(Fault::never(format!(
-        "{} leads on to the next address for ever",
+    Err(Fault::permanent(format!(
+        "{} redirected more than {MAX_REDIRECTS} times",
         host_of(&url)
     )))
 }
 
-/// Where a redirect leads that is to be followed.
+/// Target of a redirect that keeps method and body; `None` for any other response.
 ///
 /// # Errors
-/// When it can't be: the request would arrive as another one, or nowhere.
+/// When the response has no valid `Location`.
 fn redirected(url: &Url, method: &Method, response: &Response) -> Result<Option<Url>, Fault> {
     let status = response.status();
     match status {
@@ -99,26 +101,30 @@ fn redirected(url: &Url, method: &Method, response: &Response) -> Result<Option<
     let location = location.and_then(|value| value.to_str().ok());
     let next = location.and_then(|text| url.join(text).ok());
     next.map(Some).ok_or_else(|| {
-        Fault::never(format!(
-            "{} answered {status} and does not say where to go",
+        Fault::permanent(format!(
+            "{} answered {status} without a valid Location",
             host_of(url)
         ))
     })
 }
 
-/// What the status of an answer means.
-fn judge(url: &Url, response: &Response) -> Result<(), Fault> {
+/// Evaluates the status of a response.
+fn check_response(url: &Url, response: &Response) -> Result<(), Fault> {
     let retry_after = response.headers().get(RETRY_AFTER);
     let retry_after = retry_after.and_then(|value| value.to_str().ok());
-    outcome(&host_of(url), response.status(), retry_after)
+    check_status(&host_of(url), response.status(), retry_after)
 }
 
-/// What a status and the header `Retry-After` of the server at `host` mean.
+/// Evaluates a status and the `Retry-After` header of the server at `host`.
 ///
 /// # Errors
-/// Unless the request was taken.
-pub fn outcome(host: &str, status: StatusCode, retry_after: Option<&str>) -> Result<(), Fault> {
-    // Behind "see other" the request was taken, and its result, which nobody wants, is elsewhere (RFC 9110, section 15.4.4).
+/// [`Fault`] unless the server accepted the request; transient for 408, 425, 429 and 5xx.
+pub fn check_status(
+    host: &str,
+    status: StatusCode,
+    retry_after: Option<&str>,
+) -> Result<(), Fault> {
+    // 303: accepted; only the unneeded result is elsewhere (RFC 9110, section 15.4.4).
     if status.is_success() || status == StatusCode::SEE_OTHER {
         return Ok(());
     }
@@ -131,7 +137,7 @@ pub fn outcome(host: &str, status: StatusCode, retry_after: Option<&str>) -> Res
         ]
         .contains(&status);
     if may_pass {
-        // A date is not read: the clock of a box may be wrong, and the pause grows anyway.
+        // A date is ignored: the clock of a box may be wrong, and the pause grows anyway.
         let retry_after = retry_after.and_then(|text| text.trim().parse().ok());
         return Err(Fault {
             retry: Retry::After(retry_after.map(Duration::from_secs)),
@@ -139,11 +145,11 @@ pub fn outcome(host: &str, status: StatusCode, retry_after: Option<&str>) -> Res
         });
     }
     if status.is_redirection() {
-        return Err(Fault::never(format!(
-            "{why}: it is elsewhere now; write the new address into the workflow"
+        return Err(Fault::permanent(format!(
+            "{why}: the address has moved; set the new address in the workflow"
         )));
     }
-    Err(Fault::never(why))
+    Err(Fault::permanent(why))
 }
 
 fn with_body(request: reqwest::RequestBuilder, body: &HttpBody) -> reqwest::RequestBuilder {
@@ -164,7 +170,7 @@ fn with_body(request: reqwest::RequestBuilder, body: &HttpBody) -> reqwest::Requ
     }
 }
 
-/// A body of pairs, as a form of the web sends them.
+/// Sets an `application/x-www-form-urlencoded` body.
 pub(super) fn form(
     request: reqwest::RequestBuilder,
     fields: &[(String, String)],
@@ -181,23 +187,23 @@ fn part(file: &Attachment) -> Part {
     Part::bytes(file.bytes.clone()).file_name(file.name.clone())
 }
 
-/// The time that an attempt has.
-fn time(seconds: f64) -> Duration {
-    let time = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST);
-    time.clamp(SHORTEST, LONGEST)
+/// Timeout of one attempt, within bounds.
+fn request_timeout(seconds: f64) -> Duration {
+    let time = Duration::try_from_secs_f64(seconds).unwrap_or(MAX_TIMEOUT);
+    time.clamp(MIN_TIMEOUT, MAX_TIMEOUT)
 }
 
-/// An attempt that brought no answer.
+/// Fault of an attempt without a response.
 pub(super) fn connection_fault(url: &Url, error: &reqwest::Error) -> Fault {
     let host = host_of(url);
-    Fault::later(if error.is_timeout() {
+    Fault::transient(if error.is_timeout() {
         format!("{host} did not answer in time")
     } else {
         format!("{host} can't be reached: {}", root_cause(error))
     })
 }
 
-/// The host of an address, which is all of it that may be shown: a token may be in its path.
+/// Host and port of an address. The rest is never shown: the path may contain a token.
 pub(super) fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or("the server");
     match url.port() {
@@ -206,7 +212,7 @@ pub(super) fn host_of(url: &Url) -> String {
     }
 }
 
-/// The beginning of an answer.
+/// First [`MAX_BODY_BYTES`] of a response body.
 pub(super) async fn read_start(mut response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
@@ -224,10 +230,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_in_trouble_is_asked_again_and_one_that_refuses_is_not() {
+    fn server_errors_are_transient_and_refusals_permanent() {
         let of = |status: u16, retry_after| {
             let status = StatusCode::from_u16(status).expect("a status");
-            outcome("host", status, retry_after).map_err(|fault| fault.retry)
+            check_status("host", status, retry_after).map_err(|fault| fault.retry)
         };
         for good in [200, 202, 204, 303] {
             assert_eq!(of(good, None), Ok(()));
@@ -245,20 +251,20 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_has_some_time_and_not_for_ever() {
-        assert_eq!(time(2.0), Duration::from_secs(2));
+    fn request_timeout_is_clamped() {
+        assert_eq!(request_timeout(2.0), Duration::from_secs(2));
         for (odd, is) in [
-            (0.0, SHORTEST),
-            (1e9, LONGEST),
-            (f64::NAN, LONGEST),
-            (-1.0, LONGEST),
+            (0.0, MIN_TIMEOUT),
+            (1e9, MAX_TIMEOUT),
+            (f64::NAN, MAX_TIMEOUT),
+            (-1.0, MAX_TIMEOUT),
         ] {
-            assert_eq!(time(odd), is, "{odd}");
+            assert_eq!(request_timeout(odd), is, "{odd}");
         }
     }
 
     #[test]
-    fn of_an_address_only_the_host_is_shown() {
+    fn host_of_hides_user_path_and_query() {
         let url = Url::parse("https://user:pw@hooks.example.org:8443/T0K/EN?key=1").expect("one");
         assert_eq!(host_of(&url), "hooks.example.org:8443");
     }

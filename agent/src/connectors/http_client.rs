@@ -9,7 +9,7 @@ use watchkeeper_llm::client::root_cause;
 
 use super::fault::Fault;
 
-/// The connections to the world.
+/// Lazily built `reqwest` client.
 #[derive(Debug)]
 pub(super) struct HttpClient {
     ca_file: Option<PathBuf>,
@@ -24,7 +24,7 @@ impl HttpClient {
         }
     }
 
-    /// The client, made when it is wanted for the first time. A failed attempt is made again by the next effect.
+    /// The client, built at its first use. The next effect retries a failed build.
     pub(super) async fn client(&self) -> Result<&reqwest::Client, Fault> {
         self.client
             .get_or_try_init(|| async {
@@ -36,17 +36,18 @@ impl HttpClient {
                     .pool_max_idle_per_host(2)
                     .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
                 if let Some(path) = &self.ca_file {
-                    let wrong = |why: String| {
-                        Fault::later(format!("sinks.ca_file {}: {why}", path.display()))
+                    let ca_fault = |why: String| {
+                        Fault::transient(format!("sinks.ca_file {}: {why}", path.display()))
                     };
-                    let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+                    let pem = std::fs::read(path).map_err(|error| ca_fault(error.to_string()))?;
                     let certificates = reqwest::Certificate::from_pem_bundle(&pem);
-                    let certificates = certificates.map_err(|error| wrong(root_cause(&error)))?;
+                    let certificates =
+                        certificates.map_err(|error| ca_fault(root_cause(&error)))?;
                     builder = builder.tls_certs_only(certificates);
                 }
                 builder
                     .build()
-                    .map_err(|error| Fault::later(root_cause(&error)))
+                    .map_err(|error| Fault::transient(root_cause(&error)))
             })
             .await
     }

@@ -1,13 +1,16 @@
-//! Does what workflows want done outside: requests, messages, e-mails, files.
+//! Connectors execute the effects of workflows: requests, messages, e-mails and files.
 //!
-//! Map: [`queue`] which effect is done when (sans-IO), [`service`] the task that asks the runtime and tells it what came of each, [`fault`] why one was not
-//! done; [`http`], [`slack`], [`sms`], [`email`], [`s3`], [`mqtt`], [`mod@file`] and [`bundle`] how each kind is done, [`secrets`] what stands behind the names of secrets.
+//! Map: [`queue`] decides which effect is executed when (sans-IO). [`service`] is the task that
+//! fetches effects from the runtime and reports their outcomes. [`fault`] is a failed attempt.
+//! [`http`], [`slack`], [`sms`], [`email`], [`s3`], [`mqtt`], [`mod@file`] and [`bundle`] execute
+//! one kind of effect each. [`secrets`] resolves the names of secrets.
 //!
 //! Invariants:
-//! - nothing is done that the section `[sinks]` does not allow, whatever the runtime kept;
-//! - an effect is done at least once: the runtime forgets it when it was told of the outcome and not before. One that is done again carries the
-//!   same identity, as `Idempotency-Key` where it is a request; an MQTT message has no place for one; a file gets its text once in any case, and a packed one is replaced by the same;
-//! - a secret is read when it is used and sent where the effect says; no log, error, file of ours or answer shows one.
+//! - An effect that `[sinks]` does not allow fails, even if the runtime accepted it.
+//! - An effect is executed at least once: the runtime deletes it after its outcome is reported.
+//! - A retry carries the same id. Requests send it as `Idempotency-Key`; MQTT has no field for it.
+//!   A file gets a text once, and a retried bundle replaces itself.
+//! - A secret is read when it is used. No log, error, file or answer of the agent contains one.
 
 pub mod bundle;
 mod context;
@@ -39,17 +42,17 @@ use http_client::HttpClient;
 use mqtt::Brokers;
 use secrets::EffectSecrets;
 
-/// Does effects, one at a time for each step and several at a time in all.
+/// Executes single effects; [`queue`] decides on order and concurrency.
 #[derive(Debug)]
 pub struct Executor {
     context: ConnectorContext,
     brokers: Brokers,
-    /// Folder of the service's credentials.
+    /// Folder of the systemd credentials of the agent's service.
     credentials: Option<PathBuf>,
 }
 
 impl Executor {
-    /// One that may do what `config` says, and keeps what it has to remember in `store`.
+    /// Executor limited by `config`; connectors keep their state in `store`.
     #[must_use]
     pub fn new(config: SinksConfig, store: Arc<dyn Store>) -> Self {
         Self {
@@ -63,41 +66,41 @@ impl Executor {
         }
     }
 
-    /// Does it.
+    /// Executes one effect.
     ///
     /// # Errors
-    /// [`Fault`]: why not, without a secret, and whether to try again.
+    /// [`Fault`] with the reason, redacted, and whether a retry makes sense.
     pub async fn execute(&self, spooled: &SpooledEffect) -> Result<(), Fault> {
         let secrets = EffectSecrets::read(
             &spooled.effect,
             &self.context.config,
             self.credentials.as_deref(),
         );
-        let done = match &secrets {
+        let outcome = match &secrets {
             Ok(secrets) => self.attempt(spooled, secrets).await,
             Err(fault) => Err(fault.clone()),
         };
         match secrets {
-            Ok(secrets) => done.map_err(|fault| fault.without(secrets.redactor())),
-            Err(_) => done,
+            Ok(secrets) => outcome.map_err(|fault| fault.redacted(secrets.redactor())),
+            Err(_) => outcome,
         }
     }
 
-    /// Makes a request that holds no secret of a workflow. `id` is its `Idempotency-Key`.
+    /// Sends a request that contains no secret of a workflow. `id` is its `Idempotency-Key`.
     ///
     /// # Errors
-    /// [`Fault`].
+    /// [`Fault`] of the connection or of the status.
     pub async fn request(&self, id: &str, call: &HttpCall) -> Result<(), Fault> {
-        let nothing = EffectSecrets::none();
-        let done = http::call(&self.context, id, call, &nothing).await;
-        done.map_err(|fault| fault.without(nothing.redactor()))
+        let secrets = EffectSecrets::empty();
+        let outcome = http::call(&self.context, id, call, &secrets).await;
+        outcome.map_err(|fault| fault.redacted(secrets.redactor()))
     }
 
     async fn attempt(&self, spooled: &SpooledEffect, secrets: &EffectSecrets) -> Result<(), Fault> {
         self.context
             .config
             .admits(&spooled.effect)
-            .map_err(Fault::never)?;
+            .map_err(Fault::permanent)?;
         match &spooled.effect {
             Effect::Http(call) => http::call(&self.context, &spooled.id, call, secrets).await,
             Effect::File(write) => {
@@ -105,21 +108,25 @@ impl Executor {
                     .context
                     .config
                     .place(&write.directory)
-                    .map_err(Fault::never)?;
+                    .map_err(Fault::permanent)?;
                 let store = Arc::clone(&self.context.store);
                 let job = file::Job::new(spooled, write, place);
                 let written = tokio::task::spawn_blocking(move || job.write(&*store)).await;
-                written.unwrap_or_else(|died| Err(Fault::later(format!("the writer died: {died}"))))
+                written.unwrap_or_else(|error| {
+                    Err(Fault::transient(format!("file writer panicked: {error}")))
+                })
             }
             Effect::Bundle(bundle) => {
                 let place = self
                     .context
                     .config
                     .place(&bundle.directory)
-                    .map_err(Fault::never)?;
+                    .map_err(Fault::permanent)?;
                 let job = bundle::Job::new(spooled, bundle, place);
                 let written = tokio::task::spawn_blocking(move || job.write()).await;
-                written.unwrap_or_else(|died| Err(Fault::later(format!("the writer died: {died}"))))
+                written.unwrap_or_else(|error| {
+                    Err(Fault::transient(format!("file writer panicked: {error}")))
+                })
             }
             Effect::Email(message) => {
                 email::send(

@@ -1,17 +1,17 @@
-//! Messages at the MQTT brokers that workflows name, over sessions of their own.
+//! MQTT messages of workflows, over sessions of their own with the brokers that workflows name.
 //!
-//! A session belongs to one broker and one user ([`Name`]) and is a task; effects of all steps that name it go through it, at most as many at once as the
-//! queue of effects does. It begins with the first message, ends after a minute without one, and has nothing to do with the session of the box's own
-//! broker: other login, other client id, no will, no subscription.
+//! A session is a task and belongs to one broker and user ([`SessionName`]). Steps that name it
+//! share it. It is separate from the session with the box's broker: no will, no subscription.
 //!
 //! Invariants:
-//! - a message is done when the broker acknowledged it (QoS 1 and 2) or when it was written to the network (QoS 0), and not before. What was in a session
-//!   that ended waits in its effect for the next: it may come twice, and is never lost;
-//! - no step pays for another. A message that is not acknowledged in time fails alone, and its session takes no new ones. When a broker ends a session that
-//!   it had accepted, nobody knows over which message: each that was in the middle of it is published again at once in a session of its own, and only what
-//!   happens there counts as a try. A step over which its own session ended keeps one for a while;
-//! - who had no answer in time has twice as long for the next try, up to [`LONGEST`]: a slow answer is waited for and not asked for again and again;
-//! - the session of a password that was exchanged is not used again.
+//! - A message is done when the broker acknowledged it (QoS 1 and 2) or after it was written to the
+//!   network (QoS 0). It may be sent twice and is never lost.
+//! - A message that is not acknowledged in time fails alone; its session takes no new messages.
+//! - When a broker ends an accepted session, the message that caused it is unknown. Each unfinished
+//!   message is published again in a session of its own, and only that counts as an attempt. The
+//!   step whose own session ended keeps one for [`ISOLATION_TIME`].
+//! - Each acknowledgement that did not come doubles the next timeout, up to [`MAX_TIMEOUT`].
+//! - A changed password starts a new session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -39,49 +39,51 @@ use crate::fleet::mqtt::broker::{Broker, Keys};
 use crate::fleet::mqtt::link::{Events, connect};
 use crate::fleet::mqtt::reason::reason;
 
-/// Most sessions at once; one more ends the one that was used longest ago. More than effects are done at once, so that one is idle.
+/// Sessions at once; another one evicts the least recently used. More than active effects, so the
+/// evicted session is idle.
 const MAX_SESSIONS: usize = 16;
-/// Most steps of which something is remembered; the one of which it was learned longest ago is forgotten first.
+/// Steps with a history; another one evicts the least recently changed.
 const MAX_STEPS: usize = 256;
-/// How long a step keeps a session of its own after one ended over it.
+/// How long a step has a session of its own after its message ended one.
 const ISOLATION_TIME: Duration = Duration::from_secs(3600);
-/// Sessions that a message may be put into until one takes it; each of the others ended before it was its turn.
-const MAX_MOVES: usize = 4;
-/// Most messages that wait for a session; more wait in their effects.
+/// Sessions tried for one message, if sessions end before they publish it.
+const MAX_SESSION_TRIES: usize = 4;
+/// Queued and unacknowledged messages of a session; more wait as effects.
 const MAX_WAITING: usize = 16;
-/// Time after which a session without a message ends.
-const IDLE: Duration = Duration::from_secs(60);
-/// Time to connect and to hand a message to the network, at least: the language's half a second is for a step that waits.
-const SHORTEST: Duration = Duration::from_secs(5);
-/// Time for the broker to acknowledge a message, at least: one that is slower would get it again.
-const SHORTEST_ACKNOWLEDGED: Duration = Duration::from_secs(15);
-/// Both, at most.
-const LONGEST: Duration = Duration::from_secs(120);
-/// Time to take leave.
+/// Time after which a session without messages ends.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Shortest timeout to connect and to write a message. The workflow language's default of half a
+/// second suits a step that blocks its pipeline.
+const MIN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Shortest timeout of an acknowledgement; a shorter one would resend to slow brokers.
+const MIN_ACK_TIMEOUT: Duration = Duration::from_secs(15);
+/// Longest timeout of both kinds.
+const MAX_TIMEOUT: Duration = Duration::from_secs(120);
+/// Timeout of DISCONNECT.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval of keep-alive packets.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 
-/// What tells sessions apart.
+/// Identity of a session.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Name {
+struct SessionName {
     host: String,
     port: u16,
     tls: bool,
     username: Option<String>,
-    /// The one step that has it for itself; absent for the one that is shared.
-    alone: Option<LaneName>,
+    /// Step with a session of its own; absent for a shared session.
+    isolated: Option<LaneName>,
 }
 
-/// What is remembered of a step.
+/// Recent failures of a step.
 #[derive(Debug, Default)]
 struct StepHistory {
-    /// Answers that did not come in time, in a row.
-    late: u32,
-    /// When a session of its own ended over it.
+    /// Acknowledgement timeouts in a row.
+    timeouts: u32,
+    /// When its own session ended because of its message.
     isolated_at: Option<Instant>,
-    /// When something of it was learned.
-    at: Option<Instant>,
+    /// Last change, for eviction.
+    changed_at: Option<Instant>,
 }
 
 struct Session {
@@ -90,37 +92,36 @@ struct Session {
     used: Instant,
 }
 
-/// A message that is to be published, and who waits for what comes of it.
+/// A message to publish, and the sender of its outcome.
 struct PublishJob {
     topic: String,
     payload: String,
     options: PublishOptions,
-    patience: Duration,
+    timeout: Duration,
     answer: oneshot::Sender<PublishOutcome>,
 }
 
-/// What came of a message in a session.
+/// Outcome of a message in one session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PublishOutcome {
-    /// It is done.
     Done,
-    /// The broker did not answer in time.
-    Late(Fault),
-    /// There is no session with this broker.
-    Failed(Fault),
-    /// The session ended while the message was on its way.
-    Ended(Fault),
-    /// The session ended before it was its turn.
-    NotBegun(Fault),
+    /// No acknowledgement in time.
+    TimedOut(Fault),
+    /// The broker accepted no session.
+    NoSession(Fault),
+    /// The session ended while the message was unacknowledged.
+    Interrupted(Fault),
+    /// The session ended before the message was published.
+    NotPublished(Fault),
 }
 
-/// The sessions with brokers.
+/// Sessions with the brokers of workflows.
 pub struct Brokers {
     ca_file: Option<PathBuf>,
-    sessions: Mutex<BTreeMap<Name, Session>>,
-    past: Mutex<BTreeMap<LaneName, StepHistory>>,
-    /// Brokers that get a password unencrypted, which was told.
-    in_clear: Mutex<BTreeSet<Name>>,
+    sessions: Mutex<BTreeMap<SessionName, Session>>,
+    history: Mutex<BTreeMap<LaneName, StepHistory>>,
+    /// Logins with a logged warning about an unencrypted password.
+    warned: Mutex<BTreeSet<SessionName>>,
 }
 
 impl fmt::Debug for Brokers {
@@ -134,15 +135,15 @@ impl Brokers {
         Self {
             ca_file,
             sessions: Mutex::new(BTreeMap::new()),
-            past: Mutex::new(BTreeMap::new()),
-            in_clear: Mutex::new(BTreeSet::new()),
+            history: Mutex::new(BTreeMap::new()),
+            warned: Mutex::new(BTreeSet::new()),
         }
     }
 
-    /// Publishes the message of this effect.
+    /// Publishes the message of one effect.
     ///
     /// # Errors
-    /// [`Fault`].
+    /// [`Fault`]; permanent if the broker refuses the login.
     pub(super) async fn publish(
         &self,
         spooled: &SpooledEffect,
@@ -154,64 +155,69 @@ impl Brokers {
             None => None,
         };
         let step: LaneName = (spooled.pipeline.clone(), spooled.step.clone());
-        let (late, mut is_isolated) = self.past_of(&step);
-        let mut why = Fault::later("the session with the broker ended");
-        for _ in 0..MAX_MOVES {
+        let (timeouts, mut is_isolated) = self.history_of(&step);
+        let mut last_fault = Fault::transient("the session with the broker ended");
+        for _ in 0..MAX_SESSION_TRIES {
             let outcome = self
-                .attempt(message, &password, late, is_isolated.then_some(&step))
+                .attempt(message, &password, timeouts, is_isolated.then_some(&step))
                 .await;
             match outcome {
                 PublishOutcome::Done => {
-                    self.learn(&step, |past| past.late = 0);
+                    self.update_history(&step, |history| history.timeouts = 0);
                     return Ok(());
                 }
-                PublishOutcome::Late(fault) => {
-                    self.learn(&step, |past| past.late = past.late.saturating_add(1));
+                PublishOutcome::TimedOut(fault) => {
+                    self.update_history(&step, |history| {
+                        history.timeouts = history.timeouts.saturating_add(1);
+                    });
                     return Err(fault);
                 }
-                PublishOutcome::Failed(fault) => return Err(fault),
-                PublishOutcome::Ended(fault) if is_isolated => {
-                    self.learn(&step, |past| past.isolated_at = Some(Instant::now()));
+                PublishOutcome::NoSession(fault) => return Err(fault),
+                PublishOutcome::Interrupted(fault) if is_isolated => {
+                    self.update_history(&step, |history| {
+                        history.isolated_at = Some(Instant::now());
+                    });
                     return Err(fault);
                 }
-                // It may have been another's message over which it ended.
-                PublishOutcome::Ended(fault) => (why, is_isolated) = (fault, true),
-                PublishOutcome::NotBegun(fault) => why = fault,
+                // Another step's message may have ended the shared session.
+                PublishOutcome::Interrupted(fault) => (last_fault, is_isolated) = (fault, true),
+                PublishOutcome::NotPublished(fault) => last_fault = fault,
             }
         }
-        Err(why)
+        Err(last_fault)
     }
 
-    /// Puts it into a session, one of the step's own where it is to have that.
+    /// Publishes the message in the shared session, or in that of the step `isolated`.
     async fn attempt(
         &self,
         message: &MqttMessage,
         password: &Option<SecretString>,
-        late: u32,
-        alone: Option<&LaneName>,
+        timeouts: u32,
+        isolated: Option<&LaneName>,
     ) -> PublishOutcome {
         let (answer, answered) = oneshot::channel();
-        let order = PublishJob {
+        let job = PublishJob {
             topic: message.topic.clone(),
             payload: message.payload.clone(),
             options: PublishOptions::new(qos(message.qos)).retain(message.retain),
-            patience: patience(message.qos, message.timeout_s, late),
+            timeout: publish_timeout(message.qos, message.timeout_s, timeouts),
             answer,
         };
-        let name = Name {
+        let name = SessionName {
             host: message.host.clone(),
             port: message.port,
             tls: message.tls,
             username: message.username.clone(),
-            alone: alone.cloned(),
+            isolated: isolated.cloned(),
         };
-        self.tell_if_in_clear(&name, password.is_some());
-        let connecting = patience(MqttQos::AtMostOnce, message.timeout_s, 0);
-        let ended = || PublishOutcome::NotBegun(Fault::later("the session with the broker ended"));
-        // A session may be ending for want of messages at this very moment; the next one is new.
+        self.warn_if_unencrypted(&name, password.is_some());
+        let connect_timeout = publish_timeout(MqttQos::AtMostOnce, message.timeout_s, 0);
+        let ended =
+            || PublishOutcome::NotPublished(Fault::transient("the session with the broker ended"));
+        // An idle session may end at this moment; the next attempt opens a new one.
         match self
-            .session(name, password.clone(), connecting)
-            .send(order)
+            .session(name, password.clone(), connect_timeout)
+            .send(job)
             .await
         {
             Ok(()) => answered.await.unwrap_or_else(|_| ended()),
@@ -219,74 +225,76 @@ impl Brokers {
         }
     }
 
-    /// How many answers to a step did not come in time, and whether it has a session of its own.
-    fn past_of(&self, step: &LaneName) -> (u32, bool) {
-        let all = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(step).map_or((0, false), |past| {
-            let is_isolated = past
+    /// Timeouts in a row of a step, and whether it has a session of its own.
+    fn history_of(&self, step: &LaneName) -> (u32, bool) {
+        let all = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(step).map_or((0, false), |history| {
+            let is_isolated = history
                 .isolated_at
                 .is_some_and(|at| at.elapsed() < ISOLATION_TIME);
-            (past.late, is_isolated)
+            (history.timeouts, is_isolated)
         })
     }
 
-    fn learn(&self, step: &LaneName, change: impl FnOnce(&mut StepHistory)) {
-        let mut all = self.past.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut past = all.remove(step).unwrap_or_default();
-        change(&mut past);
-        if past.late == 0
-            && past
+    /// Changes the history of a step; one without failures is deleted.
+    fn update_history(&self, step: &LaneName, change: impl FnOnce(&mut StepHistory)) {
+        let mut all = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut history = all.remove(step).unwrap_or_default();
+        change(&mut history);
+        if history.timeouts == 0
+            && history
                 .isolated_at
                 .is_none_or(|at| at.elapsed() >= ISOLATION_TIME)
         {
             return;
         }
-        past.at = Some(Instant::now());
+        history.changed_at = Some(Instant::now());
         if all.len() >= MAX_STEPS {
-            let oldest = all.iter().min_by_key(|(_, past)| past.at);
+            let oldest = all.iter().min_by_key(|(_, history)| history.changed_at);
             if let Some(oldest) = oldest.map(|(step, _)| step.clone()) {
                 all.remove(&oldest);
             }
         }
-        all.insert(step.clone(), past);
+        all.insert(step.clone(), history);
     }
 
-    /// Says once for each login that its password can be read by whoever is on the way.
-    fn tell_if_in_clear(&self, name: &Name, has_password: bool) {
+    /// Logs a warning once per login whose password is sent unencrypted over a network.
+    fn warn_if_unencrypted(&self, name: &SessionName, has_password: bool) {
         if !has_password || name.tls || is_this_machine(&name.host) {
             return;
         }
-        let name = Name {
-            alone: None,
+        let name = SessionName {
+            isolated: None,
             ..name.clone()
         };
-        let mut told = self.in_clear.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MAX_STEPS && told.insert(name.clone()) {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        if warned.len() < MAX_STEPS && warned.insert(name.clone()) {
             tracing::warn!(
                 host = name.host,
                 port = name.port,
-                "a workflow's password goes to this broker unencrypted: give the step tls, or a user who may do nothing else"
+                "effects: password of a workflow is sent to this broker unencrypted; \
+                 set tls in the step, or use a login with minimal permissions"
             );
         }
     }
 
-    /// The session of this name, begun where there is none.
+    /// Queue of the session `name`, which is started if there is none.
     fn session(
         &self,
-        name: Name,
+        name: SessionName,
         password: Option<SecretString>,
-        patience: Duration,
+        connect_timeout: Duration,
     ) -> mpsc::Sender<PublishJob> {
-        // Nothing panics with the lock held; what is under it is whole in any case.
+        // No code panics while it holds the lock.
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, session| !session.jobs.is_closed());
         if let Some(session) = sessions.get_mut(&name)
-            && same(session.password.as_ref(), password.as_ref())
+            && is_same_secret(session.password.as_ref(), password.as_ref())
         {
             session.used = Instant::now();
             return session.jobs.clone();
         }
-        // One whose sender is dropped finishes what it has and takes leave.
+        // A session whose sender is dropped finishes its messages and disconnects.
         if !sessions.contains_key(&name) && sessions.len() >= MAX_SESSIONS {
             let oldest = sessions.iter().min_by_key(|(_, session)| session.used);
             if let Some(oldest) = oldest.map(|(name, _)| name.clone()) {
@@ -302,12 +310,12 @@ impl Brokers {
             tls: name.tls,
             ca_file: self.ca_file.clone(),
             client_cert: None,
-            connect_timeout: patience,
+            connect_timeout,
             keep_alive: KEEP_ALIVE,
             keys: Keys::STEP,
         };
-        let (jobs, taken) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(session(broker, taken));
+        let (jobs, queued) = mpsc::channel(MAX_WAITING);
+        tokio::spawn(run_session(broker, queued));
         let session = Session {
             jobs: jobs.clone(),
             password,
@@ -318,20 +326,20 @@ impl Brokers {
     }
 }
 
-fn same(a: Option<&SecretString>, b: Option<&SecretString>) -> bool {
+fn is_same_secret(a: Option<&SecretString>, b: Option<&SecretString>) -> bool {
     a.map(SecretString::expose_secret) == b.map(SecretString::expose_secret)
 }
 
-/// How long a broker has for a message of this quality: what the step says, within bounds, and twice as long for each answer in a row that did not come.
-fn patience(qos: MqttQos, seconds: f64, late: u32) -> Duration {
-    let shortest = match qos {
-        MqttQos::AtMostOnce => SHORTEST,
-        MqttQos::AtLeastOnce | MqttQos::ExactlyOnce => SHORTEST_ACKNOWLEDGED,
+/// Timeout of a message: that of the step, within bounds, doubled for each of `timeouts`.
+fn publish_timeout(qos: MqttQos, seconds: f64, timeouts: u32) -> Duration {
+    let min = match qos {
+        MqttQos::AtMostOnce => MIN_TIMEOUT,
+        MqttQos::AtLeastOnce | MqttQos::ExactlyOnce => MIN_ACK_TIMEOUT,
     };
-    let time = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST);
-    let time = time.clamp(shortest, LONGEST);
-    let times = 2_u32.saturating_pow(late);
-    time.saturating_mul(times).min(LONGEST)
+    let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(MAX_TIMEOUT);
+    let factor = 2_u32.saturating_pow(timeouts);
+    let timeout = timeout.clamp(min, MAX_TIMEOUT);
+    timeout.saturating_mul(factor).min(MAX_TIMEOUT)
 }
 
 const fn qos(qos: MqttQos) -> QoS {
@@ -342,127 +350,129 @@ const fn qos(qos: MqttQos) -> QoS {
     }
 }
 
-/// One session, from CONNECT to its end; whoever still waits then is told why.
-async fn session(broker: Broker, mut jobs: mpsc::Receiver<PublishJob>) {
-    let mut talk = match connect(&broker, None, MAX_WAITING) {
+/// Runs one session from CONNECT to its end, then answers all waiting jobs.
+async fn run_session(broker: Broker, mut jobs: mpsc::Receiver<PublishJob>) {
+    let mut task = match connect(&broker, None, MAX_WAITING) {
         Ok((client, events)) => SessionTask {
             broker: &broker,
             client,
             events,
             is_up: false,
-            flying: FuturesUnordered::new(),
+            notices: FuturesUnordered::new(),
             answers: BTreeMap::new(),
-            ordered: 0,
+            published: 0,
         },
         Err(error) => {
-            let fault = Fault::later(error.to_string());
-            return refuse(jobs, &PublishOutcome::Failed(fault)).await;
+            let fault = Fault::transient(error.to_string());
+            return answer_waiting(jobs, &PublishOutcome::NoSession(fault)).await;
         }
     };
-    match talk.go(&mut jobs).await {
-        Ok(()) => talk.leave().await,
+    match task.run(&mut jobs).await {
+        Ok(()) => task.disconnect().await,
         Err(fault) => {
             let fault = Fault {
                 why: format!("{}:{}: {}", broker.host, broker.port, fault.why),
                 ..fault
             };
-            let was_up = talk.is_up;
-            for answer in talk.answers.into_values() {
-                answer.send(PublishOutcome::Ended(fault.clone())).ok();
+            let was_up = task.is_up;
+            for answer in task.answers.into_values() {
+                answer.send(PublishOutcome::Interrupted(fault.clone())).ok();
             }
             let outcome = match was_up {
-                true => PublishOutcome::NotBegun(fault),
-                false => PublishOutcome::Failed(fault),
+                true => PublishOutcome::NotPublished(fault),
+                false => PublishOutcome::NoSession(fault),
             };
-            refuse(jobs, &outcome).await;
+            answer_waiting(jobs, &outcome).await;
         }
     }
 }
 
-/// Takes no more orders and answers those that wait. Nobody listens to an answer whose effect was given up meanwhile.
-async fn refuse(mut jobs: mpsc::Receiver<PublishJob>, outcome: &PublishOutcome) {
+/// Closes the queue and answers waiting jobs with `outcome`.
+async fn answer_waiting(mut jobs: mpsc::Receiver<PublishJob>, outcome: &PublishOutcome) {
     jobs.close();
-    while let Some(order) = jobs.recv().await {
-        order.answer.send(outcome.clone()).ok();
+    while let Some(job) = jobs.recv().await {
+        // The effect may have been given up meanwhile.
+        job.answer.send(outcome.clone()).ok();
     }
 }
 
-/// What came of a publication: the broker's answer, or none in time.
+/// Result of a publication; `None` after a timeout.
 type Notice = Option<Result<PublishResult, PublishNoticeError>>;
 
-/// A session and what it is in the middle of.
+/// State of a running session.
 struct SessionTask<'a> {
     broker: &'a Broker,
     client: AsyncClient,
     events: Events,
     /// Whether the broker has accepted the session.
     is_up: bool,
-    /// What the broker has not answered yet, by number.
-    flying: FuturesUnordered<BoxFuture<'static, (u64, Notice)>>,
+    /// Unacknowledged publications, by number.
+    notices: FuturesUnordered<BoxFuture<'static, (u64, Notice)>>,
     answers: BTreeMap<u64, oneshot::Sender<PublishOutcome>>,
-    /// Messages so far.
-    ordered: u64,
+    /// Number of messages so far.
+    published: u64,
 }
 
 impl SessionTask<'_> {
-    /// Goes on until nobody wants anything any more.
+    /// Publishes jobs until the queue is closed and all messages are answered.
     ///
     /// # Errors
-    /// What broke the session.
-    async fn go(&mut self, jobs: &mut mpsc::Receiver<PublishJob>) -> Result<(), Fault> {
-        let late = || Fault::later("the broker did not answer in time");
-        let connecting = Instant::now() + self.broker.connect_timeout;
-        let mut idle = connecting + IDLE;
+    /// [`Fault`] that ended the session.
+    async fn run(&mut self, jobs: &mut mpsc::Receiver<PublishJob>) -> Result<(), Fault> {
+        let timed_out = || Fault::transient("the broker did not answer in time");
+        let connect_by = Instant::now() + self.broker.connect_timeout;
+        let mut idle = connect_by + IDLE_TIMEOUT;
         let mut is_open = true;
         while is_open || !self.answers.is_empty() {
-            let may_fly = self.is_up && is_open && self.answers.len() < MAX_WAITING;
-            let is_idle = may_fly && self.answers.is_empty();
+            let can_publish = self.is_up && is_open && self.answers.len() < MAX_WAITING;
+            let is_idle = can_publish && self.answers.is_empty();
             tokio::select! {
                 biased;
-                event = self.events.next() => self.heard(event)?,
-                Some((number, notice)) = self.flying.next() => {
+                event = self.events.next() => self.handle_event(event)?,
+                Some((number, notice)) = self.notices.next() => {
                     let outcome = match notice {
-                        // Its place in the client stays taken, so the next message is another session's; those that are on their way are waited for.
+                        // The client keeps its slot, so the next message needs a new session.
+                        // This session still waits for its other messages.
                         None => {
                             jobs.close();
-                            PublishOutcome::Late(late())
+                            PublishOutcome::TimedOut(timed_out())
                         }
                         Some(Ok(_)) => PublishOutcome::Done,
-                        // What ended the session was heard before, where anything did.
-                        Some(Err(error)) => return Err(Fault::later(error.to_string())),
+                        // An event that ended the session was handled before.
+                        Some(Err(error)) => return Err(Fault::transient(error.to_string())),
                     };
                     if let Some(answer) = self.answers.remove(&number) {
                         answer.send(outcome).ok();
                     }
-                    idle = Instant::now() + IDLE;
+                    idle = Instant::now() + IDLE_TIMEOUT;
                 }
-                order = jobs.recv(), if may_fly => match order {
-                    Some(order) => self.publish(order)?,
+                job = jobs.recv(), if can_publish => match job {
+                    Some(job) => self.publish(job)?,
                     None => is_open = false,
                 },
-                () = sleep_until(connecting), if !self.is_up => return Err(late()),
-                // What was ordered until this moment is still taken.
+                () = sleep_until(connect_by), if !self.is_up => return Err(timed_out()),
+                // Jobs that are queued already are still published.
                 () = sleep_until(idle), if is_idle => jobs.close(),
             }
         }
         Ok(())
     }
 
-    fn publish(&mut self, order: PublishJob) -> Result<(), Fault> {
-        let number = self.ordered;
-        self.ordered += 1;
+    fn publish(&mut self, job: PublishJob) -> Result<(), Fault> {
+        let number = self.published;
+        self.published += 1;
         let notice = self
             .client
-            .try_publish_tracked(order.topic, order.payload, order.options);
-        self.answers.insert(number, order.answer);
-        let notice = notice.map_err(|_| Fault::later("the client took no message"))?;
-        let landing = tokio::time::timeout(order.patience, notice.wait_async());
-        self.flying
-            .push(landing.map(move |outcome| (number, outcome.ok())).boxed());
+            .try_publish_tracked(job.topic, job.payload, job.options);
+        self.answers.insert(number, job.answer);
+        let notice = notice.map_err(|_| Fault::transient("the MQTT client refused the message"))?;
+        let result = tokio::time::timeout(job.timeout, notice.wait_async());
+        self.notices
+            .push(result.map(move |outcome| (number, outcome.ok())).boxed());
         Ok(())
     }
 
-    fn heard(&mut self, event: Option<Result<Event, ConnectionError>>) -> Result<(), Fault> {
+    fn handle_event(&mut self, event: Option<Result<Event, ConnectionError>>) -> Result<(), Fault> {
         match event {
             Some(Ok(Event::Incoming(Packet::ConnAck(_)))) => self.is_up = true,
             Some(Ok(_)) => {}
@@ -470,20 +480,19 @@ impl SessionTask<'_> {
                 let why = reason(self.broker, self.is_up, &error);
                 use ConnectReturnCode as Code;
                 return Err(match error {
-                    // A word of the broker; a network, a certificate may come back.
+                    // Only a refused login is permanent: a network or certificate may recover.
                     ConnectionError::ConnectionRefused(
                         Code::BadUserNamePassword | Code::NotAuthorized,
-                    ) => Fault::never(why),
-                    _ => Fault::later(why),
+                    ) => Fault::permanent(why),
+                    _ => Fault::transient(why),
                 });
             }
-            None => return Err(Fault::later("the client ended")),
+            None => return Err(Fault::transient("the MQTT client ended")),
         }
         Ok(())
     }
 
-    /// Ends the session in order.
-    async fn leave(mut self) {
+    async fn disconnect(mut self) {
         if self
             .client
             .try_disconnect_with_timeout(STOP_TIMEOUT)
@@ -498,7 +507,7 @@ impl SessionTask<'_> {
                 }
             }
         };
-        // A broker that does not listen any more finds out by itself.
+        // After a timeout the broker notices the closed connection.
         tokio::time::timeout(STOP_TIMEOUT, drain).await.ok();
     }
 }
@@ -522,66 +531,72 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_broker_has_some_time_to_answer_and_more_after_it_had_too_little_and_not_for_ever() {
+    fn publish_timeout_is_clamped_and_doubles_per_timeout() {
         use MqttQos::{AtLeastOnce, AtMostOnce};
-        assert_eq!(patience(AtMostOnce, 7.5, 0), Duration::from_millis(7500));
+        assert_eq!(
+            publish_timeout(AtMostOnce, 7.5, 0),
+            Duration::from_millis(7500)
+        );
         for (odd, is) in [
-            (0.5, SHORTEST),
-            (1e9, LONGEST),
-            (f64::NAN, LONGEST),
-            (-1.0, LONGEST),
+            (0.5, MIN_TIMEOUT),
+            (1e9, MAX_TIMEOUT),
+            (f64::NAN, MAX_TIMEOUT),
+            (-1.0, MAX_TIMEOUT),
         ] {
-            assert_eq!(patience(AtMostOnce, odd, 0), is, "{odd}");
+            assert_eq!(publish_timeout(AtMostOnce, odd, 0), is, "{odd}");
         }
-        let seconds = |late| patience(AtLeastOnce, 0.5, late).as_secs();
+        let seconds = |timeouts| publish_timeout(AtLeastOnce, 0.5, timeouts).as_secs();
         assert_eq!(
             [0, 1, 2, 3, 9, 99].map(seconds),
             [15, 30, 60, 120, 120, 120]
         );
     }
 
-    /// A broker with bad habits: it hangs up on whoever publishes to `trap`, never acknowledges what goes to `void`, acknowledges what goes to `later` in
-    /// no session but its first, and what goes to `held` once it is told to.
-    struct Small {
+    /// A faulty broker. Topics select the fault:
+    /// - `trap`: it closes the connection;
+    /// - `void`: it never acknowledges;
+    /// - `later`: it acknowledges in all sessions but the first;
+    /// - `held`: it acknowledges after `release`.
+    struct FaultyBroker {
         port: u16,
-        heard: Arc<Mutex<Vec<(usize, String)>>>,
+        received: Arc<Mutex<Vec<(usize, String)>>>,
         release: watch::Sender<bool>,
     }
 
-    impl Small {
+    impl FaultyBroker {
         async fn start() -> Self {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let port = listener.local_addr().unwrap().port();
-            let heard = Arc::new(Mutex::new(Vec::new()));
+            let received = Arc::new(Mutex::new(Vec::new()));
             let (release, released) = watch::channel(false);
-            let notes = Arc::clone(&heard);
+            let log = Arc::clone(&received);
             tokio::spawn(async move {
                 for session in 0.. {
                     let (stream, _) = listener.accept().await.unwrap();
-                    let (notes, released) = (Arc::clone(&notes), released.clone());
-                    tokio::spawn(async move { serve(stream, session, &notes, released).await });
+                    let (log, released) = (Arc::clone(&log), released.clone());
+                    tokio::spawn(async move { serve(stream, session, &log, released).await });
                 }
             });
             Self {
                 port,
-                heard,
+                received,
                 release,
             }
         }
 
-        /// In which sessions something was published to `topic`.
+        /// Numbers of the sessions that published to `topic`, one per message.
         fn sessions(&self, topic: &str) -> Vec<usize> {
-            let heard = self.heard.lock().unwrap();
-            let of_topic = heard.iter().filter(|(_, heard)| heard == topic);
-            of_topic.map(|(session, _)| *session).collect()
+            let received = self.received.lock().unwrap();
+            let matching = received.iter().filter(|(_, other)| other == topic);
+            matching.map(|(session, _)| *session).collect()
         }
     }
 
-    /// One session of MQTT 3.1.1 with packets of less than 128 bytes, until somebody hangs up.
+    /// Serves one session of MQTT 3.1.1 with packets of less than 128 bytes.
     async fn serve(
         stream: TcpStream,
         session: usize,
-        notes: &Mutex<Vec<(usize, String)>>,
+        log: &Mutex<Vec<(usize, String)>>,
         released: watch::Receiver<bool>,
     ) -> Option<()> {
         let (mut from, to) = stream.into_split();
@@ -596,7 +611,7 @@ mod tests {
                 3 => {
                     let end = 2 + usize::from(body[1]);
                     let topic = String::from_utf8(body[2..end].to_vec()).ok()?;
-                    notes.lock().unwrap().push((session, topic.clone()));
+                    log.lock().unwrap().push((session, topic.clone()));
                     let acknowledged = [0x40, 2, body[end], body[end + 1]];
                     match topic.as_str() {
                         "trap" => return None,
@@ -647,41 +662,41 @@ mod tests {
             panic!("a message");
         };
         brokers
-            .publish(spooled, message, &EffectSecrets::none())
+            .publish(spooled, message, &EffectSecrets::empty())
             .await
     }
 
     #[tokio::test]
-    async fn a_step_over_which_a_broker_hangs_up_takes_no_try_from_another() {
-        let broker = Small::start().await;
+    async fn step_that_ends_sessions_costs_other_steps_no_attempt() {
+        let broker = FaultyBroker::start().await;
         let brokers = Brokers::new(None);
         let (later, trap) = (
-            effect("patient", "later", broker.port),
+            effect("good", "later", broker.port),
             effect("bad", "trap", broker.port),
         );
-        // The patient one is on its way when the other's message ends the session of both.
+        // The message of `good` is unacknowledged when that of `bad` ends the shared session.
         let bad = async {
             while broker.sessions("later").is_empty() {
                 tokio::task::yield_now().await;
             }
             publish(&brokers, &trap).await
         };
-        let (patient, bad) = tokio::join!(publish(&brokers, &later), bad);
-        let why = bad.unwrap_err();
-        assert!(why.why.contains(&broker.port.to_string()), "{why}");
-        assert_eq!(patient, Ok(()), "it was published again and not failed");
+        let (good, bad) = tokio::join!(publish(&brokers, &later), bad);
+        let fault = bad.unwrap_err();
+        assert!(fault.why.contains(&broker.port.to_string()), "{fault}");
+        assert_eq!(good, Ok(()), "published again in a new session");
         assert_eq!(broker.sessions("later").len(), 2);
         assert_eq!(
             publish(&brokers, &effect("third", "go", broker.port)).await,
             Ok(())
         );
-        // From now on the bad one ends nobody's session but its own.
+        // From now on `bad` ends only sessions of its own.
         let shared = broker.sessions("go");
         assert!(publish(&brokers, &trap).await.is_err());
         let fourth = effect("fourth", "go", broker.port);
         assert_eq!(publish(&brokers, &fourth).await, Ok(()));
-        let again = broker.sessions("go");
-        assert_eq!(again, [shared[0], shared[0]], "the session lives on");
+        let go = broker.sessions("go");
+        assert_eq!(go, [shared[0], shared[0]], "the shared session continues");
         assert_eq!(
             broker.sessions("trap").len(),
             3,
@@ -691,66 +706,69 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_was_in_the_middle_of_a_session_that_ended_is_tried_again_at_once_and_once() {
-        let broker = Small::start().await;
+    async fn interrupted_message_is_published_once_more_in_isolation() {
+        let broker = FaultyBroker::start().await;
         let brokers = Brokers::new(None);
         let trap = effect("bad", "trap", broker.port);
         assert!(publish(&brokers, &trap).await.is_err());
         assert_eq!(broker.sessions("trap"), [0, 1]);
         assert!(publish(&brokers, &trap).await.is_err());
-        assert_eq!(broker.sessions("trap"), [0, 1, 2], "it has its own by now");
+        assert_eq!(broker.sessions("trap"), [0, 1, 2], "isolated from now on");
     }
 
     #[tokio::test]
-    async fn a_message_without_an_answer_fails_alone_and_its_session_takes_no_new_ones() {
-        let small = Small::start().await;
+    async fn unacknowledged_message_fails_alone_and_closes_the_queue() {
+        let faulty = FaultyBroker::start().await;
         let broker = Broker {
             host: "127.0.0.1".to_owned(),
-            port: small.port,
+            port: faulty.port,
             client_id: "c".to_owned(),
             username: None,
             password: None,
             tls: false,
             ca_file: None,
             client_cert: None,
-            connect_timeout: LONGEST,
+            connect_timeout: MAX_TIMEOUT,
             keep_alive: KEEP_ALIVE,
             keys: Keys::STEP,
         };
-        let (jobs, taken) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(session(broker, taken));
-        let order = async |topic: &str, patience| {
+        let (jobs, queued) = mpsc::channel(MAX_WAITING);
+        tokio::spawn(run_session(broker, queued));
+        let publish = async |topic: &str, timeout| {
             let (answer, answered) = oneshot::channel();
-            let order = PublishJob {
+            let job = PublishJob {
                 topic: topic.to_owned(),
                 payload: String::new(),
                 options: PublishOptions::new(QoS::AtLeastOnce),
-                patience,
+                timeout,
                 answer,
             };
-            assert!(jobs.send(order).await.is_ok());
-            // Not awaited here: both are on their way before either is answered.
+            assert!(jobs.send(job).await.is_ok());
+            // In an array, so that it is not awaited here: both are sent before any answer.
             [answered]
         };
-        let [held] = order("held", LONGEST).await;
-        let [void] = order("void", Duration::from_millis(50)).await;
+        let [held] = publish("held", MAX_TIMEOUT).await;
+        let [void] = publish("void", Duration::from_millis(50)).await;
         let outcome = void.await.unwrap();
-        assert!(matches!(&outcome, PublishOutcome::Late(_)), "{outcome:?}");
+        assert!(
+            matches!(&outcome, PublishOutcome::TimedOut(_)),
+            "{outcome:?}"
+        );
         assert!(jobs.is_closed());
-        small.release.send(true).unwrap();
+        faulty.release.send(true).unwrap();
         assert_eq!(held.await.unwrap(), PublishOutcome::Done);
     }
 
     #[test]
-    fn what_is_remembered_of_steps_is_bounded_and_goes_when_all_is_well() {
+    fn history_is_bounded_and_deleted_after_success() {
         let brokers = Brokers::new(None);
         let step = |n: usize| (PipelineId::new("p").unwrap(), n.to_string());
         for n in 0..MAX_STEPS + 9 {
-            brokers.learn(&step(n), |past| past.late += 1);
+            brokers.update_history(&step(n), |history| history.timeouts += 1);
         }
-        assert_eq!(brokers.past.lock().unwrap().len(), MAX_STEPS);
-        brokers.learn(&step(MAX_STEPS), |past| past.late = 0);
-        assert_eq!(brokers.past.lock().unwrap().len(), MAX_STEPS - 1);
-        assert_eq!(brokers.past_of(&step(MAX_STEPS)), (0, false));
+        assert_eq!(brokers.history.lock().unwrap().len(), MAX_STEPS);
+        brokers.update_history(&step(MAX_STEPS), |history| history.timeouts = 0);
+        assert_eq!(brokers.history.lock().unwrap().len(), MAX_STEPS - 1);
+        assert_eq!(brokers.history_of(&step(MAX_STEPS)), (0, false));
     }
 }

@@ -1,6 +1,6 @@
-//! Names of files and objects, and of the steps that begin them.
+//! Names of files and objects, and store keys of steps.
 //!
-//! Invariant: a name follows from the effect, so one that is done again after a crash finds what it began.
+//! Invariant: a name follows from the effect, so a retry after a crash finds what it started.
 
 use jiff::Timestamp;
 use watchkeeper_contract::spool::SpooledEffect;
@@ -13,7 +13,7 @@ pub(super) fn stamped(prefix: &str, at_ms: i64, number: u64, extension: &str) ->
     format!("{prefix}_{stamp}_{number}.{extension}")
 }
 
-/// What stands for the step of an effect in the store: names of steps may be longer than its keys.
+/// Store key of the step of an effect. A hash, because step names may exceed a key's length.
 pub(super) fn step_key(spooled: &SpooledEffect) -> [u8; 16] {
     let step = format!("{}\0{}", spooled.pipeline, spooled.step);
     xxh3_128(step.as_bytes()).to_be_bytes()

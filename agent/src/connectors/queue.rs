@@ -1,16 +1,17 @@
-//! Which effect is done when: lanes in front of the world.
+//! Decides which effect is executed when. One lane per step. Sans-IO.
 //!
 //! ```text
-//!  handle(Listed) ─► its step's lane ─► its turn ─► Execute ─► handle(Finished) ─► Settle ─► handle(Settled): the next of the lane
-//!                                          ▲                        │ may pass
-//!                                          └──── a growing pause ◄──┘
+//!  handle(Listed) ─► lane of its step ─► Execute ─► handle(Finished) ─► Settle ─► handle(Settled)
+//!                                           ▲             │ transient               (next of lane)
+//!                                           └── back-off ◄┘
 //! ```
 //!
 //! Invariants:
-//! - what one step wants is done one after the other, in the order of the numbers; a step that fails holds up nobody but itself;
-//! - at most [`Limits::active`] are under way at a time, of those whose turn it is the one that has waited longest first;
-//! - every effect that was listed is settled: as done, or as given up, after so many tries or at such an age;
-//! - nothing is tried again before its pause is over.
+//! - Effects of one step run one after the other, by number. A failing step delays no other step.
+//! - At most [`Limits::active`] effects run at a time; the lane that waited longest is next.
+//! - Every listed effect is settled: as done, or as given up after [`Limits::tries`] or
+//!   [`Limits::age`].
+//! - No effect is retried before its pause is over.
 //!
 //! Not here: the runtime, the network, the clock (callers pass `now`).
 
@@ -23,25 +24,26 @@ use watchkeeper_contract::spool::{EffectNumber, EffectOutcome};
 use super::fault::{Fault, Retry};
 use watchkeeper_client::backoff::Backoff;
 
-/// Longest pause that somebody else may ask for.
+/// Longest `Retry-After` that is respected.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// Bounds of what is tried.
+/// Bounds of concurrency, attempts and pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most effects that are under way at a time.
+    /// Effects that run at the same time.
     pub active: usize,
-    /// Most tries of one.
+    /// Attempts per effect.
     pub tries: u32,
-    /// Age at which one is given up.
+    /// Age at which an effect is given up.
     pub age: Duration,
-    /// First pause after a failure.
+    /// First pause after a failed attempt.
     pub first: Duration,
+    /// Longest pause between attempts.
     pub ceiling: Duration,
 }
 
 impl Default for Limits {
-    /// Pauses from a second to five minutes: some 300 tries fill a day.
+    /// Pauses from one second to five minutes: about 300 attempts in a day.
     fn default() -> Self {
         Self {
             active: 8,
@@ -53,43 +55,43 @@ impl Default for Limits {
     }
 }
 
-/// Whose effects wait for each other: a step of a pipeline.
+/// Step of a pipeline, whose effects run one after the other.
 pub type LaneName = (PipelineId, String);
 
-/// An effect that waits, as it was listed.
+/// A waiting effect, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedEffect {
     pub number: EffectNumber,
     pub lane: LaneName,
-    /// How old it is by now.
+    /// Age when it was listed.
     pub age: Duration,
 }
 
-/// What happens to the queue.
+/// Input of [`Queue::handle`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// These wait at the runtime. One that is known already is passed over.
+    /// The runtime listed these effects. Known ones are ignored.
     Listed(Vec<ListedEffect>),
-    /// What came of [`Output::Execute`].
+    /// Result of [`Output::Execute`].
     Finished(EffectNumber, Result<(), Fault>),
-    /// It could not be had from the runtime; that is no try.
+    /// The effect could not be fetched from the runtime; not counted as an attempt.
     Unread(EffectNumber),
-    /// It waits no more: somebody else settled it.
+    /// The runtime does not have the effect any more.
     Gone(EffectNumber),
-    /// The runtime knows what came of it.
+    /// The runtime confirmed the outcome.
     Settled(EffectNumber),
-    /// The runtime has other numbers than it had: everything that is known is out of date.
+    /// The runtime has a new spool: all known numbers are invalid.
     Restarted,
     /// A deadline passed.
     Tick,
 }
 
-/// What the shell has to do.
+/// Work for the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// Do it, then answer [`Input::Finished`], [`Input::Unread`] or [`Input::Gone`].
+    /// Execute; then feed [`Input::Finished`], [`Input::Unread`] or [`Input::Gone`].
     Execute(EffectNumber),
-    /// Tell the runtime, however long that takes, then answer [`Input::Settled`].
+    /// Report to the runtime, with retries; then feed [`Input::Settled`] or [`Input::Gone`].
     Settle(EffectNumber, EffectOutcome),
 }
 
@@ -104,7 +106,7 @@ struct Item {
 #[derive(Debug)]
 struct Lane {
     numbers: BTreeSet<EffectNumber>,
-    /// Whether its first is under way or being settled.
+    /// Whether its first effect is being executed or settled.
     is_busy: bool,
     due: Instant,
     backoff: Backoff,
@@ -122,7 +124,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// An empty one; `seed` fixes the jitter of its pauses.
+    /// Empty queue; `seed` fixes the jitter of its pauses.
     #[must_use]
     pub fn new(limits: Limits, seed: u64) -> Self {
         Self {
@@ -147,7 +149,7 @@ impl Queue {
             Input::Unread(number) => self.pause(now, number, None),
             Input::Gone(number) | Input::Settled(number) => self.forget(now, number),
             Input::Restarted => {
-                // What is under way comes back under a number that nobody knows.
+                // Results of active effects come back under unknown numbers and are ignored.
                 self.items.clear();
                 self.lanes.clear();
                 self.active = 0;
@@ -158,7 +160,7 @@ impl Queue {
         self.plan(now);
     }
 
-    /// The next thing to do, until there is nothing left.
+    /// Next output; `None` when there is no more.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -173,13 +175,12 @@ impl Queue {
         idle.map(|lane| lane.due).min()
     }
 
-    /// Effects that are known and not settled.
+    /// Number of effects that are listed and not settled.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether none are.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -240,13 +241,15 @@ impl Queue {
         let age = now.saturating_duration_since(item.born).as_secs();
         let tries = item.tries;
         let why = match &item.last {
-            Some(last) => format!("given up after {tries} tries, {age} s old; the last: {last}"),
-            None => format!("given up before it was tried: it was {age} s old"),
+            Some(last) => {
+                format!("given up after {tries} tries at an age of {age} s; last error: {last}")
+            }
+            None => format!("given up before the first try at an age of {age} s"),
         };
         self.settle(number, EffectOutcome::Failed { why });
     }
 
-    /// Its lane waits a while.
+    /// Starts the back-off pause of the effect's lane.
     fn pause(&mut self, now: Instant, number: EffectNumber, retry_after: Option<Duration>) {
         if let Some(lane) = self.lane_of(number)
             && std::mem::take(&mut lane.is_busy)
@@ -284,7 +287,7 @@ impl Queue {
         self.lanes.get_mut(&item.lane)
     }
 
-    /// Begins what has become possible.
+    /// Starts the effects of idle lanes that are due, within [`Limits::active`].
     fn plan(&mut self, now: Instant) {
         while self.active < self.limits.active {
             let idle = self
@@ -337,7 +340,7 @@ mod tests {
         }
     }
 
-    /// A queue, the time, and what it wants done.
+    /// A queue and its clock.
     struct World {
         queue: Queue,
         now: Instant,
@@ -360,7 +363,7 @@ mod tests {
             self.feed(Input::Listed(listed.to_vec()))
         }
 
-        /// Goes on to the next deadline.
+        /// Advances the clock to the next deadline.
         fn wait(&mut self) -> Vec<Output> {
             self.now = self
                 .queue
@@ -379,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_has_one_under_way_and_the_next_only_when_that_is_settled() {
+    fn next_effect_of_a_step_starts_after_the_first_is_settled() {
         let mut world = World::new();
         let out = world.list(&[listed(1, "a", 0), listed(2, "a", 0)]);
         assert_eq!(out, [execute(1)]);
@@ -392,11 +395,11 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_fails_holds_up_nobody_else_and_pauses_grow() {
+    fn failing_step_delays_no_other_and_its_pauses_grow() {
         let mut world = World::new();
         let all = [listed(1, "a", 0), listed(2, "b", 0), listed(3, "c", 0)];
         assert_eq!(world.list(&all), [execute(1), execute(2)], "two at a time");
-        let failed = || Input::Finished(EffectNumber(1), Err(Fault::later("no answer")));
+        let failed = || Input::Finished(EffectNumber(1), Err(Fault::transient("no answer")));
         assert_eq!(world.feed(failed()), [execute(3)]);
         let began = world.now;
         world.feed(Input::Finished(EffectNumber(2), Ok(())));
@@ -404,12 +407,12 @@ mod tests {
         assert_eq!(world.wait(), [execute(1)]);
         let first = world.now - began;
         assert!(first >= LIMITS.first / 2, "{first:?}");
-        let again = world.now;
+        let retried = world.now;
         world.feed(failed());
         assert_eq!(world.wait(), [execute(1)]);
         assert!(
-            world.now - again >= LIMITS.first,
-            "twice as long, less the jitter"
+            world.now - retried >= LIMITS.first,
+            "twice the first pause, less the jitter"
         );
         // The third try was the last.
         let out = world.feed(failed());
@@ -423,10 +426,13 @@ mod tests {
     }
 
     #[test]
-    fn what_can_never_be_done_is_given_up_at_once_and_what_is_too_old_untried() {
+    fn permanent_fault_and_excessive_age_give_up_at_once() {
         let mut world = World::new();
         world.list(&[listed(1, "a", 0), listed(2, "b", 101)]);
-        let out = world.feed(Input::Finished(EffectNumber(1), Err(Fault::never("404"))));
+        let out = world.feed(Input::Finished(
+            EffectNumber(1),
+            Err(Fault::permanent("404")),
+        ));
         let failed = |why: &str| EffectOutcome::Failed {
             why: why.to_owned(),
         };
@@ -436,11 +442,11 @@ mod tests {
         let [Output::Settle(_, EffectOutcome::Failed { why })] = &out[..] else {
             panic!("{out:?}");
         };
-        assert!(why.contains("before it was tried"), "{why}");
+        assert!(why.contains("before the first try"), "{why}");
     }
 
     #[test]
-    fn a_server_that_asks_for_time_gets_it_within_an_hour() {
+    fn retry_after_is_respected_up_to_its_maximum() {
         let mut world = World::new();
         let began = world.now;
         world.list(&[listed(1, "a", 0)]);
@@ -461,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_runtime_that_is_away_costs_no_try() {
+    fn unreachable_runtime_counts_no_attempt() {
         let mut world = World::new();
         world.list(&[listed(1, "a", 0)]);
         for _ in 0..5 {
@@ -474,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_under_way_when_the_numbers_began_anew_is_nobodys() {
+    fn result_of_an_old_number_is_ignored_after_restart() {
         let mut world = World::new();
         world.list(&[listed(7, "a", 0)]);
         world.feed(Input::Restarted);
@@ -483,9 +489,10 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever fails: every effect is settled once, each step's in order, and never more than so many are under way.
+        /// Every effect is settled once and in the order of its step, with at most
+        /// [`Limits::active`] running.
         #[test]
-        fn everything_ends_in_order(
+        fn every_effect_is_settled_once_in_order(
             steps in proptest::collection::vec(0_u64..4, 1..40),
             luck in proptest::collection::vec(0_u8..6, 1..60),
         ) {
@@ -497,11 +504,11 @@ mod tests {
                 .collect();
             let mut todo: VecDeque<Output> = world.list(&all).into();
             let mut settled = Vec::new();
-            let mut turns = 0;
+            let mut rounds = 0;
             while settled.len() < all.len() {
-                turns += 1;
-                prop_assert!(turns < 10_000, "it goes on for ever");
-                // What was wanted and not answered yet is under way.
+                rounds += 1;
+                prop_assert!(rounds < 10_000, "the queue does not settle");
+                // Outputs without an answer are running.
                 prop_assert!(todo.len() <= LIMITS.active, "{:?}", todo);
                 let answer = match todo.pop_front() {
                     None => {
@@ -510,8 +517,8 @@ mod tests {
                     }
                     Some(Output::Execute(number)) => match luck.next() {
                         Some(0) => Input::Unread(number),
-                        Some(1) => Input::Finished(number, Err(Fault::later("later"))),
-                        Some(2) => Input::Finished(number, Err(Fault::never("never"))),
+                        Some(1) => Input::Finished(number, Err(Fault::transient("later"))),
+                        Some(2) => Input::Finished(number, Err(Fault::permanent("never"))),
                         _ => Input::Finished(number, Ok(())),
                     },
                     Some(Output::Settle(number, _)) => {

@@ -1,7 +1,10 @@
-//! Objects in a store that speaks S3: one `PUT` of the whole object, signed for a short time (AWS Signature Version 4, in the query).
+//! Objects in an S3 store: one `PUT` of the whole object with a presigned URL (AWS Signature
+//! Version 4 in the query).
 //!
-//! Invariant: an object that grows keeps its key: which one its step began last is kept in the agent's store. Doing it again replaces it by the
-//! same. The signed address is never shown: whoever has it may write.
+//! Invariants:
+//! - A growing object keeps its key: the agent's store has the newest key of each step.
+//! - A retry replaces the object by an identical one.
+//! - The presigned URL is never shown, because it grants write access.
 
 use std::time::Duration;
 
@@ -13,21 +16,21 @@ use watchkeeper_store::{Batch, Keyspace, Store, StoreError};
 
 use super::context::ConnectorContext;
 use super::fault::Fault;
-use super::http::{API_TIMEOUT, connection_fault, host_of, outcome, read_start};
+use super::http::{API_TIMEOUT, check_status, connection_fault, host_of, read_start};
 use super::naming::{stamped, step_key};
 use super::secrets::EffectSecrets;
 
-/// Key of the object that each step began last.
-const BEGUN: Keyspace = Keyspace::new("sink_objects");
-/// How long a signature holds. A clock that is so much off is refused by the store.
-const SIGNED_FOR: Duration = Duration::from_secs(300);
-/// Region that stores of one's own answer to.
-const ANY_REGION: &str = "us-east-1";
+/// Key of the newest object of each step.
+const LAST_OBJECTS: Keyspace = Keyspace::new("sink_objects");
+/// Validity of a signature. A store refuses a box whose clock is off by more.
+const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
+/// Region for a workflow that names none; self-hosted stores accept it.
+const DEFAULT_REGION: &str = "us-east-1";
 
-/// Writes it.
+/// Writes the object of one effect and stores its key.
 ///
 /// # Errors
-/// [`Fault`].
+/// [`Fault`] of the request, the store or the status, with the error code of S3.
 pub async fn put(
     context: &ConnectorContext,
     spooled: &SpooledEffect,
@@ -35,25 +38,25 @@ pub async fn put(
     secrets: &EffectSecrets,
 ) -> Result<(), Fault> {
     let (Some(id), Some(key)) = (&write.access_key_id, &write.secret_access_key) else {
-        return Err(Fault::never(
-            "aws_access_key_id and aws_secret_access_key have to be given",
+        return Err(Fault::permanent(
+            "aws_access_key_id or aws_secret_access_key is missing in the step; set both",
         ));
     };
     let credentials = Credentials::new(secrets.text(id)?, secrets.text(key)?);
-    let object = object(&*context.store, spooled, write)?;
+    let object = object_key(&*context.store, spooled, write)?;
     let bucket = bucket(context, write)?;
     let url = bucket
         .put_object(Some(&credentials), &object)
-        .sign(SIGNED_FOR);
-    context.config.admits_url(&url).map_err(Fault::never)?;
+        .sign(SIGNATURE_VALIDITY);
+    context.config.admits_url(&url).map_err(Fault::permanent)?;
     let client = context.http.client().await?;
     let request = client.put(url.clone()).timeout(API_TIMEOUT);
     let response = request.body(write.content.clone()).send().await;
     let response = response.map_err(|error| connection_fault(&url, &error))?;
-    let Err(mut fault) = outcome(&host_of(&url), response.status(), None) else {
-        return remember(&*context.store, spooled, &object);
+    let Err(mut fault) = check_status(&host_of(&url), response.status(), None) else {
+        return save_key(&*context.store, spooled, &object);
     };
-    // The code of the error, which is all of the answer that may be shown: it repeats what was signed.
+    // Only the error code: the rest of the body repeats the signed request.
     let body = String::from_utf8_lossy(&read_start(response).await).into_owned();
     let code = body
         .split_once("<Code>")
@@ -69,19 +72,23 @@ fn bucket(context: &ConnectorContext, write: &S3Write) -> Result<Bucket, Fault> 
     let (endpoint, style) = match &context.config.s3_url {
         Some(url) => (Ok(url.clone()), UrlStyle::Path),
         None => {
-            let region = region.unwrap_or(ANY_REGION);
+            let region = region.unwrap_or(DEFAULT_REGION);
             let url = Url::parse(&format!("https://s3.{region}.amazonaws.com/"));
             (url, UrlStyle::VirtualHost)
         }
     };
-    let endpoint = endpoint.map_err(|_| Fault::never("aws_region makes no address"))?;
-    let region = region.unwrap_or(ANY_REGION).to_owned();
+    let endpoint = endpoint.map_err(|_| Fault::permanent("aws_region is invalid"))?;
+    let region = region.unwrap_or(DEFAULT_REGION).to_owned();
     Bucket::new(endpoint, style, write.bucket.clone(), region)
-        .map_err(|error| Fault::never(format!("bucket {:?}: {error}", write.bucket)))
+        .map_err(|error| Fault::permanent(format!("bucket {:?}: {error}", write.bucket)))
 }
 
-/// Key of the object: a new one, or the one that the step began last.
-fn object(store: &dyn Store, spooled: &SpooledEffect, write: &S3Write) -> Result<String, Fault> {
+/// Key of the object: a new one, or the newest of the step if the object is replaced.
+fn object_key(
+    store: &dyn Store,
+    spooled: &SpooledEffect,
+    write: &S3Write,
+) -> Result<String, Fault> {
     let fresh = || {
         stamped(
             &write.prefix,
@@ -93,21 +100,21 @@ fn object(store: &dyn Store, spooled: &SpooledEffect, write: &S3Write) -> Result
     if !write.replace {
         return Ok(fresh());
     }
-    match store.get(BEGUN, &step_key(spooled)) {
-        Ok(begun) => {
-            let begun = begun.and_then(|key| String::from_utf8(key).ok());
-            // Another prefix is another object.
-            let same = begun.filter(|key| key.starts_with(&format!("{}_", write.prefix)));
+    match store.get(LAST_OBJECTS, &step_key(spooled)) {
+        Ok(stored) => {
+            let key = stored.and_then(|key| String::from_utf8(key).ok());
+            // A changed prefix starts a new object.
+            let same = key.filter(|key| key.starts_with(&format!("{}_", write.prefix)));
             Ok(same.unwrap_or_else(fresh))
         }
         Err(StoreError::Corrupt { .. }) => Ok(fresh()),
-        Err(error) => Err(Fault::later(error.to_string())),
+        Err(error) => Err(Fault::transient(error.to_string())),
     }
 }
 
-fn remember(store: &dyn Store, spooled: &SpooledEffect, object: &str) -> Result<(), Fault> {
-    let batch = Batch::new().put(BEGUN, &step_key(spooled), object.as_bytes());
+fn save_key(store: &dyn Store, spooled: &SpooledEffect, object: &str) -> Result<(), Fault> {
+    let batch = Batch::new().put(LAST_OBJECTS, &step_key(spooled), object.as_bytes());
     store
         .commit(batch)
-        .map_err(|error| Fault::later(error.to_string()))
+        .map_err(|error| Fault::transient(error.to_string()))
 }

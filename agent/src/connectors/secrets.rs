@@ -1,7 +1,9 @@
-//! What stands behind the names of secrets, for as long as an effect is being done.
+//! Secrets of one effect, read while it is executed.
 //!
-//! Invariants: a secret is read when it is used, so one that was exchanged counts at once; what is revealed is hidden again in every sentence
-//! ([`EffectSecrets::redactor`]), also what a workflow has as plain text where a secret may stand.
+//! Invariants:
+//! - A secret is read when it is used, so a replaced secret takes effect at once.
+//! - [`EffectSecrets::redactor`] hides every secret that was read, and plain texts of a workflow in
+//!   fields that accept a secret.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +19,10 @@ use watchkeeper_llm::key::CREDENTIALS_VARIABLE;
 
 use super::fault::Fault;
 
-/// Longest secret, in bytes; longer ones are files that were named by mistake.
+/// Bytes read of a secret's file; bounds the read of a file named by mistake.
 const MAX_BYTES: u64 = 16_384;
 
-/// Folder of this service's credentials, where the service manager made one.
+/// Folder of this service's systemd credentials, if the service has any.
 #[must_use]
 pub fn credentials_folder() -> Option<PathBuf> {
     std::env::var_os(CREDENTIALS_VARIABLE).map(PathBuf::from)
@@ -39,9 +41,9 @@ impl fmt::Debug for EffectSecrets {
 }
 
 impl EffectSecrets {
-    /// Those of something in which there is none.
+    /// Empty set, for requests without secrets.
     #[must_use]
-    pub fn none() -> Self {
+    pub fn empty() -> Self {
         Self {
             by_name: BTreeMap::new(),
             redactor: Redactor::new([]),
@@ -51,7 +53,8 @@ impl EffectSecrets {
     /// Reads the secrets that `effect` names.
     ///
     /// # Errors
-    /// When one is not there. It may be put in its place, so trying again may help.
+    /// Permanent if the configuration has no secret of that name. Transient if its file, variable
+    /// or credential is missing, because the operator may add it.
     pub fn read(
         effect: &Effect,
         config: &SinksConfig,
@@ -64,8 +67,8 @@ impl EffectSecrets {
                 Sealed::Text(text) => hidden.push(text.clone()),
                 Sealed::Secret(name) => {
                     let source = config.secrets.get(name);
-                    let source = source.ok_or_else(|| Fault::never(no_secret(name)))?;
-                    let secret = read(name, source, credentials).map_err(Fault::later)?;
+                    let source = source.ok_or_else(|| Fault::permanent(no_secret(name)))?;
+                    let secret = read(name, source, credentials).map_err(Fault::transient)?;
                     hidden.push(secret.expose_secret().to_owned());
                     by_name.insert(name.clone(), secret);
                 }
@@ -77,16 +80,16 @@ impl EffectSecrets {
         })
     }
 
-    /// What is to be sent.
+    /// Plain text of a field.
     ///
     /// # Errors
-    /// Never for what is in the effect.
+    /// Never for a field of the effect that [`Self::read`] was called with.
     pub fn text<'s>(&'s self, sealed: &'s Sealed) -> Result<&'s str, Fault> {
         match sealed {
             Sealed::Text(text) => Ok(text),
             Sealed::Secret(name) => match self.by_name.get(name) {
                 Some(secret) => Ok(secret.expose_secret()),
-                None => Err(Fault::never(no_secret(name))),
+                None => Err(Fault::permanent(no_secret(name))),
             },
         }
     }
@@ -97,10 +100,10 @@ impl EffectSecrets {
     }
 }
 
-/// Reads a secret where it is.
+/// Reads the secret `name` from its source; of a file, the first line.
 ///
 /// # Errors
-/// One sentence without it.
+/// One sentence without the secret.
 pub fn read(
     name: &str,
     source: &SecretSource,
@@ -110,13 +113,16 @@ pub fn read(
         SecretSource::Value(value) => value.expose_secret().to_owned(),
         SecretSource::File(path) => first_line(name, path)?,
         SecretSource::Variable(variable) => std::env::var(variable).map_err(|_| {
-            format!("secret {name}: the agent's environment has no variable {variable}")
+            format!(
+                "secret {name}: the agent's environment has no variable {variable}; set it there"
+            )
         })?,
         SecretSource::Credential(credential) => {
             let is_plain = !credential.contains('/') && credential != "..";
             let folder = credentials.filter(|_| is_plain).ok_or_else(|| {
                 format!(
-                    "secret {name}: the agent's service has no credential {credential}; give it one by LoadCredential={credential}:FILE"
+                    "secret {name}: the agent's service has no credential {credential}; \
+                     add LoadCredential={credential}:FILE to its unit"
                 )
             })?;
             first_line(name, &folder.join(credential))?
@@ -129,14 +135,14 @@ pub fn read(
 }
 
 fn first_line(name: &str, path: &Path) -> Result<String, String> {
-    let unreadable = |why: &dyn fmt::Display| {
+    let read_error = |why: &dyn fmt::Display| {
         format!("secret {name} can't be read from {}: {why}", path.display())
     };
     let mut text = String::new();
-    let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
+    let file = std::fs::File::open(path).map_err(|error| read_error(&error))?;
     file.take(MAX_BYTES)
         .read_to_string(&mut text)
-        .map_err(|error| unreadable(&error))?;
+        .map_err(|error| read_error(&error))?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
@@ -165,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_was_exchanged_counts_at_once_and_is_hidden_where_it_shows() {
+    fn replaced_secret_takes_effect_at_once_and_is_redacted() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("token");
         let config = config(SecretSource::File(file.clone()));
@@ -181,20 +187,20 @@ mod tests {
             let secrets = EffectSecrets::read(&effect, &config, None).unwrap();
             assert_eq!(secrets.text(&sealed).unwrap(), token);
             assert!(!format!("{secrets:?}").contains(token));
-            let said = secrets.redactor().text(&format!("bad token {token}."));
-            assert_eq!(said, "bad token ***.");
+            let shown = secrets.redactor().text(&format!("bad token {token}."));
+            assert_eq!(shown, "bad token ***.");
         }
     }
 
     #[test]
-    fn a_token_in_plain_text_is_hidden_too() {
+    fn plain_text_token_is_redacted() {
         let effect = message(Sealed::Text("xoxb-plain".to_owned()));
         let secrets = EffectSecrets::read(&effect, &SinksConfig::default(), None).unwrap();
         assert_eq!(secrets.redactor().text("not xoxb-plain"), "not ***");
     }
 
     #[test]
-    fn a_credential_is_read_from_the_services_folder_and_from_nowhere_else() {
+    fn credential_is_read_only_from_the_services_folder() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("slack"), "xoxb-1\n").unwrap();
         let source = |name: &str| SecretSource::Credential(name.to_owned());

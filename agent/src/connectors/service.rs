@@ -1,7 +1,9 @@
-//! The task that does effects: asks the runtime what waits, has it done, tells the runtime what came of it.
+//! The task that executes effects: lists them at the runtime, runs them, reports their outcomes.
 //!
-//! It runs beside the agent's loop and needs no broker. Invariants: it keeps of an effect only its number while that waits, so the memory does not grow
-//! with what is to be sent; whoever stops it waits for what is under way, for a while: what is cut off is done again by the next start.
+//! It runs beside the agent's loop and needs no broker. Invariants:
+//! - A waiting effect takes only its number and lane in memory; its contents are fetched last.
+//! - [`Service::stop`] waits [`STOP_TIMEOUT`] for active effects. An interrupted effect is executed
+//!   again after the next start.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,13 +23,13 @@ use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
 
-/// First wait after the runtime did not answer.
+/// First pause after a failed request to the runtime.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_CEILING: Duration = Duration::from_secs(10);
-/// How long what is under way may take when the agent stops.
+/// How long active effects may take when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The task. Dropping it stops nothing; see [`Service::stop`].
+/// Handle of the task. Dropping it does not stop the task; see [`Service::stop`].
 #[derive(Debug)]
 pub struct Service {
     stop: oneshot::Sender<()>,
@@ -35,7 +37,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts it on the present runtime of tokio.
+    /// Starts the task on the current tokio runtime.
     #[must_use]
     pub fn spawn(client: RuntimeClient, executor: Executor, limits: Limits) -> Self {
         let (stop, stopped) = oneshot::channel();
@@ -52,20 +54,20 @@ impl Service {
         Self { stop, task }
     }
 
-    /// Ends when the task has ended, which it does by itself only where it is broken.
+    /// Returns when the task has ended, which happens only after a panic.
     pub async fn ended(&mut self) {
         if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "what does the effects of workflows died");
+            tracing::error!(%error, "effects: task panicked; restart the agent");
         }
     }
 
-    /// Begins nothing new and waits for what is under way, a few seconds at most.
+    /// Starts no more effects and waits for active ones, [`STOP_TIMEOUT`] at most.
     pub async fn stop(self) {
-        // A receiver that is gone means that it has ended.
+        // A closed receiver means that the task has ended.
         let Self { stop, mut task } = self;
         stop.send(()).ok();
         if let Err(error) = (&mut task).await {
-            tracing::error!(%error, "what does the effects of workflows died");
+            tracing::error!(%error, "effects: task panicked; restart the agent");
         }
     }
 }
@@ -77,9 +79,10 @@ struct EffectTask {
     executor: Arc<Executor>,
     queue: Queue,
     tasks: JoinSet<Input>,
-    /// The last effect that was heard of.
+    /// Highest number that was listed.
     after: EffectNumber,
     backoff: Backoff,
+    /// Whether the last request to the runtime failed.
     is_lost: bool,
 }
 
@@ -97,13 +100,13 @@ impl EffectTask {
             let input = tokio::select! {
                 biased;
                 _ = &mut stopped => break,
-                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => match done {
+                Some(joined) = self.tasks.join_next(), if !self.tasks.is_empty() => match joined {
                     Ok(input) => input,
-                    // Tasks catch their own panics and are aborted only by us.
+                    // Only an abort: tasks catch their own panics.
                     Err(_) => continue,
                 },
                 listed = &mut listing => {
-                    let (input, pause) = self.heard(listed);
+                    let (input, pause) = self.handle_listed(listed);
                     listing = self.list(pause);
                     input
                 }
@@ -111,15 +114,15 @@ impl EffectTask {
             };
             self.feed(input);
         }
-        let rest = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(STOP_TIMEOUT, rest).await.is_err() {
-            tracing::info!("effects that are under way are done again after the next start");
+        let active = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_TIMEOUT, active).await.is_err() {
+            tracing::info!("effects: interrupted by the stop; executed again after the next start");
         }
     }
 
     fn feed(&mut self, input: Input) {
         if input == Input::Restarted {
-            // Aborts them: their numbers are others' now.
+            // Aborts active tasks: their numbers are invalid now.
             self.tasks = JoinSet::new();
         }
         self.queue.handle(Instant::now(), input);
@@ -131,14 +134,14 @@ impl EffectTask {
                     self.tasks.spawn(execute(client, executor, number));
                 }
                 Output::Settle(number, outcome) => {
-                    // An outcome is told also by an agent that stops: nobody else knows it.
+                    // Reported during a stop too: only this task knows the outcome.
                     self.tasks.spawn(settle(client, number, outcome));
                 }
             }
         }
     }
 
-    /// Asks for more after a pause.
+    /// Lists effects after [`Self::after`] once `pause` is over.
     fn list(&self, pause: Duration) -> BoxFuture<'static, Listed> {
         let (client, after) = (self.client.clone(), self.after);
         async move {
@@ -148,31 +151,31 @@ impl EffectTask {
         .boxed()
     }
 
-    /// What was listed, and how long to wait before the next question.
-    fn heard(&mut self, listed: Listed) -> (Input, Duration) {
+    /// Returns the queue's input, and the pause before the next list request.
+    fn handle_listed(&mut self, listed: Listed) -> (Input, Duration) {
         let waiting = match listed {
             Ok(waiting) => waiting,
             Err(error) => {
-                let is_another = error
+                let is_renumbered = error
                     .problem()
                     .is_some_and(|p| p.code == ProblemCode::Conflict);
-                if is_another {
-                    tracing::warn!(%error, "effects are counted from the beginning");
+                if is_renumbered {
+                    tracing::warn!(%error, "effects: new spool; listing from its start");
                     self.after = EffectNumber(0);
                     return (Input::Restarted, RETRY_FIRST);
                 }
-                // The first of a row; a runtime that is away would fill the log otherwise.
+                // Only the first failure, or an unreachable runtime would fill the log.
                 if !std::mem::replace(&mut self.is_lost, true) {
-                    tracing::warn!(%error, "what workflows want done can't be asked for, trying again");
+                    tracing::warn!(%error, "effects: list request failed; retrying");
                 }
                 return (Input::Tick, self.backoff.next_delay());
             }
         };
         if std::mem::take(&mut self.is_lost) {
-            tracing::info!("what workflows want done is asked for again");
+            tracing::info!("effects: the runtime answers again");
         }
         self.backoff.reset();
-        // A runtime that is stopping answers at once that there is nothing.
+        // A stopping runtime answers at once with an empty list.
         let pause = match waiting.is_empty() {
             true => RETRY_FIRST,
             false => Duration::ZERO,
@@ -190,38 +193,39 @@ impl EffectTask {
     }
 }
 
-/// Fetches an effect and does it.
+/// Fetches one effect and executes it.
 async fn execute(client: RuntimeClient, executor: Arc<Executor>, number: EffectNumber) -> Input {
     let spooled = match client.effect(number).await {
         Ok(spooled) => spooled,
         Err(error) if error.is_not_found() => return Input::Gone(number),
         Err(error @ ClientError::Answer { .. }) => {
-            // A newer runtime's word for something that this version can't do.
-            return Input::Finished(number, Err(Fault::never(error.to_string())));
+            // For instance an effect of a newer runtime that this version does not know.
+            return Input::Finished(number, Err(Fault::permanent(error.to_string())));
         }
         Err(error) => {
-            tracing::debug!(effect = number.0, %error, "an effect can't be read");
+            tracing::debug!(effect = number.0, %error, "effect can't be fetched; retrying");
             return Input::Unread(number);
         }
     };
     let what = spooled.effect.what();
-    let done = AssertUnwindSafe(executor.execute(&spooled)).catch_unwind();
-    let done = done
+    let outcome = AssertUnwindSafe(executor.execute(&spooled)).catch_unwind();
+    let outcome = outcome
         .await
-        .unwrap_or_else(|_| Err(Fault::later("what does it died")));
-    match &done {
-        Ok(()) => tracing::debug!(effect = number.0, what, "done"),
+        .unwrap_or_else(|_| Err(Fault::transient("connector panicked")));
+    match &outcome {
+        Ok(()) => tracing::debug!(effect = number.0, what, "effect executed"),
         Err(fault) => tracing::info!(
-            effect = number.0, pipeline = %spooled.pipeline, step = spooled.step, what, retry = ?fault.retry, why = fault.why, "not done"
+            effect = number.0, pipeline = %spooled.pipeline, step = spooled.step, what,
+            retry = ?fault.retry, why = fault.why, "effect failed"
         ),
     }
-    Input::Finished(number, done)
+    Input::Finished(number, outcome)
 }
 
-/// Tells the runtime what came of an effect, until it has heard it.
+/// Reports the outcome of an effect to the runtime; retries until the runtime confirms it.
 async fn settle(client: RuntimeClient, number: EffectNumber, outcome: EffectOutcome) -> Input {
     if let EffectOutcome::Failed { why } = &outcome {
-        tracing::error!(effect = number.0, why, "given up");
+        tracing::error!(effect = number.0, why, "effect given up");
     }
     let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
     loop {
@@ -229,7 +233,7 @@ async fn settle(client: RuntimeClient, number: EffectNumber, outcome: EffectOutc
             Ok(()) => return Input::Settled(number),
             Err(error) if error.is_not_found() => return Input::Gone(number),
             Err(error) => {
-                tracing::debug!(effect = number.0, %error, "the runtime does not hear what came of an effect");
+                tracing::debug!(effect = number.0, %error, "effect outcome not reported; retrying");
                 tokio::time::sleep(backoff.next_delay()).await;
             }
         }

@@ -1,8 +1,9 @@
-//! Messages in Slack, by its Web API: `chat.postMessage`, and for files `files.getUploadURLExternal`, an upload and
-//! `files.completeUploadExternal` (docs.slack.dev).
+//! Slack messages by its Web API: `chat.postMessage`; for files `files.getUploadURLExternal`, an
+//! upload and `files.completeUploadExternal` (docs.slack.dev).
 //!
-//! Every answer is JSON whose `ok` says whether it worked; the status is 200 in both cases, but 429 for too many requests. Invariant: what is
-//! seen in the channel comes last, so an attempt that was cut before it shows nothing twice.
+//! Every response is JSON whose `ok` holds the outcome; its status is 200 in both cases, except 429
+//! for too many requests. Invariant: the call that makes the message visible comes last, so an
+//! attempt that was interrupted before it shows nothing twice.
 
 use reqwest::RequestBuilder;
 use serde::Deserialize;
@@ -12,11 +13,11 @@ use watchkeeper_contract::effect::{Attachment, SlackMessage};
 
 use super::context::ConnectorContext;
 use super::fault::Fault;
-use super::http::{API_TIMEOUT, connection_fault, form, host_of, outcome, read_start};
+use super::http::{API_TIMEOUT, check_status, connection_fault, form, host_of, read_start};
 use super::secrets::EffectSecrets;
 
-/// Errors of Slack that may pass.
-const MAY_PASS: [&str; 7] = [
+/// Error codes of Slack that are transient.
+const TRANSIENT: [&str; 7] = [
     "ratelimited",
     "rate_limited",
     "internal_error",
@@ -31,7 +32,6 @@ struct Answer {
     ok: bool,
     #[serde(default)]
     error: String,
-    /// Id of the channel.
     #[serde(default)]
     channel: Option<String>,
     #[serde(default)]
@@ -40,7 +40,7 @@ struct Answer {
     file_id: Option<String>,
 }
 
-/// The way to one workspace.
+/// Client of one workspace, for one message.
 struct Slack<'a> {
     context: &'a ConnectorContext,
     base: Url,
@@ -48,10 +48,10 @@ struct Slack<'a> {
     id: &'a str,
 }
 
-/// Posts it.
+/// Posts one message with its files.
 ///
 /// # Errors
-/// [`Fault`].
+/// [`Fault`] of the connection, the status or the error code of Slack.
 pub async fn post(
     context: &ConnectorContext,
     id: &str,
@@ -60,7 +60,7 @@ pub async fn post(
 ) -> Result<(), Fault> {
     let slack = Slack {
         context,
-        base: context.config.slack_url().map_err(Fault::never)?,
+        base: context.config.slack_url().map_err(Fault::permanent)?,
         token: secrets.text(&message.token)?,
         id,
     };
@@ -72,8 +72,10 @@ pub async fn post(
         let body = json!({"channel": message.channel, "text": message.text});
         let posted = slack.call("chat.postMessage", &body).await?;
         if !files.is_empty() {
-            // Files are only shared by the id of a channel, which the answer tells.
-            let channel = posted.channel.ok_or_else(|| nonsense("no channel"))?;
+            // Sharing a file needs the channel's id, which this response contains.
+            let channel = posted
+                .channel
+                .ok_or_else(|| invalid_response("no channel id"))?;
             let body = json!({"files": files, "channel_id": channel});
             slack.call("files.completeUploadExternal", &body).await?;
         }
@@ -87,7 +89,7 @@ pub async fn post(
         .map(drop)
 }
 
-/// Whether this is an id of a channel, as Slack gives them, rather than its name.
+/// Whether `channel` is a channel id rather than a name.
 fn is_id(channel: &str) -> bool {
     channel.len() >= 9
         && channel.starts_with(['C', 'G', 'D'])
@@ -97,7 +99,7 @@ fn is_id(channel: &str) -> bool {
 }
 
 impl Slack<'_> {
-    /// Uploads a file that nobody sees yet.
+    /// Uploads a file, which stays invisible until the upload is completed.
     async fn upload(&self, file: &Attachment) -> Result<Value, Fault> {
         let fields = [
             ("filename".to_owned(), file.name.clone()),
@@ -106,17 +108,17 @@ impl Slack<'_> {
         let request = |request| form(request, &fields);
         let answer = self.ask("files.getUploadURLExternal", request).await?;
         let (Some(url), Some(file_id)) = (answer.upload_url, answer.file_id) else {
-            return Err(nonsense("no place for a file"));
+            return Err(invalid_response("no upload URL"));
         };
-        let url = Url::parse(&url).map_err(|_| nonsense("no address for a file"))?;
+        let url = Url::parse(&url).map_err(|_| invalid_response("an invalid upload URL"))?;
         let config = &self.context.config;
-        config.admits_url(&url).map_err(Fault::never)?;
+        config.admits_url(&url).map_err(Fault::permanent)?;
         let client = self.context.http.client().await?;
-        // The address is the permission: the token is not sent there.
+        // The URL itself grants the upload, so the token is not sent there.
         let request = client.post(url.clone()).timeout(API_TIMEOUT);
         let response = request.body(file.bytes.clone()).send().await;
         let response = response.map_err(|error| connection_fault(&url, &error))?;
-        outcome(&host_of(&url), response.status(), None)?;
+        check_status(&host_of(&url), response.status(), None)?;
         Ok(json!({"id": file_id, "title": file.name}))
     }
 
@@ -135,9 +137,9 @@ impl Slack<'_> {
         with_body: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<Answer, Fault> {
         let url = self.base.join(method);
-        let url = url.map_err(|_| Fault::never("sinks.slack_url makes no address"))?;
+        let url = url.map_err(|_| Fault::permanent("sinks.slack_url is invalid"))?;
         let config = &self.context.config;
-        config.admits_url(&url).map_err(Fault::never)?;
+        config.admits_url(&url).map_err(Fault::permanent)?;
         let client = self.context.http.client().await?;
         let request = client
             .post(url.clone())
@@ -148,22 +150,22 @@ impl Slack<'_> {
         let response = response.map_err(|error| connection_fault(&url, &error))?;
         let retry_after = response.headers().get("retry-after");
         let retry_after = retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned);
-        outcome(&host_of(&url), response.status(), retry_after.as_deref())?;
+        check_status(&host_of(&url), response.status(), retry_after.as_deref())?;
         let answer: Answer = serde_json::from_slice(&read_start(response).await)
-            .map_err(|_| nonsense("something that is not JSON of Slack"))?;
+            .map_err(|_| invalid_response("invalid JSON"))?;
         if answer.ok {
             return Ok(answer);
         }
         let why = format!("Slack refused {method}: {}", answer.error);
-        Err(match MAY_PASS.contains(&answer.error.as_str()) {
-            true => Fault::later(why),
-            false => Fault::never(why),
+        Err(match TRANSIENT.contains(&answer.error.as_str()) {
+            true => Fault::transient(why),
+            false => Fault::permanent(why),
         })
     }
 }
 
-fn nonsense(what: &str) -> Fault {
-    Fault::later(format!("Slack answered with {what}"))
+fn invalid_response(what: &str) -> Fault {
+    Fault::transient(format!("Slack answered with {what}"))
 }
 
 #[cfg(test)]
@@ -171,7 +173,7 @@ mod tests {
     use super::is_id;
 
     #[test]
-    fn an_id_of_a_channel_is_told_from_its_name() {
+    fn channel_id_differs_from_channel_name() {
         for id in ["C0123456789", "G01ABCDEF", "D01ABCDEF"] {
             assert!(is_id(id), "{id}");
         }

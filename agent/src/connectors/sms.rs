@@ -1,4 +1,5 @@
-//! Text messages by Twilio's API of 2010-04-01: `POST /Accounts/{sid}/Messages.json`, a form, with the account as login.
+//! Text messages by Twilio's API 2010-04-01: a form to `/Accounts/{sid}/Messages.json`, with the
+//! account as HTTP basic login.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
@@ -6,19 +7,19 @@ use watchkeeper_contract::effect::Sms;
 
 use super::context::ConnectorContext;
 use super::fault::Fault;
-use super::http::{connection_fault, form, host_of, outcome, read_start};
+use super::http::{check_status, connection_fault, form, host_of, read_start};
 use super::secrets::EffectSecrets;
 
-/// What Twilio says of a message that it does not take.
+/// Error body of Twilio.
 #[derive(Deserialize)]
 struct Refusal {
     message: String,
 }
 
-/// Sends it.
+/// Sends one text message.
 ///
 /// # Errors
-/// [`Fault`].
+/// [`Fault`] of the connection or of the status, with Twilio's error message.
 pub async fn send(
     context: &ConnectorContext,
     id: &str,
@@ -27,11 +28,11 @@ pub async fn send(
 ) -> Result<(), Fault> {
     let account = secrets.text(&sms.account)?;
     let token = secrets.text(&sms.token)?;
-    let base = context.config.twilio_url().map_err(Fault::never)?;
-    context.config.admits_url(&base).map_err(Fault::never)?;
+    let base = context.config.twilio_url().map_err(Fault::permanent)?;
+    context.config.admits_url(&base).map_err(Fault::permanent)?;
     let path = utf8_percent_encode(account, NON_ALPHANUMERIC);
     let url = base.join(&format!("2010-04-01/Accounts/{path}/Messages.json"));
-    let url = url.map_err(|_| Fault::never("the account makes no address"))?;
+    let url = url.map_err(|_| Fault::permanent("the Twilio account id is invalid"))?;
     let mut fields = vec![
         ("From".to_owned(), sms.from.clone()),
         ("To".to_owned(), sms.to.clone()),
@@ -48,7 +49,7 @@ pub async fn send(
     let response = form(request, &fields).send().await;
     let response = response.map_err(|error| connection_fault(&url, &error))?;
     let status = response.status();
-    let Err(mut fault) = outcome(&host_of(&url), status, None) else {
+    let Err(mut fault) = check_status(&host_of(&url), status, None) else {
         return Ok(());
     };
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(&read_start(response).await) {

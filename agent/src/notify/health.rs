@@ -6,6 +6,6 @@ use super::queue::Counts;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ChannelHealth {
     pub counts: Counts,
-    /// Why nothing gets through; absent while it works.
+    /// Reason and remedy while deliveries fail; absent while they succeed.
     pub trouble: Option<String>,
 }

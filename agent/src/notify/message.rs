@@ -1,6 +1,7 @@
-//! Which events a channel tells, and in which words.
+//! Selects the events that a channel notifies of, and writes their texts.
 //!
-//! Invariant: what came from outside (labels, names, reasons) stands in a text as it is and means nothing in it: no mention, no link, no line of its own.
+//! Invariant: outside text (labels, names, reasons) is plain text in a message: no mention, no link
+//! and no line break.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -16,61 +17,60 @@ use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
 use watchkeeper_assistant::wording::{cut, size};
 
-/// Number of what has none: it holds back no mark.
+/// Number of a notice without journal record; it does not hold back the position.
 pub const NO_SEQ: EventSeq = EventSeq(u64::MAX);
 
-/// Largest clip that goes along, in bytes; of a larger one is told where it lies.
+/// Largest attached clip in bytes; the text names the id of a larger one.
 const MAX_ATTACHMENT_BYTES: u64 = 8 << 20;
 
-/// Longest text about one event, in characters.
+/// Longest text of one notification, in characters.
 const MAX_TEXT: usize = 500;
 
-/// What is told of one event.
+/// One notification of one channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// Number of the record.
+    /// Number of the journal record, or [`NO_SEQ`].
     pub seq: EventSeq,
-    /// Identity of the message: the same whenever it is told again.
+    /// Identity; equal for every retry.
     pub id: String,
-    /// When it happened.
+    /// Time of the event.
     pub at: Wall,
     pub text: String,
-    /// The message that MQTT has of it; empty where the channel tells only texts.
+    /// MQTT payload of the event; empty for a channel that sends only texts.
     pub event: Vec<u8>,
-    /// What goes along.
+    /// Attached picture or clip.
     pub media: Option<MediaRef>,
 }
 
-/// A file that goes along with a message.
+/// A file to attach, kept by the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaRef {
-    /// What it is called in the message: `picture` or `clip`.
+    /// Field name in the request: `picture` or `clip`.
     pub name: &'static str,
     pub id: String,
 }
 
-/// Something of the box itself that the journal has no record of: what its heartbeat found, or what a second opinion makes of an event.
+/// A finding or verdict without journal record: of the heartbeat or of a second opinion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
     pub id: String,
-    /// When it was so.
+    /// Time of the finding.
     pub at: Wall,
-    /// How much it matters.
     pub severity: Severity,
-    /// Channels that the rule names whose event it is about.
+    /// Channels of the rule whose event the notice is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<ChannelId>,
     pub reason: String,
-    /// The camera that it is about.
+    /// Camera that the notice is about.
     pub camera: Option<SourceId>,
-    /// What a model adds.
+    /// Addition of an LLM.
     pub by_model: Option<String>,
-    /// The message that MQTT has of it.
+    /// MQTT payload of the notice.
     #[serde(with = "as_text")]
     pub payload: Vec<u8>,
 }
 
-/// JSON in JSON, as text.
+/// Serializes bytes of JSON as a string.
 mod as_text {
     use serde::{Deserialize as _, Deserializer, Serializer};
 
@@ -84,15 +84,15 @@ mod as_text {
 }
 
 impl Notice {
-    /// What a second opinion makes of an event that was told before: more than the box was sure of, or less.
+    /// Notice of a second opinion that raised or lowered an event.
     #[must_use]
     pub fn of_opinion(case: &Case, weighed: &Weighed, at: Wall, payload: Vec<u8>) -> Self {
         let event = &case.event;
         let verdict = match weighed.decision.verdict {
-            Verdict::Act | Verdict::Record => "good enough to stand by itself",
-            Verdict::Review => "to be looked at",
-            Verdict::Escalate => "not sure",
-            Verdict::Discard => "most likely nothing",
+            Verdict::Act | Verdict::Record => "confirmed",
+            Verdict::Review => "needs review",
+            Verdict::Escalate => "uncertain",
+            Verdict::Discard => "probably a false alarm",
         };
         let (reason, notify) = match &event.body {
             EventBody::Rule(rule) => (rule.reason.as_str(), rule.notify.clone()),
@@ -112,23 +112,24 @@ impl Notice {
                 weighed.decision.reason
             ),
             camera: event.source.clone(),
-            // What it saw, as the model says it.
+            // What the model saw, in its words.
             by_model: weighed.evidence.as_ref().map(|link| link.note.clone()),
             payload,
         }
     }
 }
 
-/// Whether `channel` tells this of the box itself: it is grave enough for it, or the rule whose event it is about names it.
+/// Whether `channel` receives `notice`: its severity suffices, or the rule of its event names the
+/// channel.
 #[must_use]
 pub fn is_wanted(channel: &ChannelConfig, notice: &Notice) -> bool {
     notice.notify.contains(&channel.id)
         || channel
             .min_severity
-            .is_some_and(|least| notice.severity >= least)
+            .is_some_and(|min| notice.severity >= min)
 }
 
-/// What `channel` of the box called `name` tells of it, if anything.
+/// Notification of `notice` for `channel`; `None` if it does not receive it. `name` is the box.
 #[must_use]
 pub fn notice_notification(
     channel: &ChannelConfig,
@@ -138,18 +139,18 @@ pub fn notice_notification(
     is_wanted(channel, notice).then(|| {
         let mut text = format!(
             "{}{} ({name}",
-            weight(notice.severity),
-            plain(&notice.reason)
+            severity_prefix(notice.severity),
+            single_line(&notice.reason)
         );
         if let Some(camera) = &notice.camera {
             text.push_str(&format!(", camera {camera}"));
         }
-        if let Some(moment) = moment(notice.at) {
-            text.push_str(&format!(", {moment}"));
+        if let Some(time) = local_time(notice.at) {
+            text.push_str(&format!(", {time}"));
         }
         text.push(')');
         if let Some(words) = &notice.by_model {
-            text.push_str(&format!(" A model adds: {}", plain(words)));
+            text.push_str(&format!(" A model adds: {}", single_line(words)));
         }
         Notification {
             seq: NO_SEQ,
@@ -165,7 +166,7 @@ pub fn notice_notification(
     })
 }
 
-const fn weight(severity: Severity) -> &'static str {
+const fn severity_prefix(severity: Severity) -> &'static str {
     match severity {
         Severity::Info => "",
         Severity::Warning => "Warning: ",
@@ -173,7 +174,8 @@ const fn weight(severity: Severity) -> &'static str {
     }
 }
 
-/// What `channel` of the box called `name` tells of this record, if anything.
+/// Notification of one journal record for `channel`; `None` if it does not receive it. `name` is
+/// the box.
 #[must_use]
 pub fn event_notification(
     channel: &ChannelConfig,
@@ -183,7 +185,6 @@ pub fn event_notification(
     let is_wanted = match event.phase {
         Phase::New => true,
         Phase::Update => false,
-        // Who was told that it began is told what there is to see of it.
         Phase::Clip => event.clip.is_some(),
         Phase::End => channel.notify_end && has_lasted(event),
     };
@@ -195,14 +196,14 @@ pub fn event_notification(
         | EventBody::StepFailing { .. }
         | EventBody::Loss { .. } => false,
     };
-    let is_grave = channel
+    let is_severe = channel
         .min_severity
-        .is_some_and(|least| event.severity >= least);
-    if !is_wanted || !(is_named || is_grave) {
+        .is_some_and(|min| event.severity >= min);
+    if !is_wanted || !(is_named || is_severe) {
         return None;
     }
     let (payload, media) = match channel.kind {
-        // One that is too large even without its evidence is told by its text.
+        // Empty if the payload is too large even without its evidence; then only the text.
         ChannelKind::Webhook => (
             event_draft(event)
                 .map(|draft| draft.payload)
@@ -213,15 +214,15 @@ pub fn event_notification(
     };
     Some(Notification {
         seq: event.seq,
-        id: format!("{}-{}", event.id, word(event.phase)),
+        id: format!("{}-{}", event.id, phase_name(event.phase)),
         at: event.at,
-        text: text(name, event),
+        text: event_text(name, event),
         event: payload,
         media,
     })
 }
 
-/// Whether the end of an event is news: one without duration ends with its begin.
+/// Whether the event has a duration; other events end when they start.
 fn has_lasted(event: &Event) -> bool {
     match &event.body {
         EventBody::Rule(rule) => ["appears", "stays", "count", "value"].contains(&&*rule.condition),
@@ -233,7 +234,7 @@ fn has_lasted(event: &Event) -> bool {
     }
 }
 
-fn word(phase: Phase) -> &'static str {
+fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::New => "new",
         Phase::Update => "update",
@@ -242,7 +243,7 @@ fn word(phase: Phase) -> &'static str {
     }
 }
 
-/// The clip of a record that is about one, where it is not too large; else the picture with what was drawn on it, or the plain one.
+/// Attachment of a record: its clip if it is small enough, else the annotated or clean picture.
 fn media_of(event: &Event) -> Option<MediaRef> {
     if event.phase == Phase::Clip {
         let clip = event.clip.as_ref()?;
@@ -260,8 +261,8 @@ fn media_of(event: &Event) -> Option<MediaRef> {
     })
 }
 
-/// What a record about a clip says of it.
-fn of_clip(clip: &Clip) -> String {
+/// Text prefix of a `clip` record.
+fn clip_text(clip: &Clip) -> String {
     match &clip.state {
         ClipState::Filming => String::new(),
         ClipState::Kept { bytes, .. } => format!(
@@ -271,19 +272,19 @@ fn of_clip(clip: &Clip) -> String {
             clip.id,
             clip.id
         ),
-        ClipState::Lost { message } => format!("its clip is lost, {}: ", plain(message)),
+        ClipState::Lost { message } => format!("clip lost ({}): ", single_line(message)),
     }
 }
 
-/// An event as one sentence for a person: how grave, where, what, how sure, when.
-fn text(name: &str, event: &Event) -> String {
+/// Text of an event in one line: severity, reason, box, camera, rule, confidence, local time.
+fn event_text(name: &str, event: &Event) -> String {
     let mut text = String::new();
-    text.push_str(weight(event.severity));
+    text.push_str(severity_prefix(event.severity));
     if event.phase == Phase::End {
-        text.push_str("over: ");
+        text.push_str("ended: ");
     }
     if let (Phase::Clip, Some(clip)) = (event.phase, &event.clip) {
-        text.push_str(&of_clip(clip));
+        text.push_str(&clip_text(clip));
     }
     let reason = match &event.body {
         EventBody::Rule(rule) => &rule.reason,
@@ -293,32 +294,32 @@ fn text(name: &str, event: &Event) -> String {
         | EventBody::StepFailing { message, .. }
         | EventBody::Loss { message, .. } => message,
     };
-    text.push_str(&plain(reason));
+    text.push_str(&single_line(reason));
     text.push_str(&format!(" ({name}"));
     if let Some(source) = &event.source {
         text.push_str(&format!(", camera {source}"));
     }
     if let EventBody::Rule(rule) = &event.body {
-        text.push_str(&format!(", rule {}", plain(&rule.rule)));
+        text.push_str(&format!(", rule {}", single_line(&rule.rule)));
         let doubt = match event.decision.verdict {
             Verdict::Act | Verdict::Record => "",
-            Verdict::Review => ", to be looked at",
-            Verdict::Escalate | Verdict::Discard => ", not sure",
+            Verdict::Review => ", needs review",
+            Verdict::Escalate | Verdict::Discard => ", uncertain",
         };
         text.push_str(&format!(
             ", confidence {:.2}{doubt}",
             event.decision.confidence
         ));
     }
-    if let Some(moment) = moment(event.at) {
-        text.push_str(&format!(", {moment}"));
+    if let Some(time) = local_time(event.at) {
+        text.push_str(&format!(", {time}"));
     }
     text.push(')');
     cut(text, MAX_TEXT)
 }
 
-/// The local time of an event; none where the clock was never set.
-fn moment(at: Wall) -> Option<String> {
+/// Local time of an event; `None` if the clock was never set.
+fn local_time(at: Wall) -> Option<String> {
     if at.quality == TimeQuality::Unsynced {
         return None;
     }
@@ -327,13 +328,13 @@ fn moment(at: Wall) -> Option<String> {
     Some(local.strftime("%F %T").to_string())
 }
 
-/// On one line.
-fn plain(text: &str) -> String {
+/// Replaces control characters, line breaks included, by blanks.
+fn single_line(text: &str) -> String {
     let char = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().map(char).collect()
 }
 
-/// What is sent of these, and the file that goes along where there is one, with its name.
+/// Request body of `notifications`, with the attached file and its field name.
 #[must_use]
 pub fn body(
     kind: ChannelKind,
@@ -369,8 +370,8 @@ pub fn body(
     }
 }
 
-/// The three characters that mean something in a text of Slack's, as its documentation of `mrkdwn` has it ("Escaping text"); what makes a text
-/// bold or a name in it is then plain, too.
+/// Escapes the three control characters of Slack's `mrkdwn` ("Escaping text" in its documentation),
+/// so that a text contains no mention and no link.
 fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;");
     text.replace('<', "&lt;").replace('>', "&gt;")
@@ -413,10 +414,10 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_tells_what_a_rule_sends_there_and_what_is_grave_enough() {
+    fn channel_receives_named_and_severe_events() {
         let named = channel(ChannelKind::Slack, None, false);
-        let grave = channel(ChannelKind::Slack, Some(Severity::Warning), false);
-        for (severity, notify, by_name, by_weight) in [
+        let severe = channel(ChannelKind::Slack, Some(Severity::Warning), false);
+        for (severity, notify, by_name, by_severity) in [
             (Severity::Info, &["security"][..], true, true),
             (Severity::Info, &["yard"], false, false),
             (Severity::Warning, &[], false, true),
@@ -429,47 +430,47 @@ mod tests {
                 "{notify:?}"
             );
             assert_eq!(
-                event_notification(&grave, "box", &event).is_some(),
-                by_weight,
+                event_notification(&severe, "box", &event).is_some(),
+                by_severity,
                 "{notify:?}"
             );
         }
     }
 
     #[test]
-    fn the_end_of_an_event_is_told_where_it_is_wanted_and_lasted() {
+    fn end_is_notified_if_configured_and_event_has_duration() {
         let end = event(Phase::End, Severity::Info, &["security"]);
-        let silent = channel(ChannelKind::Slack, None, false);
-        let talking = channel(ChannelKind::Slack, None, true);
-        assert_eq!(event_notification(&silent, "box", &end), None);
+        let without_end = channel(ChannelKind::Slack, None, false);
+        let with_end = channel(ChannelKind::Slack, None, true);
+        assert_eq!(event_notification(&without_end, "box", &end), None);
         assert!(
-            event_notification(&talking, "box", &end)
+            event_notification(&with_end, "box", &end)
                 .unwrap()
                 .text
-                .starts_with("over: ")
+                .starts_with("ended: ")
         );
         let mut crossed = end.clone();
         if let EventBody::Rule(rule) = &mut crossed.body {
             rule.condition = "crosses".to_owned();
         }
-        assert_eq!(event_notification(&talking, "box", &crossed), None);
+        assert_eq!(event_notification(&with_end, "box", &crossed), None);
         let update = event(Phase::Update, Severity::Critical, &["security"]);
-        assert_eq!(event_notification(&talking, "box", &update), None);
+        assert_eq!(event_notification(&with_end, "box", &update), None);
     }
 
     #[test]
-    fn begin_and_end_have_identities_of_their_own_that_never_change() {
+    fn each_phase_has_a_stable_id_of_its_own() {
         let channel = channel(ChannelKind::Webhook, None, true);
         let begin = event(Phase::New, Severity::Info, &["security"]);
         let end = event(Phase::End, Severity::Info, &["security"]);
         let id = |event| event_notification(&channel, "box", event).unwrap().id;
-        let again = begin.clone();
-        assert_eq!(id(&begin), id(&again));
+        let copy = begin.clone();
+        assert_eq!(id(&begin), id(&copy));
         assert_ne!(id(&begin), id(&end));
     }
 
     #[test]
-    fn what_a_camera_saw_can_call_nobody_and_begin_no_line() {
+    fn outside_text_makes_no_mention_and_no_line_break() {
         let mut hostile = event(Phase::New, Severity::Info, &["security"]);
         if let EventBody::Rule(rule) = &mut hostile.body {
             rule.reason = "<!channel> & <https://evil.example|click>\nCRITICAL: fire".to_owned();
@@ -486,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_box_finds_by_itself_is_told_where_it_is_grave_enough() {
+    fn notice_is_notified_from_its_minimal_severity_on() {
         let notice = Notice {
             id: "01J".to_owned(),
             at: example_event().at,
@@ -498,9 +499,9 @@ mod tests {
             payload: b"{}".to_vec(),
         };
         let named = channel(ChannelKind::Slack, None, false);
-        let grave = channel(ChannelKind::Slack, Some(Severity::Critical), false);
+        let critical = channel(ChannelKind::Slack, Some(Severity::Critical), false);
         assert_eq!(notice_notification(&named, "box", &notice), None);
-        assert_eq!(notice_notification(&grave, "box", &notice), None);
+        assert_eq!(notice_notification(&critical, "box", &notice), None);
         let hook = channel(ChannelKind::Webhook, Some(Severity::Warning), false);
         let notification = notice_notification(&hook, "box", &notice).unwrap();
         assert!(
@@ -519,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_gets_the_message_of_mqtt_and_the_picture() {
+    fn webhook_receives_mqtt_payload_and_picture() {
         let channel = channel(ChannelKind::Webhook, None, false);
         let event = event(Phase::New, Severity::Info, &["security"]);
         let notification = event_notification(&channel, "box", &event).unwrap();
@@ -535,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clip_is_told_to_whom_its_event_was_and_goes_along_where_it_is_small() {
+    fn clip_follows_its_event_and_is_attached_if_small() {
         let webhook = channel(ChannelKind::Webhook, None, false);
         let slack = channel(ChannelKind::Slack, None, false);
         let record = |state| {
@@ -570,11 +571,11 @@ mod tests {
         let message = "the disk is full".to_owned();
         let lost = event_notification(&slack, "box", &record(ClipState::Lost { message })).unwrap();
         assert!(
-            lost.text.contains("its clip is lost, the disk is full"),
+            lost.text.contains("clip lost (the disk is full)"),
             "{}",
             lost.text
         );
-        let nobody = event(Phase::Clip, Severity::Info, &[]);
-        assert_eq!(event_notification(&slack, "box", &nobody), None);
+        let unaddressed = event(Phase::Clip, Severity::Info, &[]);
+        assert_eq!(event_notification(&slack, "box", &unaddressed), None);
     }
 }

@@ -1,17 +1,17 @@
-//! Tells people of events: the channels of the configuration.
+//! Notifies people of events over the channels of the configuration.
 //!
-//! Map: [`message`] which events a channel tells and in which words, [`queue`] when each goes out and what was told (both sans-IO), [`on_disk`] how
-//! far each channel is, [`pending`] what it still owes of the box's own messages, [`service`] the tasks that read the journal and make the requests.
+//! Map: [`message`] selects events and writes texts, [`queue`] decides when a delivery is sent
+//! (both sans-IO), [`on_disk`] stores each channel's position in the journal, [`pending`] the
+//! notices that a channel has still to receive, [`service`] has the tasks.
 //!
 //! Invariants:
-//! - the journal is the queue: a channel keeps nothing of an event but how far it has come, so a receiver that is away for a day costs no memory and
-//!   no disk, and `kill -9` loses nothing that the journal still has;
-//! - what the journal has no record of (what a heartbeat found) is kept for each channel until its receiver has answered, and needs no runtime to be told;
-//! - that number moves past an event only when its receiver has answered, or when it was given up and counted;
-//! - a channel waits for nobody else: not for a broker, not for another channel, and the loop of the agent never for it;
-//! - an address is a secret: read when it is used, shown nowhere.
-//!
-//! Not here: requests and what an answer means ([`crate::connectors`]), and which rule names which channel (the rule itself).
+//! - The journal is the queue: a channel stores only its position. A receiver that is down for a
+//!   day costs no memory and no disk; `kill -9` loses nothing that the journal still has.
+//! - Notices without a journal record (heartbeat, second opinion) are stored for each channel until
+//!   its receiver accepted them. Sending them needs no runtime.
+//! - The position passes an event after its receiver accepted it, or after it was given up.
+//! - A channel waits for no broker and no other channel; the agent's loop waits for no channel.
+//! - An address is a secret: read when it is used, shown nowhere.
 
 pub mod health;
 pub mod message;

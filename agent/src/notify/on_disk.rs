@@ -1,7 +1,7 @@
-//! How far each channel is, in the agent's store.
+//! Position of each channel in the journal, in the agent's store.
 //!
-//! Keyspace `channels`, key: the name of the channel, value: the number of the last record with which nothing is left to do, as a key of a log. A channel
-//! that is no more in the configuration is forgotten, so that one of the same name begins anew.
+//! Keyspace `channels`; key: channel id; value: number of the last finished record, as a log key.
+//! A channel that left the configuration is deleted, so a later one of that name starts as new.
 
 use std::ops::Bound;
 
@@ -9,10 +9,10 @@ use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq};
 
 const CHANNELS: Keyspace = Keyspace::new("channels");
-/// Channels that are read at a time; there are fewer.
+/// Records per scan; above the number of channels.
 const PAGE: usize = 256;
 
-/// How far `channel` is; none where it is new, or what was kept of it can't be read.
+/// Position of `channel`; `None` if the channel is new or its record is damaged.
 ///
 /// # Errors
 /// When the store can't be read.
@@ -27,7 +27,7 @@ pub fn load_position(
     }
 }
 
-/// The change that notes how far `channel` is.
+/// Operation that stores the position of `channel`.
 #[must_use]
 pub fn position_op(channel: &ChannelId, reached: EventSeq) -> Op {
     Op::Put {
@@ -37,7 +37,7 @@ pub fn position_op(channel: &ChannelId, reached: EventSeq) -> Op {
     }
 }
 
-/// Forgets every channel but these.
+/// Deletes the positions of all channels except `kept`.
 ///
 /// # Errors
 /// When the store can't be read or written.
@@ -45,12 +45,12 @@ pub fn delete_others(store: &dyn Store, kept: &[ChannelId]) -> Result<(), StoreE
     let page = store.scan(CHANNELS, Bound::Unbounded, PAGE)?;
     let keys = page.entries.into_iter().map(|entry| entry.key);
     let keys = keys.chain(page.corrupt.into_iter().map(|record| record.key));
-    let gone = keys.filter(|key| {
+    let removed = keys.filter(|key| {
         !kept
             .iter()
             .any(|id| id.as_str().as_bytes() == key.as_slice())
     });
-    let batch = gone.fold(Batch::new(), |batch, key| batch.delete(CHANNELS, &key));
+    let batch = removed.fold(Batch::new(), |batch, key| batch.delete(CHANNELS, &key));
     store.write(batch)
 }
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_channel_goes_on_where_it_was_and_one_that_was_taken_out_begins_anew() {
+    fn position_is_restored_and_removed_channel_is_deleted() {
         let store = MemoryStore::new();
         let id = |name: &str| ChannelId::new(name).unwrap();
         let (yard, gate) = (id("yard"), id("gate"));

@@ -1,9 +1,12 @@
-//! What each channel still owes of the box's own messages: no journal has them, so the agent's store does.
+//! Pending notices of each channel, in the agent's store. The journal has no record of them.
 //!
-//! Keyspace `channels_owe`, key: the name of the channel, a zero byte and a number as a key of a log; value: a version byte and JSON. Numbers rise over
-//! restarts. Invariants: what is owed is stored before what made it known is, and forgotten when its receiver has answered or it was given up; at most
-//! [`MAX_PENDING`] are owed over one channel, where of one too many the least severe gives way, of those the oldest. A record that makes no sense is
-//! passed over and removed; one that a newer version wrote is left as it is.
+//! Keyspace `channels_owe`; key: channel id, a zero byte and a number as a log key; value: a
+//! version byte and JSON. Numbers rise over restarts.
+//!
+//! Invariants:
+//! - A notice is stored before it is sent, and deleted after it was delivered or given up.
+//! - A channel has at most [`MAX_PENDING`]; another one evicts the oldest of the lowest severity.
+//! - An invalid record is skipped and deleted; one of a newer version is left unchanged.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +19,12 @@ use super::message::Notice;
 
 const PENDING: Keyspace = Keyspace::new("channels_owe");
 const VERSION: u8 = 1;
-/// Records that are read at a time.
+/// Records per scan.
 const PAGE: usize = 256;
-/// Most messages that are owed over one channel: two looks of a heartbeat at which everything is wrong.
+/// Pending notices of one channel: two heartbeats with the maximum of findings.
 pub const MAX_PENDING: usize = 64;
 
-/// The accounts of all channels.
+/// Numbers and severities of the pending notices of all channels.
 #[derive(Debug, Default)]
 pub struct PendingNotices {
     channels: BTreeMap<ChannelId, ChannelNotices>,
@@ -29,23 +32,23 @@ pub struct PendingNotices {
 
 #[derive(Debug, Default)]
 struct ChannelNotices {
-    /// Number of the last one.
+    /// Highest number so far.
     last: u64,
     open: BTreeMap<u64, Severity>,
 }
 
-/// What is kept of a message.
+/// Value of a record after its version byte, as JSON.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(rename = "own")]
     notice: Notice,
 }
 
-/// What a channel owed when the agent ended, in the order in which it came.
+/// Notices that were pending when the agent ended, per channel by number.
 pub type RestoredNotices = BTreeMap<ChannelId, Vec<(u64, Notice)>>;
 
 impl PendingNotices {
-    /// Reads back what is owed over these channels, and forgets what is owed over others.
+    /// Loads the pending notices of `channels` and deletes those of other channels.
     ///
     /// # Errors
     /// When the store can't be read or written.
@@ -53,41 +56,41 @@ impl PendingNotices {
         store: &dyn Store,
         channels: &[ChannelId],
     ) -> Result<(Self, RestoredNotices), StoreError> {
-        let (mut pending, mut restored, mut gone) =
+        let (mut pending, mut restored, mut removed) =
             (Self::default(), RestoredNotices::new(), Batch::new());
         for page in pages(store, PENDING, PAGE) {
             let page = page?;
             for record in page.corrupt {
-                gone.push(delete(record.key));
+                removed.push(delete(record.key));
             }
             for entry in page.entries {
-                let place = place_of(&entry.key);
-                if let Some((id, number)) = &place
+                let parsed = parse_key(&entry.key);
+                if let Some((id, number)) = &parsed
                     && entry.value.first().is_some_and(|v| *v > VERSION)
                 {
                     let notices = pending.channels.entry(id.clone()).or_default();
                     notices.last = notices.last.max(*number);
                     continue;
                 }
-                let place = place.filter(|(id, _)| channels.contains(id));
+                let parsed = parsed.filter(|(id, _)| channels.contains(id));
                 let json = entry.value.strip_prefix(&[VERSION]);
                 let stored = json.and_then(|json| serde_json::from_slice::<Stored>(json).ok());
-                match (place, stored) {
+                match (parsed, stored) {
                     (Some((id, number)), Some(Stored { notice })) => {
                         pending.take(&id, number, notice.severity);
                         restored.entry(id).or_default().push((number, notice));
                     }
-                    (place, _) => {
-                        if let Some((channel, _)) = place {
-                            tracing::warn!(%channel, "what was to be told there can't be read");
+                    (parsed, _) => {
+                        if let Some((channel, _)) = parsed {
+                            tracing::warn!(%channel, "invalid pending notice deleted");
                         }
-                        gone.push(delete(entry.key));
+                        removed.push(delete(entry.key));
                     }
                 }
             }
         }
-        if !gone.is_empty() {
-            store.write(gone)?;
+        if !removed.is_empty() {
+            store.write(removed)?;
         }
         Ok((pending, restored))
     }
@@ -98,7 +101,7 @@ impl PendingNotices {
         notices.open.insert(number, severity);
     }
 
-    /// One more is owed over this channel: its number, and the changes that keep it.
+    /// Adds a notice of a channel. Returns its number and the operations that store it.
     pub fn add(&mut self, channel: &ChannelId, notice: &Notice) -> (u64, Vec<Op>) {
         let notices = self.channels.entry(channel.clone()).or_default();
         let number = notices.last.saturating_add(1);
@@ -118,21 +121,21 @@ impl PendingNotices {
             value,
         }];
         while notices.open.len() > MAX_PENDING {
-            let least = notices
+            let evicted = notices
                 .open
                 .iter()
                 .min_by_key(|(n, severity)| (**severity, **n));
-            let Some(least) = least.map(|(number, _)| *number) else {
+            let Some(evicted) = evicted.map(|(number, _)| *number) else {
                 break;
             };
-            notices.open.remove(&least);
-            tracing::warn!(%channel, "too much waits to be told there; the least grave is kept no longer");
-            ops.push(delete(key(channel, least)));
+            notices.open.remove(&evicted);
+            tracing::warn!(%channel, "too many pending notices; least severe dropped");
+            ops.push(delete(key(channel, evicted)));
         }
         (number, ops)
     }
 
-    /// These were told or given up, and the store knows it.
+    /// Removes notices that the store has deleted already.
     pub fn settled(&mut self, channel: &ChannelId, numbers: &[u64]) {
         if let Some(notices) = self.channels.get_mut(channel) {
             numbers.iter().for_each(|number| {
@@ -142,9 +145,9 @@ impl PendingNotices {
     }
 }
 
-/// The change that forgets one that was told or given up.
+/// Operation that deletes a delivered or given-up notice.
 #[must_use]
-pub fn forget(channel: &ChannelId, number: u64) -> Op {
+pub fn delete_op(channel: &ChannelId, number: u64) -> Op {
     delete(key(channel, number))
 }
 
@@ -162,7 +165,7 @@ fn key(channel: &ChannelId, number: u64) -> Vec<u8> {
     key
 }
 
-fn place_of(key: &[u8]) -> Option<(ChannelId, u64)> {
+fn parse_key(key: &[u8]) -> Option<(ChannelId, u64)> {
     let at = key.iter().position(|byte| *byte == 0)?;
     let (name, number) = key.split_at(at);
     let channel = ChannelId::new(std::str::from_utf8(name).ok()?).ok()?;
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owed_comes_back_in_order_until_it_was_told_and_numbers_go_on() {
+    fn pending_notices_are_restored_in_order_and_numbers_continue() {
         let (store, ids) = (MemoryStore::new(), channels());
         let mut pending = PendingNotices::default();
         for (channel, id) in [(0, "a"), (1, "b"), (0, "c")] {
@@ -221,7 +224,7 @@ mod tests {
                 (2, notice("c", Severity::Critical))
             ]
         );
-        commit(&store, vec![forget(&ids[0], 1)]);
+        commit(&store, vec![delete_op(&ids[0], 1)]);
         pending.settled(&ids[0], &[1]);
         let (number, ops) = pending.add(&ids[0], &notice("d", Severity::Info));
         assert_eq!(number, 3);
@@ -229,13 +232,13 @@ mod tests {
         let (_, restored) = PendingNotices::restore(&store, &ids[..1]).unwrap();
         let numbers: Vec<u64> = restored[&ids[0]].iter().map(|(n, _)| *n).collect();
         assert_eq!(numbers, [2, 3]);
-        // A channel that was taken out of the configuration owes nothing when it is back.
+        // The notices of a removed channel are deleted, even if it returns.
         let (_, restored) = PendingNotices::restore(&store, &ids).unwrap();
         assert!(!restored.contains_key(&ids[1]));
     }
 
     #[test]
-    fn of_too_much_the_least_grave_gives_way_and_of_those_the_oldest() {
+    fn full_channel_evicts_oldest_of_lowest_severity() {
         let (store, [gate, _]) = (MemoryStore::new(), channels());
         let mut pending = PendingNotices::default();
         for n in 0..MAX_PENDING + 2 {
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_passed_over_and_removed_and_the_future_is_left_alone() {
+    fn invalid_record_is_deleted_and_newer_version_is_kept() {
         let (store, ids) = (MemoryStore::new(), channels());
         let put = |key: Vec<u8>, value: &[u8]| Op::Put {
             keyspace: PENDING,
@@ -276,8 +279,8 @@ mod tests {
             PendingNotices::restore(&store, &ids).unwrap().1,
             RestoredNotices::new()
         );
-        let left = store.scan(PENDING, Bound::Unbounded, PAGE).unwrap();
-        let left: Vec<Vec<u8>> = left.entries.into_iter().map(|e| e.key).collect();
+        let page = store.scan(PENDING, Bound::Unbounded, PAGE).unwrap();
+        let left: Vec<Vec<u8>> = page.entries.into_iter().map(|e| e.key).collect();
         assert_eq!(left, [key(&ids[0], 3)]);
     }
 }

@@ -1,12 +1,17 @@
-//! When each message of a channel goes out, and how far the channel has come. Sans-IO: callers pass the time.
+//! Decides when a channel sends which delivery, and its position in the journal. Sans-IO.
 //!
-//! Invariants: messages leave in the order of the journal, one parcel at a time; a parcel that was tried goes out again as it was until it is settled, and
-//! what goes out under one [key](Delivery::key) always holds the same, so that a receiver which takes each key once misses nothing; [`DeliveryQueue::reached`] never passes an event that was neither
-//! delivered nor given up and counted, and never goes back; no more than [`MAX_EVENTS`] events are held, however many the journal has, and no more than
-//! [`MAX_NOTICES`] messages of the box itself, each of which is told as settled once it was delivered or given up.
+//! Invariants:
+//! - Notifications leave in the order of the journal, one delivery at a time.
+//! - A delivery that was tried stays unchanged until it is settled, and one [key](Delivery::key)
+//!   always names the same contents. So a receiver that accepts each key once misses nothing.
+//! - [`DeliveryQueue::reached`] passes an event only after it was delivered or given up, and never
+//!   decreases.
+//! - At most [`MAX_EVENTS`] events and [`MAX_NOTICES`] notices are in memory. Each notice is
+//!   reported as settled once.
 //!
-//! What a receiver refuses for good may be the picture's fault, so it is tried once more without. Then the parcel is given up: what comes behind it
-//! must not wait for a day. A receiver that does not answer is tried until the events are too old to be of use.
+//! A permanent refusal may be caused by the picture, so one retry goes out without it; then the
+//! delivery is given up, because later ones must not wait. A receiver that does not answer is
+//! retried until the events reach [`DeliveryPolicy::max_age`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -22,43 +27,43 @@ use crate::connectors::fault::{Fault, Retry};
 use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::clock::age;
 
-/// Most events that are held in memory.
+/// Events in memory.
 pub const MAX_EVENTS: usize = 64;
-/// Most messages of the box itself that are held in memory: as many as are owed, and what gives way is the same.
+/// Notices in memory: the bound of stored ones, with the same eviction order.
 pub const MAX_NOTICES: usize = MAX_PENDING;
-/// First pause after a failure.
+/// First pause after a failed delivery.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
-/// Longest pause, unless the receiver asks for more.
+/// Longest pause, unless `Retry-After` is longer.
 const RETRY_CEILING: Duration = Duration::from_secs(300);
-/// Longest pause that a receiver may ask for.
+/// Longest `Retry-After` that is respected.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// How a channel likes its messages.
+/// Batching and age limits of a channel.
 #[derive(Debug, Clone, Copy)]
 pub struct DeliveryPolicy {
-    /// Most events of one message.
+    /// Events per delivery.
     pub max_batch: usize,
-    /// Least time between two messages.
+    /// Shortest time between two deliveries.
     pub min_interval: Duration,
-    /// Age at which an event is not worth telling any more.
+    /// Age at which an event is given up.
     pub max_age: Duration,
 }
 
-/// What goes out next.
+/// Contents of one request to the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// The events, at least one.
+    /// At least one notification.
     pub notifications: Vec<Notification>,
-    /// Whether their picture goes along.
+    /// Whether media may be attached.
     pub has_media: bool,
 }
 
 impl Delivery {
-    /// What it is known by to a receiver that takes nothing twice, when it goes out with a picture or without: the identity of the message, or of all of
-    /// them together. What holds something else is known by something else: after a restart there may be more to tell than when it was tried last.
+    /// Idempotency key; changes with the contents, because after a restart a retry may carry more
+    /// events or no picture.
     #[must_use]
     pub fn key(&self, has_picture: bool) -> String {
-        let known = match self.notifications.as_slice() {
+        let ids_key = match self.notifications.as_slice() {
             [] => String::new(),
             [one] => one.id.clone(),
             [first, ..] => {
@@ -67,57 +72,55 @@ impl Delivery {
                     .iter()
                     .map(|notification| notification.id.as_str())
                     .collect();
-                // No identity has a line break in it.
+                // No id contains a line break.
                 let sum = Sha256::digest(ids.join("\n"));
                 let sum: String = sum.iter().take(8).map(|b| format!("{b:02x}")).collect();
                 format!("{}+{}-{sum}", first.id, self.notifications.len() - 1)
             }
         };
-        // Of one that has a picture, which may be gone or not wanted by its receiver.
-        let could_have = self
+        // The picture may be deleted already, or refused by the receiver.
+        let may_have_media = self
             .notifications
             .iter()
             .any(|notification| notification.media.is_some());
-        match could_have && !has_picture {
-            true => format!("{known}-text"),
-            false => known,
+        match may_have_media && !has_picture {
+            true => format!("{ids_key}-text"),
+            false => ids_key,
         }
     }
 }
 
-/// How a channel fares, since the start.
+/// Events of a channel since the agent's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Events that were told.
     pub delivered: u64,
-    /// Events that were given up.
     pub given_up: u64,
 }
 
-/// The messages of one channel.
+/// State machine of one channel.
 #[derive(Debug)]
 pub struct DeliveryQueue {
     policy: DeliveryPolicy,
     waiting: VecDeque<Notification>,
-    /// The last record that was read.
+    /// Last record that was read.
     read: EventSeq,
-    /// Events of the parcel that is on its way.
+    /// Notifications of the delivery in flight.
     in_flight: usize,
-    /// Events of the parcel that was tried and is not settled; nought where none was.
+    /// Notifications of the delivery that failed and will be retried, else zero.
     attempted: usize,
     has_media: bool,
-    /// Before this nothing goes out.
+    /// Earliest time of the next delivery.
     not_before: Option<Instant>,
     backoff: Backoff,
     counts: Counts,
-    /// How grave the messages of the box itself are that wait, by their ids.
+    /// Severities of the waiting notices, by id.
     severities: BTreeMap<String, Severity>,
-    /// Messages of the box itself with which nothing is left to do.
+    /// Ids of notices that were delivered or given up.
     settled: Vec<String>,
 }
 
 impl DeliveryQueue {
-    /// One that goes on behind the record `reached`.
+    /// Queue that continues after the record `reached`; `seed` fixes the jitter of its pauses.
     #[must_use]
     pub fn new(policy: DeliveryPolicy, reached: EventSeq, seed: u64) -> Self {
         Self {
@@ -135,18 +138,18 @@ impl DeliveryQueue {
         }
     }
 
-    /// The records up to `seq` are none of its business: it is new.
+    /// Skips the records up to `seq`, for a new channel.
     pub fn start_after(&mut self, seq: EventSeq) {
         self.read = seq;
     }
 
-    /// Whether another record may be read. While not, the journal keeps them.
+    /// Whether another record may be read; until then the journal keeps them.
     #[must_use]
     pub fn wants_more(&self) -> bool {
         self.waiting.len() - self.notice_count() < MAX_EVENTS
     }
 
-    /// Messages of the box itself that wait.
+    /// Number of waiting notices.
     fn notice_count(&self) -> usize {
         self.waiting
             .iter()
@@ -154,7 +157,7 @@ impl DeliveryQueue {
             .count()
     }
 
-    /// The record `seq` was read, and this is told of it.
+    /// Handles the record `seq`, with its notification if the channel receives one.
     pub fn push_event(&mut self, seq: EventSeq, notification: Option<Notification>) {
         if seq <= self.read {
             return;
@@ -163,8 +166,8 @@ impl DeliveryQueue {
         self.waiting.extend(notification);
     }
 
-    /// Something that no record tells of is to be told behind what waits. Of one too many the least severe that was not tried yet is given up and counted,
-    /// of those the oldest.
+    /// Queues a notice. Above [`MAX_NOTICES`] the oldest untried one of the lowest severity is
+    /// given up.
     pub fn push_notice(&mut self, notification: Notification, severity: Severity) {
         self.severities.insert(notification.id.clone(), severity);
         self.waiting.push_back(Notification {
@@ -174,19 +177,19 @@ impl DeliveryQueue {
         if self.notice_count() <= MAX_NOTICES {
             return;
         }
-        let waits = self.waiting.iter().enumerate();
-        let waits = waits.skip(self.in_flight.max(self.attempted));
-        let least = waits
+        let untried = self.waiting.iter().enumerate();
+        let untried = untried.skip(self.in_flight.max(self.attempted));
+        let evicted = untried
             .filter(|(_, notification)| notification.seq == NO_SEQ)
             .min_by_key(|(at, notification)| (self.severities.get(&notification.id).copied(), *at))
             .map(|(at, _)| at);
-        if let Some(gone) = least.and_then(|at| self.waiting.remove(at)) {
+        if let Some(evicted) = evicted.and_then(|at| self.waiting.remove(at)) {
             self.counts.given_up += 1;
-            self.settle(gone);
+            self.settle(evicted);
         }
     }
 
-    /// The messages of the box itself that were delivered or given up since this was asked last, by their ids.
+    /// Takes the ids of notices that were delivered or given up since the last call.
     pub fn take_settled(&mut self) -> Vec<String> {
         std::mem::take(&mut self.settled)
     }
@@ -198,15 +201,15 @@ impl DeliveryQueue {
         }
     }
 
-    /// The journal began anew: its numbers are others' now. What waits is told first.
+    /// Restarts at the beginning of a new journal. Waiting notifications are still sent, first.
     pub fn restart_journal(&mut self) {
         self.read = EventSeq(0);
     }
 
-    /// The last record with which nothing is left to do.
+    /// Position in the journal: no record up to this one has an unsettled notification.
     #[must_use]
     pub fn reached(&self) -> EventSeq {
-        // All of them, and not only the first: what waits may be of a journal before this one.
+        // The minimum of all, because a waiting notification may be of an older journal.
         let open = self
             .waiting
             .iter()
@@ -216,14 +219,15 @@ impl DeliveryQueue {
         before.map_or(self.read, |before| before.min(self.read))
     }
 
-    /// When something is to go out; none while nothing waits or something is on its way.
+    /// Time of the next delivery; `None` while nothing waits or a delivery is in flight.
     #[must_use]
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let is_idle = self.in_flight == 0 && !self.waiting.is_empty();
         is_idle.then(|| self.not_before.map_or(now, |at| at.max(now)))
     }
 
-    /// What goes out now, until one of [`Self::delivered`] and [`Self::failed`] is told. What is too old by then is given up.
+    /// Gives up what is too old and returns the next delivery, which is in flight until
+    /// [`Self::delivered`] or [`Self::failed`].
     pub fn next_delivery(&mut self, now: Wall) -> Option<Delivery> {
         if self.in_flight > 0 {
             return None;
@@ -231,39 +235,39 @@ impl DeliveryQueue {
         while let Some(first) = self.waiting.front()
             && age(first.at, now) > self.policy.max_age
         {
-            if let Some(old) = self.waiting.pop_front() {
-                self.settle(old);
+            if let Some(expired) = self.waiting.pop_front() {
+                self.settle(expired);
             }
             self.counts.given_up += 1;
             self.has_media = true;
             self.attempted = 0;
         }
-        let most = match self.attempted {
+        let max = match self.attempted {
             0 => self.policy.max_batch.max(1),
             attempted => attempted,
         };
-        self.in_flight = self.waiting.len().min(most);
+        self.in_flight = self.waiting.len().min(max);
         (self.in_flight > 0).then(|| Delivery {
             notifications: self.waiting.iter().take(self.in_flight).cloned().collect(),
             has_media: self.has_media,
         })
     }
 
-    /// The receiver took it.
+    /// Handles the acceptance by the receiver.
     pub fn delivered(&mut self, now: Instant) {
         self.counts.delivered += self.finish_delivery();
         self.backoff.reset();
         self.not_before = Some(now + self.policy.min_interval);
     }
 
-    /// It did not. Whether the parcel was given up.
+    /// Handles a failed delivery. Returns whether it was given up.
     pub fn failed(&mut self, now: Instant, fault: &Fault) -> bool {
         let pause = self.backoff.next_delay();
-        let asked = match fault.retry {
-            Retry::After(asked) => asked.unwrap_or_default().min(MAX_RETRY_AFTER),
+        let retry_after = match fault.retry {
+            Retry::After(retry_after) => retry_after.unwrap_or_default().min(MAX_RETRY_AFTER),
             Retry::Never => Duration::ZERO,
         };
-        self.not_before = Some(now + pause.max(asked));
+        self.not_before = Some(now + pause.max(retry_after));
         match fault.retry {
             Retry::Never if self.has_media => self.has_media = false,
             Retry::Never => {
@@ -288,13 +292,12 @@ impl DeliveryQueue {
         number as u64
     }
 
-    /// Failures in a row.
+    /// Failed deliveries in a row.
     #[must_use]
     pub fn failures(&self) -> u32 {
         self.backoff.attempts()
     }
 
-    /// Numbers for telemetry.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
@@ -346,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_together_is_told_together_and_not_too_fast() {
+    fn events_are_batched_and_deliveries_spaced() {
         let mut c = queue(3);
         let now = Instant::now();
         assert_eq!(c.due(now), None);
@@ -366,16 +369,16 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_tried_without_the_picture_and_then_stands_in_nobodys_way() {
+    fn refusal_is_retried_without_picture_then_given_up() {
         let mut c = queue(1);
         let now = Instant::now();
         c.push_event(EventSeq(11), Some(notification(11, 0)));
         c.push_event(EventSeq(12), Some(notification(12, 0)));
-        let no = Fault::never("413");
+        let refusal = Fault::permanent("413");
         assert!(c.next_delivery(wall(0)).is_some_and(|p| p.has_media));
-        assert!(!c.failed(now, &no));
+        assert!(!c.failed(now, &refusal));
         assert!(c.next_delivery(wall(0)).is_some_and(|p| !p.has_media));
-        assert!(c.failed(now, &no));
+        assert!(c.failed(now, &refusal));
         let next = c.next_delivery(wall(0));
         assert!(next.as_ref().is_some_and(|p| p.has_media));
         assert_eq!(seqs(next), [12]);
@@ -383,13 +386,13 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_is_away_is_tried_until_the_event_is_too_old() {
+    fn unreachable_receiver_is_retried_until_max_age() {
         let mut c = queue(1);
         let now = Instant::now();
         c.push_event(EventSeq(11), Some(notification(11, 0)));
         for _ in 0..50 {
             assert_eq!(seqs(c.next_delivery(wall(HOUR_MS))), [11]);
-            assert!(!c.failed(now, &Fault::later("no route")));
+            assert!(!c.failed(now, &Fault::transient("no route")));
         }
         assert_eq!(c.failures(), 50);
         assert_eq!(seqs(c.next_delivery(wall(HOUR_MS + 1))), [0; 0]);
@@ -397,21 +400,21 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_may_ask_for_a_pause_and_not_for_ever() {
+    fn retry_after_is_respected_up_to_its_maximum() {
         let mut c = queue(1);
         let now = Instant::now();
         c.push_event(EventSeq(11), Some(notification(11, 0)));
-        for (asked, waits) in [(600, 600), (1_000_000, 3600)] {
+        for (asked_s, pause_s) in [(600, 600), (1_000_000, 3600)] {
             c.next_delivery(wall(0));
-            let again = Retry::After(Some(Duration::from_secs(asked)));
+            let retry = Retry::After(Some(Duration::from_secs(asked_s)));
             let why = "429".to_owned();
-            c.failed(now, &Fault { retry: again, why });
-            assert_eq!(c.due(now), Some(now + Duration::from_secs(waits)));
+            c.failed(now, &Fault { retry, why });
+            assert_eq!(c.due(now), Some(now + Duration::from_secs(pause_s)));
         }
     }
 
     #[test]
-    fn over_a_journal_that_began_anew_what_waited_is_told_before_its_events() {
+    fn new_journal_follows_waiting_notifications() {
         let mut c = queue(1);
         let now = Instant::now();
         c.push_event(EventSeq(500), Some(notification(500, 0)));
@@ -434,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_the_box_itself_is_settled_once_however_it_ended_and_moves_no_mark() {
+    fn notice_is_settled_once_and_moves_no_position() {
         let mut c = queue(2);
         let now = Instant::now();
         c.push_notice(notice("a"), Severity::Warning);
@@ -448,16 +451,12 @@ mod tests {
             (c.take_settled(), c.reached()),
             (vec!["a".to_owned()], EventSeq(11))
         );
-        // Refused for good, then too old.
+        // Permanent refusals.
         assert!(c.next_delivery(wall(0)).is_some());
-        c.failed(now, &Fault::never("no"));
-        assert_eq!(
-            c.take_settled(),
-            [""; 0],
-            "it is attempted without the picture"
-        );
+        c.failed(now, &Fault::permanent("no"));
+        assert_eq!(c.take_settled(), [""; 0], "retried without picture");
         assert!(c.next_delivery(wall(0)).is_some());
-        c.failed(now, &Fault::never("no"));
+        c.failed(now, &Fault::permanent("no"));
         assert_eq!(c.take_settled(), ["b", "c"]);
         c.push_notice(notice("d"), Severity::Warning);
         assert_eq!(c.next_delivery(wall(2 * HOUR_MS)), None);
@@ -466,21 +465,21 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_the_box_itself_are_bounded_and_take_no_place_from_events() {
+    fn notices_are_bounded_and_leave_room_for_events() {
         let mut c = queue(1);
         for n in 0..=MAX_NOTICES {
             c.push_notice(notice(&n.to_string()), Severity::Warning);
         }
         assert_eq!(c.take_settled(), ["0"]);
         assert_eq!(c.counts().given_up, 1);
-        c.push_notice(notice("severities"), Severity::Critical);
-        c.push_notice(notice("small"), Severity::Info);
-        assert_eq!(c.take_settled(), ["1", "small"]);
+        c.push_notice(notice("critical"), Severity::Critical);
+        c.push_notice(notice("info"), Severity::Info);
+        assert_eq!(c.take_settled(), ["1", "info"]);
         assert!(c.wants_more());
     }
 
     #[test]
-    fn a_channel_that_is_new_begins_behind_the_journal_and_tells_of_the_box_before() {
+    fn new_channel_skips_the_journal_and_sends_notices() {
         let policy = queue(1).policy;
         let mut c = DeliveryQueue::new(policy, EventSeq(0), 7);
         c.push_notice(notice("a"), Severity::Warning);
@@ -494,25 +493,25 @@ mod tests {
     }
 
     #[test]
-    fn what_was_tried_goes_out_again_as_it_was_and_what_came_since_behind_it() {
+    fn retry_is_unchanged_and_later_events_follow_it() {
         let mut c = queue(3);
         let now = Instant::now();
         c.push_event(EventSeq(11), Some(notification(11, 0)));
         let first = c.next_delivery(wall(0)).map(|p| p.key(false));
-        assert!(!c.failed(now, &Fault::later("no answer")));
+        assert!(!c.failed(now, &Fault::transient("no answer")));
         c.push_event(EventSeq(12), Some(notification(12, 0)));
         c.push_notice(notice("a"), Severity::Warning);
-        let again = c.next_delivery(wall(0));
-        assert_eq!(again.as_ref().map(|p| p.key(false)), first);
-        assert_eq!(seqs(again), [11]);
+        let retry = c.next_delivery(wall(0));
+        assert_eq!(retry.as_ref().map(|p| p.key(false)), first);
+        assert_eq!(seqs(retry), [11]);
         c.delivered(now);
-        let rest = c.next_delivery(wall(0));
-        assert_ne!(rest.as_ref().map(|p| p.key(false)), first);
-        assert_eq!(seqs(rest), [12, NO_SEQ.0]);
+        let second = c.next_delivery(wall(0));
+        assert_ne!(second.as_ref().map(|p| p.key(false)), first);
+        assert_eq!(seqs(second), [12, NO_SEQ.0]);
     }
 
     #[test]
-    fn what_holds_something_else_is_known_by_something_else() {
+    fn key_differs_for_different_contents() {
         let picture = |notification: Notification| Notification {
             media: Some(MediaRef {
                 name: "picture",
@@ -537,20 +536,21 @@ mod tests {
         ];
         let different: BTreeSet<&String> = keys.iter().collect();
         assert_eq!(different.len(), keys.len(), "{keys:?}");
-        assert_eq!(keys[0], one.id, "one message is known by its own identity");
+        assert_eq!(keys[0], one.id, "the key of one notification is its id");
     }
 
-    /// A receiver that takes each key once, and refuses another body under a key that it knows.
+    /// Receiver that accepts each key once.
     #[derive(Default)]
-    struct Strict {
-        taken: BTreeMap<String, Vec<u64>>,
+    struct IdempotentReceiver {
+        accepted: BTreeMap<String, Vec<u64>>,
     }
 
-    impl Strict {
-        fn hear(&mut self, delivery: &Delivery) -> bool {
+    impl IdempotentReceiver {
+        /// Returns false for other contents under a known key.
+        fn accept(&mut self, delivery: &Delivery) -> bool {
             let body = seqs(Some(delivery.clone()));
             *self
-                .taken
+                .accepted
                 .entry(delivery.key(false))
                 .or_insert(body.clone())
                 == body
@@ -560,30 +560,33 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Attempt {
         Read,
-        Notification,
-        /// It was taken, and the answer got lost.
+        Delivered,
+        /// Accepted, but the response was lost.
         Unanswered,
-        /// It did not arrive.
+        /// The request was lost.
         Lost,
-        /// The agent ends, and begins behind its mark.
+        /// The agent restarts at the stored position.
         Restart,
     }
 
     proptest! {
         #[test]
-        fn a_receiver_that_takes_nothing_twice_hears_of_every_event(
+        fn idempotent_receiver_gets_every_event(
             tries in proptest::collection::vec(
                 prop_oneof![
-                    Just(Attempt::Read), Just(Attempt::Notification), Just(Attempt::Unanswered), Just(Attempt::Lost), Just(Attempt::Restart),
+                    Just(Attempt::Read), Just(Attempt::Delivered), Just(Attempt::Unanswered),
+                    Just(Attempt::Lost), Just(Attempt::Restart),
                 ],
                 0..120,
             ),
             max_batch in 1_usize..5,
         ) {
             let mut c = queue(max_batch);
-            let (now, mut strict, mut next) = (Instant::now(), Strict::default(), 11);
-            for one in tries.into_iter().chain(std::iter::repeat_n(Attempt::Notification, 130)) {
-                match one {
+            let now = Instant::now();
+            let (mut receiver, mut next) = (IdempotentReceiver::default(), 11);
+            let drain = std::iter::repeat_n(Attempt::Delivered, 130);
+            for attempt in tries.into_iter().chain(drain) {
+                match attempt {
                     Attempt::Read if c.wants_more() => {
                         c.push_event(EventSeq(next), Some(notification(next, 0)));
                         next += 1;
@@ -595,22 +598,22 @@ mod tests {
                             c.push_event(EventSeq(seq), Some(notification(seq, 0)));
                         }
                     }
-                    Attempt::Notification | Attempt::Unanswered => if let Some(delivery) = c.next_delivery(wall(0)) {
-                        prop_assert!(strict.hear(&delivery), "another body under {}", delivery.key(false));
-                        match one {
-                            Attempt::Notification => c.delivered(now),
-                            _ => prop_assert!(!c.failed(now, &Fault::later("no answer"))),
+                    Attempt::Delivered | Attempt::Unanswered => if let Some(delivery) = c.next_delivery(wall(0)) {
+                        prop_assert!(receiver.accept(&delivery), "other contents under {}", delivery.key(false));
+                        match attempt {
+                            Attempt::Delivered => c.delivered(now),
+                            _ => prop_assert!(!c.failed(now, &Fault::transient("no answer"))),
                         }
                     },
                     Attempt::Lost => if c.next_delivery(wall(0)).is_some() {
-                        prop_assert!(!c.failed(now, &Fault::later("no route")));
+                        prop_assert!(!c.failed(now, &Fault::transient("no route")));
                     },
                     Attempt::Read => {}
                 }
             }
-            let heard: BTreeSet<u64> = strict.taken.into_values().flatten().collect();
+            let received: BTreeSet<u64> = receiver.accepted.into_values().flatten().collect();
             let all: BTreeSet<u64> = (11..next).collect();
-            prop_assert_eq!(heard, all);
+            prop_assert_eq!(received, all);
         }
     }
 
@@ -618,18 +621,18 @@ mod tests {
     enum Step {
         Read(bool),
         Send,
-        Take,
-        Break,
+        Accept,
+        Fail,
         Refuse,
     }
 
     proptest! {
         #[test]
-        fn every_event_is_told_or_given_up_in_order_and_the_mark_never_passes_one(
+        fn events_are_settled_in_order_and_position_passes_none(
             steps in proptest::collection::vec(
                 prop_oneof![
                     any::<bool>().prop_map(Step::Read),
-                    Just(Step::Send), Just(Step::Take), Just(Step::Break), Just(Step::Refuse),
+                    Just(Step::Send), Just(Step::Accept), Just(Step::Fail), Just(Step::Refuse),
                 ],
                 0..300,
             ),
@@ -639,28 +642,31 @@ mod tests {
             let now = Instant::now();
             let (mut next, mut wanted, mut settled) = (11, Vec::new(), Vec::new());
             let mut out: Vec<u64> = Vec::new();
-            let mut mark = c.reached();
+            let mut position = c.reached();
             for step in steps {
                 match step {
-                    Step::Read(is_told) if c.wants_more() => {
-                        c.push_event(EventSeq(next), is_told.then(|| notification(next, 0)));
-                        wanted.extend(is_told.then_some(next));
+                    Step::Read(is_wanted) if c.wants_more() => {
+                        c.push_event(EventSeq(next), is_wanted.then(|| notification(next, 0)));
+                        wanted.extend(is_wanted.then_some(next));
                         next += 1;
                     }
                     Step::Send => if let Some(delivery) = c.next_delivery(wall(0)) {
                         out = seqs(Some(delivery));
                     },
-                    Step::Take if !out.is_empty() => { c.delivered(now); settled.append(&mut out); }
-                    Step::Break if !out.is_empty() => { c.failed(now, &Fault::later("")); out.clear(); }
+                    Step::Accept if !out.is_empty() => { c.delivered(now); settled.append(&mut out); }
+                    Step::Fail if !out.is_empty() => { c.failed(now, &Fault::transient("")); out.clear(); }
                     Step::Refuse if !out.is_empty() => {
-                        if c.failed(now, &Fault::never("")) { settled.append(&mut out); } else { out.clear(); }
+                        if c.failed(now, &Fault::permanent("")) { settled.append(&mut out); } else { out.clear(); }
                     }
                     _ => {}
                 }
-                prop_assert!(c.reached() >= mark, "went back");
-                mark = c.reached();
+                prop_assert!(c.reached() >= position, "position decreased");
+                position = c.reached();
                 let open = wanted.iter().find(|seq| !settled.contains(seq));
-                prop_assert!(open.is_none_or(|seq| mark.0 < *seq), "{mark:?} passed {open:?}");
+                prop_assert!(
+                    open.is_none_or(|seq| position.0 < *seq),
+                    "{position:?} passed {open:?}"
+                );
                 prop_assert!(wanted.len() - settled.len() <= MAX_EVENTS);
             }
             prop_assert_eq!(&wanted[..settled.len()], settled.as_slice());

@@ -1,7 +1,7 @@
-//! The tasks of the channels: each reads the journal behind its own mark, makes its requests and moves the mark.
+//! Tasks of the channels: each follows the journal, sends its deliveries and stores its position.
 //!
-//! They run beside the agent's loop and need no broker, and for the box's own messages no runtime. A request that is cut off by the end of the agent is made
-//! again by the next start, with the same identity.
+//! They run beside the agent's loop and need no broker; notices need no runtime either. A request
+//! that is interrupted by the end of the agent is repeated after the next start with the same id.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,60 +28,60 @@ use crate::connectors::secrets::{self, credentials_folder};
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 
-/// Time for one request.
+/// Timeout of one request.
 const REQUEST_TIMEOUT_S: f64 = 20.0;
-/// Slack takes one message a second from a webhook, and slows down whoever sends more.
+/// Slack accepts one message a second per webhook and throttles senders of more.
 const SLACK_MIN_INTERVAL: Duration = Duration::from_secs(2);
-/// Events of one message to Slack.
+/// Events per Slack message.
 const SLACK_MAX_BATCH: usize = 20;
-/// Records that nothing is told of, after which the mark is moved all the same.
+/// Records without notification after which the position is stored anyway.
 const SAVE_EVERY: u64 = 256;
-/// How often a runtime is asked for the end of its journal by a channel that is new.
+/// Interval at which a new channel asks the runtime for the end of the journal.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
-/// Words of the box itself that wait for the task of a channel; one more is told after the next start.
+/// Notices that wait for the task of a channel; another one is sent after the next start.
 const NOTICE_BUFFER: usize = pending::MAX_PENDING;
-/// Failures in a row from which a channel counts as out of order.
+/// Failed deliveries in a row after which a channel reports trouble.
 const MIN_FAILURES: u32 = 3;
 
-/// What the channels need to know.
+/// Configuration of the channels.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub channels: Vec<ChannelConfig>,
-    /// Whose authorities are trusted, and when something is given up.
+    /// Source of the trusted CAs and of the maximal age.
     pub sinks: SinksConfig,
-    /// What the box is called in messages.
+    /// Name of the box in texts.
     pub name: String,
 }
 
 type HealthMap = Arc<Mutex<BTreeMap<ChannelId, ChannelHealth>>>;
 
-/// Numbers and a sentence: whatever panicked over them left them whole.
+/// Locks the map; plain data stays valid if a holder panicked.
 fn lock(health: &HealthMap) -> MutexGuard<'_, BTreeMap<ChannelId, ChannelHealth>> {
     health.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The tasks. Dropping it ends them.
+/// Handle of the tasks. Dropping it stops them.
 #[derive(Debug)]
 pub struct Service {
     tasks: JoinSet<Result<(), StoreError>>,
     health: HealthMap,
     channels: Vec<ChannelConfig>,
     pending: Arc<Mutex<PendingNotices>>,
-    own: BTreeMap<ChannelId, mpsc::Sender<(u64, Notice)>>,
+    notices: BTreeMap<ChannelId, mpsc::Sender<(u64, Notice)>>,
 }
 
-/// A message of the box itself, and by which channels it is owed under which numbers.
+/// A notice and its number in each channel that receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingNotice {
-    own: Notice,
+    notice: Notice,
     numbers: Vec<(ChannelId, u64)>,
 }
 
 impl Service {
-    /// Starts one task for each channel on the present runtime of tokio.
+    /// Starts one task per channel on the current tokio runtime.
     ///
     /// # Errors
-    /// When the store can't be read.
+    /// When the store can't be read or written.
     pub fn spawn(
         setup: &Setup,
         runtime: &RuntimeClient,
@@ -89,18 +89,18 @@ impl Service {
     ) -> Result<Self, StoreError> {
         let ids: Vec<ChannelId> = setup.channels.iter().map(|c| c.id.clone()).collect();
         on_disk::delete_others(&**store, &ids)?;
-        let (pending, mut rest) = PendingNotices::restore(&**store, &ids)?;
+        let (pending, mut restored) = PendingNotices::restore(&**store, &ids)?;
         let pending = Arc::new(Mutex::new(pending));
         let health = HealthMap::default();
-        let (mut tasks, mut own) = (JoinSet::new(), BTreeMap::new());
+        let (mut tasks, mut notices) = (JoinSet::new(), BTreeMap::new());
         for channel in &setup.channels {
             let reached = on_disk::load_position(&**store, &channel.id)?;
             lock(&health).insert(channel.id.clone(), ChannelHealth::default());
-            let (tells, notification) = mpsc::channel(NOTICE_BUFFER);
-            own.insert(channel.id.clone(), tells);
+            let (sender, received) = mpsc::channel(NOTICE_BUFFER);
+            notices.insert(channel.id.clone(), sender);
             let task = ChannelTask {
-                rest: rest.remove(&channel.id).unwrap_or_default(),
-                own: notification,
+                restored: restored.remove(&channel.id).unwrap_or_default(),
+                notices: received,
                 open: BTreeMap::new(),
                 settled: Vec::new(),
                 pending: Arc::clone(&pending),
@@ -117,51 +117,54 @@ impl Service {
             health,
             channels: setup.channels.clone(),
             pending,
-            own,
+            notices,
         })
     }
 
-    /// Something of the box itself is owed by every channel that it concerns: the changes that keep it, and what to
-    /// [tell](Self::tell) once they are stored.
-    pub fn add_notice(&self, own: Notice) -> (Vec<Op>, PendingNotice) {
+    /// Adds a notice to every channel that receives it. Returns the operations that store it, and
+    /// what to pass to [`Self::send_notice`] after that.
+    pub fn add_notice(&self, notice: Notice) -> (Vec<Op>, PendingNotice) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut ops, mut numbers) = (Vec::new(), Vec::new());
         for channel in &self.channels {
-            if message::is_wanted(channel, &own) {
-                let (number, keep) = pending.add(&channel.id, &own);
-                ops.extend(keep);
+            if message::is_wanted(channel, &notice) {
+                let (number, store_ops) = pending.add(&channel.id, &notice);
+                ops.extend(store_ops);
                 numbers.push((channel.id.clone(), number));
             }
         }
-        (ops, PendingNotice { own, numbers })
+        (ops, PendingNotice { notice, numbers })
     }
 
-    /// Has it told, now that it is stored.
+    /// Passes a stored notice to the tasks of its channels.
     pub fn send_notice(&self, pending_notice: PendingNotice) {
-        let PendingNotice { own, numbers } = pending_notice;
+        let PendingNotice { notice, numbers } = pending_notice;
         for (channel, number) in numbers {
-            let tells = self.own.get(&channel);
-            let sent = tells.is_some_and(|tells| tells.try_send((number, own.clone())).is_ok());
+            let sender = self.notices.get(&channel);
+            let sent = sender.is_some_and(|s| s.try_send((number, notice.clone())).is_ok());
             if !sent {
-                tracing::warn!(%channel, reason = own.reason, "too much waits to be notification there; this is notification after the next start");
+                tracing::warn!(
+                    %channel, reason = notice.reason,
+                    "too many notices wait for this channel; sent after the next start"
+                );
             }
         }
     }
 
-    /// How each channel fares, in the order of the names.
+    /// Health of each channel, by name.
     #[must_use]
     pub fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
         let health = lock(&self.health);
         health.iter().map(|(i, f)| (i.clone(), f.clone())).collect()
     }
 
-    /// Ends when a channel can't go on, which none does by itself unless the store is broken.
+    /// Returns when the task of a channel has ended, with the error of the store if there is one.
     pub async fn broken(&mut self) -> Option<StoreError> {
         match self.tasks.join_next().await {
             Some(Ok(Ok(()))) => None,
             Some(Ok(Err(error))) => Some(error),
-            Some(Err(died)) => {
-                tracing::error!(%died, "the task of a channel died");
+            Some(Err(error)) => {
+                tracing::error!(%error, "task of a channel panicked; restart the agent");
                 None
             }
             None => std::future::pending().await,
@@ -181,14 +184,14 @@ fn policy(kind: ChannelKind, sinks: &SinksConfig) -> DeliveryPolicy {
     }
 }
 
-/// One channel at work.
+/// Task of one channel.
 struct ChannelTask {
-    /// What was owed at the start.
-    rest: Vec<(u64, Notice)>,
-    own: mpsc::Receiver<(u64, Notice)>,
-    /// Numbers of what is owed, by the identity of the message.
+    /// Notices that were pending at the start.
+    restored: Vec<(u64, Notice)>,
+    notices: mpsc::Receiver<(u64, Notice)>,
+    /// Numbers of the queued notices, by id.
     open: BTreeMap<String, u64>,
-    /// Numbers of what was told or given up, until the store knows it.
+    /// Numbers of notices that were delivered or given up and are still in the store.
     settled: Vec<u64>,
     pending: Arc<Mutex<PendingNotices>>,
     receiver: Receiver,
@@ -206,10 +209,11 @@ impl ChannelTask {
     ) -> Result<(), StoreError> {
         let start = reached.unwrap_or(EventSeq(0));
         let mut queue = DeliveryQueue::new(policy, start, fastrand::u64(..));
-        for (number, own) in std::mem::take(&mut self.rest) {
-            self.push_notice(&mut queue, number, &own);
+        for (number, notice) in std::mem::take(&mut self.restored) {
+            self.push_notice(&mut queue, number, &notice);
         }
-        // A channel that is new has no mark before a runtime has told it the end of the journal; the box's own messages do not wait for that.
+        // A new channel has no position until the runtime reports the end of the journal. Notices
+        // do not wait for that.
         let mut saved = reached;
         let mut feed = reached.map(|reached| self.follow(reached));
         let mut end = end_of_journal(self.runtime.clone()).boxed();
@@ -224,8 +228,8 @@ impl ChannelTask {
             let mut settled = tokio::select! {
                 biased;
                 () = due => self.send(&mut queue).await,
-                Some((number, own)) = self.own.recv() => {
-                    self.push_notice(&mut queue, number, &own);
+                Some((number, notice)) = self.notices.recv() => {
+                    self.push_notice(&mut queue, number, &notice);
                     false
                 }
                 last = &mut end, if feed.is_none() => {
@@ -241,13 +245,12 @@ impl ChannelTask {
                     false
                 }
             };
-            let own = queue.take_settled();
-            let own = own.into_iter().filter_map(|id| self.open.remove(&id));
-            let own: Vec<u64> = own.collect();
-            settled |= !own.is_empty();
-            self.settled.extend(own);
+            let ids = queue.take_settled().into_iter();
+            let numbers: Vec<u64> = ids.filter_map(|id| self.open.remove(&id)).collect();
+            settled |= !numbers.is_empty();
+            self.settled.extend(numbers);
             let reached = saved.map(|_| queue.reached());
-            // Both ways: a journal may begin anew.
+            // In both directions: a new journal starts at 1.
             let is_far =
                 |(saved, reached): (EventSeq, EventSeq)| reached.0.abs_diff(saved.0) >= SAVE_EVERY;
             if settled || saved.zip(reached).is_some_and(is_far) {
@@ -259,23 +262,23 @@ impl ChannelTask {
 
     fn follow(&self, after: EventSeq) -> EventFeed {
         let channel = &self.receiver.channel.id;
-        tracing::info!(%channel, after = after.0, "telling people of events");
+        tracing::info!(%channel, after = after.0, "notifying people of events");
         self.runtime.follow_events(after)
     }
 
-    fn push_notice(&mut self, queue: &mut DeliveryQueue, number: u64, own: &Notice) {
-        match message::notice_notification(&self.receiver.channel, &self.name, own) {
+    fn push_notice(&mut self, queue: &mut DeliveryQueue, number: u64, notice: &Notice) {
+        match message::notice_notification(&self.receiver.channel, &self.name, notice) {
             Some(notification) => {
                 self.open.insert(notification.id.clone(), number);
-                queue.push_notice(notification, own.severity);
+                queue.push_notice(notification, notice.severity);
             }
-            // PendingNotices under a configuration that told more.
+            // Stored under a configuration with a lower `min_severity`.
             None => self.settled.push(number),
         }
     }
 
-    /// Stores how far the channel is, where it has begun, and what it owes no longer. On a full disk that is stored with the next event: what was told may
-    /// be told again after a crash.
+    /// Stores the position, if there is one, and deletes settled notices. On a full disk the next
+    /// event retries that; a crash before it repeats notifications.
     async fn save_position(&mut self, reached: Option<EventSeq>) -> Result<(), StoreError> {
         let channel = &self.receiver.channel.id;
         let mut batch = Batch::new();
@@ -283,7 +286,7 @@ impl ChannelTask {
             batch.push(on_disk::position_op(channel, reached));
         }
         for number in &self.settled {
-            batch.push(pending::forget(channel, *number));
+            batch.push(pending::delete_op(channel, *number));
         }
         let store = Arc::clone(&self.store);
         let stored = tokio::task::spawn_blocking(move || store.commit(batch)).await;
@@ -295,12 +298,12 @@ impl ChannelTask {
                 Ok(())
             }
             Ok(Err(error)) if error.is_transient() => {
-                tracing::warn!(%channel, %error, "how far it is can't be stored");
+                tracing::warn!(%channel, %error, "position not stored; retrying with the next event");
                 Ok(())
             }
             Ok(Err(error)) => Err(error),
-            Err(died) => {
-                tracing::error!(%died, "the thread that stores how far a channel is died");
+            Err(error) => {
+                tracing::error!(%channel, %error, "storing the position of the channel panicked");
                 Ok(())
             }
         }
@@ -311,7 +314,8 @@ impl ChannelTask {
             FeedItem::Connected { after } => {
                 let health = self.runtime.health().await;
                 if health.is_ok_and(|health| health.last_seq < after) {
-                    tracing::warn!(channel = %self.receiver.channel.id, "the journal began anew; it is notification from its beginning");
+                    let channel = &self.receiver.channel.id;
+                    tracing::warn!(%channel, "the runtime has a new journal; reading it from its start");
                     queue.restart_journal();
                     *feed = self.runtime.follow_events(EventSeq(0));
                 }
@@ -321,13 +325,13 @@ impl ChannelTask {
                     message::event_notification(&self.receiver.channel, &self.name, &event);
                 queue.push_event(event.seq, notification);
             }
-            // Nothing in it can be put into words, and MQTT tells of it.
+            // A record of a newer runtime has no text; MQTT publishes it.
             FeedItem::Record(record) => queue.push_event(record.seq(), None),
             FeedItem::Lost { .. } => {}
         }
     }
 
-    /// Sends what is due. Whether something was settled by it: told or given up.
+    /// Sends the next delivery. Returns whether notifications were delivered or given up.
     async fn send(&mut self, queue: &mut DeliveryQueue) -> bool {
         let before = queue.counts();
         if let Some(delivery) = queue.next_delivery(wall_now()) {
@@ -341,7 +345,7 @@ impl ChannelTask {
         let counts = queue.counts();
         if counts.given_up > before.given_up {
             let given_up = counts.given_up - before.given_up;
-            tracing::error!(channel = %self.receiver.channel.id, given_up, "events were not notification there");
+            tracing::error!(channel = %self.receiver.channel.id, given_up, "notifications given up");
         }
         if let Some(health) = lock(&self.health).get_mut(&self.receiver.channel.id) {
             health.counts = counts;
@@ -357,38 +361,40 @@ impl ChannelTask {
                 None
             }
             Err(fault) => {
-                let first = queue.failures() == 0;
+                let is_first = queue.failures() == 0;
                 let given_up = queue.failed(Instant::now(), &fault);
-                if first {
-                    tracing::warn!(channel = %id, why = fault.why, "an event can't be notification there, trying again");
+                if is_first {
+                    tracing::warn!(channel = %id, why = fault.why, "notification failed; retrying");
                 }
-                let is_grave = given_up || queue.failures() >= MIN_FAILURES;
-                is_grave.then(|| {
+                let has_trouble = given_up || queue.failures() >= MIN_FAILURES;
+                has_trouble.then(|| {
                     format!(
-                        "nobody is notification over the channel {id}: {}; look at [channels.{id}]",
+                        "channel {id}: notifications fail: {}; check [channels.{id}]",
                         fault.why
                     )
                 })
             }
         };
         if let Some(health) = lock(&self.health).get_mut(id) {
-            // A first failure takes nothing back: it says nothing new.
+            // The first failures leave an earlier trouble unchanged.
             if trouble.is_some() || queue.failures() == 0 {
                 health.trouble = trouble;
             }
         }
     }
 
-    /// The picture or clip of an event that is told by itself; one that is gone is not waited for.
-    async fn attached(&self, notification: &[Notification]) -> Option<(&'static str, Vec<u8>)> {
-        let [one] = notification else { return None };
-        let attached = one.media.as_ref()?;
-        let bytes = self.runtime.media(&attached.id).await.ok()?;
-        Some((attached.name, Vec::from(bytes)))
+    /// Media of a single notification; `None` if it is deleted or the runtime is unreachable.
+    async fn attached(&self, notifications: &[Notification]) -> Option<(&'static str, Vec<u8>)> {
+        let [notification] = notifications else {
+            return None;
+        };
+        let media = notification.media.as_ref()?;
+        let bytes = self.runtime.media(&media.id).await.ok()?;
+        Some((media.name, Vec::from(bytes)))
     }
 }
 
-/// What comes next of the journal, where it is followed yet.
+/// Next item of the journal; never returns while it is not followed.
 async fn next(feed: &mut Option<EventFeed>) -> Option<FeedItem> {
     match feed {
         Some(feed) => feed.next().await,
@@ -396,7 +402,7 @@ async fn next(feed: &mut Option<EventFeed>) -> Option<FeedItem> {
     }
 }
 
-/// The end of the journal, from which a channel begins that is new.
+/// Last number of the journal, where a new channel starts. Retries until the runtime answers.
 async fn end_of_journal(runtime: RuntimeClient) -> EventSeq {
     loop {
         if let Ok(health) = runtime.health().await {
@@ -406,13 +412,13 @@ async fn end_of_journal(runtime: RuntimeClient) -> EventSeq {
     }
 }
 
-/// The way to one receiver.
+/// Receiver of one channel.
 struct Receiver {
     channel: ChannelConfig,
     sinks: SinksConfig,
     store: Arc<dyn Store>,
     credentials: Option<std::path::PathBuf>,
-    /// The address of the last request, and what makes requests to it.
+    /// Address of the last request, and an executor limited to its host.
     executor: Option<(Url, Executor)>,
 }
 
@@ -446,13 +452,14 @@ impl Receiver {
         executor.request(&key, &call).await
     }
 
-    /// Where to, read anew each time: an address that was exchanged counts at once.
+    /// Address and executor. The address is read at each call, so a changed one takes effect at
+    /// once.
     fn executor(&mut self) -> Result<&(Url, Executor), Fault> {
         let name = format!("channels.{}.url", self.channel.id);
-        let address = secrets::read(&name, &self.channel.url, self.credentials.as_deref());
-        let address = address.map_err(Fault::later)?;
-        let url = channels::address(address.expose_secret());
-        let url = url.map_err(|why| Fault::later(format!("{name} {why}")))?;
+        let secret = secrets::read(&name, &self.channel.url, self.credentials.as_deref());
+        let secret = secret.map_err(Fault::transient)?;
+        let url = channels::address(secret.expose_secret());
+        let url = url.map_err(|why| Fault::transient(format!("{name} {why}")))?;
         if let Some(executor) = self.executor.take().filter(|(known, _)| *known == url) {
             return Ok(self.executor.insert(executor));
         }

@@ -172,7 +172,7 @@ async fn channel_gets_event_and_changed_opinion_without_a_broker() {
             if key.ends_with("-opinion") {
                 assert_eq!(key, format!("{id}-opinion"));
                 assert!(
-                    text.contains("to be looked at after a second opinion"),
+                    text.contains("needs review after a second opinion"),
                     "{text}"
                 );
                 assert!(text.contains("a person at the door"), "{text}");

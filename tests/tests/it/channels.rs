@@ -59,14 +59,14 @@ fn notifications_survive_kills_of_everything() -> anyhow::Result<()> {
     let runtime = bench.runtime()?;
     let agent = bench.agent()?;
     wait_for("the channel to follow", || {
-        let follows = agent.log_text().contains("telling people of events");
+        let follows = agent.log_text().contains("notifying people of events");
         follows.then_some(())
     })?;
     deploy_rule(&bench, rule("security"))?;
     more_events(&bench, 3)?;
     wait_for("the agent to find nobody", || {
         let text = agent.log_text();
-        text.contains("an event can't be told there").then_some(())
+        text.contains("notification failed").then_some(())
     })?;
     ensure!(!agent.log_text().contains(TOKEN), "{}", agent.log_text());
     agent.kill()?;
@@ -127,7 +127,7 @@ fn dead_receiver_blocks_no_other_and_slack_gets_criticals() -> anyhow::Result<()
     let agent = bench.agent()?;
     wait_for("both channels to follow", || {
         let log = agent.log_text();
-        (log.matches("telling people of events").count() == 2).then_some(())
+        (log.matches("notifying people of events").count() == 2).then_some(())
     })?;
     let mut rule = rule("dead");
     rule["severity"] = json!("critical");
