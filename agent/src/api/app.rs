@@ -1,4 +1,4 @@
-//! State of the API: what its handlers share, and the limits of what they do at a time.
+//! State of the API: what its handlers share, and limits of concurrent work.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -13,13 +13,13 @@ use crate::status::AgentStatus;
 /// Largest body of a message, in bytes: four pictures of a camera.
 pub const MAX_MESSAGE: usize = 8 << 20;
 
-/// Limit of clients that follow conversations; the next one is refused.
+/// Limit of clients that follow conversations; a further one is refused.
 pub const MAX_FOLLOWERS: usize = 32;
 
-/// Limit of message bodies read at a time; the next one is refused.
+/// Limit of message bodies read at a time; a further one is refused.
 pub(super) const MAX_READING: usize = 2;
 
-/// Limit of file accesses (notes, trace, ledger) at a time; the next one waits.
+/// Limit of file accesses (notes, trace, ledger) at a time; a further one waits.
 const MAX_LOOKING: usize = 2;
 
 /// Requests the agent's status from its loop.
@@ -47,7 +47,7 @@ impl Troubles {
 /// State of every handler.
 #[derive(Clone)]
 pub(super) struct App {
-    /// Where its requests come in.
+    /// Entrypoint of its requests.
     pub(super) channel: Entrypoint,
     pub(super) shared: Arc<Shared>,
 }
@@ -105,7 +105,7 @@ impl App {
         T: Send + 'static,
         F: FnOnce(&Shared) -> T + Send + 'static,
     {
-        // Never closed.
+        // The semaphore is never closed.
         let _place = self.shared.looking.acquire().await.ok();
         let shared = Arc::clone(&self.shared);
         let looked = tokio::task::spawn_blocking(move || look(&shared)).await;

@@ -44,7 +44,7 @@ use watchkeeper_client::RuntimeClient;
 pub struct Bounds {
     /// Limit of open conversations.
     pub open: usize,
-    /// Limit of those over TCP, so that they leave room for the box's own.
+    /// Limit of open conversations over TCP, so that clients on the box find a free one.
     pub remote: usize,
     /// Limit of messages per conversation.
     pub turns: u64,
@@ -66,10 +66,10 @@ impl Default for Bounds {
     }
 }
 
-/// Opens the LLM client; the error is a sentence for a user.
+/// Opens the LLM client; an error is a sentence for a user.
 pub type OpensModel = Arc<dyn Fn() -> Result<watchkeeper_llm::Client, String> + Send + Sync>;
 
-/// What every conversation needs.
+/// What conversations share.
 pub struct ConversationDeps {
     pub client: RuntimeClient,
     /// The detection model that the configuration prefers.
@@ -94,7 +94,7 @@ impl std::fmt::Debug for ConversationDeps {
 }
 
 impl ConversationDeps {
-    /// What one session needs.
+    /// Arguments of one new session.
     fn parts(&self, channel: Entrypoint, out: Arc<dyn ProgressSink>) -> SessionDeps {
         let model = self.model.clone();
         SessionDeps {
@@ -111,7 +111,7 @@ impl ConversationDeps {
         }
     }
 
-    /// The pending proposals.
+    /// Opens the folder of pending proposals.
     #[must_use]
     pub fn waiting(&self) -> PendingProposals {
         PendingProposals::new(&self.home)
@@ -151,28 +151,26 @@ impl Message {
 pub enum NotTaken {
     /// The limit of open conversations is reached.
     #[error(
-        "{most} conversations are open; end one (DELETE /v1/conversations/ID), or wait: one that nobody uses ends after {idle_s} s"
+        "{limit} conversations are open; end one (DELETE /v1/conversations/ID), or wait: an idle \
+         one ends after {idle_s} s"
     )]
-    TooMany {
-        /// The limit.
-        most: usize,
-        idle_s: u64,
-    },
+    TooMany { limit: usize, idle_s: u64 },
     /// Another message is in progress.
     #[error(
-        "the conversation works on message {turn}; wait for its end, which GET /v1/conversations/{id}/events/stream tells"
+        "message {turn} is in progress; wait for its event `end` at GET \
+         /v1/conversations/{id}/events/stream"
     )]
     Working { id: String, turn: u64 },
     /// The limit of messages is reached.
-    #[error("the conversation had its {most} messages; begin another one (POST /v1/conversations)")]
-    Over {
-        /// The limit.
-        most: u64,
-    },
+    #[error(
+        "the conversation reached its {limit} messages; open another one (POST \
+     /v1/conversations)"
+    )]
+    Over { limit: u64 },
     /// No such conversation.
-    #[error("there is no conversation {id:?}; GET /v1/conversations lists those that there are")]
+    #[error("conversation {id:?} does not exist; GET /v1/conversations lists the open ones")]
     Unknown {
-        /// The id, shortened.
+        /// Id from the request, shortened.
         id: String,
     },
     /// The pending proposals are unreadable.
@@ -187,52 +185,52 @@ pub enum NotTaken {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum Awaiting {
-    /// The next message.
+    /// Waits for the next message.
     Nothing,
-    /// The answer to a question.
+    /// Waits for the answer to a question.
     Answer {
-        /// The question.
+        /// Text of the question.
         question: String,
-        /// What could be answered; empty where it is something else.
+        /// Suggested answers; empty if the answer is free text.
         choices: Vec<String>,
     },
-    /// A yes or a no.
+    /// Waits for a confirmation (`yes`) or a rejection (`no`).
     Yes {
-        /// The proposal.
+        /// Id of the proposal.
         proposal: Option<String>,
-        /// The words that it was made for.
+        /// Request that led to the proposal.
         request: String,
     },
 }
 
-/// How a conversation is.
+/// Status of a conversation.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
 pub struct ConversationStatus {
-    /// Its id.
+    /// Id of the conversation.
     pub id: String,
-    /// Which way it was begun: `local` over the socket, `remote` over TCP.
+    /// Entrypoint that opened it: `local` (the socket) or `remote` (TCP).
     #[schema(value_type = String)]
     pub channel: Entrypoint,
-    /// When it was begun.
+    /// Time at which it was opened.
     #[schema(value_type = String)]
     pub began: Timestamp,
-    /// Whether a message is being worked on.
+    /// Whether a message is in progress.
     pub working: bool,
-    /// How many messages it had.
+    /// Number of accepted messages.
     pub turns: u64,
-    /// What it waits for, once it does not work.
+    /// What it waits for, while no message is in progress.
     pub waits: Awaiting,
-    /// What a model means to do about the message, as it said last; its steps, each with `step` and `done`.
+    /// Latest plan of the language model for the message: steps, each with `step` and `done`.
     #[schema(value_type = Vec<Object>)]
     pub plan: Vec<Value>,
     /// Number of its last event.
     pub last_event: u64,
 }
 
-/// A message that was taken.
+/// An accepted message.
 #[derive(Debug, Clone, Copy)]
 pub struct Turn {
-    /// Its number.
+    /// Number of the message in its conversation.
     pub turn: u64,
     /// Number of the last event before it.
     pub after: u64,
@@ -245,21 +243,21 @@ struct State {
     waits: Awaiting,
 }
 
-/// A conversation, as others see it.
+/// Handle of an open conversation.
 #[derive(Debug)]
 pub struct Handle {
-    /// Its id.
+    /// Id of the conversation.
     pub id: String,
-    /// Which way it was begun.
+    /// Entrypoint that opened it.
     pub channel: Entrypoint,
     began: Timestamp,
-    /// What happens in it.
+    /// Events of the conversation.
     pub feed: Arc<Feed>,
     state: Mutex<State>,
     inbox: mpsc::Sender<Message>,
-    /// True once it is to end.
+    /// True once the conversation must end.
     ending: watch::Sender<bool>,
-    /// True once nothing happens in it any more.
+    /// True once its task has ended.
     over: watch::Sender<bool>,
 }
 
@@ -268,7 +266,7 @@ impl Handle {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How it is.
+    /// Returns its status.
     #[must_use]
     pub fn status(&self) -> ConversationStatus {
         let state = self.state();
@@ -284,20 +282,20 @@ impl Handle {
         }
     }
 
-    /// Turns true when nothing happens in it any more.
+    /// Becomes true when the conversation's task has ended.
     #[must_use]
     pub fn over(&self) -> watch::Receiver<bool> {
         self.over.subscribe()
     }
 }
 
-/// All conversations.
+/// Registry of open conversations.
 #[derive(Debug)]
 pub struct Conversations {
     deps: ConversationDeps,
     bounds: Bounds,
     open: Mutex<BTreeMap<String, Arc<Handle>>>,
-    /// How many are open; those that wait for the end of all wait for it to be none.
+    /// Number of open conversations; [`Self::ended`] waits until it is zero.
     number: watch::Sender<usize>,
     at_work: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
@@ -321,13 +319,13 @@ impl Conversations {
         })
     }
 
-    /// What they work with.
+    /// Returns what conversations share.
     #[must_use]
     pub fn deps(&self) -> &ConversationDeps {
         &self.deps
     }
 
-    /// Their bounds.
+    /// Returns the limits.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
         self.bounds
@@ -355,10 +353,10 @@ impl Conversations {
         self.open_as(id, channel, None)
     }
 
-    /// Finds a conversation, or reopens it where only its proposal is left.
+    /// Finds an open conversation, or reopens the one of a pending proposal.
     ///
     /// # Errors
-    /// When none of this id is visible to the entrypoint `asks`.
+    /// When no conversation of this id is visible to the entrypoint `asks`.
     pub fn find(self: &Arc<Self>, id: &str, asks: Entrypoint) -> Result<Arc<Handle>, NotTaken> {
         let found = self.open().get(id).cloned();
         if let Some(handle) = found {
@@ -412,14 +410,14 @@ impl Conversations {
             return Ok(Arc::clone(handle));
         }
         let of_channel = open.values().filter(|h| h.channel == channel).count();
-        let most = match channel {
+        let limit = match channel {
             Entrypoint::Remote if of_channel >= self.bounds.remote => Some(self.bounds.remote),
             _ if open.len() >= self.bounds.open => Some(self.bounds.open),
             _ => None,
         };
-        if let Some(most) = most {
+        if let Some(limit) = limit {
             let idle_s = self.bounds.idle.as_secs();
-            return Err(NotTaken::TooMany { most, idle_s });
+            return Err(NotTaken::TooMany { limit, idle_s });
         }
         let (inbox, messages) = mpsc::channel(1);
         let waits = kept
@@ -467,12 +465,12 @@ impl Conversations {
         }
         if state.turns >= self.bounds.turns {
             return Err(NotTaken::Over {
-                most: self.bounds.turns,
+                limit: self.bounds.turns,
             });
         }
         let turn = state.turns + 1;
         let after = handle.feed.begin(turn);
-        // It is empty while nothing is worked on; who is gone does not take any more.
+        // The inbox is empty while no message is in progress; only an ended task rejects one.
         let sent = handle.inbox.try_send(message);
         sent.map_err(|_| unknown(&handle.id))?;
         state.turns = turn;
@@ -489,16 +487,16 @@ impl Conversations {
         } = waits
         {
             let socket = self.deps.client.socket();
-            // One that is gone was confirmed, or put aside by what was said last.
+            // A proposal that is gone was confirmed or rejected by the last message.
             if let Err(error) = self.deps.waiting().take(&id, socket, Timestamp::now()) {
-                tracing::debug!(%error, "no proposal waits any more");
+                tracing::debug!(%error, "no proposal is pending any more");
             }
         }
     }
 
     /// Waits until no conversation is open.
     pub async fn ended(&self) {
-        // The sender is in here.
+        // `self` holds the sender, so the channel stays open.
         self.number
             .subscribe()
             .wait_for(|open| *open == 0)
@@ -562,7 +560,7 @@ async fn converse(
         let Some(message) = message else {
             break;
         };
-        // Followers are not shown what the assistant leaves out when it hears the same words, and tells so.
+        // Followers see the text without the secrets that the assistant redacts.
         let text = redact::said(&message.text).unwrap_or_else(|| message.text.clone());
         handle.feed.push(json!({"type": "heard", "text": text}));
         let ended = hear(Arc::clone(&all), Arc::clone(&handle), &mut assist, message).await;
@@ -572,7 +570,7 @@ async fn converse(
         assist.settle();
         let waits = waits(&assist);
         let mut end = json!({"type": END, "failed": ended.is_err(), "waits": waits});
-        // A no, a look-up and a failure were nobody's understanding.
+        // Only an answered message says whether the LLM or the rules answered it.
         if ended.is_ok() {
             end["by_model"] = Value::from(assist.is_llm_reply);
         }
@@ -594,7 +592,7 @@ async fn hear(
 ) -> Result<(), Error> {
     if message.about.is_some() && message.about.as_deref() != assist.pending_id() {
         return Err(Error::input(
-            "this proposal waits no more: it was confirmed or put aside; ask again",
+            "this proposal is no longer pending: it was confirmed or rejected; request it again",
         ));
     }
     let before = assist.conversation.shown().cloned();
@@ -620,9 +618,9 @@ async fn understand(
     let at_work = Arc::clone(&all.at_work);
     let mut place = at_work.clone().try_acquire_owned().ok();
     if place.is_none() {
-        let told = "other conversations are worked in; this one waits for its turn";
-        handle.feed.report(ProgressEvent::Busy(told));
-        // Never closed.
+        let reason = "other conversations are in progress; this one waits for a free slot";
+        handle.feed.report(ProgressEvent::Busy(reason));
+        // The semaphore is never closed.
         place = at_work.acquire_owned().await.ok();
     }
     for (name, picture) in message.images {
@@ -645,7 +643,8 @@ fn given_up(why: &str) -> Error {
     Error::new(
         ErrorKind::Failed,
         format!(
-            "{why}; the request was given up and nothing was changed. The same words within an hour go on where a model was"
+            "{why}; the request was cancelled and nothing was changed. Send it again within an \
+             hour to continue where a language model stopped"
         ),
     )
 }

@@ -4,8 +4,9 @@
 //!
 //! Invariants:
 //! - Numbers rise by one.
-//! - At most [`MAX_EVENTS`] events and [`MAX_BYTES`] bytes are kept. The oldest are evicted, which a
-//!   follower sees as a jump. One event has at most [`MAX_EVENT`] bytes.
+//! - At most [`MAX_EVENTS`] events and [`MAX_BYTES`] bytes are kept. The oldest are evicted; a
+//!   follower sees a jump.
+//! - One event has at most [`MAX_EVENT`] bytes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,23 +21,23 @@ use watchkeeper_assistant::wording::cut;
 pub const MAX_EVENTS: usize = 512;
 /// Limit of kept bytes per conversation.
 pub const MAX_BYTES: usize = 2 << 20;
-/// Limit of one event. A model's largest proposal has 128 KiB and is in its event twice: as changes
-/// and as a difference.
+/// Limit of one event, in bytes. A model's largest proposal has 128 KiB and is in its event twice:
+/// as changes and as a difference.
 pub const MAX_EVENT: usize = 512 << 10;
 /// Limit of a text in a tool's arguments, in characters.
 const MAX_ARGUMENT: usize = 200;
 /// Type of the last event of a turn.
 pub const END: &str = "end";
 
-/// One event.
+/// An event of a conversation, as followers receive it.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// Number, from 1.
+    /// Number of the event, from 1.
     pub seq: u64,
     pub turn: u64,
-    /// Whether it is the last of its turn.
+    /// Whether it is the last event of its turn.
     pub is_end: bool,
-    /// The object, as JSON.
+    /// The event as a JSON object.
     pub json: Arc<str>,
 }
 
@@ -54,7 +55,7 @@ struct Kept {
 #[derive(Debug)]
 pub struct Feed {
     kept: Mutex<Kept>,
-    /// The last number; closed with the conversation.
+    /// Number of the last event; the channel closes with the conversation.
     advances: watch::Sender<u64>,
 }
 
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_comes_back_reads_on_where_it_left_off() {
+    fn returning_follower_resumes_behind_its_cursor() {
         let feed = Feed::default();
         feed.begin(1);
         for _ in 0..3 {
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_without_end_keeps_its_newest_events_within_both_bounds() {
+    fn feed_keeps_its_newest_events_within_both_bounds() {
         let feed = Feed::default();
         for _ in 0..2 * MAX_EVENTS {
             feed.report(ProgressEvent::Note("x"));
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_too_large_leaves_its_place_and_says_so() {
+    fn oversized_event_is_replaced_by_a_placeholder() {
         let feed = Feed::default();
         feed.report(ProgressEvent::Note(&"x".repeat(MAX_EVENT)));
         let entry: Value = serde_json::from_str(&feed.after(0, 1)[0].json).unwrap();
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_tools_are_cut_and_proposals_are_not() {
+    fn tool_arguments_are_cut_and_proposals_are_not() {
         let feed = Feed::default();
         let of = json!({"tool": "validate_workflow", "arguments": {"workflow": "w".repeat(5_000)}});
         feed.report(ProgressEvent::Step(

@@ -7,20 +7,21 @@ use watchkeeper_contract::problem::Problem;
 #[openapi(
     info(
         title = "Watchkeeper agent",
-        description = "HTTP/JSON over a Unix socket, and over TCP with a token. Every refusal is a Problem.",
+        description = "HTTP/JSON over a Unix socket, and over TCP with a token. Every refusal is \
+         a Problem.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     components(schemas(Problem)),
     tags(
-        (name = "conversations", description = "Requests in plain words, and what comes of them"),
-        (name = "proposals", description = "What waits for a yes"),
-        (name = "memory", description = "What the agent remembers"),
-        (name = "agent", description = "The agent itself")
+        (name = "conversations", description = "Requests in plain words, and their results"),
+        (name = "proposals", description = "Changes that wait for a user's confirmation"),
+        (name = "memory", description = "Notes of the agent"),
+        (name = "agent", description = "Status, costs and trace of the agent")
     )
 )]
 struct Base;
 
-/// What stands in the description beside the routes.
+/// Title, description and tags of the OpenAPI document; the routes add the rest.
 pub(super) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
 }

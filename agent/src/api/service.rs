@@ -2,8 +2,9 @@
 //!
 //! It has a loop of its own, because conversations wait for disks.
 //!
-//! Invariant: an entrypoint that cannot open (a socket in use, a port taken, an unreadable token) is
-//! logged, reported by `GET /v1/health` and retried. It affects neither the other one nor the agent.
+//! Invariant: an entrypoint that cannot open (socket in use, port taken, unreadable token) is
+//! logged, reported by `GET /v1/health` and retried. It affects neither the other one nor the
+//! agent.
 
 use std::io;
 use std::path::PathBuf;

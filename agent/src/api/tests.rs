@@ -1,4 +1,4 @@
-//! Conversations without a runtime: whatever is said fails, and all that is bounded stays so.
+//! Conversations without a runtime: every message fails, and all limits hold.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,10 +46,10 @@ fn words(text: &str) -> Message {
     }
 }
 
-/// Says something and waits for its end; the types of what came of it.
+/// Sends a message, waits for its end, and returns the types of its events.
 async fn said(all: &Conversations, handle: &Handle, message: Message) -> Vec<String> {
     let mut advances = handle.feed.subscribe();
-    let turn = all.say(handle, message).expect("it is taken");
+    let turn = all.say(handle, message).expect("accepted");
     loop {
         advances.borrow_and_update();
         let events = handle.feed.of_turn(turn.turn);
@@ -60,12 +60,12 @@ async fn said(all: &Conversations, handle: &Handle, message: Message) -> Vec<Str
             });
             return types.collect();
         }
-        advances.changed().await.expect("it goes on");
+        advances.changed().await.expect("open feed");
     }
 }
 
 #[tokio::test]
-async fn a_failure_ends_the_message_and_not_the_conversation() {
+async fn failed_message_leaves_the_conversation_open() {
     let here = here(Bounds::default());
     let handle = here.all.begin(Entrypoint::Local).expect("begun");
     for _ in 0..2 {
@@ -76,7 +76,7 @@ async fn a_failure_ends_the_message_and_not_the_conversation() {
 }
 
 #[tokio::test]
-async fn one_message_at_a_time_and_so_many_in_all() {
+async fn second_message_and_excess_messages_are_refused() {
     let here = here(Bounds {
         turns: 2,
         ..Bounds::default()
@@ -95,13 +95,13 @@ async fn one_message_at_a_time_and_so_many_in_all() {
     said(&here.all, &handle, words("list cameras")).await;
     let third = here.all.say(&handle, words("list cameras"));
     assert!(
-        matches!(third, Err(NotTaken::Over { most: 2 })),
+        matches!(third, Err(NotTaken::Over { limit: 2 })),
         "{third:?}"
     );
 }
 
 #[tokio::test]
-async fn those_with_the_token_do_not_keep_out_those_at_the_box() {
+async fn remote_conversations_leave_room_for_local_ones() {
     let here = here(Bounds {
         open: 3,
         remote: 2,
@@ -111,18 +111,18 @@ async fn those_with_the_token_do_not_keep_out_those_at_the_box() {
         assert!(here.all.begin(Entrypoint::Remote).is_ok());
     }
     let more = here.all.begin(Entrypoint::Remote);
-    assert!(matches!(more, Err(NotTaken::TooMany { most: 2, .. })));
+    assert!(matches!(more, Err(NotTaken::TooMany { limit: 2, .. })));
     assert!(here.all.begin(Entrypoint::Local).is_ok());
     assert!(matches!(
         here.all.begin(Entrypoint::Local),
-        Err(NotTaken::TooMany { most: 3, .. })
+        Err(NotTaken::TooMany { limit: 3, .. })
     ));
     assert_eq!(here.all.list(Entrypoint::Remote).len(), 2);
     assert_eq!(here.all.list(Entrypoint::Local).len(), 3);
 }
 
 #[tokio::test]
-async fn a_conversation_that_nobody_uses_ends_and_so_do_all_when_the_agent_stops() {
+async fn idle_conversation_ends_and_all_end_at_the_stop() {
     let bounds = Bounds {
         idle: Duration::from_millis(20),
         ..Bounds::default()
@@ -144,8 +144,7 @@ async fn a_conversation_that_nobody_uses_ends_and_so_do_all_when_the_agent_stops
 }
 
 #[tokio::test]
-async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a_word_about_another_is_none()
- {
+async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
     let here = here(Bounds::default());
     let shown = ShownProposal {
         request: "count cars".to_owned(),
@@ -171,10 +170,7 @@ async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a
         here.all.find("c1", Entrypoint::Remote),
         Err(NotTaken::Unknown { .. })
     ));
-    let handle = here
-        .all
-        .find("c1", Entrypoint::Local)
-        .expect("opened again");
+    let handle = here.all.find("c1", Entrypoint::Local).expect("reopened");
     assert_eq!(
         (handle.id.as_str(), handle.channel),
         ("c1", Entrypoint::Local)
@@ -187,12 +183,12 @@ async fn an_offer_opens_its_conversation_again_for_those_who_may_answer_it_and_a
     assert!(Arc::ptr_eq(&handle, &same));
     let types = said(&here.all, &handle, Message::about("other", "yes")).await;
     assert_eq!(types, ["heard", "failure", "end"]);
-    // A runtime that is away costs nobody the proposal.
+    // An absent runtime does not cost the proposal.
     said(&here.all, &handle, Message::about(&id, "yes")).await;
     let waits = here.all.deps().waiting().list(now).expect("read");
     assert_eq!(waits.len(), 1);
     here.all.end(&handle);
     closed(handle.over()).await;
     let waits = here.all.deps().waiting().list(now).expect("read");
-    assert!(waits.is_empty(), "it was put aside");
+    assert!(waits.is_empty(), "the proposal is still pending");
 }

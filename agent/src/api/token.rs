@@ -108,10 +108,12 @@ pub async fn ask_for(
     token.log_rejection();
     let detail = match request.headers().contains_key(AUTHORIZATION) {
         false => {
-            "over TCP the API needs the token: send it as `Authorization: Bearer TOKEN`, or use the agent's socket on the box"
+            "over TCP the API needs the token: send it as `Authorization: Bearer TOKEN`, or use \
+             the agent's socket on the box"
         }
         true => {
-            "this is not the token of the API; it is in the file or credential that [agent.api] of the configuration names"
+            "this token is invalid; send the one in the file or credential that the \
+             configuration names in [agent.api]"
         }
     };
     let refusal = Refusal::new(StatusCode::UNAUTHORIZED, ProblemCode::Unauthorized, detail);

@@ -2,14 +2,14 @@
 //! becomes one more piece of evidence.
 //!
 //! - [`queue`]: which event is asked about when. [`on_disk`]: its stored form.
-//! - [`talk`]: what the model is shown. [`verdict`]: what it may answer. [`weigh`]: what that changes.
+//! - [`talk`]: what the model is shown. [`verdict`]: what it may answer. [`weigh`]: its effect.
 //! - [`asker`]: the only part with I/O.
 //!
 //! Invariants:
 //! - No event waits for an opinion: it is published as decided, and the opinion follows.
 //! - An event is asked about once, over crashes too, and gets exactly one result.
 //! - The model has no tool to act with; text from outside reaches it as a tool's result only.
-//! - An opinion weighs as much as all local evidence together, and lowers only what the rule allows.
+//! - An opinion weighs as much as all local evidence together. It lowers only what the rule allows.
 
 pub mod asker;
 pub mod on_disk;
@@ -42,7 +42,7 @@ impl Case {
         }
     }
 
-    /// The picture to show: the frame without drawings.
+    /// The picture to show: the frame without annotations.
     #[must_use]
     pub fn picture(&self) -> Option<&Media> {
         let mut media = self.event.media.iter();

@@ -1,4 +1,4 @@
-//! Read-only routes: health, costs, notes, the trace, counts of second opinions.
+//! Read-only routes: health, costs, notes, trace, counts of second opinions.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::costs::{CostReport, serialized_name};
 use watchkeeper_assistant::trace::{AGENT, Trace, may_see};
 
-/// Time for the loop to answer: it turns within milliseconds, and its watchdog fires after a minute.
+/// Timeout of the agent's loop: a turn takes milliseconds, and its watchdog fires after a minute.
 const LOOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Limit of a search in the notes, in characters.
 const MAX_QUESTION: usize = 500;
@@ -40,7 +40,7 @@ const MAX_ENTRIES: u64 = 1000;
 /// Status of the agent and of what it depends on.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct AgentHealth {
-    /// Overall state.
+    /// `up` or `degraded`.
     state: HealthState,
     /// One sentence per problem.
     reasons: Vec<String>,
@@ -48,9 +48,9 @@ pub(super) struct AgentHealth {
     version: String,
     /// Seconds since the agent started.
     uptime_s: f64,
-    /// Process id.
+    /// Process id of the agent.
     pid: u32,
-    /// The runtime.
+    /// Status of the runtime.
     runtime: RuntimeStanding,
     /// Status of the session with the broker.
     mqtt: MqttStatus,
@@ -58,11 +58,11 @@ pub(super) struct AgentHealth {
     outbox: OutboxStatus,
     /// Status of each notification channel.
     channels: Vec<ChannelStatus>,
-    /// The language model.
+    /// Status of the language model.
     model: ModelStanding,
-    /// Conversations.
+    /// Number and limit of conversations.
     conversations: ConversationCounts,
-    /// The notes.
+    /// Status of the notes.
     memory: MemoryStanding,
 }
 
@@ -80,9 +80,9 @@ pub(super) struct MemoryStanding {
 /// Status of the runtime, as the agent sees it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct RuntimeStanding {
-    /// Whether it answers.
+    /// Whether the runtime answers.
     answers: bool,
-    /// Its version, where it answers.
+    /// Version of the runtime; absent without an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
 }
@@ -90,10 +90,10 @@ pub(super) struct RuntimeStanding {
 /// Status of the language model, from its last call and the budget; no call is made for it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ModelStanding {
-    /// Its provider; absent where none is configured.
+    /// Provider of the model; absent where none is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
-    /// What is known of it.
+    /// State of the model, from its last call.
     state: ModelState,
     /// Why it is unusable, with a remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,35 +106,35 @@ pub(super) struct ModelStanding {
     within_budget: bool,
 }
 
-/// What is known of the model.
+/// State of the language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ModelState {
-    /// None is configured.
+    /// No language model is configured.
     Absent,
-    /// It can't be asked: no key, a wrong address.
+    /// It cannot be called: the key is missing or the address is invalid.
     Unusable,
-    /// It was not asked yet.
+    /// It was not called yet.
     Unasked,
-    /// It answered the last call.
+    /// The last call succeeded.
     Answers,
     /// The last call failed.
     Fails,
-    /// It failed so often that it is left alone for a while.
+    /// Suspended by its circuit breaker after repeated failures.
     Resting,
 }
 
-/// Conversations in numbers.
+/// Number and limit of conversations.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ConversationCounts {
-    /// How many are open.
+    /// Number of open conversations.
     open: usize,
-    /// How many may be.
+    /// Limit of open conversations.
     most: usize,
 }
 
 /// Health of the agent: broker, outbox, runtime, model and budget. The agent's loop itself answers,
-/// so an answer proves that it turns.
+/// so an answer proves that the loop runs.
 #[utoipa::path(get, path = "/health", tag = "agent", responses((status = 200, body = AgentHealth)))]
 pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, Refusal> {
     let status = agent_status(&app).await?;
@@ -156,13 +156,15 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     if status.outbox.dropped > 0 {
         let dropped = status.outbox.dropped;
         reasons.push(format!(
-            "{dropped} messages were dropped since the start: the broker did not accept them in time. Check the broker, or raise agent.outbox_events"
+            "{dropped} messages were dropped since the start: the broker did not accept them in \
+             time. Check the broker, or raise agent.outbox_events"
         ));
     }
     reasons.extend(status.channels.iter().filter_map(|c| c.trouble.clone()));
     reasons.extend(model.why.clone());
     if model.provider.is_some() && !model.within_budget {
-        let reason = "the model's budget is spent; raise calls_per_hour, day_usd or month_usd of [llm], or wait";
+        let reason = "the model's budget is spent; raise calls_per_hour, day_usd or month_usd of \
+         [llm], or wait";
         reasons.push(reason.to_owned());
     }
     let memory = memory_standing(&deps.notes);
@@ -250,7 +252,8 @@ fn model(provider: Option<String>, deps: &ConversationDeps) -> ModelStanding {
 fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<String>) {
     if let Some(rest) = client.breaker_open() {
         let why = format!(
-            "the model is suspended for {} s: it failed too often ({}); see the log and `watchkeeper trace`",
+            "the model is suspended for {} s: it failed too often ({}); see the log and \
+             `watchkeeper trace`",
             rest.remaining.as_secs(),
             serialized_name(&rest.because)
         );
@@ -290,19 +293,20 @@ pub(super) async fn opinions(
     Ok(Json(agent_status(&app).await?.opinions))
 }
 
-/// What to look for.
+/// Query of a search in the notes.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct MemoryQuery {
-    /// Words that the notes have to do with.
+    /// Words to search for.
     #[param(value_type = String)]
     q: Option<String>,
-    /// Most notes in the answer, 1 to 50; default 10.
+    /// Maximum number of notes in the answer, 1 to 50; default 10.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
 }
 
-/// The agent's notes that have to do with these words, the best first: each with its file, its words, and whether they are a person's (`trusted`).
+/// The agent's notes that match the words, the best first: each with its file, its text, and
+/// whether a user wrote it (`trusted`).
 #[utoipa::path(get, path = "/memory", tag = "memory", params(MemoryQuery), responses((status = 200, body = Vec<Object>)))]
 pub(super) async fn memory(
     State(app): State<App>,
@@ -318,7 +322,8 @@ pub(super) async fn memory(
     let length = words.chars().count();
     if words.trim().is_empty() || length > MAX_QUESTION {
         let detail = format!(
-            "q must be 1 to {MAX_QUESTION} characters: the words to look for, such as q=loading%20dock"
+            "q must be 1 to {MAX_QUESTION} characters: the words to look for, such as \
+             q=loading%20dock"
         );
         return Err(Refusal::invalid(detail).at("q", format!("{length} characters")));
     }
@@ -337,17 +342,18 @@ pub(super) async fn memory(
     Ok(Json(notes.filter_map(Result::ok).collect()))
 }
 
-/// How much of it.
+/// Query of the trace.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TraceQuery {
-    /// Most entries in the answer, 1 to 1000; default 100.
+    /// Maximum number of entries in the answer, 1 to 1000; default 100.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
 }
 
-/// The latest entries of the agent's trace, the oldest first: what was asked, which tools a model used and what they answered, what was proposed,
-/// confirmed and done, what it cost. Over TCP without what was said on the box.
+/// The latest entries of the agent's trace, the oldest first: requests, tools that the language
+/// model used with their results, proposals, confirmations, changes and costs. Over TCP without the
+/// texts of users on the box.
 #[utoipa::path(get, path = "/trace", tag = "agent", params(TraceQuery), responses((status = 200, body = Vec<Object>)))]
 pub(super) async fn trace(
     State(app): State<App>,

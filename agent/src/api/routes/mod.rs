@@ -1,6 +1,7 @@
-//! The requests of the API: read, asked of whoever knows, answered.
+//! Routes of the API.
 //!
-//! Map: [`talk`] is about conversations, [`proposals`] about what waits for a yes, [`about`] about everything that is only looked up.
+//! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation. [`about`]:
+//!   read-only routes.
 
 mod about;
 mod problem;
@@ -16,7 +17,7 @@ use utoipa_axum::routes;
 use super::app::{App, MAX_MESSAGE};
 use super::openapi;
 
-/// Every route.
+/// Returns the router of all routes, with their OpenAPI description.
 pub(super) fn all() -> OpenApiRouter<App> {
     let v1 = OpenApiRouter::new()
         .routes(routes!(talk::list, talk::begin))
@@ -37,7 +38,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
     OpenApiRouter::with_openapi(openapi::base()).nest("/v1", v1)
 }
 
-/// Readers of outside data, open to the fuzz targets only.
+/// Parsers of outside data, public for the fuzz targets only.
 pub(super) mod fuzzing {
     pub use super::talk::message;
 }
@@ -49,7 +50,7 @@ pub fn document() -> Value {
     watchkeeper_http::openapi::document(openapi)
 }
 
-/// This description.
+/// This description, as OpenAPI JSON.
 #[utoipa::path(get, path = "/openapi.json", tag = "agent",
     responses((status = 200, content_type = "application/json", body = Object)))]
 async fn openapi() -> Json<Value> {

@@ -7,7 +7,7 @@ use watchkeeper_http::Refusal;
 
 use crate::api::conversations::NotTaken;
 
-/// What a refusal of the conversations is on the wire.
+/// Converts the refusal of a message or conversation into an HTTP problem.
 pub(super) fn refused(error: NotTaken) -> Refusal {
     let (status, code) = match &error {
         NotTaken::TooMany { .. } => (StatusCode::TOO_MANY_REQUESTS, ProblemCode::Limit),
@@ -25,7 +25,7 @@ pub(super) fn refused(error: NotTaken) -> Refusal {
     }
 }
 
-/// What is wrong with the file of offers, on the wire.
+/// Converts an error of the pending proposals into an HTTP problem.
 pub(super) fn unreadable(error: &PendingError) -> Refusal {
     let (status, code) = match error {
         PendingError::Unknown { .. } | PendingError::OtherRuntime { .. } => {

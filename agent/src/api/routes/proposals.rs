@@ -1,7 +1,8 @@
-//! What waits for a yes, over HTTP: list it, look at it as it is now, confirm it, put it aside.
+//! Pending proposals over HTTP: list, show, confirm and reject them.
 //!
-//! Invariant: a yes and a no go the way of the conversation that the proposal was made in, so what was shown is compared with what runs, and its
-//! followers are told. Where that conversation is not open any more it is opened again.
+//! Invariant: confirmation and rejection are messages in the proposal's conversation, which is
+//! reopened if needed. So the proposal is compared with the present configuration, and the
+//! conversation's followers see the result.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -21,25 +22,25 @@ use watchkeeper_assistant::permissions::{Entrypoint, may_answer};
 use watchkeeper_assistant::proposal::pending::PendingProposal;
 use watchkeeper_assistant::setup_agent::tool_context::system_snapshot;
 
-/// A proposal that waits.
+/// A pending proposal.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Proposal {
-    /// Its id.
+    /// Id of the proposal.
     id: String,
-    /// The conversation that it was made in.
+    /// Id of the conversation that made it.
     conversation: String,
-    /// Which way it was asked for: `local` over the socket, `remote` over TCP.
+    /// Entrypoint of its request: `local` (the socket) or `remote` (TCP).
     #[schema(value_type = String)]
     channel: Entrypoint,
-    /// The words that it was made for.
+    /// Request that led to the proposal.
     request: String,
-    /// The model that made it; absent where the rules understood the words.
+    /// Language model that made it; absent if the rules understood the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// When it was asked for.
+    /// Time of the request.
     #[schema(value_type = String)]
     at: Timestamp,
-    /// Until when a yes counts.
+    /// Time at which the proposal expires.
     #[schema(value_type = String)]
     until: Timestamp,
 }
@@ -63,49 +64,51 @@ impl Proposal {
     }
 }
 
-/// A proposal as it is now.
+/// A proposal, computed again from the present configuration.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ProposalDetails {
     #[serde(flatten)]
     proposal: Proposal,
-    /// Whether it would do something else now than when it was shown. A yes then brings it up anew and changes nothing.
+    /// Whether it would now do something else than when it was shown. A confirmation then shows it
+    /// again and changes nothing.
     changed: bool,
-    /// What it would do: `changes`, the engine's `checks`, the `difference` to what runs, what was understood, assumed and left out. Absent where the
-    /// words mean nothing any more.
+    /// What it would do: `changes`, the engine's `checks`, the `difference` to what runs, what was
+    /// understood, assumed and left out. Absent if the request has no meaning any more.
     #[schema(value_type = Option<Object>)]
     offer: Option<Value>,
 }
 
-/// What came of a yes or a no.
+/// Result of a confirmation or rejection.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Answered {
-    /// The conversation that it was said in.
+    /// Id of the proposal's conversation.
     conversation: String,
-    /// What came of it.
+    /// Whether the change was made or rejected.
     outcome: AnsweredAs,
-    /// What happened, as in the conversation's events: `done` for each change, or `dropped`.
+    /// Events of the message, as in the conversation: `done` for each change, or `dropped`.
     #[schema(value_type = Vec<Object>)]
     events: Vec<Value>,
 }
 
-/// What came of a yes or a no.
+/// What was done with a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AnsweredAs {
     /// The change was made.
     Done,
-    /// It was put aside, and nothing was changed.
+    /// The proposal was dropped and nothing was changed.
     Refused,
 }
 
-/// The proposals that wait, the oldest first. Over TCP those that were asked for over TCP. They outlive a restart of the agent, and wait for an hour.
+/// Pending proposals, the oldest first. Over TCP only those that were requested over TCP. They
+/// survive a restart of the agent and expire after an hour.
 #[utoipa::path(get, path = "/proposals", tag = "proposals", responses((status = 200, body = Vec<Proposal>)))]
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<Proposal>>, Refusal> {
     let all = waiting(&app).await?;
     Ok(Json(all.iter().filter_map(Proposal::of).collect()))
 }
 
-/// A proposal, with the difference that it would make to what runs now.
+/// A proposal, with its difference to what runs now.
 #[utoipa::path(get, path = "/proposals/{id}", tag = "proposals",
     params(("id" = String, Path, description = "Id of the proposal")),
     responses((status = 200, body = ProposalDetails)))]
@@ -118,7 +121,7 @@ pub(super) async fn get(
     let here = system_snapshot(&deps.client, deps.preferred.clone()).await;
     let here = here.map_err(|error| no_runtime(&error.in_full()))?;
     let plain = Plain::new().map_err(|error| {
-        tracing::error!(%error, "the lexicon can't be read");
+        tracing::error!(%error, "the lexicon cannot be read");
         watchkeeper_http::refusal::internal()
     })?;
     let offer = kept.shown.recheck(&plain, &here);
@@ -133,8 +136,9 @@ pub(super) async fn get(
     }))
 }
 
-/// Says yes to a proposal: only now something changes. Where what runs has changed since it was shown, nothing is done, and 409 names the proposal as it
-/// is now. On the box every proposal may be confirmed, over TCP those that were asked for over TCP.
+/// Confirms a proposal; nothing changes before. If what runs has changed since the proposal was
+/// shown, nothing is done, and 409 names the new proposal. On the box every proposal may be
+/// confirmed, over TCP those that were requested over TCP.
 #[utoipa::path(post, path = "/proposals/{id}/confirm", tag = "proposals",
     params(("id" = String, Path, description = "Id of the proposal")),
     responses((status = 200, body = Answered)))]
@@ -145,7 +149,7 @@ pub(super) async fn confirm(
     answer(&app, &id, "yes", AnsweredAs::Done).await
 }
 
-/// Says no to a proposal: it waits no more.
+/// Rejects a proposal: it is dropped, and nothing changes.
 #[utoipa::path(post, path = "/proposals/{id}/refuse", tag = "proposals",
     params(("id" = String, Path, description = "Id of the proposal")),
     responses((status = 200, body = Answered)))]
@@ -156,7 +160,7 @@ pub(super) async fn refuse(
     answer(&app, &id, "no", AnsweredAs::Refused).await
 }
 
-/// Those that who asks may answer.
+/// Pending proposals that this entrypoint may answer.
 async fn waiting(app: &App) -> Result<Vec<PendingProposal>, Refusal> {
     let all = app
         .look(|shared| {
@@ -184,7 +188,8 @@ async fn find(app: &App, id: &str) -> Result<PendingProposal, Refusal> {
 fn none(id: &str) -> Refusal {
     let id: String = id.chars().take(40).collect();
     let detail = format!(
-        "no proposal {id:?} waits: it was confirmed, put aside, is older than an hour, or was made elsewhere; GET /v1/proposals lists those that wait"
+        "proposal {id:?} is not pending: it was confirmed, rejected, expired after an hour, or \
+         was made elsewhere; GET /v1/proposals lists the pending ones"
     );
     Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail).at("id", id)
 }
@@ -194,7 +199,7 @@ fn no_runtime(why: &str) -> Refusal {
     Refusal::new(status, code, why)
 }
 
-/// Says a word about a proposal in its conversation and waits for what comes of it.
+/// Sends `word` about a proposal to its conversation and waits for the result.
 async fn answer(
     app: &App,
     id: &str,
@@ -213,7 +218,7 @@ async fn answer(
         if events.last().is_some_and(|event| event.is_end) {
             break events;
         }
-        // What was begun goes on, also where nobody waits for it.
+        // A started change is carried out even if this client disconnects.
         let is_cut_off = tokio::select! {
             biased;
             changed = advances.changed() => changed.is_err(),
@@ -222,7 +227,8 @@ async fn answer(
         };
         if is_cut_off {
             return Err(no_runtime(
-                "the agent stops in the middle of it; GET /v1/proposals tells after its start whether the proposal still waits",
+                "the agent stopped before the change was done; after its restart, GET \
+                 /v1/proposals shows whether the proposal is still pending",
             ));
         }
     };
@@ -230,10 +236,11 @@ async fn answer(
     if let Some(failure) = events.iter().find(|event| event["type"] == "failure") {
         return Err(failed(failure));
     }
-    if let Some(anew) = events.iter().find(|event| event["type"] == "proposal") {
+    if let Some(new) = events.iter().find(|event| event["type"] == "proposal") {
         let detail = format!(
-            "what runs has changed since it was shown, so nothing was done; as it is now it is proposal {}",
-            anew["id"].as_str().unwrap_or("?")
+            "what runs has changed since the proposal was shown, so nothing was done; the new \
+             proposal is {}",
+            new["id"].as_str().unwrap_or("?")
         );
         return Err(Refusal::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail).at("id", id));
     }
@@ -244,7 +251,7 @@ async fn answer(
     }))
 }
 
-/// A failure that was told, as a refusal.
+/// Converts a reported failure into a refusal.
 fn failed(failure: &Value) -> Refusal {
     let mut detail = failure["message"].as_str().unwrap_or_default().to_owned();
     let details = failure["details"].as_array().into_iter().flatten();

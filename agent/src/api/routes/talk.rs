@@ -1,7 +1,9 @@
-//! Conversations over HTTP: begin one, say something, follow what comes of it.
+//! Conversations over HTTP: open one, send a message, follow its events.
 //!
-//! A follower has a cursor and no queue: it reads from the conversation's [`Feed`] at its own pace. Whether somebody follows makes no difference
-//! to the work, so a client that goes away may come back with the number of the last event that it has.
+//! - A follower has a cursor and no queue: it reads from the conversation's [`Feed`] at its own
+//!   pace.
+//! - Followers do not influence the work. A client that disconnects resumes with the number of the
+//!   last event that it received.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,59 +32,60 @@ use crate::api::conversations::{ConversationStatus, Handle, Message};
 use crate::api::feed::{Entry, Feed, MAX_EVENTS};
 use watchkeeper_assistant::session::user_session::MAX_ATTACHED;
 
-/// Events that a page has when no limit is asked for.
+/// Default number of events in an answer.
 const DEFAULT_LIMIT: u64 = 100;
-/// Events that a follower holds at most.
+/// Events that a follower reads at a time.
 const FOLLOW_PAGE: usize = 16;
-/// Longest name of a picture, in characters.
+/// Longest name of an image, in characters.
 const MAX_NAME: usize = 100;
 
-/// Something that is said.
+/// A message of a user.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Words {
-    /// A request in plain words, the answer to a question, or `yes` or `no` to what was proposed; at most 2,000 characters.
+    /// A request in plain words, the answer to a question, or `yes` or `no` to a proposal; at most
+    /// 2,000 characters.
     text: String,
-    /// Has the model of language work on it without asking the rules.
+    /// Has the language model handle the message without trying the rules first.
     #[serde(default)]
     think: bool,
-    /// Name of the blueprint by which the model works on it, which is then not asked of the rules either.
+    /// Name of the blueprint for the language model; with one, the rules are not tried first.
     blueprint: Option<String>,
-    /// Pictures that it is about, at most four. A model of language looks at them, so one has to be configured.
+    /// Pictures that the message is about, at most four. They require a configured language model.
     #[serde(default)]
     images: Vec<Image>,
 }
 
-/// A picture.
+/// A picture of a message.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Image {
-    /// What to call it.
+    /// Name of the picture.
     name: String,
-    /// The file, a JPEG or PNG, in base64.
+    /// JPEG or PNG file in base64.
     data: String,
 }
 
-/// A message that was taken.
+/// An accepted message.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct Taken {
-    /// The conversation.
+    /// Id of the conversation.
     conversation: String,
-    /// Number of the message.
+    /// Number of the message in the conversation.
     turn: u64,
-    /// Number of the last event before it: what happens comes after this one.
+    /// Number of the last event before the message; its own events have greater numbers.
     after: u64,
 }
 
 impl Words {
-    /// What is said, checked.
+    /// Checks the message.
     fn read(self) -> Result<Message, Refusal> {
         let text = self.text.trim();
         let wrong = |detail: String, field: String, value: String| {
             Err(Refusal::invalid(detail).at(field, value))
         };
         if text.is_empty() {
-            let detail = "text: nothing is said; say for example \"what can I say\"";
+            let detail = "text: it is empty; write for example \"what can I say\"";
             return wrong(detail.to_owned(), "text".to_owned(), start(&self.text));
         }
         let chars = text.chars().count();
@@ -94,7 +97,10 @@ impl Words {
             return wrong(detail, "text".to_owned(), format!("{start}…"));
         }
         if self.images.len() > MAX_ATTACHED {
-            let detail = format!("images: a message comes with at most {MAX_ATTACHED} pictures");
+            let detail = format!(
+                "images: too many; send at most {MAX_ATTACHED} pictures per \
+             message"
+            );
             return wrong(detail, "images".to_owned(), self.images.len().to_string());
         }
         let mut images = Vec::with_capacity(self.images.len());
@@ -112,7 +118,7 @@ impl Words {
                 Ok(file) if codec::is_picture(&file) => file,
                 Ok(_) => {
                     let detail = format!(
-                        "images[{nth}].data: it is no JPEG or PNG; send the file as it is, in base64"
+                        "images[{nth}].data: not a JPEG or PNG; send the file as it is, in base64"
                     );
                     return wrong(detail, format!("images[{nth}].data"), start(&image.data));
                 }
@@ -133,10 +139,10 @@ impl Words {
     }
 }
 
-/// Reads the body of a message as the API does.
+/// Parses the body of a message as the API does.
 ///
 /// # Errors
-/// The refusal.
+/// Returns the problem of an invalid body.
 pub fn message(bytes: &[u8]) -> Result<Message, Problem> {
     let body = Ok(Bytes::copy_from_slice(bytes));
     let read = || body::read::<Words>(body::json_up_to(body, MAX_MESSAGE)?)?.read();
@@ -147,7 +153,7 @@ fn start(text: &str) -> String {
     text.chars().take(20).collect()
 }
 
-/// A place among those whose bodies are read, taken before a byte of it is: bodies with pictures are large.
+/// A permit to read a body, acquired before its first byte: bodies with pictures are large.
 pub(super) struct Reading(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 impl FromRequestParts<App> for Reading {
@@ -163,14 +169,15 @@ impl FromRequestParts<App> for Reading {
     }
 }
 
-/// The conversations that are open, the oldest first. Over TCP those that were begun over TCP.
+/// Open conversations, the oldest first. Over TCP only those that were opened over TCP.
 #[utoipa::path(get, path = "/conversations", tag = "conversations", responses((status = 200, body = Vec<ConversationStatus>)))]
 pub(super) async fn list(State(app): State<App>) -> Json<Vec<ConversationStatus>> {
     let all = app.shared.conversations.list(app.channel);
     Json(all.iter().map(|handle| handle.status()).collect())
 }
 
-/// Begins a conversation. Nothing is said in it yet. There are 16 at most, 12 of them over TCP; one that nobody uses for half an hour ends.
+/// Opens a conversation. At most 16 are open, 12 of them over TCP; one that is idle for half an
+/// hour ends.
 #[utoipa::path(post, path = "/conversations", tag = "conversations", responses((status = 201, body = ConversationStatus)))]
 pub(super) async fn begin(State(app): State<App>) -> Result<Response, Refusal> {
     let handle = app
@@ -186,7 +193,8 @@ pub(super) async fn begin(State(app): State<App>) -> Result<Response, Refusal> {
     Ok(response)
 }
 
-/// How a conversation is: whether it works, what it waits for, what a model means to do.
+/// Status of a conversation: whether a message is in progress, what it waits for, the language
+/// model's plan.
 #[utoipa::path(get, path = "/conversations/{id}", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation")),
     responses((status = 200, body = ConversationStatus)))]
@@ -197,7 +205,8 @@ pub(super) async fn get(
     Ok(Json(find(&app, &id)?.status()))
 }
 
-/// Ends a conversation. What it works on is given up, but for a change that was confirmed; what waits for a yes is put aside.
+/// Ends a conversation. Its request in progress is cancelled, but not a confirmed change; its
+/// pending proposal is dropped.
 #[utoipa::path(delete, path = "/conversations/{id}", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation")),
     responses((status = 204, description = "It ends")))]
@@ -210,13 +219,18 @@ pub(super) async fn end(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Says something: a request, the answer to a question, `yes` or `no`, or a short command as in the chat (`/status`, `/streams`, `/stop`, `/pause`, `/resume`, `/events`, `/memory`, `/think`, `/plan`, `/cost`, `/trace`, `/help`). With `Accept: text/event-stream` the answer is the stream of what comes of it,
-/// up to its event `end` (a client so slow that this one is gone sees the stream end without it); otherwise it is the number after which `events` and `events/stream` have it. It is worked on whether somebody follows or
-/// not. One message at a time: while one is worked on the next is refused with 409.
+/// Sends a message: a request, the answer to a question, `yes` or `no`, or a short command as in
+/// the chat (`/status`, `/streams`, `/stop`, `/pause`, `/resume`, `/events`, `/memory`, `/think`,
+/// `/plan`, `/cost`, `/trace`, `/help`). With `Accept: text/event-stream` the answer streams the
+/// events of this message up to `end`; for a client so slow that `end` was evicted, the stream ends
+/// without it. Otherwise the answer names the number after which `events` and `events/stream`
+/// return them. The message is handled whether or not a client follows. One message at a time:
+/// while one is in progress, the next is refused with 409.
 #[utoipa::path(post, path = "/conversations/{id}/messages", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation")),
     request_body = Words,
-    responses((status = 202, body = Taken), (status = 200, content_type = "text/event-stream", body = String)))]
+    responses((status = 202, body = Taken), (status = 200, content_type = "text/event-stream",
+        body = String)))]
 pub(super) async fn say(
     State(app): State<App>,
     Path(id): Path<String>,
@@ -227,7 +241,7 @@ pub(super) async fn say(
     let handle = find(&app, &id)?;
     let words: Words = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
     let message = words.read()?;
-    // Before anything is begun: a stream that can't be had is no reason to work.
+    // Checked first: a message whose stream is refused must not start.
     let place = match wants_stream(&headers) {
         true => Some(follower(&app)?),
         false => None,
@@ -247,22 +261,24 @@ pub(super) async fn say(
     })
 }
 
-/// Where to begin, how much to answer and how long to wait for it.
+/// Query of a page of events.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PageQuery {
-    /// Number of the last event that the client has; default 0, the beginning.
+    /// Number of the last event that the client has; default 0: from the first one.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
-    /// Most events in the answer, 1 to 512; default 100.
+    /// Maximum number of events in the answer, 1 to 512; default 100.
     #[param(value_type = Option<u64>)]
     limit: Option<String>,
-    /// Seconds to wait for one where none is there, 0 to 30; default 0. The answer is empty then.
+    /// Seconds to wait if there is no event yet, 0 to 30; default 0. The answer is empty after that
+    /// time.
     #[param(value_type = Option<u64>)]
     wait: Option<String>,
 }
 
-/// What happened in a conversation after a number, the oldest first. The last 512 events are kept; a jump in the numbers shows what is gone.
+/// Events of a conversation after a number, the oldest first. The last 512 events are kept; a jump
+/// in the numbers shows that some were evicted.
 #[utoipa::path(get, path = "/conversations/{id}/events", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation"), PageQuery),
     responses((status = 200, body = Vec<Object>)))]
@@ -285,7 +301,7 @@ pub(super) async fn events(
     let until = tokio::time::Instant::now() + Duration::from_secs(wait);
     let mut advances = handle.feed.subscribe();
     loop {
-        // Seen before reading: what comes while we read wakes us again.
+        // Marked as seen before reading: an event that arrives meanwhile wakes the next wait.
         advances.borrow_and_update();
         let page = handle.feed.after(after, limit);
         if !page.is_empty() || wait == 0 {
@@ -300,20 +316,26 @@ pub(super) async fn events(
     }
 }
 
-/// Where to begin.
+/// Query of a stream of events.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct StreamQuery {
-    /// Number of the last event that the client has; default 0, the beginning. The header `Last-Event-ID` goes before it.
+    /// Number of the last event that the client has; default 0: from the first one. The header
+    /// `Last-Event-ID` takes precedence.
     #[param(value_type = Option<u64>)]
     after: Option<String>,
 }
 
-/// What happens in a conversation after a number, as server-sent events: `id` is the number, `data` an object with its `type`, `seq` and `turn`. The types:
-/// `heard` (the words), `busy` (what is waited for), `note`, `step` (a model thinks, uses a tool, fails, plans; long arguments are cut), `cost` (of the
-/// model so far), `question` (waits for an answer), `proposal` (with the difference to what runs, what was seen when it was `tried`, and its `id`; waits for a yes), `confirmed` (it does not: `[agent.auto_approve]` says so, by the key in `by`), `said` and `answer`,
-/// `cameras`, `pipelines`, `status`, `events`, `event`, `notes`, `costs`, `trace`, `remembered`, `dropped`, `done` (a change was made), `failure`, and `end` of a message with what is
-/// waited for now. The stream ends with the conversation.
+/// Events of a conversation after a number, as server-sent events: `id` is the number, `data` an
+/// object with its `type`, `seq` and `turn`. The types: `heard` (the message), `busy` (what it
+/// waits for), `note`, `step` (a step of the language model: a thought, a tool, a failure, its
+/// plan; long arguments are cut), `cost` (of the language model so far), `question` (waits for an
+/// answer), `proposal` (with the difference to the running configuration, the results of a trial in
+/// `tried`, and its `id`; waits for a `yes`), `confirmed` (the proposal needs no `yes`; `by` names
+/// the key of `[agent.auto_approve]`), `said` and `answer`, `cameras`, `pipelines`, `status`,
+/// `events`, `event`, `notes`, `costs`, `trace`, `remembered`, `dropped`, `done` (a change was
+/// made), `failure`, and `end` of a message with what the conversation waits for now. The stream
+/// ends with the conversation.
 #[utoipa::path(get, path = "/conversations/{id}/events/stream", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation"), StreamQuery),
     responses((status = 200, content_type = "text/event-stream", body = String)))]
@@ -335,12 +357,12 @@ fn find(app: &App, id: &str) -> Result<Arc<Handle>, Refusal> {
     found.map_err(refused)
 }
 
-/// The objects of these events.
+/// Parses events into JSON objects.
 pub(super) fn objects(entries: &[Entry]) -> Vec<Value> {
     let objects = entries
         .iter()
         .map(|entry| serde_json::from_str(&entry.json));
-    // We wrote them.
+    // `Feed` wrote them as valid JSON.
     objects.flatten().collect()
 }
 
@@ -359,20 +381,21 @@ fn follower(app: &App) -> Result<OwnedSemaphorePermit, Refusal> {
     })
 }
 
-/// A cursor from another run of the conversation would wait for ever.
+/// Refuses a cursor of another conversation or an earlier run: its event would never arrive.
 fn not_ahead(handle: &Handle, after: u64) -> Result<(), Refusal> {
     let last = handle.feed.last();
     if after <= last {
         return Ok(());
     }
     let detail = format!(
-        "event {after} is ahead of this conversation, whose last one is {last}: the agent was restarted, or it is another one; begin again with after=0"
+        "after: event {after} does not exist yet; the last one of this conversation is {last}. \
+         The agent restarted, or the number is from another conversation: start with after=0"
     );
     let code = ProblemCode::Conflict;
     Err(Refusal::new(StatusCode::CONFLICT, code, detail).at("after", after.to_string()))
 }
 
-/// Streams what comes after a number: all of it, or up to the end of one turn.
+/// Streams the events after a number: all, or up to the end of one turn.
 fn follow(
     app: &App,
     handle: &Handle,
@@ -399,15 +422,15 @@ fn follow(
     watchkeeper_http::stream::response(events)
 }
 
-/// One client of a stream.
+/// Cursor of one streaming client.
 struct Follower {
     feed: Arc<Feed>,
     advances: watch::Receiver<u64>,
-    /// True once nothing happens in the conversation any more.
+    /// True once the conversation's task has ended.
     over: watch::Receiver<bool>,
     closing: watch::Receiver<bool>,
     after: u64,
-    /// The turn after whose end it is over.
+    /// Turn with whose end the stream ends.
     turn: Option<u64>,
     is_over: bool,
     page: VecDeque<Entry>,
@@ -415,7 +438,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// The next event; `None` ends the stream.
+    /// Waits for the next event; `None` ends the stream.
     async fn next(&mut self) -> Option<Entry> {
         loop {
             if self.is_over {
@@ -423,7 +446,7 @@ impl Follower {
             }
             if let Some(entry) = self.page.pop_front() {
                 self.after = entry.seq;
-                // Who reads slowly may have jumped over the end: what comes later is no part of the answer.
+                // A slow reader may have missed the end; later events are not part of the answer.
                 if self.turn.is_some_and(|turn| entry.turn > turn) {
                     self.is_over = true;
                     return None;
@@ -431,14 +454,14 @@ impl Follower {
                 self.is_over = entry.is_end && self.turn == Some(entry.turn);
                 return Some(entry);
             }
-            // Seen before reading: what comes while we read wakes us again.
+            // Marked as seen before reading: an event that arrives meanwhile wakes the next wait.
             self.advances.borrow_and_update();
             self.page = self.feed.after(self.after, FOLLOW_PAGE).into();
             if !self.page.is_empty() {
                 continue;
             }
             tokio::select! {
-                // First, so that its last words are read.
+                // Polled first, so that the last events are read.
                 biased;
                 changed = self.advances.changed() => changed.ok()?,
                 () = closed(self.over.clone()) => return None,
@@ -457,7 +480,7 @@ mod tests {
     use super::*;
     use crate::api::feed::END;
 
-    /// A client that reads the answer to this message alone.
+    /// A follower of this turn only.
     fn reads(feed: &Arc<Feed>, turn: u64) -> Follower {
         let places = Arc::new(Semaphore::new(1));
         Follower {
@@ -481,7 +504,7 @@ mod tests {
         feed.push(json!({"type": END}));
     }
 
-    async fn told(mut follower: Follower) -> Vec<(u64, bool)> {
+    async fn read_all(mut follower: Follower) -> Vec<(u64, bool)> {
         let mut told = Vec::new();
         while let Some(entry) = follower.next().await {
             told.push((entry.turn, entry.is_end));
@@ -490,24 +513,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_stream_of_a_message_ends_with_its_last_event() {
+    async fn stream_of_a_message_ends_with_its_last_event() {
         let feed = Arc::new(Feed::default());
         turn(&feed, 1, 1);
         let follower = reads(&feed, 2);
         turn(&feed, 2, 2);
         turn(&feed, 3, 1);
-        assert_eq!(told(follower).await, [(2, false), (2, false), (2, true)]);
+        assert_eq!(
+            read_all(follower).await,
+            [(2, false), (2, false), (2, true)]
+        );
     }
 
     #[tokio::test]
-    async fn who_reads_so_slowly_that_the_end_is_gone_sees_nothing_of_later_messages() {
+    async fn slow_follower_gets_no_event_of_later_messages() {
         let feed = Arc::new(Feed::default());
         let mut follower = reads(&feed, 1);
         turn(&feed, 1, FOLLOW_PAGE);
         assert!(follower.next().await.is_some());
         turn(&feed, 2, MAX_EVENTS);
-        // The page that it has still, and then nothing.
+        // Only the page that it already read, and no later event.
         let rest = vec![(1, false); FOLLOW_PAGE - 1];
-        assert_eq!(told(follower).await, rest);
+        assert_eq!(read_all(follower).await, rest);
     }
 }
