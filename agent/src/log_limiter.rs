@@ -21,7 +21,8 @@ impl LogLimiter {
         }
     }
 
-    /// Returns how many messages were suppressed since the last one, or `None` to suppress this one.
+    /// Returns the number of messages suppressed since the last one; `None` suppresses this one
+    /// too.
     pub fn admit(&mut self, now: Instant) -> Option<u64> {
         if self.next_at.is_some_and(|next_at| now < next_at) {
             self.suppressed += 1;

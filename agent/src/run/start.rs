@@ -308,7 +308,7 @@ fn opinion_asker(setup: OpinionSetup, shared: &Shared) -> Option<Arc<Asker>> {
 fn record_losses(store: &dyn Store, report: &OpenReport) -> Result<Batch, StoreError> {
     match count_losses(report) {
         0 => Ok(Batch::new()),
-        lost => outbox::store::note_damaged(store, lost).map(|(_, batch)| batch),
+        lost => outbox::store::count_damaged(store, lost).map(|(_, batch)| batch),
     }
 }
 

@@ -50,7 +50,7 @@ impl fmt::Display for CommandId {
     }
 }
 
-/// Operations a box offers.
+/// Operations that a box offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationName {
     /// Take a picture.
@@ -92,7 +92,7 @@ impl fmt::Display for OperationName {
     }
 }
 
-/// An operation this box does not offer.
+/// An operation that this box does not offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unknown operation; this box offers snapshot, deploy and stop")]
 pub struct UnknownOperation;
@@ -110,7 +110,6 @@ impl FromStr for OperationName {
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommandKey {
-    /// Requested operation.
     pub operation: OperationName,
     /// Id given by the requester.
     pub id: CommandId,

@@ -1,8 +1,8 @@
 //! Retained refusals, so that each is cleared in the end. Sans-IO.
 //!
 //! An invalid request is refused and not stored as a command: the corrected request may have the
-//! same id, and invalid requests must not evict executed commands. But the refusal is a retained
-//! status, so somebody has to clear it.
+//! same id, and invalid requests must not evict executed commands. The refusal is a retained
+//! status, so the box has to clear it.
 //!
 //! - At most [`MAX_REFUSALS`] are retained; beyond that the oldest is cleared.
 //! - Each is retained for at most [`LEDGER_DAYS`] days of a synchronised clock.

@@ -147,7 +147,7 @@ impl Link {
                     return LinkEvent::Up;
                 }
                 Some(Ok(Event::Incoming(Packet::Publish(publish)))) => {
-                    // A topic that is not UTF-8 is none of ours.
+                    // A topic that is not UTF-8 is not one of this box.
                     if let Ok(topic) = String::from_utf8(publish.topic.to_vec()) {
                         return LinkEvent::Message {
                             topic,

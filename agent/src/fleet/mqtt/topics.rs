@@ -1,7 +1,7 @@
 //! Topic strings, in both directions; no other module builds or parses them.
 //!
-//! Everything of a box lies under `watchkeeper/v1/<site>/<box>/`, so that one ACL pattern covers it. Names are checked
-//! types: none can hold `/`, `+` or `#`.
+//! All topics of a box are below `watchkeeper/v1/<site>/<box>/`, so one ACL pattern covers them.
+//! Names are validated types: none can contain `/`, `+` or `#`.
 //!
 //! ```
 //! use watchkeeper_agent::fleet::command::{CommandId, OperationName};

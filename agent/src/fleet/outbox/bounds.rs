@@ -1,6 +1,6 @@
-//! How much the outbox keeps, and how much it holds.
+//! Bounds and counts of the outbox.
 //!
-//! Invariant: figures only. What happens at a bound is decided by [`Outbox`](super::Outbox).
+//! Invariant: only data. [`Outbox`](super::Outbox) decides what happens at a bound.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassLimits {
     pub entries: usize,
-    /// Most bytes of payloads and topics.
+    /// Maximum of bytes in payloads and topics.
     pub bytes: u64,
 }
 
@@ -17,11 +17,12 @@ pub struct ClassLimits {
 pub struct Limits {
     pub assured: ClassLimits,
     pub events: ClassLimits,
-    /// Most messages that were published and not acknowledged.
+    /// Maximum of published messages without an acknowledgement.
     pub window: usize,
-    /// Most entries that wait to be stored; beyond that [`Outbox::wants_more`](super::Outbox::wants_more) is false.
+    /// Maximum of entries that wait to be stored; beyond it
+    /// [`Outbox::wants_more`](super::Outbox::wants_more) is false.
     pub staged: usize,
-    /// An acknowledgement that takes longer means that the link is stuck.
+    /// Time without an acknowledgement after which the link is stuck.
     pub ack_timeout: Duration,
 }
 
@@ -43,7 +44,7 @@ impl Default for Limits {
     }
 }
 
-/// Numbers of one class, for telemetry.
+/// Counts of one class, for telemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct ClassStats {
     /// Entries that wait or are in flight.
@@ -53,14 +54,14 @@ pub struct ClassStats {
     pub dropped: u64,
 }
 
-/// Numbers of the outbox, for telemetry.
+/// Counts of the outbox, for telemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Stats {
-    /// Of [`Class::Assured`](super::Class::Assured), loss records included.
+    /// Counts of [`Class::Assured`](super::Class::Assured), loss records included.
     pub assured: ClassStats,
     pub events: ClassStats,
-    /// Published and not acknowledged.
+    /// Messages published and not acknowledged.
     pub in_flight: usize,
-    /// Acknowledged since the start.
+    /// Messages acknowledged since the start.
     pub acked: u64,
 }

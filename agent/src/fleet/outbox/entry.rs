@@ -1,54 +1,55 @@
-//! What waits in the outbox: entries, their class, and the record of what could not wait any longer.
+//! Entries of the outbox: class, content, and records of lost entries.
 //!
-//! Invariant: only data; a topic is below the box's root, so that a box which is renamed sends what waits under its new name.
+//! Invariant: only data. A topic is relative to the box's root, so that a renamed box publishes
+//! waiting entries under its new name.
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
-/// Position of an entry: strictly increasing, over restarts too.
+/// Position of an entry; strictly increasing, over restarts too.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct OutboxId(pub u64);
 
-/// Which promise an entry has. The order is the order in which entries are sent.
+/// Delivery guarantee of an entry. Entries are sent in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// Alarms, verdicts, command reports, loss records: never dropped within the bounds of their own class.
+    /// Alarms, verdicts, command reports, loss records; dropped only at the bounds of this class.
     Assured,
-    /// Ordinary events: when there are too many, the least severe go first, of those the oldest.
+    /// Ordinary events; at the bounds, the least severe go first, among those the oldest.
     Event,
 }
 
-/// A message before it has a place.
+/// A message that has no position yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
     pub class: Class,
-    /// How much it matters; decides what is dropped first.
+    /// Severity; decides what is dropped first.
     pub severity: Severity,
-    /// MQTT topic below the root of the box: which box this is, is said when the message leaves.
+    /// MQTT topic below the root of the box; the root is added when the message is sent.
     pub topic: String,
-    /// Whether the broker keeps it for later subscribers.
+    /// Whether the broker retains it.
     pub retain: bool,
-    /// Record of the journal it tells of, if any.
+    /// Journal record that it reports, if any.
     pub seq: Option<EventSeq>,
-    /// JSON object, encoded.
+    /// Encoded JSON object.
     pub payload: Vec<u8>,
 }
 
-/// What an entry holds.
+/// Content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// A message as it will be sent.
+    /// A message as it is sent.
     Message(Draft),
-    /// The record of a loss; it becomes a message when it is sent.
+    /// A loss record; it becomes a message when it is sent.
     Loss(Loss),
 }
 
 impl Content {
-    /// What stays in memory of it while it waits in the store.
+    /// Returns the part that stays in memory while the entry waits in the store.
     #[must_use]
     pub fn meta(&self) -> EntryMeta {
         match self {
@@ -63,20 +64,21 @@ impl Content {
     }
 }
 
-/// What the outbox has to know of an entry to keep its bounds and its order: a few numbers, however large the message is.
+/// The part of an entry that stays in memory: what bounds and order need, however large the message
+/// is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryMeta {
     pub class: Class,
-    /// How much it matters.
+    /// Severity of the message.
     pub severity: Severity,
-    /// Record of the journal it tells of, if any.
+    /// Journal record that it reports, if any.
     pub seq: Option<EventSeq>,
-    /// Bytes it counts against the bounds.
+    /// Bytes that count against the bounds.
     pub bytes: u64,
 }
 
 impl EntryMeta {
-    /// Loss records count no bytes: there is one more of a kind for every session at most.
+    /// Metadata of a loss record. It counts no bytes: each session adds at most one of a kind.
     pub const LOSS: Self = Self {
         class: Class::Assured,
         severity: Severity::Critical,
@@ -85,17 +87,17 @@ impl EntryMeta {
     };
 }
 
-/// An entry as the store held it at the start.
+/// An entry as restored from the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestoredEntry {
-    /// A message; it is read again when it leaves.
+    /// A message; the store is read again when it is sent.
     Message(EntryMeta),
-    /// A loss record, whole.
+    /// A complete loss record.
     Loss(Loss),
 }
 
 impl RestoredEntry {
-    /// What is kept in memory of `content`.
+    /// Returns the part of `content` that stays in memory.
     #[must_use]
     pub fn of(content: Content) -> Self {
         match content {
@@ -105,22 +107,22 @@ impl RestoredEntry {
     }
 }
 
-/// Where something was lost.
+/// Place of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LossFrom {
     /// The outbox was full.
     Outbox,
-    /// The journal did not have the records any more, or began anew.
+    /// Journal records that were deleted before they were read, or a journal that restarted.
     Journal,
-    /// The record was there and could not be read.
+    /// Journal records that are unreadable.
     Unreadable,
-    /// The outbox's own files were damaged.
+    /// Damaged files of the outbox.
     Store,
 }
 
 impl LossFrom {
-    /// Name of the place, as it appears in messages.
+    /// Name of the place in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -132,24 +134,24 @@ impl LossFrom {
     }
 }
 
-/// Most ranges kept apart in one loss; beyond that the nearest two are joined.
+/// Maximum of ranges in one loss record; beyond it the nearest two are joined.
 pub const MAX_RANGES: usize = 128;
 
-/// The record of a hole. Every lost journal number lies in `ranges`; the reverse holds while `exact`.
+/// A loss record. `ranges` cover every lost journal number; the reverse holds while `exact`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// Where it happened.
+    /// Place of the loss.
     pub from: LossFrom,
-    /// How many entries were lost, exactly.
+    /// Number of lost entries, exactly.
     pub count: u64,
-    /// Journal numbers, both ends included, rising, apart.
+    /// Ranges of journal numbers, both ends included, rising and disjoint.
     pub ranges: Vec<[u64; 2]>,
-    /// False when ranges were joined and so cover numbers that were delivered.
+    /// False when joined ranges cover numbers that were delivered.
     pub exact: bool,
 }
 
 impl Loss {
-    /// Nothing lost yet.
+    /// A record without losses.
     #[must_use]
     pub fn new(from: LossFrom) -> Self {
         Self {
@@ -167,7 +169,7 @@ impl Loss {
 
     /// Adds the journal numbers `first..=last`.
     pub fn add(&mut self, first: u64, last: u64) {
-        debug_assert!(first <= last, "a range has a first and a last");
+        debug_assert!(first <= last, "range {first}..={last} is reversed");
         self.count = self.count.saturating_add((last - first).saturating_add(1));
         let at = self.ranges.partition_point(|r| r[0] < first);
         self.ranges.insert(at, [first, last]);
@@ -181,21 +183,22 @@ impl Loss {
         }
     }
 
-    /// Whether journal number `seq` may be among the lost ones.
+    /// Whether `ranges` cover journal number `seq`.
     #[must_use]
     pub fn covers(&self, seq: u64) -> bool {
         self.ranges.iter().any(|r| (r[0]..=r[1]).contains(&seq))
     }
 
-    /// Whether the ranges are as [`Self::add`] leaves them: rising, apart and no more than [`MAX_RANGES`].
+    /// Whether the ranges are as [`Self::add`] leaves them: rising, disjoint, at most
+    /// [`MAX_RANGES`].
     #[must_use]
-    pub(super) fn is_sound(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         self.ranges.len() <= MAX_RANGES
             && self.ranges.iter().all(|r| r[0] <= r[1])
             && self.ranges.windows(2).all(|pair| pair[0][1] < pair[1][0])
     }
 
-    /// Numbers between one range and the next.
+    /// Numbers between neighbouring ranges.
     fn gaps(&self) -> impl Iterator<Item = u64> + '_ {
         self.ranges
             .windows(2)
@@ -223,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn neighbours_become_one_range() {
+    fn neighbouring_numbers_join_one_range() {
         let mut loss = Loss::new(LossFrom::Outbox);
         for seq in [3, 1, 2, 7] {
             loss.add(seq, seq);
@@ -234,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_lost_number_is_covered_and_the_ranges_stay_bounded(
+        fn ranges_cover_all_lost_numbers_and_stay_bounded(
             seqs in proptest::collection::btree_set(1_u64..5000, 0..600),
         ) {
             let mut loss = Loss::new(LossFrom::Outbox);

@@ -1,6 +1,6 @@
-//! What goes into the outbox and what comes out: the words between the state machine and the shell around it.
+//! Inputs and outputs of the outbox: the interface between the state machine and its shell.
 //!
-//! No behaviour here, and nothing that is only the outbox's own.
+//! Only data; no behaviour.
 
 use std::collections::BTreeMap;
 
@@ -8,89 +8,90 @@ use watchkeeper_contract::id::EventSeq;
 
 use super::entry::{Content, Draft, OutboxId, RestoredEntry};
 
-/// What happens to the outbox.
+/// Event that the shell reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// The next record of the journal, made into a message.
+    /// The next journal record, converted into a message.
     Record { seq: EventSeq, draft: Draft },
-    /// A record of the journal that can't be made into a message.
+    /// A journal record that cannot be converted into a message.
     Unreadable { seq: EventSeq },
-    /// A message of the agent's own.
+    /// A message of the agent itself.
     Own(Draft),
-    /// The shell has something of its own to store, which rides along with the next change: there has to be one.
-    Carry,
-    /// The journal begins again below the cursor: its files were lost.
+    /// The shell has operations to store and needs a change that carries them.
+    RequestChange,
+    /// The journal lost its files and counts again from below the cursor.
     JournalRestarted,
-    /// Change number `batch` is on stable storage.
+    /// Change `batch` is on stable storage.
     Stored {
         /// Number of the change.
         batch: u64,
     },
-    /// A new session with the broker.
+    /// A session with the broker began.
     LinkUp { session: u64 },
-    /// The session is over.
+    /// The session with the broker ended.
     LinkDown,
-    /// The broker has an entry.
+    /// The broker acknowledged an entry.
     Acked {
         /// Session in which it was published.
         session: u64,
         id: OutboxId,
     },
-    /// An entry that was to be published turned out to be damaged in the store.
+    /// An entry that was to be published is damaged in the store.
     Damaged { id: OutboxId },
     /// A deadline passed.
     Tick,
 }
 
-/// What the shell has to do.
+/// Action for the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// Apply a change whole or not at all, then answer [`Input::Stored`]; when it is [`Change::must_sync`], only once
-    /// it is durable.
+    /// Apply a change atomically, then answer [`Input::Stored`]; if [`Change::must_sync`], only
+    /// once it is durable.
     Persist(Change),
     /// Publish an entry at QoS 1.
     Publish {
         /// Session to publish in.
         session: u64,
         id: OutboxId,
-        /// Whether it waited since before this session.
+        /// Whether it has waited since before this session.
         late: bool,
     },
-    /// The broker did not acknowledge in time: end the session and begin another.
+    /// The broker did not acknowledge in time: end the session and start another.
     LinkStuck { session: u64 },
 }
 
-/// A change to what is stored.
+/// A change of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Number of the change; changes are made one after the other.
+    /// Number of the change; there is one change at a time.
     pub batch: u64,
-    /// Entries to write, replacing those of the same id.
+    /// Entries to write; an existing one of the same id is replaced.
     pub puts: Vec<(OutboxId, Content)>,
-    /// Entries to remove.
+    /// Entries to delete.
     pub deletes: Vec<OutboxId>,
-    /// Last journal record that has been dealt with once this is stored; `None` before the first one.
+    /// Last journal record that the outbox has processed with this change; `None` before the first
+    /// one.
     pub cursor: Option<EventSeq>,
-    /// First id that has never been given away.
+    /// First id that was never assigned.
     pub next_id: OutboxId,
 }
 
 impl Change {
-    /// Whether it says something new; a change that only forgets may be repeated after a crash.
+    /// Whether the change must be durable. One that only deletes may be repeated after a crash.
     #[must_use]
     pub fn must_sync(&self) -> bool {
         !self.puts.is_empty()
     }
 }
 
-/// What the store held at the start.
+/// Content of the store at the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Restored {
     pub entries: BTreeMap<OutboxId, RestoredEntry>,
-    /// Last journal record that was dealt with.
+    /// Last journal record that was processed.
     pub cursor: Option<EventSeq>,
-    /// First id that had never been given away.
+    /// First id that was never assigned.
     pub next_id: OutboxId,
-    /// Entries that were there and could not be read, and of which no loss record is stored yet.
+    /// Unreadable entries that no stored loss record covers yet.
     pub damaged: u64,
 }

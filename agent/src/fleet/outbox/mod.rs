@@ -1,21 +1,22 @@
-//! The outbox: messages wait here until the broker has them.
+//! The outbox: the durable queue of messages for the broker. Sans-IO.
 //!
-//! Invariants, each kept by [`Outbox`] and attacked by `sim`:
-//! - nothing is published before it is stored: **persist, then speak**;
-//! - nothing is forgotten before the broker's acknowledgement, or before a loss record in its place is stored;
-//! - ids strictly rise, over restarts too, and entries of one class leave in the order of their ids;
-//! - the cursor into the journal moves in the same batch as the entries that were made of it.
+//! [`Outbox`] keeps these invariants; `sim` tests them with random failures:
+//! - Nothing is published before it is stored: **persist, then speak**.
+//! - An entry is deleted only after the broker's acknowledgement, or once a loss record for it is
+//!   stored.
+//! - Ids strictly rise, over restarts too; entries of one class leave in the order of their ids.
+//! - The journal cursor moves in the same batch as the entries that were made from the journal.
 //!
-//! So a crash at any step shows the consumer an id twice at most, and never a hole without a loss record.
+//! So after a crash a consumer sees an id at most twice, and every gap has a loss record.
 //!
-//! Not here: files (see [`store`]), the network (see `mqtt`), the clock (callers pass `now`), topics and JSON.
+//! Not here: files ([`store`]), the network (`mqtt`), the clock (callers pass `now`), topics, JSON.
 //!
 //! ```text
 //!  handle(Record|Own) ─► staged ─► Persist ─► storing ─► handle(Stored) ─► waiting ─► Publish ─► in flight
 //!                          │                                                 ▲  │        LinkDown ──┘ │
 //!                          └── too many: dropped, counted in a loss record ◄─┼──┘                     │
 //!                                                                            └────────────────────────┤
-//!                                                              forgotten (Persist, no sync) ◄─ handle(Acked)
+//!                                                                deleted (Persist, no sync) ◄─ handle(Acked)
 //! ```
 
 mod bounds;
@@ -42,13 +43,13 @@ pub use telemetry::{Measurement, TelemetryRing};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// In memory; goes out with the next change.
+    /// In memory, for the next change.
     Staged,
     /// In the change that is being stored.
     Storing,
-    /// Stored; waits for the link and for room in the window.
+    /// Stored; waits for the link and for a free place in the window.
     Waiting,
-    /// Published, not acknowledged.
+    /// Published without an acknowledgement.
     InFlight { since: Instant },
 }
 
@@ -56,30 +57,31 @@ enum State {
 struct Slot {
     meta: EntryMeta,
     is_loss: bool,
-    /// A loss that may have been seen by the broker: it must not change any more, because consumers know its id.
+    /// A loss record that the broker may have seen. It must not change, because consumers know its
+    /// id.
     sealed: bool,
-    /// Session that was up when it came.
+    /// Session that was up when the entry was added.
     arrived_in: Option<u64>,
     state: State,
 }
 
-/// The state machine. Feed it with [`Outbox::handle`], then drain [`Outbox::poll`] until it is empty.
+/// State machine of the outbox. Call [`Outbox::handle`], then drain [`Outbox::poll`].
 #[derive(Debug)]
 pub struct Outbox {
     limits: Limits,
     slots: BTreeMap<OutboxId, Slot>,
-    /// Slots that are `Waiting`, in the order of sending.
+    /// `Waiting` slots, in the order of sending.
     waiting: BTreeSet<(Class, OutboxId)>,
-    /// Slots that may be dropped, in the order of dropping. Never loss records.
+    /// Slots that may be dropped, in the order of dropping; never loss records.
     droppable: BTreeSet<(Class, Severity, OutboxId)>,
     in_flight: BTreeSet<OutboxId>,
-    /// Contents of every loss record that is not acknowledged.
+    /// Every loss record without an acknowledgement.
     losses: BTreeMap<OutboxId, Loss>,
     staged: BTreeMap<OutboxId, Content>,
     deletes: BTreeSet<OutboxId>,
-    /// Whether a change is wanted although nothing of the outbox's own is to be stored.
-    must_carry: bool,
-    /// Change that is being stored: its number and the entries it writes.
+    /// Whether the shell requested a change, even if the outbox itself has nothing to store.
+    is_change_requested: bool,
+    /// Change that is being stored: its number and the entries that it writes.
     storing: Option<(u64, Vec<OutboxId>)>,
     cursor: Option<EventSeq>,
     next_id: OutboxId,
@@ -91,7 +93,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// An outbox that goes on where the store left off.
+    /// Continues with the entries of the store.
     #[must_use]
     pub fn new(limits: Limits, restored: Restored) -> Self {
         let mut outbox = Self {
@@ -103,7 +105,7 @@ impl Outbox {
             losses: BTreeMap::new(),
             staged: BTreeMap::new(),
             deletes: BTreeSet::new(),
-            must_carry: false,
+            is_change_requested: false,
             storing: None,
             cursor: restored.cursor,
             next_id: restored.next_id,
@@ -130,13 +132,13 @@ impl Outbox {
         outbox
     }
 
-    /// Last journal record that was taken, stored or not: what follows it is what the outbox wants next.
+    /// Last journal record that was accepted, stored or not; the outbox expects the one after it.
     #[must_use]
     pub fn cursor(&self) -> Option<EventSeq> {
         self.cursor
     }
 
-    /// Whether there is room for more records. While there is not, they are safe in the journal.
+    /// Whether it accepts more records; until then they are safe in the journal.
     #[must_use]
     pub fn wants_more(&self) -> bool {
         self.staged.len() < self.limits.staged
@@ -148,7 +150,7 @@ impl Outbox {
         self.slots.is_empty() && self.storing.is_none()
     }
 
-    /// Numbers for telemetry.
+    /// Counts for telemetry.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
@@ -157,13 +159,13 @@ impl Outbox {
         }
     }
 
-    /// The loss that entry `id` records, if it is one.
+    /// Loss record of entry `id`, if it is one.
     #[must_use]
     pub fn loss(&self, id: OutboxId) -> Option<&Loss> {
         self.losses.get(&id)
     }
 
-    /// Takes one input; drain [`Self::poll`] afterwards.
+    /// Handles one input; drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::Record { seq, draft } => {
@@ -177,7 +179,7 @@ impl Outbox {
                 }
             }
             Input::Own(draft) => self.append(draft),
-            Input::Carry => self.must_carry = true,
+            Input::RequestChange => self.is_change_requested = true,
             Input::JournalRestarted => {
                 self.cursor = Some(EventSeq(0));
                 self.record_loss(LossFrom::Journal, Loss::add_unnumbered);
@@ -214,7 +216,7 @@ impl Outbox {
         }
     }
 
-    /// The next thing to do, until there is nothing left.
+    /// Next action, `None` when all are done.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -230,9 +232,10 @@ impl Outbox {
             .map(|since| since + self.limits.ack_timeout)
     }
 
-    /// Moves the cursor to `seq` and records the hole before it. False when it was dealt with before.
+    /// Moves the cursor to `seq` and records the gap before it as a loss. False if `seq` was
+    /// processed before.
     fn advance_cursor(&mut self, seq: EventSeq) -> bool {
-        // Before the first record nothing was promised: a journal may begin anywhere.
+        // The journal may begin anywhere: there is no gap before the first record.
         if let Some(cursor) = self.cursor {
             if seq <= cursor {
                 return false;
@@ -275,7 +278,7 @@ impl Outbox {
             let from = (class, Severity::Info, OutboxId(0));
             let victim = self.droppable.range(from..).next().copied();
             let Some((_, _, id)) = victim.filter(|(c, _, _)| *c == class) else {
-                // Everything left is in flight or being stored, which the window and the staging bound.
+                // All others are in flight or being stored; window and staging bound them.
                 return;
             };
             let seq = self.slots.get(&id).and_then(|slot| slot.meta.seq);
@@ -288,8 +291,8 @@ impl Outbox {
         }
     }
 
-    /// Adds to the loss record of that kind which has never left, or begins one. So there is at most one more of a
-    /// kind for every session and every start.
+    /// Adds to the loss record of this kind that was never sent, or creates one. So each session
+    /// and each start add at most one record of a kind.
     fn record_loss(&mut self, from: LossFrom, add: impl FnOnce(&mut Loss)) {
         let open = self
             .losses
@@ -302,7 +305,7 @@ impl Outbox {
         add(loss);
         let content = Content::Loss(loss.clone());
         if open.is_some() {
-            // What is stored of it is out of date: it must be stored again before it may leave.
+            // Its stored form is out of date: it must be stored again before it is sent.
             self.set_state(id, State::Staged);
         } else {
             self.insert(id, EntryMeta::LOSS, true, State::Staged);
@@ -329,14 +332,14 @@ impl Outbox {
         }
     }
 
-    /// Everything in flight waits again: without an acknowledgement nobody knows where it is.
+    /// Requeues everything in flight: without an acknowledgement its delivery is unknown.
     fn requeue_in_flight(&mut self) {
         for id in std::mem::take(&mut self.in_flight) {
             self.set_state(id, State::Waiting);
         }
     }
 
-    /// Emits what has become possible.
+    /// Emits the actions that are possible now.
     fn plan(&mut self, now: Instant) {
         self.plan_change();
         let Some(session) = self.session else { return };
@@ -364,11 +367,12 @@ impl Outbox {
     }
 
     fn plan_change(&mut self) {
-        let is_wanted = self.must_carry || !self.staged.is_empty() || !self.deletes.is_empty();
+        let is_wanted =
+            self.is_change_requested || !self.staged.is_empty() || !self.deletes.is_empty();
         if self.storing.is_some() || !is_wanted {
             return;
         }
-        self.must_carry = false;
+        self.is_change_requested = false;
         let puts: Vec<_> = std::mem::take(&mut self.staged).into_iter().collect();
         let change = Change {
             batch: self.next_batch,
@@ -411,7 +415,7 @@ impl Outbox {
         self.set_state(id, state);
     }
 
-    /// The one place where a slot changes its state, so that the indexes always agree.
+    /// Sets the state of a slot. No other function does, so that the indexes always agree.
     fn set_state(&mut self, id: OutboxId, state: State) {
         let Some(slot) = self.slots.get_mut(&id) else {
             return;
@@ -438,7 +442,7 @@ impl Outbox {
         }
     }
 
-    /// Removes an entry from memory and, with the next change, from the store.
+    /// Removes an entry from memory, and from the store with the next change.
     fn forget(&mut self, id: OutboxId) {
         let Some(slot) = self.slots.remove(&id) else {
             return;
@@ -466,10 +470,10 @@ impl Outbox {
         }
     }
 
-    /// Sweeps the invariants that hold between any two calls.
+    /// Checks the invariants that hold between calls.
     ///
     /// # Panics
-    /// When one does not hold, which is a fault of this file.
+    /// Panics when one is violated, which is a defect of this module.
     pub fn check(&self) {
         assert!(
             self.in_flight.len() <= self.limits.window,
@@ -492,9 +496,9 @@ impl Outbox {
                 slot.state != State::Staged
                     || self.staged.contains_key(id)
                     || self.storing.is_some(),
-                "{id:?} is staged nowhere"
+                "{id:?} is staged without content"
             );
-            assert!(*id < self.next_id, "{id:?} was never given away");
+            assert!(*id < self.next_id, "{id:?} was never assigned");
             assert_eq!(slot.is_loss, self.losses.contains_key(id), "{id:?}");
         }
         assert_eq!(
@@ -504,7 +508,7 @@ impl Outbox {
         assert_eq!(events, (self.stats.events.entries, self.stats.events.bytes));
         assert!(
             self.waiting.len() + self.in_flight.len() <= self.slots.len(),
-            "an index holds what is not there"
+            "an index contains an unknown entry"
         );
     }
 }

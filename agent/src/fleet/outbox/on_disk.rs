@@ -1,17 +1,21 @@
-//! The stored form of the outbox, apart from the live one.
+//! Stored form of the outbox, separate from the live one.
 //!
-//! Keyspaces: `outbox` (key: id, big-endian) and `outbox_meta` (keys `cursor` and `next_id`, values big-endian `u64`).
-//! The store adds a checksum to every record. An `outbox` record, version 2:
+//! - Keyspace `outbox`: key is the big-endian id.
+//! - Keyspace `outbox_meta`: keys `cursor` and `next_id`, values big-endian `u64`.
+//!
+//! The store adds a checksum to every record. A record of `outbox`, version 2:
 //!
 //! ```text
-//! version u8 = 2 │ kind u8 │ class u8 │ severity u8 │ flags u8 │ seq u64 BE │ topic length u16 BE │ topic │ payload
+//! version u8 = 2 │ kind u8 │ class u8 │ severity u8 │ flags u8 │ seq u64 BE
+//! │ topic length u16 BE │ topic │ payload
 //! ```
 //!
-//! `kind` 0 is a message; 1 is a loss, whose payload is the JSON of [`Loss`] and whose other fields are zero.
-//! `flags` bit 0: retained; bit 1: `seq` is meaningful. The topic begins below the root of the box.
-//!
-//! Version 1 differs in the topic only, which held the root `watchkeeper/v1/<site>/<box>/` too. Such entries are read without
-//! it and leave under the box's present name.
+//! - `kind`: 0 is a message; 1 is a loss record, with the JSON of [`Loss`] as payload and zeros in
+//!   all other fields.
+//! - `flags`: bit 0 is retained; bit 1 means that `seq` is valid.
+//! - `topic` is relative to the root of the box. In version 1 it included the root
+//!   `watchkeeper/v1/<site>/<box>/`. Decoding removes that root, so the entry is sent under the
+//!   box's present name.
 
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
@@ -20,7 +24,7 @@ use super::entry::{Class, Content, Draft, Loss};
 
 /// Version that this build writes.
 pub(super) const VERSION: u8 = 2;
-/// Topics with the root of the box.
+/// Version whose topics include the root of the box.
 const VERSION_WITH_ROOT: u8 = 1;
 const HEADER: usize = 15;
 
@@ -29,18 +33,18 @@ const KIND_LOSS: u8 = 1;
 const RETAIN: u8 = 1;
 const HAS_SEQ: u8 = 2;
 
-/// A stored entry that this build can't read.
+/// A stored entry that this build cannot decode.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Written by a newer build.
-    #[error("version {0} of an outbox entry is not known here; this build knows {VERSION}")]
+    /// A newer build wrote it.
+    #[error("outbox entry has version {0}; this build reads up to {VERSION}")]
     Version(u8),
-    /// Cut off or scrambled.
+    /// It is truncated or malformed.
     #[error("outbox entry is malformed: {0}")]
     Malformed(&'static str),
 }
 
-/// The stored form of `content`.
+/// Encodes `content` as a record of the current version.
 #[must_use]
 pub fn encode(content: &Content) -> Vec<u8> {
     match content {
@@ -52,7 +56,7 @@ pub fn encode(content: &Content) -> Vec<u8> {
             if draft.seq.is_some() {
                 flags |= HAS_SEQ;
             }
-            // Topics are made of checked names and are far shorter than 64 KiB.
+            // Topics consist of validated names and are far shorter than 64 KiB.
             let topic_len = u16::try_from(draft.topic.len()).unwrap_or(u16::MAX);
             let mut out = Vec::with_capacity(HEADER + draft.topic.len() + draft.payload.len());
             out.extend([
@@ -71,17 +75,17 @@ pub fn encode(content: &Content) -> Vec<u8> {
         Content::Loss(loss) => {
             let mut out = vec![VERSION, KIND_LOSS];
             out.resize(HEADER, 0);
-            // Plain numbers and a name: this can't fail.
+            // Plain data: serde_json can't fail on it.
             out.extend(serde_json::to_vec(loss).unwrap_or_default());
             out
         }
     }
 }
 
-/// The live form of a stored entry.
+/// Decodes a stored entry.
 ///
 /// # Errors
-/// When it was written by a newer build or is malformed.
+/// Returns [`DecodeError`] when a newer build wrote it or it is malformed.
 pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
     let version = *bytes.first().ok_or(DecodeError::Malformed("empty"))?;
     if !matches!(version, VERSION | VERSION_WITH_ROOT) {
@@ -94,8 +98,10 @@ pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
         KIND_LOSS => {
             let loss: Loss = serde_json::from_slice(rest)
                 .map_err(|_| DecodeError::Malformed("loss is not readable"))?;
-            if !loss.is_sound() {
-                return Err(DecodeError::Malformed("ranges of a loss are out of order"));
+            if !loss.is_valid() {
+                return Err(DecodeError::Malformed(
+                    "the ranges of the loss are not sorted",
+                ));
             }
             Ok(Content::Loss(loss))
         }
@@ -124,7 +130,7 @@ pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
     }
 }
 
-/// What follows `watchkeeper/v1/<site>/<box>/`.
+/// Returns the part of `topic` after `watchkeeper/v1/<site>/<box>/`.
 fn without_root(topic: &str) -> &str {
     let below_product = topic.strip_prefix("watchkeeper/v1/");
     below_product
@@ -212,7 +218,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_back(content in any_content()) {
+        fn encoded_content_is_decoded_back(content in any_content()) {
             prop_assert_eq!(decode(&encode(&content)), Ok(content));
         }
 
@@ -223,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_whose_ranges_could_not_have_been_written_is_refused() {
+    fn loss_with_invalid_ranges_is_refused() {
         for ranges in [vec![[3, 1]], vec![[1, 3], [3, 7]], vec![[5, 6], [1, 2]]] {
             let mut loss = Loss::new(LossFrom::Outbox);
             loss.ranges = ranges;
@@ -232,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_the_first_version_loses_the_root_of_its_topic() {
+    fn version_1_entry_loses_the_root_of_its_topic() {
         let draft = Draft {
             class: Class::Event,
             severity: Severity::Info,
@@ -249,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_refused_by_its_number() {
+    fn newer_version_is_refused_by_its_number() {
         assert_eq!(decode(&[9, 0, 0]), Err(DecodeError::Version(9)));
     }
 }

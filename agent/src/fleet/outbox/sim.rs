@@ -1,9 +1,13 @@
-//! The outbox against a world that breaks at every step.
+//! Simulation: the outbox in a world that fails at every step.
 //!
-//! The world has a journal that may lose records, a disk whose unsynced writes may be lost (always a suffix of them), a
-//! broker that answers late, a link that drops what is on it, and a power switch. A generated list of actions is played;
-//! then everything is mended, and the books are compared: every journal number must have arrived or lie in a loss record
-//! that arrived. While playing, a publish of anything that is not on the disk fails the test at once.
+//! The world has:
+//! - a journal that may lose records,
+//! - a disk that may lose unsynced writes, always a suffix of them,
+//! - a broker that answers late, a link that drops messages in transit, and a power switch.
+//!
+//! The test plays a generated list of actions, then repairs everything and compares. Every journal
+//! number must have arrived, or be covered by a loss record that arrived. A publication of anything
+//! that is not on disk fails the test at once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -21,22 +25,22 @@ use super::{
 enum Action {
     /// The journal grows by one record and the agent reads it.
     Record(Severity, Class, u16),
-    /// A record that can't be read.
+    /// An unreadable record.
     Unreadable,
-    /// Records disappear from the journal before they were read.
+    /// The journal loses records before they were read.
     Gap(u64),
     /// A command report.
     Own(u16),
-    /// The disk finishes what it was given.
+    /// The disk finishes the pending change.
     DiskDone,
     LinkUp,
     LinkDown,
-    /// The broker takes one message from the wire and sends its acknowledgement.
+    /// The broker takes one message from the link and sends its acknowledgement.
     BrokerTakes,
-    /// One acknowledgement comes back.
+    /// One acknowledgement arrives.
     AckComes,
     Wait(u64),
-    /// Power off and on.
+    /// Power cut and restart.
     Crash(prop::sample::Index),
 }
 
@@ -101,18 +105,18 @@ impl Disk {
 struct World {
     now: Instant,
     outbox: Outbox,
-    /// What a power cut leaves at least.
+    /// What survives a power cut in any case.
     durable: Disk,
-    /// Applied or in progress, not synced; a power cut keeps a prefix.
+    /// Applied or in progress, not synced; a prefix survives a power cut.
     unsynced: Vec<Change>,
-    /// The change that has not been answered yet.
+    /// The change without an answer.
     pending: Option<u64>,
     session: u64,
     up: bool,
     wire: VecDeque<(u64, OutboxId)>,
     acks: VecDeque<(u64, OutboxId)>,
     arrived: BTreeMap<OutboxId, Content>,
-    /// Records in the journal: number, or a hole.
+    /// Records in the journal by number; an error is an unreadable one.
     journal: BTreeMap<u64, Result<Draft, ()>>,
     last: u64,
     own: u64,
@@ -141,7 +145,7 @@ impl World {
         }
     }
 
-    /// What a reader sees now: durable and unsynced together.
+    /// What a reader sees now: durable and unsynced writes.
     fn visible(&self) -> Disk {
         let mut disk = self.durable.clone();
         let done = self.unsynced.len() - usize::from(self.pending.is_some());
@@ -163,7 +167,7 @@ impl World {
                 Output::Publish { session, id, .. } => {
                     assert!(
                         self.up && session == self.session,
-                        "published into a dead session"
+                        "published into an ended session"
                     );
                     let seen = self.visible().entries.get(&id).cloned();
                     assert!(seen.is_some(), "{id:?} published before it was stored");
@@ -182,7 +186,7 @@ impl World {
         self.outbox.check();
     }
 
-    /// Gives the outbox what it has not seen, while it wants more.
+    /// Feeds the outbox with unread records while it wants more.
     fn feed(&mut self) {
         while self.outbox.wants_more() {
             let after = self.outbox.cursor().map_or(0, |c| c.0);
@@ -249,7 +253,7 @@ impl World {
                 if self.up {
                     self.up = false;
                     self.wire.clear();
-                    // A late acknowledgement of a dead session may still be read.
+                    // A late acknowledgement of an ended session may still be read.
                     self.handle(Input::LinkDown);
                 }
             }
@@ -264,7 +268,7 @@ impl World {
                     let before = self.arrived.insert(id, content.clone());
                     assert!(
                         before.is_none_or(|before| before == content),
-                        "{id:?} came twice with different content"
+                        "{id:?} arrived twice with different contents"
                     );
                     self.acks.push_back((session, id));
                 }
@@ -296,7 +300,7 @@ impl World {
         }
     }
 
-    /// Mends everything and lets it run dry.
+    /// Repairs everything and runs until the outbox is idle.
     fn settle(&mut self) {
         for _ in 0..10_000 {
             self.feed();
@@ -310,10 +314,10 @@ impl World {
                 return;
             }
         }
-        panic!("never runs dry: {:?}", self.outbox);
+        panic!("never idle: {:?}", self.outbox);
     }
 
-    fn assert_no_silent_hole(&self) {
+    fn assert_no_silent_gap(&self) {
         let mut delivered = BTreeSet::new();
         let mut losses = Vec::new();
         for content in self.arrived.values() {
@@ -322,13 +326,13 @@ impl World {
                 Content::Loss(loss) => losses.push(loss),
             }
         }
-        // The promise begins with the first record and ends with the last one that is there.
+        // The guarantee covers the first record up to the last existing one.
         let first = self.journal.keys().next().copied().unwrap_or(1);
         let newest = self.journal.keys().next_back().copied().unwrap_or(0);
         for seq in first..=newest {
             assert!(
                 delivered.contains(&seq) || losses.iter().any(|l| l.covers(seq)),
-                "record {seq} of {newest} is a hole without a loss record"
+                "record {seq} of {newest} is lost without a loss record"
             );
         }
     }
@@ -360,7 +364,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_breaks_there_is_never_a_hole_without_a_loss_record(
+    fn no_failure_causes_a_gap_without_a_loss_record(
         actions in proptest::collection::vec(any_action(), 0..160),
     ) {
         let mut world = World::new();
@@ -368,13 +372,13 @@ proptest! {
             world.act(action);
         }
         world.settle();
-        world.assert_no_silent_hole();
+        world.assert_no_silent_gap();
     }
 }
 
-/// One plain story, and the same story with the power cut after each of its steps.
+/// Plays one fixed story, with a power cut after each of its steps.
 #[test]
-fn a_power_cut_after_every_single_step_leaves_no_hole() {
+fn power_cut_after_any_step_leaves_no_gap() {
     let story: Vec<Action> = (0..12)
         .flat_map(|i| {
             [
@@ -395,13 +399,13 @@ fn a_power_cut_after_every_single_step_leaves_no_hole() {
         for (step, action) in story.iter().enumerate() {
             world.act(action.clone());
             if step == cut {
-                // Nothing of what was not synced survives.
+                // No unsynced write survives.
                 world.unsynced.clear();
                 world.act(Action::Crash(first_index()));
             }
         }
         world.settle();
-        world.assert_no_silent_hole();
+        world.assert_no_silent_gap();
     }
 }
 
@@ -463,7 +467,7 @@ fn nothing_is_published_while_the_disk_is_busy() {
 }
 
 #[test]
-fn what_waited_for_the_link_is_marked_late_and_what_comes_after_is_not() {
+fn only_entries_that_waited_for_the_link_are_late() {
     let now = Instant::now();
     let mut outbox = Outbox::new(Limits::default(), Restored::default());
     outbox.handle(now, record(1));
@@ -484,7 +488,7 @@ fn what_waited_for_the_link_is_marked_late_and_what_comes_after_is_not() {
 }
 
 #[test]
-fn a_new_session_sends_everything_again_that_was_not_acknowledged() {
+fn new_session_repeats_unacknowledged_entries() {
     let now = Instant::now();
     let mut outbox = Outbox::new(Limits::default(), Restored::default());
     outbox.handle(now, record(1));
@@ -512,12 +516,12 @@ fn a_new_session_sends_everything_again_that_was_not_acknowledged() {
     assert_eq!(
         outbox.stats().in_flight,
         1,
-        "an acknowledgement of a dead session counts for nothing"
+        "an acknowledgement of an ended session has no effect"
     );
 }
 
 #[test]
-fn a_full_outbox_drops_the_least_severe_first_and_says_so() {
+fn full_outbox_drops_the_least_severe_and_records_it() {
     let now = Instant::now();
     let mut outbox = Outbox::new(
         Limits {
@@ -556,7 +560,7 @@ fn a_full_outbox_drops_the_least_severe_first_and_says_so() {
 }
 
 #[test]
-fn a_gap_in_the_journal_becomes_a_loss_record() {
+fn gap_in_the_journal_becomes_a_loss_record() {
     let now = Instant::now();
     let mut outbox = Outbox::new(Limits::default(), Restored::default());
     outbox.handle(now, record(5));
@@ -566,7 +570,7 @@ fn a_gap_in_the_journal_becomes_a_loss_record() {
 }
 
 #[test]
-fn a_record_that_was_dealt_with_before_is_ignored() {
+fn record_processed_before_is_ignored() {
     let now = Instant::now();
     let mut outbox = Outbox::new(Limits::default(), Restored::default());
     outbox.handle(now, record(5));
@@ -576,7 +580,7 @@ fn a_record_that_was_dealt_with_before_is_ignored() {
 }
 
 #[test]
-fn a_missing_acknowledgement_is_reported_once_per_session() {
+fn missing_acknowledgement_is_reported_once_a_session() {
     let now = Instant::now();
     let mut outbox = Outbox::new(Limits::default(), Restored::default());
     outbox.handle(now, record(1));

@@ -1,8 +1,10 @@
-//! The outbox on a [`Store`]: restores at the start, applies changes, loads what is to be sent.
+//! The outbox on a [`Store`]: restores it, applies its changes, loads entries to send.
 //!
-//! No policy here: it moves records and says what the store said. Invariant: what is damaged is taken out in the one batch that counts it
-//! ([`note_damaged`]), and the count goes in the one that stores the loss record. Memory holds at most [`PAGE`] messages at a time, whatever the store
-//! holds: what waits is known by its label, and a message is read when it leaves.
+//! Invariants:
+//! - One batch deletes damaged entries and counts them ([`count_damaged`]). The batch that stores
+//!   their loss record deletes the count.
+//! - Memory holds at most [`PAGE`] messages at a time. Of a waiting message it holds the
+//!   [`EntryMeta`] only; the message is read when it is sent.
 
 use std::path::Path;
 
@@ -18,17 +20,19 @@ const ENTRIES: Keyspace = Keyspace::new("outbox");
 const META: Keyspace = Keyspace::new("outbox_meta");
 const CURSOR: &[u8] = b"cursor";
 const NEXT_ID: &[u8] = b"next_id";
-/// How many entries were found damaged and taken out of which no loss record is stored yet.
+/// Number of deleted damaged entries that no stored loss record covers yet.
 const DAMAGED: &[u8] = b"damaged";
-/// Entries read at a time while restoring. A message takes up to a quarter of a megabyte.
+/// Entries read at a time by [`restore`]. A message has up to 256 KiB.
 const PAGE: usize = 16;
 
-/// Goes through everything in the store in `folder`, and keeps the labels of messages. A store that never gave an id away begins at `first`, which should be
-/// greater than every id that a store before it, lost since, may have given: consumers know loss records by their ids.
+/// Reads the store in `folder` and returns the metadata of all messages. Writes nothing; the
+/// returned batch, if any, deletes damaged entries and counts them.
+///
+/// A store that never assigned an id begins at `first`. That should exceed every id of an earlier,
+/// lost store: consumers identify loss records by their ids.
 ///
 /// # Errors
-/// When the store can't be read, or holds an entry of a newer version, which is left as it is. A damaged entry is
-/// counted, and the change, where there is one, takes it out; nothing is written here.
+/// Fails when the store is unreadable or contains an entry of a newer version.
 pub fn restore(
     store: &dyn Store,
     folder: &Path,
@@ -55,7 +59,7 @@ pub fn restore(
                     return Err(NewerFormat::new(folder, what, found, VERSION).into());
                 }
                 (_, Err(error @ DecodeError::Malformed(_))) => {
-                    tracing::warn!(%error, key = ?entry.key, "outbox entry can't be read");
+                    tracing::warn!(%error, key = ?entry.key, "outbox: cannot read an entry");
                     damaged.push(entry.key);
                 }
                 (None, Ok(_)) => damaged.push(entry.key),
@@ -66,7 +70,7 @@ pub fn restore(
         restored.damaged = number(store, DAMAGED)?.unwrap_or(0);
         return Ok((restored, None));
     }
-    let (count, mut change) = note_damaged(store, damaged.len() as u64)?;
+    let (count, mut change) = count_damaged(store, damaged.len() as u64)?;
     restored.damaged = count;
     for key in damaged {
         change.push(Op::Delete {
@@ -77,17 +81,18 @@ pub fn restore(
     Ok((restored, Some(change)))
 }
 
-/// The batch that counts `more` damaged entries with those of which no loss record is stored yet, and the count.
+/// Returns the new number of damaged entries without a stored loss record, after adding `more`, and
+/// the batch that stores it.
 ///
 /// # Errors
-/// When the store can't be read.
-pub fn note_damaged(store: &dyn Store, more: u64) -> Result<(u64, Batch), StoreError> {
+/// Fails when the store is unreadable.
+pub fn count_damaged(store: &dyn Store, more: u64) -> Result<(u64, Batch), StoreError> {
     let count = number(store, DAMAGED)?.unwrap_or(0).saturating_add(more);
     let batch = Batch::new().put(META, DAMAGED, &count.to_be_bytes());
     Ok((count, batch))
 }
 
-/// The batch that makes `change` true. The caller may add more to it.
+/// Builds the batch that applies `change`; the caller may add operations.
 #[must_use]
 pub fn batch_of(change: &Change) -> Batch {
     let mut batch = Batch::new();
@@ -104,7 +109,7 @@ pub fn batch_of(change: &Change) -> Batch {
             key: log_key(id.0).to_vec(),
         });
     }
-    // The first change after a start holds the loss record of all that was noted before it.
+    // The first change after a start contains the loss record of all damage counted before.
     let is_damage_record =
         |content: &Content| matches!(content, Content::Loss(loss) if loss.from == LossFrom::Store);
     if change
@@ -123,10 +128,10 @@ pub fn batch_of(change: &Change) -> Batch {
     batch
 }
 
-/// Entry `id`, to be sent now.
+/// Loads entry `id`; `None` when it is absent or damaged.
 ///
 /// # Errors
-/// When the store can't be read or the entry is damaged.
+/// Fails when the store is unreadable.
 pub fn load(store: &dyn Store, id: OutboxId) -> Result<Option<Content>, StoreError> {
     let Some(bytes) = store.get(ENTRIES, &log_key(id.0))? else {
         return Ok(None);
@@ -134,7 +139,7 @@ pub fn load(store: &dyn Store, id: OutboxId) -> Result<Option<Content>, StoreErr
     match decode(&bytes) {
         Ok(content) => Ok(Some(content)),
         Err(error) => {
-            tracing::warn!(%error, id = id.0, "outbox entry can't be read");
+            tracing::warn!(%error, id = id.0, "outbox: cannot read an entry");
             Ok(None)
         }
     }
@@ -143,7 +148,7 @@ pub fn load(store: &dyn Store, id: OutboxId) -> Result<Option<Content>, StoreErr
 fn number(store: &dyn Store, key: &[u8]) -> Result<Option<u64>, StoreError> {
     match store.get(META, key) {
         Ok(value) => Ok(value.as_deref().and_then(log_seq)),
-        // Without its cursor the outbox begins at the first record of the journal again: twice rather than never.
+        // Without its cursor the outbox reads the journal from the start: better twice than never.
         Err(StoreError::Corrupt { .. }) => Ok(None),
         Err(error) => Err(error),
     }
@@ -162,7 +167,7 @@ mod tests {
     use super::super::{Class, Draft, Input, Limits, Outbox, Output};
     use super::*;
 
-    /// Notes the largest page that was ever read.
+    /// Records the largest page that was read.
     #[derive(Debug, Default)]
     struct PageGauge {
         store: MemoryStore,
@@ -212,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_outbox_is_opened_a_few_messages_at_a_time_and_only_their_labels_stay() {
+    fn large_outbox_opens_page_by_page_and_keeps_metadata() {
         const MESSAGES: u64 = 200;
         const BYTES: usize = 200_000;
         let store = PageGauge::default();
@@ -251,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_entry_keeps_the_outbox_closed_and_everything_as_it_is() {
+    fn newer_entry_fails_restore_and_stays_untouched() {
         let store = MemoryStore::new();
         let entries = Batch::new().put(ENTRIES, &log_key(1), &[VERSION]).put(
             ENTRIES,
@@ -271,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_entry_stays_counted_over_every_start_until_its_loss_record_is_stored() {
+    fn damage_stays_counted_until_its_loss_record_is_stored() {
         let start = |store: &MemoryStore| {
             let (restored, change) =
                 restore(store, Path::new("/state/agent"), OutboxId(1)).expect("restore");
@@ -288,8 +293,8 @@ mod tests {
         store.commit(malformed).expect("commit");
         assert_eq!(start(&store).damaged, 2);
         assert!(matches!(store.get(ENTRIES, &log_key(1)), Ok(None)));
-        // That start failed; opening the store before the next one finds another.
-        let (_, opened) = note_damaged(&store, 1).expect("a note");
+        // That start failed; opening the store before the next one finds another damaged entry.
+        let (_, opened) = count_damaged(&store, 1).expect("a note");
         store.commit(opened).expect("commit");
         let restored = start(&store);
         assert_eq!(restored.damaged, 3);

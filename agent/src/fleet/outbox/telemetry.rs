@@ -1,7 +1,9 @@
-//! The ring of telemetry: measurements that could not be sent when they were made.
+//! Ring of measurements that could not be sent at once.
 //!
-//! Invariant: at most `capacity` messages, no two of one topic closer together than `spacing`; a newer one pushes the
-//! oldest out. Memory only: telemetry tells how a box is doing, and a restart is part of that.
+//! Invariants:
+//! - At most `capacity` messages; a newer one evicts the oldest.
+//! - Two messages of one topic are at least `spacing` apart.
+//! - In memory only: a restart loses them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -9,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A message and its topic.
 pub type Measurement = (String, Vec<u8>);
 
-/// Thinned measurements of the time without a link.
+/// Measurements of the time without a link, at most one per topic and `spacing`.
 #[derive(Debug)]
 pub struct TelemetryRing {
     capacity: usize,
@@ -32,7 +34,7 @@ impl TelemetryRing {
         }
     }
 
-    /// Offers a message that can't be sent now.
+    /// Adds a message that cannot be sent now, unless one of its topic is too recent.
     pub fn offer(&mut self, now: Instant, topic: String, payload: Vec<u8>) {
         let too_soon = self
             .last
@@ -50,13 +52,13 @@ impl TelemetryRing {
         }
     }
 
-    /// Takes everything that was kept, oldest first.
+    /// Removes and returns all messages, oldest first.
     pub fn drain(&mut self) -> Vec<Measurement> {
         self.last.clear();
         self.kept.drain(..).collect()
     }
 
-    /// Messages thinned out or pushed out since the start.
+    /// Messages thinned out or evicted since the start.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
@@ -68,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_message_of_a_topic_is_kept_per_spacing_and_the_oldest_goes_first() {
+    fn ring_keeps_one_message_per_spacing_and_evicts_oldest() {
         let start = Instant::now();
         let mut ring = TelemetryRing::new(2, Duration::from_secs(300));
         for minute in 0..16 {

@@ -146,7 +146,7 @@ impl Agent {
             self.clear_retained(&status);
         }
         match self.commands.refusals.is_changed() {
-            true => self.feed_outbox(outbox::Input::Carry),
+            true => self.feed_outbox(outbox::Input::RequestChange),
             false => Ok(()),
         }
     }

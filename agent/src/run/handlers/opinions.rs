@@ -51,7 +51,7 @@ impl Agent {
         }
         self.drain_opinions()?;
         match self.outbox.has_staged() {
-            true => self.feed_outbox(outbox::Input::Carry),
+            true => self.feed_outbox(outbox::Input::RequestChange),
             false => Ok(()),
         }
     }

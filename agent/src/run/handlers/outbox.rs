@@ -59,7 +59,7 @@ impl Agent {
     /// Stores `op` with the next batch, and asks for one.
     pub(super) fn save(&mut self, op: Op) -> Result<(), AgentError> {
         self.outbox.stage(op);
-        self.feed_outbox(Input::Carry)
+        self.feed_outbox(Input::RequestChange)
     }
 
     pub(in crate::run) fn tick_outbox(&mut self, now: Instant) -> Result<(), AgentError> {

@@ -228,7 +228,7 @@ impl<'a> EventMessage<'a> {
 /// `pipeline_failed`, `step_failing` or `loss`.
 pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
-        // A condition that is not a topic level would be a defect of the runtime.
+        // A condition that is not a topic level is a defect of the runtime.
         EventBody::Rule(rule) if is_level(&rule.condition) => &rule.condition,
         EventBody::Rule(_) => "rule",
         EventBody::SourceOutage { .. } => "source_outage",
