@@ -42,7 +42,7 @@ pub struct Entry {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Buffer {
     turn: u64,
     last: u64,
     /// The model's plan for this turn.
@@ -54,7 +54,7 @@ struct Kept {
 /// The events of one conversation.
 #[derive(Debug)]
 pub struct Feed {
-    kept: Mutex<Kept>,
+    buffer: Mutex<Buffer>,
     /// Number of the last event; the channel closes with the conversation.
     advances: watch::Sender<u64>,
 }
@@ -62,20 +62,20 @@ pub struct Feed {
 impl Default for Feed {
     fn default() -> Self {
         Self {
-            kept: Mutex::default(),
+            buffer: Mutex::default(),
             advances: watch::Sender::new(0),
         }
     }
 }
 
 impl Feed {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn buffer(&self) -> MutexGuard<'_, Buffer> {
+        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts turn `turn`; returns the number of the last event before it.
     pub fn begin(&self, turn: u64) -> u64 {
-        let mut kept = self.kept();
+        let mut kept = self.buffer();
         kept.turn = turn;
         kept.plan.clear();
         kept.last
@@ -84,7 +84,7 @@ impl Feed {
     /// Adds an event to the turn.
     pub fn push(&self, mut event: Value) {
         let last = {
-            let mut kept = self.kept();
+            let mut kept = self.buffer();
             kept.last += 1;
             let is_end = event.get("type").and_then(Value::as_str) == Some(END);
             event["seq"] = Value::from(kept.last);
@@ -118,7 +118,7 @@ impl Feed {
     /// At most `limit` events after `seq`, the oldest first.
     #[must_use]
     pub fn after(&self, seq: u64, limit: usize) -> Vec<Entry> {
-        let kept = self.kept();
+        let kept = self.buffer();
         let later = kept.entries.iter().filter(|entry| entry.seq > seq);
         later.take(limit).cloned().collect()
     }
@@ -126,7 +126,7 @@ impl Feed {
     /// Every event of a turn that is still kept.
     #[must_use]
     pub fn of_turn(&self, turn: u64) -> Vec<Entry> {
-        let kept = self.kept();
+        let kept = self.buffer();
         let of_it = kept.entries.iter().filter(|entry| entry.turn == turn);
         of_it.cloned().collect()
     }
@@ -134,13 +134,13 @@ impl Feed {
     /// The model's latest plan for this turn.
     #[must_use]
     pub fn plan(&self) -> Vec<Value> {
-        self.kept().plan.clone()
+        self.buffer().plan.clone()
     }
 
     /// The number of the last event.
     #[must_use]
     pub fn last(&self) -> u64 {
-        self.kept().last
+        self.buffer().last
     }
 
     /// Notifies of every new event.
@@ -159,7 +159,7 @@ impl ProgressSink for Feed {
                 bound(&mut event);
                 if step == ProgressStep::Plan {
                     let steps = event.get("steps").and_then(Value::as_array);
-                    self.kept().plan = steps.cloned().unwrap_or_default();
+                    self.buffer().plan = steps.cloned().unwrap_or_default();
                 }
                 event["text"] = Value::from(line);
                 self.push(event);

@@ -1,6 +1,6 @@
-//! Asks a model once about findings, and adds the findings to the notes.
+//! Asks the language model once about findings, and writes the findings to the notes.
 //!
-//! Whatever prevents an answer is one sentence in the trace.
+//! An error becomes one sentence in the trace; the findings are reported without a remark.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_store::Store;
 
 use super::finding::Finding;
-use super::look::{Budget, Look};
-use super::talk;
+use super::input::{Budget, CheckInput};
+use super::prompt;
 use watchkeeper_assistant::llm::LazyLlmClient;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::clock::wall_now;
 
-/// Time for the only call; the report of the findings waits for it.
+/// Timeout of the only call; the report of the findings waits for it.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a heartbeat needs to ask and to take notes.
+/// Dependencies of a heartbeat: language model, ledger, trace and notes.
 #[derive(Debug)]
 pub struct Asker {
     /// Absent where no model is configured.
@@ -38,7 +38,7 @@ pub struct Asker {
     pub notes: Notes,
 }
 
-/// What a model added to the findings.
+/// Remark of the language model on the findings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Added {
     pub words: String,
@@ -47,7 +47,7 @@ pub struct Added {
 }
 
 impl Asker {
-    /// What was spent; absent without a model or a readable ledger.
+    /// Returns the spending; `None` without a model or a readable ledger.
     pub async fn budget(self: Arc<Self>) -> Option<Budget> {
         let report = self.client().await?.ok()?.report();
         Some(Budget {
@@ -67,8 +67,9 @@ impl Asker {
         Some(opened.await.unwrap_or_else(|died| Err(died.to_string())))
     }
 
-    /// Asks the model to add to `found`, within its budget. Traces and notes both.
-    pub async fn add(self: Arc<Self>, found: Vec<Finding>, look: Look) -> Option<Added> {
+    /// Asks the model for a remark on `found`, within its budget; writes findings and remark to
+    /// trace and notes.
+    pub async fn add(self: Arc<Self>, found: Vec<Finding>, input: CheckInput) -> Option<Added> {
         let sentences: Vec<String> = found.iter().map(Finding::sentence).collect();
         self.note(
             "heartbeat",
@@ -81,7 +82,7 @@ impl Asker {
                 self.note("no_help", json!({"sentence": why})).await;
                 None
             }
-            Some(Ok(client)) => match self.ask(&client, &found, &look).await {
+            Some(Ok(client)) => match self.ask(&client, &found, &input).await {
                 Ok(added) => added,
                 Err(why) => {
                     self.note("no_help", json!({"sentence": why})).await;
@@ -102,16 +103,18 @@ impl Asker {
         &self,
         client: &Client,
         found: &[Finding],
-        look: &Look,
+        input: &CheckInput,
     ) -> Result<Option<Added>, String> {
-        let talk = talk::talk(found, look)?;
+        let conversation = prompt::build_conversation(found, input)?;
         let mut job = client.start_job(JobSpec {
             name: format!("heartbeat/{}", ulid::Ulid::new()),
             tier: Tier::Small,
             detail: Detail::Low,
             time: CALL_TIMEOUT,
         });
-        let reply = job.ask(&talk, &talk::ask(), &mut |_| {}).await;
+        let reply = job
+            .ask(&conversation, &prompt::call_options(), &mut |_| {})
+            .await;
         let (usage, cost) = job.spent();
         let model = job.model().id.clone();
         let mut particulars = json!({"model": model, "usd": cost.dollars(), "tokens": usage.total(), "job": "heartbeat"});
@@ -119,7 +122,7 @@ impl Asker {
             Ok(reply) => {
                 particulars["stop"] = json!(reply.stop);
                 self.note("model", particulars).await;
-                let words = talk::read(&reply.text())?;
+                let words = prompt::parse_answer(&reply.text())?;
                 Ok(words.map(|words| Added { words, model }))
             }
             Err(error) => {
@@ -155,7 +158,8 @@ impl Asker {
             )?;
         }
         if let Some(added) = added {
-            // The conversation held names that users gave.
+            // The conversation contained names that users gave, so the words are not the agent's
+            // own.
             remember(None, Origin::Camera, &added.words)?;
         }
         Ok(())

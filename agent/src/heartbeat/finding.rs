@@ -1,14 +1,14 @@
-//! What a heartbeat may find.
+//! Findings of the heartbeat.
 //!
-//! Invariant: a sentence consists of fixed words, numbers and validated names. Nothing that a camera
-//! showed or a server answered is in it.
+//! Invariant: a sentence consists of fixed words, numbers and validated names. It contains nothing
+//! that a camera showed or a server answered.
 
 use serde::Serialize;
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::Blindness;
 
-use super::look::CameraState;
+use super::input::CameraState;
 use watchkeeper_assistant::wording::counted;
 
 /// Something to report.
@@ -26,7 +26,7 @@ pub enum Finding {
     /// A pipeline that should run failed.
     PipelineFailed {
         pipeline: PipelineId,
-        /// Its source.
+        /// Source of the pipeline.
         camera: SourceId,
     },
     /// Far more events than usual at this hour.
@@ -83,7 +83,7 @@ impl Finding {
         }
     }
 
-    /// The camera concerned, where there is one.
+    /// Camera of the finding, if any.
     #[must_use]
     pub const fn camera(&self) -> Option<&SourceId> {
         match self {
@@ -146,24 +146,71 @@ impl Finding {
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {
-            Self::RuntimeAway => "the runtime does not answer, so as far as can be known nothing is watched; look at `systemctl status watchkeeper-runtime`".to_owned(),
-            Self::CameraOut { camera, state } => match state {
-                CameraState::Blind { how: Blindness::Black } => format!("camera {camera} shows nothing but one colour"),
-                CameraState::Blind { how: Blindness::Frozen } => format!("camera {camera} shows the same picture again and again"),
-                CameraState::Out { cause } => format!("camera {camera} is out ({}); `watchkeeper sources` says more", describe_cause(cause)),
-                CameraState::Live | CameraState::Other => format!("camera {camera} is not there"),
-            },
-            Self::PipelineFailed { pipeline, camera } => format!("pipeline {pipeline} does not run, so it watches nothing of camera {camera}; `watchkeeper pipelines` says why, and `watchkeeper pipelines resume {pipeline}` restarts it"),
-            Self::PilingUp { camera, events, usual } => format!("camera {camera} has {} in this hour so far, where the whole hour usually has {usual:.0}", counted(*events, "event")),
-            Self::Silence { camera, hour, usual } => format!("camera {camera} had no event from {hour}:00 to {}:00, where that hour usually has {usual:.0}", hour + 1),
-            Self::NotDelivered { waiting } => format!("{} for the broker, which is not reached", match waiting {
-                1 => "1 message waits".to_owned(),
-                more => format!("{more} messages wait"),
-            }),
-            Self::ChannelSilent { channel } => format!("nobody can be told over the channel {channel}; look at [channels.{channel}]"),
-            Self::BudgetNearlySpent { period, percent } => format!("{percent} % of the {period}'s money for models is spent; llm.{period}_usd bounds it"),
-            Self::OpinionsGivenUp { number } => format!("{} that the box was unsure of had no second opinion; `watchkeeper trace` says why", counted(*number, "event")),
+            Self::RuntimeAway => "the runtime does not answer, so probably nothing is watched; \
+                see `systemctl status watchkeeper-runtime`"
+                .to_owned(),
+            Self::CameraOut { camera, state } => describe_camera(camera, *state),
+            Self::PipelineFailed { pipeline, camera } => format!(
+                "pipeline {pipeline} does not run, so it watches nothing of camera {camera}; see \
+                 `watchkeeper pipelines` for the cause, and restart it with `watchkeeper \
+                 pipelines resume {pipeline}`"
+            ),
+            Self::PilingUp {
+                camera,
+                events,
+                usual,
+            } => format!(
+                "camera {camera} has {} in this hour so far, where the whole hour usually has \
+                 {usual:.0}",
+                counted(*events, "event")
+            ),
+            Self::Silence {
+                camera,
+                hour,
+                usual,
+            } => format!(
+                "camera {camera} had no event from {hour}:00 to {}:00, where that hour usually \
+                 has {usual:.0}",
+                hour + 1
+            ),
+            Self::NotDelivered { waiting } => {
+                let (messages, verb) = match waiting {
+                    1 => ("message", "waits"),
+                    _ => ("messages", "wait"),
+                };
+                format!(
+                    "{waiting} {messages} {verb} for the broker, but there is no session with it; \
+                     check [mqtt]"
+                )
+            }
+            Self::ChannelSilent { channel } => {
+                format!("channel {channel} delivers no notifications; check [channels.{channel}]")
+            }
+            Self::BudgetNearlySpent { period, percent } => format!(
+                "{percent} % of the {period}'s budget for models is spent; llm.{period}_usd is \
+                 the limit"
+            ),
+            Self::OpinionsGivenUp { number } => format!(
+                "{} that the box was unsure of had no second opinion; see `watchkeeper trace`",
+                counted(*number, "event")
+            ),
         }
+    }
+}
+
+fn describe_camera(camera: &SourceId, state: CameraState) -> String {
+    match state {
+        CameraState::Blind {
+            how: Blindness::Black,
+        } => format!("camera {camera} shows nothing but one colour"),
+        CameraState::Blind {
+            how: Blindness::Frozen,
+        } => format!("camera {camera} shows the same picture again and again"),
+        CameraState::Out { cause } => format!(
+            "camera {camera} is out ({}); see `watchkeeper sources`",
+            describe_cause(&cause)
+        ),
+        CameraState::Live | CameraState::Other => format!("camera {camera} is unavailable"),
     }
 }
 

@@ -1,7 +1,7 @@
-//! Asks the runtime for its cameras, its pipelines and the new records of its journal.
+//! Reads cameras, pipelines and new journal records from the runtime.
 //!
-//! Invariant: a check reads at most [`MAX_PAGES`] pages; older records are skipped, and
-//! [`House::is_cut`] says so.
+//! Invariant: a check reads at most [`MAX_PAGES`] pages. Older records are skipped, and
+//! [`RuntimeReport::is_cut`] is set.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -9,7 +9,7 @@ use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::time::TimeQuality;
 
-use super::look::{Camera, FailedPipeline, Hour, House, Moment};
+use super::input::{Camera, CameraEvent, FailedPipeline, Hour, RuntimeReport};
 use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
 
 /// Records of one page.
@@ -17,58 +17,58 @@ const PAGE: u32 = 500;
 /// Limit of pages per check: 10,000 records.
 const MAX_PAGES: u64 = 20;
 
-/// What the runtime reports, with the events after `cursor`; without a cursor, no events.
+/// Reads the runtime's report with the events after `cursor`; without a cursor, no events.
 ///
 /// # Errors
-/// When the runtime does not answer.
-pub async fn house(
+/// Fails when the runtime does not answer.
+pub async fn read_runtime(
     runtime: &RuntimeClient,
     cursor: Option<EventSeq>,
-) -> Result<House, ClientError> {
+) -> Result<RuntimeReport, ClientError> {
     let last = runtime.health().await?.last_seq;
     let cameras = runtime.sources().await?;
     let pipelines = runtime.pipelines().await?;
-    let mut house = House {
+    let mut report = RuntimeReport {
         cameras: cameras.iter().map(Camera::of).collect(),
         failed: pipelines.iter().filter_map(FailedPipeline::of).collect(),
         cursor: last,
-        ..House::default()
+        ..RuntimeReport::default()
     };
     // A journal that ends before the cursor was lost and counts from zero.
     let Some(from) = cursor.filter(|from| *from <= last) else {
-        house.is_cut = cursor.is_some();
-        return Ok(house);
+        report.is_cut = cursor.is_some();
+        return Ok(report);
     };
     let max_records = MAX_PAGES * u64::from(PAGE);
     let mut after = EventSeq(from.0.max(last.0.saturating_sub(max_records)));
-    house.is_cut = after > from;
+    report.is_cut = after > from;
     let zone = TimeZone::system();
     while after < last {
         let page = runtime.events(after, PAGE).await?;
         let Some(end) = page.last().map(JournalRecord::seq) else {
             break;
         };
-        house.is_cut |= page.first().is_some_and(|r| r.seq().0 > after.0 + 1);
-        house
+        report.is_cut |= page.first().is_some_and(|r| r.seq().0 > after.0 + 1);
+        report
             .events
             .extend(page.iter().filter_map(|record| match record {
-                JournalRecord::Known(event) => moment(event, &zone),
+                JournalRecord::Known(event) => camera_event(event, &zone),
                 _ => None,
             }));
         after = end.max(EventSeq(after.0 + 1));
     }
-    house.cursor = after.max(last);
-    Ok(house)
+    report.cursor = after.max(last);
+    Ok(report)
 }
 
 /// The hour of a rule's new event; `None` for other records and without a set clock.
-fn moment(event: &Event, zone: &TimeZone) -> Option<Moment> {
+fn camera_event(event: &Event, zone: &TimeZone) -> Option<CameraEvent> {
     let counts = event.phase == Phase::New
         && matches!(event.body, EventBody::Rule(_))
         && event.at.quality != TimeQuality::Unsynced;
     let at = Timestamp::from_millisecond(event.at.unix_ms).ok()?;
     let camera = event.source.clone()?;
-    counts.then(|| Moment {
+    counts.then(|| CameraEvent {
         camera,
         hour: Hour::of(at.to_zoned(zone.clone()).datetime()),
     })

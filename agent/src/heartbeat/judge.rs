@@ -1,6 +1,6 @@
 //! Decides what a check finds, and which findings are news.
 //!
-//! Sans-IO: a [`Look`] goes in, findings come out, and [`State`] is data.
+//! Sans-IO: a [`CheckInput`] goes in, findings come out, and [`State`] is data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 
 use super::finding::Finding;
-use super::look::{Budget, Camera, CameraState, Hour, House, Look};
+use super::input::{Budget, Camera, CameraState, CheckInput, Hour, RuntimeReport};
 use super::rhythm::{Closed, Rhythm};
 use watchkeeper_client::clock::age;
 
@@ -48,17 +48,18 @@ pub struct State {
     /// [`camera_key`] and [`pipeline_key`].
     #[serde(default, rename = "doubted")]
     suspected: BTreeSet<String>,
-    /// Unanswered second opinions at the last check; counted since the agent's start, so not stored.
+    /// Unanswered second opinions at the last check. The agent counts them from its start, so the
+    /// number is not stored.
     #[serde(skip)]
     given_up: u64,
 }
 
 impl State {
-    /// Returns the news of `look`, and takes the state that holds once they are reported.
+    /// Returns the news of `input` and updates the state as if they were reported.
     #[must_use]
-    pub fn judge(&mut self, look: &Look) -> Vec<Finding> {
+    pub fn judge(&mut self, input: &CheckInput) -> Vec<Finding> {
         let given_up = self.given_up;
-        let mut findings = self.find(look);
+        let mut findings = self.find(input);
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity()));
         let mut before = std::mem::take(&mut self.reported);
         self.deferred.clear();
@@ -82,7 +83,7 @@ impl State {
             }
         }
         // While the runtime does not answer, findings of cameras stay as they were reported.
-        if look.house.is_none() {
+        if input.runtime.is_none() {
             let of_cameras = before.into_iter().filter(|(key, _)| {
                 ["camera_out/", "pipeline_failed/", "piling_up/", "silence/"]
                     .iter()
@@ -93,35 +94,35 @@ impl State {
         news
     }
 
-    /// Everything that `look` finds, news or not.
-    fn find(&mut self, look: &Look) -> Vec<Finding> {
+    /// Finds everything in `input`, news or not.
+    fn find(&mut self, input: &CheckInput) -> Vec<Finding> {
         let mut suspicions = Suspicions {
             before: std::mem::take(&mut self.suspected),
             now: BTreeSet::new(),
         };
-        let mut findings = match &look.house {
+        let mut findings = match &input.runtime {
             None => Vec::from_iter(
                 suspicions
                     .confirm("runtime")
                     .then_some(Finding::RuntimeAway),
             ),
-            Some(house) => find_failures(house, look, &mut suspicions),
+            Some(runtime) => find_failures(runtime, input, &mut suspicions),
         };
-        if look.undelivered > 0 && suspicions.confirm("undelivered") {
+        if input.undelivered > 0 && suspicions.confirm("undelivered") {
             findings.push(Finding::NotDelivered {
-                waiting: look.undelivered,
+                waiting: input.undelivered,
             });
         }
         self.suspected = suspicions.now;
-        if let Some(house) = &look.house {
-            self.cursor = Some(house.cursor);
-            self.find_unusual_hours(look, house, &mut findings);
+        if let Some(runtime) = &input.runtime {
+            self.cursor = Some(runtime.cursor);
+            self.find_unusual_hours(input, runtime, &mut findings);
         }
-        let silent = look.silent_channels.iter().cloned();
+        let silent = input.failing_channels.iter().cloned();
         findings.extend(silent.map(|channel| Finding::ChannelSilent { channel }));
-        findings.extend(look.budget.iter().flat_map(of_budget));
-        let given_up = look.given_up.saturating_sub(self.given_up);
-        self.given_up = look.given_up;
+        findings.extend(input.budget.iter().flat_map(of_budget));
+        let given_up = input.opinions_without_answer.saturating_sub(self.given_up);
+        self.given_up = input.opinions_without_answer;
         if given_up >= MIN_GIVEN_UP {
             findings.push(Finding::OpinionsGivenUp { number: given_up });
         }
@@ -129,18 +130,23 @@ impl State {
     }
 
     /// Adds cameras with far more events than usual at this hour, or none.
-    fn find_unusual_hours(&mut self, look: &Look, house: &House, found: &mut Vec<Finding>) {
+    fn find_unusual_hours(
+        &mut self,
+        input: &CheckInput,
+        runtime: &RuntimeReport,
+        found: &mut Vec<Finding>,
+    ) {
         // Without a set clock there are no hours.
-        let Some(now) = look.local.map(Hour::of) else {
+        let Some(now) = input.local.map(Hour::of) else {
             return;
         };
         let is_live = |camera: &&Camera| camera.state == CameraState::Live;
-        let live = house.cameras.iter().filter(is_live).map(|c| c.id.clone());
+        let live = runtime.cameras.iter().filter(is_live).map(|c| c.id.clone());
         let live: Vec<SourceId> = live.collect();
-        let all: Vec<SourceId> = house.cameras.iter().map(|c| c.id.clone()).collect();
+        let all: Vec<SourceId> = runtime.cameras.iter().map(|c| c.id.clone()).collect();
         self.rhythm.keep_only(&all);
-        let events = house.events.iter().map(|e| (&e.camera, e.hour));
-        let closed = self.rhythm.take(now, events, &live, house.is_cut);
+        let events = runtime.events.iter().map(|e| (&e.camera, e.hour));
+        let closed = self.rhythm.take(now, events, &live, runtime.is_cut);
         for camera in &live {
             let events = self.rhythm.so_far(camera);
             let usual = self.rhythm.usual(camera, now.hour);
@@ -180,24 +186,28 @@ impl State {
     }
 }
 
-/// What two checks in a row must see before it is a finding.
+/// Problems that become a finding if two consecutive checks see them.
 struct Suspicions {
     before: BTreeSet<String>,
     now: BTreeSet<String>,
 }
 
 impl Suspicions {
-    /// Notes `key`; returns whether the check before noted it too.
+    /// Records `key`; returns whether the previous check recorded it too.
     fn confirm(&mut self, key: &str) -> bool {
         self.now.insert(key.to_owned());
         self.before.contains(key)
     }
 }
 
-/// Cameras that are out and pipelines that failed.
-fn find_failures(house: &House, look: &Look, suspicions: &mut Suspicions) -> Vec<Finding> {
+/// Finds cameras that are out and pipelines that failed.
+fn find_failures(
+    runtime: &RuntimeReport,
+    input: &CheckInput,
+    suspicions: &mut Suspicions,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for camera in &house.cameras {
+    for camera in &runtime.cameras {
         let is_out = matches!(
             camera.state,
             CameraState::Out { .. } | CameraState::Blind { .. }
@@ -205,7 +215,7 @@ fn find_failures(house: &House, look: &Look, suspicions: &mut Suspicions) -> Vec
         // Without a reliable clock, two checks in a row prove it.
         if is_out
             && (suspicions.confirm(&camera_key(&camera.id))
-                || age(camera.since, look.at) >= MIN_OUTAGE)
+                || age(camera.since, input.at) >= MIN_OUTAGE)
         {
             findings.push(Finding::CameraOut {
                 camera: camera.id.clone(),
@@ -213,12 +223,12 @@ fn find_failures(house: &House, look: &Look, suspicions: &mut Suspicions) -> Vec
             });
         }
     }
-    for pipeline in &house.failed {
+    for pipeline in &runtime.failed {
         // The finding of a camera that is out covers its pipelines.
-        let has_camera = !house.cameras.iter().any(|camera| {
+        let has_camera = !runtime.cameras.iter().any(|camera| {
             camera.id == pipeline.camera && matches!(camera.state, CameraState::Out { .. })
         });
-        let lasts = age(pipeline.since, look.at) >= MIN_OUTAGE;
+        let lasts = age(pipeline.since, input.at) >= MIN_OUTAGE;
         if has_camera && (suspicions.confirm(&pipeline_key(&pipeline.id)) || lasts) {
             findings.push(Finding::PipelineFailed {
                 pipeline: pipeline.id.clone(),
@@ -275,7 +285,7 @@ mod tests {
     use watchkeeper_contract::time::{TimeQuality, Wall};
     use watchkeeper_llm::money::Money;
 
-    use super::super::look::{FailedPipeline, Moment};
+    use super::super::input::{CameraEvent, FailedPipeline};
     use super::*;
 
     fn gate() -> SourceId {
@@ -297,26 +307,26 @@ mod tests {
         }
     }
 
-    /// A check without a finding.
-    fn calm(minutes: i64) -> Look {
-        Look {
+    /// Input of a check without a finding.
+    fn calm(minutes: i64) -> CheckInput {
+        CheckInput {
             at: wall(minutes),
             local: None,
-            house: Some(House {
+            runtime: Some(RuntimeReport {
                 cameras: vec![camera(CameraState::Live, 0)],
-                ..House::default()
+                ..RuntimeReport::default()
             }),
             undelivered: 0,
-            silent_channels: Vec::new(),
+            failing_channels: Vec::new(),
             budget: None,
-            given_up: 0,
+            opinions_without_answer: 0,
         }
     }
 
-    fn with(minutes: i64, change: impl FnOnce(&mut Look)) -> Look {
-        let mut look = calm(minutes);
-        change(&mut look);
-        look
+    fn with(minutes: i64, change: impl FnOnce(&mut CheckInput)) -> CheckInput {
+        let mut input = calm(minutes);
+        change(&mut input);
+        input
     }
 
     fn kinds(found: &[Finding]) -> Vec<&'static str> {
@@ -327,11 +337,11 @@ mod tests {
         cause: LossCause::Refused,
     };
 
-    fn out(minutes: i64, since: i64, state: CameraState) -> Look {
-        with(minutes, |look| {
-            look.house = Some(House {
+    fn out(minutes: i64, since: i64, state: CameraState) -> CheckInput {
+        with(minutes, |input| {
+            input.runtime = Some(RuntimeReport {
                 cameras: vec![camera(state, since)],
-                ..House::default()
+                ..RuntimeReport::default()
             });
         })
     }
@@ -362,16 +372,16 @@ mod tests {
         assert_eq!(kinds(&state.judge(&out(151, 140, OUT))), ["camera_out"]);
     }
 
-    fn failed(minutes: i64, since: i64, camera_state: CameraState) -> Look {
-        with(minutes, |look| {
-            look.house = Some(House {
+    fn failed(minutes: i64, since: i64, camera_state: CameraState) -> CheckInput {
+        with(minutes, |input| {
+            input.runtime = Some(RuntimeReport {
                 cameras: vec![camera(camera_state, since)],
                 failed: vec![FailedPipeline {
                     id: PipelineId::new("watch").unwrap(),
                     camera: gate(),
                     since: wall(since),
                 }],
-                ..House::default()
+                ..RuntimeReport::default()
             });
         })
     }
@@ -391,7 +401,7 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(state.judge(&failed(61, 0, live)), []);
-        let away = with(91, |look| look.house = None);
+        let away = with(91, |input| input.runtime = None);
         assert_eq!(state.judge(&away), []);
         assert_eq!(state.judge(&failed(121, 0, live)), [], "reported before");
         assert_eq!(state.judge(&calm(151)), []);
@@ -418,7 +428,7 @@ mod tests {
 
     #[test]
     fn absent_runtime_is_reported_second_and_keeps_camera_reports() {
-        let away = |minutes| with(minutes, |look| look.house = None);
+        let away = |minutes| with(minutes, |input| input.runtime = None);
         let mut state = State::default();
         assert_eq!(state.judge(&out(31, 0, OUT)).len(), 1);
         assert_eq!(state.judge(&away(61)), [], "it may be starting");
@@ -430,23 +440,23 @@ mod tests {
     #[test]
     fn camera_named_like_a_suspicion_is_no_suspicion() {
         for name in ["runtime", "undelivered"] {
-            let named = |look: &mut Look, since| {
+            let named = |input: &mut CheckInput, since| {
                 let id = SourceId::new(name).unwrap();
-                look.house = Some(House {
+                input.runtime = Some(RuntimeReport {
                     cameras: vec![Camera {
                         id,
                         ..camera(OUT, since)
                     }],
-                    ..House::default()
+                    ..RuntimeReport::default()
                 });
             };
             let mut state = State::default();
-            assert_eq!(state.judge(&with(1, |look| named(look, 0))), []);
-            let next = with(2, |look| match name {
-                "runtime" => look.house = None,
+            assert_eq!(state.judge(&with(1, |input| named(input, 0))), []);
+            let next = with(2, |input| match name {
+                "runtime" => input.runtime = None,
                 _ => {
-                    look.undelivered = 7;
-                    named(look, 2);
+                    input.undelivered = 7;
+                    named(input, 2);
                 }
             });
             let told = state.judge(&next);
@@ -460,7 +470,7 @@ mod tests {
 
     #[test]
     fn undelivered_messages_are_reported_at_second_check() {
-        let waits = |minutes| with(minutes, |look| look.undelivered = 7);
+        let waits = |minutes| with(minutes, |input| input.undelivered = 7);
         let mut state = State::default();
         assert_eq!(state.judge(&waits(0)), []);
         let found = state.judge(&waits(30));
@@ -477,16 +487,16 @@ mod tests {
     #[test]
     fn findings_beyond_limit_are_reported_next_time() {
         let many = |minutes| {
-            with(minutes, |look| {
+            with(minutes, |input| {
                 let camera = |n| Camera {
                     id: SourceId::new(format!("c{n:02}")).unwrap(),
                     ..camera(OUT, 0)
                 };
-                look.house = Some(House {
+                input.runtime = Some(RuntimeReport {
                     cameras: (0..40).map(camera).collect(),
-                    ..House::default()
+                    ..RuntimeReport::default()
                 });
-                look.undelivered = 7;
+                input.undelivered = 7;
             })
         };
         let mut state = State::default();
@@ -504,17 +514,17 @@ mod tests {
 
     #[test]
     fn opinions_beyond_limit_are_reported_next_time() {
-        let look = |minutes, given_up| {
-            with(minutes, |look| {
+        let input = |minutes, given_up| {
+            with(minutes, |input| {
                 let channel = |n| ChannelId::new(format!("c{n:02}")).unwrap();
-                look.silent_channels = (0..MAX_FINDINGS).map(channel).collect();
-                look.given_up = given_up;
+                input.failing_channels = (0..MAX_FINDINGS).map(channel).collect();
+                input.opinions_without_answer = given_up;
             })
         };
         let mut state = State::default();
-        assert_eq!(kinds(&state.judge(&look(0, 5))), ["channel_silent"; 32]);
+        assert_eq!(kinds(&state.judge(&input(0, 5))), ["channel_silent"; 32]);
         assert_eq!(
-            state.judge(&look(30, 6)),
+            state.judge(&input(30, 6)),
             [Finding::OpinionsGivenUp { number: 6 }]
         );
     }
@@ -522,8 +532,8 @@ mod tests {
     #[test]
     fn budget_is_reported_nearly_spent_and_spent() {
         let spent = |minutes, cents: u64| {
-            with(minutes, |look| {
-                look.budget = Some(Budget {
+            with(minutes, |input| {
+                input.budget = Some(Budget {
                     day: Money(cents),
                     day_limit: Money(100),
                     month: Money(cents),
@@ -544,32 +554,37 @@ mod tests {
     #[test]
     fn failing_opinions_and_channels_are_reported() {
         let mut state = State::default();
-        let look = |minutes, given_up| with(minutes, |look| look.given_up = given_up);
-        assert_eq!(state.judge(&look(0, 2)), []);
+        let input =
+            |minutes, given_up| with(minutes, |input| input.opinions_without_answer = given_up);
+        assert_eq!(state.judge(&input(0, 2)), []);
         assert_eq!(
-            state.judge(&look(30, 5)),
+            state.judge(&input(30, 5)),
             [Finding::OpinionsGivenUp { number: 3 }]
         );
-        assert_eq!(state.judge(&look(60, 9)), [], "it still goes on");
-        assert_eq!(state.judge(&look(90, 9)), []);
+        assert_eq!(state.judge(&input(60, 9)), [], "it still goes on");
+        assert_eq!(state.judge(&input(90, 9)), []);
         let channel = ChannelId::new("security").unwrap();
-        let silent = |minutes| with(minutes, |look| look.silent_channels = vec![channel.clone()]);
+        let silent = |minutes| {
+            with(minutes, |input| {
+                input.failing_channels = vec![channel.clone()]
+            })
+        };
         assert_eq!(kinds(&state.judge(&silent(120))), ["channel_silent"]);
         assert_eq!(state.judge(&silent(150)), []);
     }
 
-    /// A check with `events` new events of the gate.
-    fn busy(at: DateTime, events: usize) -> Look {
-        let moment = Moment {
+    /// Input of a check with `events` new events of the gate.
+    fn busy(at: DateTime, events: usize) -> CheckInput {
+        let camera_event = CameraEvent {
             camera: gate(),
             hour: Hour::of(at),
         };
-        with(0, |look| {
-            look.local = Some(at);
-            look.house = Some(House {
+        with(0, |input| {
+            input.local = Some(at);
+            input.runtime = Some(RuntimeReport {
                 cameras: vec![camera(CameraState::Live, 0)],
-                events: vec![moment; events],
-                ..House::default()
+                events: vec![camera_event; events],
+                ..RuntimeReport::default()
             });
         })
     }
@@ -647,7 +662,7 @@ mod tests {
             );
         }
         let mut full = busy(seventh(9, 0), 0);
-        full.house.as_mut().unwrap().cameras.splice(
+        full.runtime.as_mut().unwrap().cameras.splice(
             0..0,
             (0..MAX_FINDINGS).map(|n| Camera {
                 id: SourceId::new(format!("c{n:02}")).unwrap(),
@@ -669,11 +684,11 @@ mod tests {
         let mut state = lived();
         let before = state.rhythm.clone();
         let unset = |minutes| {
-            with(minutes, |look| {
-                look.at.quality = TimeQuality::Unsynced;
-                look.house = Some(House {
+            with(minutes, |input| {
+                input.at.quality = TimeQuality::Unsynced;
+                input.runtime = Some(RuntimeReport {
                     cameras: vec![camera(OUT, 0)],
-                    ..House::default()
+                    ..RuntimeReport::default()
                 });
             })
         };
@@ -685,23 +700,23 @@ mod tests {
     proptest! {
         /// A repeated check finds no news.
         #[test]
-        fn same_finding_is_never_reported_twice_in_a_row(looks in prop::collection::vec((any::<bool>(), any::<bool>(), 0_u64..200, 0_u64..3, any::<bool>()), 1..20)) {
+        fn same_finding_is_never_reported_twice_in_a_row(inputs in prop::collection::vec((any::<bool>(), any::<bool>(), 0_u64..200, 0_u64..3, any::<bool>()), 1..20)) {
             let mut state = State::default();
-            for (n, (is_out, is_away, spent, undelivered, silent)) in looks.into_iter().enumerate() {
+            for (n, (is_out, is_away, spent, undelivered, silent)) in inputs.into_iter().enumerate() {
                 let minutes = 30 * i64::try_from(n).unwrap();
-                let mut look = if is_out { out(minutes, 0, OUT) } else { calm(minutes) };
+                let mut input = if is_out { out(minutes, 0, OUT) } else { calm(minutes) };
                 if is_away {
-                    look.house = None;
+                    input.runtime = None;
                 }
-                look.undelivered = undelivered;
-                look.budget = Some(Budget { day: Money(spent), day_limit: Money(100), month: Money(0), month_limit: Money(0) });
+                input.undelivered = undelivered;
+                input.budget = Some(Budget { day: Money(spent), day_limit: Money(100), month: Money(0), month_limit: Money(0) });
                 if silent {
-                    look.silent_channels = vec![ChannelId::new("a").unwrap()];
+                    input.failing_channels = vec![ChannelId::new("a").unwrap()];
                 }
-                let _first = state.judge(&look);
+                let _first = state.judge(&input);
                 // A suspicion may be confirmed by the repetition; after that nothing is left.
-                let _second = state.judge(&look);
-                prop_assert_eq!(state.judge(&look), []);
+                let _second = state.judge(&input);
+                prop_assert_eq!(state.judge(&input), []);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The heartbeat: a periodic check of cameras, pipelines, event counts, delivery and budget.
 //!
-//! - [`look`]: what is checked. [`rhythm`]: usual event counts per hour. [`finding`]: what is found.
-//! - [`judge`]: which findings are news. [`on_disk`]: the stored state. [`talk`]: the model's question.
+//! - [`input`]: what a check reads. [`rhythm`]: usual event counts per hour. [`finding`]: results.
+//! - [`judge`]: which findings are news. [`on_disk`]: the stored state.
+//! - [`prompt`]: the question for the language model.
 //! - [`gather`], [`asker`]: the only parts with I/O.
 //!
 //! Invariants:
@@ -12,12 +13,12 @@
 pub mod asker;
 pub mod finding;
 pub mod gather;
+pub mod input;
 pub mod judge;
-pub mod look;
 pub mod on_disk;
+pub mod prompt;
 pub mod rhythm;
-pub mod talk;
 
 pub use finding::Finding;
+pub use input::CheckInput;
 pub use judge::State;
-pub use look::Look;

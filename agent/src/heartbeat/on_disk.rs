@@ -1,7 +1,8 @@
 //! The stored form of the heartbeat's state.
 //!
-//! Keyspace `heartbeat`, one record: a version byte and JSON. A damaged record is skipped: better a
-//! finding reported twice than a box that does not start. A newer version's record fails the start.
+//! Keyspace `heartbeat`, one record: a version byte and JSON. A damaged record is skipped: a
+//! finding reported twice is better than a box that does not start. A record of a newer version
+//! fails the start.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ const VERSION: u8 = 1;
 
 /// The stored record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredHeartbeat {
     /// Time of the last check.
     pub at: Wall,
     pub state: State,
@@ -25,7 +26,7 @@ pub struct Kept {
 
 /// The operation that stores the record.
 #[must_use]
-pub fn save_op(kept: &Kept) -> Op {
+pub fn save_op(kept: &StoredHeartbeat) -> Op {
     let mut value = vec![VERSION];
     // Plain data with string keys: serde_json can't fail on it.
     value.extend(serde_json::to_vec(kept).unwrap_or_default());
@@ -40,7 +41,7 @@ pub fn save_op(kept: &Kept) -> Op {
 ///
 /// # Errors
 /// When the store fails, or holds a record of a newer version.
-pub fn restore(store: &dyn Store, folder: &Path) -> Result<Option<Kept>, StoreError> {
+pub fn restore(store: &dyn Store, folder: &Path) -> Result<Option<StoredHeartbeat>, StoreError> {
     let value = match store.get(HEARTBEAT, KEY) {
         Ok(Some(value)) => value,
         Ok(None) => return Ok(None),
@@ -86,7 +87,7 @@ mod tests {
             unix_ms: 5,
             quality: TimeQuality::Synced,
         };
-        let kept = Kept { at, state };
+        let kept = StoredHeartbeat { at, state };
         write(&store, save_op(&kept));
         assert_eq!(restore(&store, folder).unwrap(), Some(kept));
         let put = |value: &[u8]| Op::Put {

@@ -1,18 +1,21 @@
 //! How many events each hour of the day usually has, per camera.
 //!
-//! An hour is learned when it is over. An hour in which a camera was not live throughout, or that was
-//! not checked from start to end, is not learned: a dead camera is no silence.
+//! An hour is learned when it is over. Two kinds of hours are not learned: one in which a camera
+//! was not live throughout, and one that was not checked from start to end. An outage must not
+//! count as a quiet hour.
 //!
-//! Invariants: at most [`MAX_CAMERAS`] cameras; old days weigh less with each new one.
+//! Invariants:
+//! - At most [`MAX_CAMERAS`] cameras.
+//! - The weight of old days falls with each new one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::SourceId;
 
-use super::look::Hour;
+use super::input::Hour;
 
-/// Limit of cameras with a rhythm; later ones have none.
+/// Limit of cameras with a rhythm; further ones have none.
 pub const MAX_CAMERAS: usize = 64;
 /// Days over which an hour is averaged.
 const AVERAGED_DAYS: f64 = 14.0;
@@ -22,11 +25,11 @@ const MAX_GAP: usize = 2;
 /// Event counts of one hour of the day of one camera.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Usual {
-    /// Days that it was learned from.
+    /// Number of days that the hour was learned from.
     pub days: u32,
     /// Average number of events.
     pub mean: f64,
-    /// Number of days in a row, up to the last one, with events.
+    /// Number of consecutive days with events, up to the last one.
     pub lively: u32,
 }
 
@@ -52,7 +55,7 @@ pub struct Closed {
 }
 
 impl Rhythm {
-    /// Takes the events since the last check and the live cameras. Returns the hour that ended.
+    /// Adds the events since the last check and the live cameras. Returns the hour that ended.
     pub fn take<'e>(
         &mut self,
         now: Hour,
@@ -91,7 +94,7 @@ impl Rhythm {
         self.counts.get(camera).copied().unwrap_or(0)
     }
 
-    /// What is usual in `hour`, 0 to 23.
+    /// Usual count in `hour`, 0 to 23.
     #[must_use]
     pub fn usual(&self, camera: &SourceId, hour: u8) -> Usual {
         let hours = self.cameras.get(camera);
@@ -145,7 +148,7 @@ impl Rhythm {
     }
 }
 
-/// What is usual after a day with so many.
+/// Updates the usual count with one more day.
 fn learn(before: Usual, count: u64) -> Usual {
     let days = before.days.saturating_add(1);
     let weight = f64::from(days).min(AVERAGED_DAYS);
@@ -162,7 +165,7 @@ fn learn(before: Usual, count: u64) -> Usual {
     }
 }
 
-/// Hours from the one to the other; none where that is backwards, or so long that nobody looked in between.
+/// Hours from `from` to `to`; `None` if `to` is earlier, or more than [`MAX_GAP`] hours later.
 fn between(from: Hour, to: Hour) -> Option<usize> {
     let mut hour = from;
     for hours in 0..=MAX_GAP {
@@ -193,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Looks twice an hour through these days; from 8 to 9 the gate has so many events.
+    /// Checks twice an hour through these days; from 8 to 9 the gate has `events` events.
     fn lived(days: std::ops::RangeInclusive<i8>, events: u64) -> Rhythm {
         let (gate, mut rhythm) = (gate(), Rhythm::default());
         for day in days {
@@ -242,10 +245,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rhythm_stays_bounded_and_finite(looks in prop::collection::vec((1_i8..28, 0_u8..24, 0_usize..200, any::<bool>(), any::<bool>()), 1..60)) {
+        fn rhythm_stays_bounded_and_finite(inputs in prop::collection::vec((1_i8..28, 0_u8..24, 0_usize..200, any::<bool>(), any::<bool>()), 1..60)) {
             let mut rhythm = Rhythm::default();
             let ids: Vec<SourceId> = (0..100).map(|n| SourceId::new(format!("c{n}")).unwrap()).collect();
-            for (day, at, events, is_live, is_cut) in looks {
+            for (day, at, events, is_live, is_cut) in inputs {
                 let now = hour(day, at);
                 let live: &[SourceId] = if is_live { &ids } else { &[] };
                 rhythm.take(now, ids.iter().cycle().take(events).map(|id| (id, now)), live, is_cut);

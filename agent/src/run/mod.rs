@@ -1,4 +1,4 @@
-//! The agent's event loop: the one place where its cores meet the world.
+//! The agent's event loop: the only place where its cores meet the outside.
 //!
 //! One turn: take one event, hand it to a core, do what is due, feed the watchdog.
 //!
@@ -53,7 +53,7 @@ pub use watchdog::Watchdog;
 /// Time that a stopping agent has to deliver what the outbox holds.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Everything that can happen to a running agent.
+/// Events of a running agent.
 enum Event {
     /// A batch was written, or the store failed.
     Stored(WriteResult),
@@ -198,7 +198,7 @@ impl Agent {
             Event::Stored(stored) => self.on_stored(stored),
             Event::Link(event) => self.on_link(event),
             Event::CommandFinished(outcome) => self.on_command_finished(outcome),
-            // A stopping agent publishes `stopped`; other states are out of date by then.
+            // A stopping agent publishes `stopped`; other states are outdated by then.
             Event::RuntimeStatus(_) if self.is_stopping => Ok(()),
             Event::RuntimeStatus(report) => self.on_runtime_status(&report),
             Event::StatusRequested(request) => {

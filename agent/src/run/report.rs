@@ -1,4 +1,4 @@
-//! Reports what becomes of events to the program that started the agent, one JSON object a line on
+//! Reports the delivery of events to the program that started the agent, one JSON object a line on
 //! standard output.
 //!
 //! Invariants:

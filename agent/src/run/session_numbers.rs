@@ -1,4 +1,4 @@
-//! Numbers that rise forever, also over a state folder that was lost: sessions and outbox ids.
+//! Numbers that rise even if the state folder is lost: sessions and outbox ids.
 
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{Batch, Keyspace, Store, StoreError, log_key, log_seq};

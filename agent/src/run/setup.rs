@@ -15,7 +15,7 @@ use crate::fleet::outbox::{ClassLimits, Limits};
 /// Pause of the command subscription: events get out, and commands return within the day in which
 /// the oversized request is cleared.
 const FLOOD_PAUSE: Duration = Duration::from_secs(3600);
-/// Time for a second opinion: who was notified of the event should not wait much longer for it.
+/// Timeout of a second opinion: its recipients know the event and should not wait much longer.
 const OPINION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What an agent needs to start.
@@ -36,7 +36,7 @@ pub struct Setup {
     pub flood_pause: Duration,
     /// What effects of workflows may reach.
     pub sinks: SinksConfig,
-    /// Notification channels.
+    /// Notification channels of the configuration.
     pub channels: Vec<ChannelConfig>,
     /// Absent: no second opinions.
     pub opinions: Option<OpinionSetup>,

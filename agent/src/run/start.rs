@@ -15,6 +15,7 @@ use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::{TRACE_FOLDER, Trace};
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
+use watchkeeper_config::SinksConfig;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::time::Wall;
@@ -27,7 +28,6 @@ use super::state::channels::Channels;
 use super::state::commands::Commands;
 use super::state::heartbeat::HeartbeatTask;
 use super::state::journal::JournalReader;
-use super::state::journal_tail::JournalTail;
 use super::state::mqtt::{Identity, Mqtt};
 use super::state::opinions::Opinions;
 use super::state::outbox::DurableOutbox;
@@ -40,7 +40,6 @@ use crate::api::conversations::{ConversationDeps, OpensModel};
 use crate::connectors::secrets::credentials_folder;
 use crate::connectors::{self, Executor};
 use crate::fleet::command::{self, CommandBoard, Refusals};
-use crate::fleet::mqtt::command_subscription::SubscriptionBreaker;
 use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
@@ -72,16 +71,17 @@ struct Restored {
     commands: command::Restored,
     refusals: Refusals,
     sources: RetainedSources,
-    opinions: Vec<(EventId, second_opinion::queue::Kept)>,
+    opinions: Vec<(EventId, second_opinion::queue::Progress)>,
     /// Cursor of the journal's tail.
     tail_cursor: Option<EventSeq>,
-    heartbeat: Option<heartbeat::on_disk::Kept>,
+    heartbeat: Option<heartbeat::on_disk::StoredHeartbeat>,
 }
 
-/// What several parts share: a second client of the ledger or of the notes would contradict it.
+/// Parts that several others share: a second client of the ledger or notes would contradict the
+/// first.
 struct Shared {
     runtime: RuntimeClient,
-    /// The API's own: it has a thread with a loop of its own, and connections belong to one loop.
+    /// Client for the thread of the API: a connection belongs to one event loop.
     api_runtime: RuntimeClient,
     store: Arc<dyn Store>,
     /// Folder of the store.
@@ -108,33 +108,15 @@ impl Agent {
         let folder = setup.state_dir.join(STORE_FOLDER);
         let restored = restore(&*store, &folder, wall)?;
         let starts = count_start(&*store, wall)?;
-        let waiting = restored.outbox.entries.len();
-        let outbox = Outbox::new(setup.limits, restored.outbox);
-        let cursor = outbox.cursor();
-        tracing::info!(
-            waiting,
-            cursor = cursor.map(|cursor| cursor.0),
-            starts,
-            "outbox restored"
-        );
-
+        let outbox = open_outbox(setup.limits, restored.outbox, starts);
         let shared = Shared::open(&setup, Arc::clone(&store), folder)?;
         let asker = setup
             .opinions
             .and_then(|opinions| opinion_asker(opinions, &shared));
-        let opinions = second_opinion::Queue::new(
-            second_opinion::queue::Limits::default(),
-            asker.is_some(),
-            now,
-            restored.opinions,
-            |event: &Event| age(event.at, wall),
-        );
+        let queue = opinion_queue(asker.is_some(), restored.opinions, now, wall);
         let journal = match (&setup.broker, &asker) {
-            (Some(_), _) => JournalReader::follow(&shared.runtime, cursor),
-            (None, Some(_)) => {
-                let tail = JournalTail::new(shared.runtime.clone(), restored.tail_cursor);
-                JournalReader::Tail(Box::new(tail))
-            }
+            (Some(_), _) => JournalReader::follow(&shared.runtime, outbox.cursor()),
+            (None, Some(_)) => JournalReader::tail(&shared.runtime, restored.tail_cursor),
             (None, None) => JournalReader::Closed,
         };
         if setup.broker.is_none() {
@@ -145,51 +127,78 @@ impl Agent {
         let board = CommandBoard::new(wall, restored.commands.records);
         let ring = TelemetryRing::new(RING_CAPACITY, RING_SPACING);
         let api = setup.api.map(|api| api_setup(api, &shared));
+        let session = Session::new(now, starts, fastrand::u64(..));
+        let name = format!("{}/{}", setup.site, setup.box_id);
+        let identity = Identity {
+            site: setup.site,
+            box_id: setup.box_id,
+            boot_id: ulid::Ulid::new().to_string(),
+        };
         Ok(Self {
             outbox: DurableOutbox::new(outbox, Arc::clone(&store)),
             journal,
             commands: Commands::new(board, restored.refusals, now),
-            opinions: Opinions::new(opinions, asker),
+            opinions: Opinions::new(queue, asker),
             heartbeat: setup
                 .heartbeat
                 .map(|heartbeat| heartbeat_task(heartbeat, &shared, restored.heartbeat, now)),
             channels: Channels::new(notify::service::Setup {
                 channels: setup.channels,
                 sinks: setup.sinks.clone(),
-                name: format!("{}/{}", setup.site, setup.box_id),
+                name,
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            tasks: Some(TaskSetup {
-                effect_limits: connectors::queue::Limits {
-                    age: setup.sinks.max_age,
-                    ..connectors::queue::Limits::default()
-                },
-                executor: Executor::new(setup.sinks, store),
-                api,
-            }),
-            mqtt: Mqtt {
-                identity: Identity {
-                    site: setup.site,
-                    box_id: setup.box_id,
-                    boot_id: ulid::Ulid::new().to_string(),
-                },
-                topics,
-                broker: setup.broker,
-                session: Session::new(now, starts, fastrand::u64(..)),
-                session_start: wall,
-                link: None,
-                lost_reason: None,
+            tasks: Some(task_setup(setup.sinks, store, api)),
+            mqtt: Mqtt::new(
+                identity,
+                setup.broker,
+                session,
                 retained,
-                subscription: SubscriptionBreaker::new(setup.flood_pause),
-                clears_at_exit: false,
-                is_farewell_acked: false,
-            },
+                setup.flood_pause,
+                wall,
+            ),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
             watchdog: Watchdog::from_env(now),
             reports: Reports::default(),
             is_stopping: false,
         })
+    }
+}
+
+fn opinion_queue(
+    is_on: bool,
+    restored: Vec<(EventId, second_opinion::queue::Progress)>,
+    now: Instant,
+    wall: Wall,
+) -> second_opinion::Queue {
+    let limits = second_opinion::queue::Limits::default();
+    second_opinion::Queue::new(limits, is_on, now, restored, |event: &Event| {
+        age(event.at, wall)
+    })
+}
+
+/// Creates the outbox from its restored entries, and logs what it holds.
+fn open_outbox(limits: outbox::Limits, restored: outbox::Restored, starts: u64) -> Outbox {
+    let waiting = restored.entries.len();
+    let outbox = Outbox::new(limits, restored);
+    let cursor = outbox.cursor().map(|cursor| cursor.0);
+    tracing::info!(waiting, cursor, starts, "outbox restored");
+    outbox
+}
+
+fn task_setup(
+    sinks: SinksConfig,
+    store: Arc<dyn Store>,
+    api: Option<api::service::Setup>,
+) -> TaskSetup {
+    TaskSetup {
+        effect_limits: connectors::queue::Limits {
+            age: sinks.max_age,
+            ..connectors::queue::Limits::default()
+        },
+        executor: Executor::new(sinks, store),
+        api,
     }
 }
 
@@ -202,7 +211,7 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
     let opinions = second_opinion::on_disk::restore(store, folder)?;
     let tail_cursor = second_opinion::on_disk::stored_cursor(store)?;
     let heartbeat = heartbeat::on_disk::restore(store, folder)?;
-    // From here on everything is readable, and may be written.
+    // Everything is readable from here on, so the store may be written.
     let rewrites = std::mem::take(&mut commands.rewrites);
     for batch in rewrites.into_iter().chain(migrated).chain(damaged) {
         store.write(batch)?;
@@ -239,7 +248,7 @@ impl Shared {
     }
 }
 
-/// What the broker must hold or clear, before the runtime's first answer.
+/// Builds what the broker must retain or clear before the runtime's first answer.
 fn restore_retained(topics: &Topics, sources: &RetainedSources, refusals: &Refusals) -> Retained {
     let mut retained = Retained::default();
     for (source, payload) in sources.alarms() {
@@ -277,7 +286,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
 fn heartbeat_task(
     setup: HeartbeatSetup,
     shared: &Shared,
-    stored: Option<heartbeat::on_disk::Kept>,
+    stored: Option<heartbeat::on_disk::StoredHeartbeat>,
     now: Instant,
 ) -> HeartbeatTask {
     let asker = heartbeat::asker::Asker {

@@ -1,10 +1,11 @@
-//! Asks a model about one event: fetches the picture, asks the small model and, in doubt, a large one.
+//! Asks a model about one event: fetches the picture, asks the small model and, in doubt, the large
+//! one.
 //!
 //! The blueprint of the triage job sets the steps and the cost limit.
 //!
 //! Invariants:
-//! - It runs as a task of its own, with blocking work on blocking threads.
-//! - Whatever prevents an answer becomes one sentence.
+//! - It runs as its own task, with blocking work on blocking threads.
+//! - Every error becomes one sentence.
 //! - `watchkeeper_llm` checks the budget before each attempt.
 
 use std::path::PathBuf;
@@ -22,14 +23,14 @@ use watchkeeper_llm::picture::{Detail, prepare};
 use watchkeeper_llm::{Client, Job, JobSpec};
 use watchkeeper_store::Store;
 
-use super::{Answer, Case, Opinion, talk, verdict};
+use super::{Answer, Case, Opinion, prompt, verdict};
 use watchkeeper_assistant::blueprint::{self, Blueprint, BlueprintStore, ModelSize};
 use watchkeeper_assistant::llm::LazyLlmClient;
 use watchkeeper_assistant::setup_agent::prompt::own;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 
-/// Everything that a question needs.
+/// Dependencies of a question.
 #[derive(Debug)]
 pub struct Asker {
     pub llm: Arc<LazyLlmClient>,
@@ -40,7 +41,7 @@ pub struct Asker {
     pub runtime: RuntimeClient,
     pub trace: Trace,
     pub blueprints: BlueprintStore,
-    /// Time per model.
+    /// Timeout of one model.
     pub timeout: Duration,
 }
 
@@ -60,7 +61,7 @@ impl Asker {
         let answer = Arc::clone(&self).answer(&case).await;
         if let Err(why) = &answer {
             let particulars = json!({"sentence": why, "event": case.event.id});
-            self.noted("no_opinion", particulars).await;
+            self.trace_event("no_opinion", particulars).await;
         }
         answer
     }
@@ -92,30 +93,31 @@ impl Asker {
             model,
             cost,
         };
-        let larger = self.job(&client, case, Tier::Medium, Detail::Medium);
-        // A blueprint of one step, a spent limit or a single model leaves no large one to ask.
-        let is_all = blueprint.steps < 2 || first.cost >= blueprint.cost;
-        if !first.opinion.is_doubtful() || larger.model().id == first.model || is_all {
+        let large = self.job(&client, case, Tier::Medium, Detail::Medium);
+        // No large model is asked after a blueprint of one step, a spent limit, or with a single
+        // model.
+        let is_last = blueprint.steps < 2 || first.cost >= blueprint.cost;
+        if !first.opinion.is_doubtful() || large.model().id == first.model || is_last {
             return Ok(first);
         }
         let ModelAnswer {
             opinion,
             model,
             cost,
-        } = self.ask_model(larger, case, &file, &blueprint).await;
+        } = self.ask_model(large, case, &file, &blueprint).await;
         let cost = first.cost + cost;
         let doubt = json!({
             "sentence": format!("{} is in doubt; asking {model}", first.model),
             "event": case.event.id, "opinion": first.opinion, "no_answer": opinion.as_ref().err(),
         });
-        self.noted("doubt", doubt).await;
+        self.trace_event("doubt", doubt).await;
         Ok(match opinion {
             Ok(opinion) => Answer {
                 opinion,
                 model,
                 cost,
             },
-            // A doubtful opinion still counts.
+            // The doubtful opinion of the small model still counts.
             Err(_) => Answer { cost, ..first },
         })
     }
@@ -127,7 +129,7 @@ impl Asker {
             blocking(move || blueprints.serving(blueprint::Job::Triage)).await?;
         if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
-            self.noted("damaged_blueprint", json!({"sentence": trouble}))
+            self.trace_event("damaged_blueprint", json!({"sentence": trouble}))
                 .await;
         }
         Ok(blueprint)
@@ -172,18 +174,20 @@ impl Asker {
         let sees = sees.ok_or_else(|| format!("the model {} accepts no pictures", model.id))?;
         let file = file.clone();
         let prepared = blocking(move || prepare(&file, sees, detail)).await?;
-        let talk = talk::talk(case, prepared.picture, own(by))?;
-        let mut again = Vec::new();
-        let mut shown = |progress: Progress<'_>| {
+        let conversation = prompt::build_conversation(case, prepared.picture, own(by))?;
+        let mut retries = Vec::new();
+        let mut on_progress = |progress: Progress<'_>| {
             if let Progress::Retry { error, .. } = progress {
-                again.push(error.to_string());
+                retries.push(error.to_string());
             }
         };
-        let reply = job.ask(&talk, &verdict::ask(), &mut shown).await;
+        let reply = job
+            .ask(&conversation, &verdict::call_options(), &mut on_progress)
+            .await;
         let (event, model) = (case.event.id, job.model().id.clone());
-        for sentence in again {
+        for sentence in retries {
             let attempt = json!({"event": event, "model": model, "sentence": sentence});
-            self.noted("model_again", attempt).await;
+            self.trace_event("model_again", attempt).await;
         }
         let (usage, cost) = job.spent();
         let mut particulars = json!({
@@ -192,25 +196,25 @@ impl Asker {
         match reply {
             Ok(reply) => {
                 particulars["stop"] = json!(reply.stop);
-                self.noted("model", particulars).await;
-                verdict::read(&reply.text()).map_err(|e| e.to_string())
+                self.trace_event("model", particulars).await;
+                verdict::parse_answer(&reply.text()).map_err(|e| e.to_string())
             }
             Err(error) => {
                 particulars["sentence"] = json!(error.to_string());
-                self.noted("model_away", particulars).await;
+                self.trace_event("model_away", particulars).await;
                 Err(error.to_string())
             }
         }
     }
 
     /// Writes to the trace and waits for the write.
-    async fn noted(&self, what: &'static str, particulars: Value) {
-        // A panic of the writer is no reason to stop.
-        self.note(what, particulars).await.ok();
+    async fn trace_event(&self, what: &'static str, particulars: Value) {
+        // A panic of the writer does not stop the question.
+        self.trace_in_background(what, particulars).await.ok();
     }
 
     /// Writes to the trace in the background. A failed write is logged only.
-    pub fn note(&self, what: &'static str, particulars: Value) -> JoinHandle<()> {
+    pub fn trace_in_background(&self, what: &'static str, particulars: Value) -> JoinHandle<()> {
         let trace = self.trace.clone();
         tokio::task::spawn_blocking(move || {
             if let Err(error) = trace.note(Timestamp::now(), what, particulars) {

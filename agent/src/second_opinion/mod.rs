@@ -2,7 +2,7 @@
 //! becomes one more piece of evidence.
 //!
 //! - [`queue`]: which event is asked about when. [`on_disk`]: its stored form.
-//! - [`talk`]: what the model is shown. [`verdict`]: what it may answer. [`weigh`]: its effect.
+//! - [`prompt`]: what the model is shown. [`verdict`]: what it may answer. [`weigh`]: its effect.
 //! - [`asker`]: the only part with I/O.
 //!
 //! Invariants:
@@ -13,8 +13,8 @@
 
 pub mod asker;
 pub mod on_disk;
+pub mod prompt;
 pub mod queue;
-pub mod talk;
 pub mod verdict;
 pub mod weigh;
 
@@ -150,6 +150,6 @@ pub(crate) mod testing {
 
     /// Parses an opinion.
     pub(crate) fn opinion(json: serde_json::Value) -> Opinion {
-        verdict::read(&json.to_string()).unwrap()
+        verdict::parse_answer(&json.to_string()).unwrap()
     }
 }

@@ -1,10 +1,10 @@
-//! The stored form of the queue, apart from the live one.
+//! Stored form of the queue, separate from the live one.
 //!
 //! - Keyspace `opinions_mark`, key `reached`: the journal tail's cursor as a log key.
 //! - Keyspace `opinions`, key: the event's id, value: a version byte and JSON.
 //!
 //! Invariants:
-//! - A damaged record is skipped: better an event without an opinion than a box that does not start.
+//! - A damaged record is skipped: better an event without an opinion than a failed start.
 //! - A record of a newer version fails the start and stays untouched.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq, pages};
 
 use super::Case;
-use super::queue::Kept;
+use super::queue::Progress;
 
 const OPINIONS: Keyspace = Keyspace::new("opinions");
 const MARK: Keyspace = Keyspace::new("opinions_mark");
@@ -30,7 +30,7 @@ enum Stored {
     Done,
 }
 
-/// Cursor of the journal's tail; `None` where none is stored or the record is damaged.
+/// Reads the cursor of the journal's tail; `None` if none is stored or the record is damaged.
 ///
 /// # Errors
 /// When the store fails.
@@ -54,12 +54,12 @@ pub fn cursor_op(cursor: EventSeq) -> Op {
 
 /// The operation that stores the progress of an event; `None` deletes it.
 #[must_use]
-pub fn save_op(id: EventId, kept: Option<Kept>) -> Op {
+pub fn save_op(id: EventId, kept: Option<Progress>) -> Op {
     let key = id.to_string().into_bytes();
     let stored = match kept {
-        Some(Kept::Waiting(case)) => Stored::Waiting { case },
-        Some(Kept::Asked(case)) => Stored::Asked { case },
-        Some(Kept::Done) => Stored::Done,
+        Some(Progress::Waiting(case)) => Stored::Waiting { case },
+        Some(Progress::Asked(case)) => Stored::Asked { case },
+        Some(Progress::Done) => Stored::Done,
         None => {
             return Op::Delete {
                 keyspace: OPINIONS,
@@ -81,7 +81,7 @@ pub fn save_op(id: EventId, kept: Option<Kept>) -> Op {
 ///
 /// # Errors
 /// When the store fails, or holds a record of a newer version.
-pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<(EventId, Kept)>, StoreError> {
+pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<(EventId, Progress)>, StoreError> {
     let mut restored = Vec::new();
     for page in pages(store, OPINIONS, PAGE) {
         let page = page?;
@@ -102,11 +102,11 @@ pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<(EventId, Kept)>,
     Ok(restored)
 }
 
-fn live(stored: Stored) -> Kept {
+fn live(stored: Stored) -> Progress {
     match stored {
-        Stored::Waiting { case } => Kept::Waiting(case),
-        Stored::Asked { case } => Kept::Asked(case),
-        Stored::Done => Kept::Done,
+        Stored::Waiting { case } => Progress::Waiting(case),
+        Stored::Asked { case } => Progress::Asked(case),
+        Stored::Done => Progress::Done,
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
         store.commit(batch).unwrap();
     }
 
-    fn restored(store: &MemoryStore) -> Result<Vec<(EventId, Kept)>, StoreError> {
+    fn restored(store: &MemoryStore) -> Result<Vec<(EventId, Progress)>, StoreError> {
         restore(store, Path::new("/state"))
     }
 
@@ -136,9 +136,9 @@ mod tests {
             .map(|n| doubtful(n.into(), n, Severity::Warning))
             .collect();
         let kept = |n: usize| match n % 3 {
-            0 => Kept::Waiting(Box::new(Case::of(&events[n]))),
-            1 => Kept::Asked(Box::new(Case::of(&events[n]))),
-            _ => Kept::Done,
+            0 => Progress::Waiting(Box::new(Case::of(&events[n]))),
+            1 => Progress::Asked(Box::new(Case::of(&events[n]))),
+            _ => Progress::Done,
         };
         for n in (0..100).rev() {
             write(&store, save_op(events[n].id, Some(kept(n))));
@@ -155,14 +155,14 @@ mod tests {
             doubtful(1, 1, Severity::Info),
             doubtful(2, 2, Severity::Info),
         );
-        write(&store, save_op(one.id, Some(Kept::Done)));
+        write(&store, save_op(one.id, Some(Progress::Done)));
         let damaged = |value: &[u8]| Op::Put {
             keyspace: OPINIONS,
             key: two.id.to_string().into_bytes(),
             value: value.to_vec(),
         };
         write(&store, damaged(&[VERSION, b'{']));
-        assert_eq!(restored(&store).unwrap(), [(one.id, Kept::Done)]);
+        assert_eq!(restored(&store).unwrap(), [(one.id, Progress::Done)]);
         write(&store, damaged(&[VERSION + 1, b'{']));
         let refused = restored(&store).unwrap_err().to_string();
         assert!(refused.contains("opinion"), "{refused}");

@@ -1,15 +1,18 @@
-//! Which event is asked about when: the queue in front of the model.
+//! The queue in front of the model: which event is asked about next. Sans-IO.
 //!
 //! ```text
-//!  Record ─► waiting ─► Keep(waiting), Saved ─► Keep(asked), Saved ─► Ask ─► Answered ─► Keep(done), Tell
-//!              └── queue full, too old, settled by the box: Keep(done), Tell without an answer
+//!  Record ─► waiting ─► Save(waiting), Saved ─► Save(asked), Saved ─► Ask ─► Answered ─►
+//! Save(done), Publish
+//!              └── queue full, too old, settled by the box: Save(done), Publish without an answer
 //! ```
 //!
 //! Invariants:
 //! - At most [`Limits::waiting`] events wait, and one is asked about at a time.
-//! - The most severe, then the oldest goes first; a full queue drops the least severe, then oldest.
-//! - "Asked" is durable before the question; none of the last [`Limits::remembered`] is asked again.
-//! - Every event taken gets exactly one [`Output::Tell`].
+//! - The most severe event goes first, among those the oldest. A full queue drops the least severe,
+//!   among those the oldest.
+//! - "Asked" is durable before the question. None of the last [`Limits::remembered`] is asked
+//!   again.
+//! - Every accepted event gets exactly one [`Output::Publish`].
 //!
 //! Not here: the store, the model, the clock (callers pass `now`).
 
@@ -27,7 +30,7 @@ use super::{Answer, Case};
 pub struct Limits {
     /// Maximum of waiting events.
     pub waiting: usize,
-    /// Longest wait since the event happened; a later opinion is of no use to those notified.
+    /// Longest wait since the event happened; a later opinion does not help its recipients.
     pub max_wait: Duration,
     /// Events remembered as done, so that a repeated record is not asked about again.
     pub remembered: usize,
@@ -43,29 +46,29 @@ impl Default for Limits {
     }
 }
 
-/// Progress of an event, as it is stored.
+/// Progress of an event in the queue; the stored form.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kept {
-    /// Waits to be asked about.
+pub enum Progress {
+    /// It waits for its question.
     Waiting(Box<Case>),
-    /// Is asked about now, or may have been.
+    /// It was asked about; the answer may still arrive.
     Asked(Box<Case>),
-    /// Has its result.
+    /// Its result was published.
     Done,
 }
 
-/// What happens to the queue.
+/// Event that the shell reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
     /// A record of the journal.
     Record {
         event: Box<Event>,
-        /// Its age: a late record has waited already.
+        /// Age of the record: a late one has waited already.
         age: Duration,
     },
-    /// [`Output::Keep`] of an event is durable up to `version`.
+    /// [`Output::Save`] of an event is durable up to `version`.
     Saved { id: EventId, version: u32 },
-    /// The model answered, or an error names why not.
+    /// The model answered, or the error names why it did not.
     Answered {
         id: EventId,
         answer: Box<Result<Answer, String>>,
@@ -74,22 +77,22 @@ pub enum Input {
     Tick,
 }
 
-/// What the shell has to do.
+/// Action for the shell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Output {
-    /// Store this in one batch with the outputs up to the next `Keep`; then answer
+    /// Store this in one batch with the outputs up to the next `Save`, then answer
     /// [`Input::Saved`].
-    Keep {
+    Save {
         id: EventId,
         /// Rises with every change of the event.
         version: u32,
         /// `None` deletes the record.
-        kept: Option<Kept>,
+        progress: Option<Progress>,
     },
     /// Ask a model, then answer [`Input::Answered`].
     Ask(Box<Case>),
     /// Publish the result.
-    Tell(Box<Case>, Box<Result<Answer, String>>),
+    Publish(Box<Case>, Box<Result<Answer, String>>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -98,7 +101,7 @@ enum Stage {
         since: Instant,
     },
     /// "Asked" is being stored; the question follows once version `at` is durable.
-    Marked {
+    Storing {
         at: u32,
     },
     Asked,
@@ -121,16 +124,16 @@ impl Slot {
         self.case.event.severity
     }
 
-    fn kept(&self) -> Kept {
+    fn progress(&self) -> Progress {
         let case = Box::new(self.case.clone());
         match self.stage {
-            Stage::Waiting { .. } => Kept::Waiting(case),
-            Stage::Marked { .. } | Stage::Asked => Kept::Asked(case),
+            Stage::Waiting { .. } => Progress::Waiting(case),
+            Stage::Storing { .. } | Stage::Asked => Progress::Asked(case),
         }
     }
 }
 
-/// The state machine. Feed it with [`Queue::handle`], then drain [`Queue::poll`].
+/// State machine of the queue. Call [`Queue::handle`], then drain [`Queue::poll`].
 #[derive(Debug)]
 pub struct Queue {
     limits: Limits,
@@ -142,7 +145,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Resumes from the store. Unless `is_on`, waiting events are given up.
+    /// Resumes from the store. Unless `is_on`, every waiting event ends without an answer.
     ///
     /// `age` returns the age of an event: the time without an agent counts as waiting.
     #[must_use]
@@ -150,7 +153,7 @@ impl Queue {
         limits: Limits,
         is_on: bool,
         now: Instant,
-        restored: impl IntoIterator<Item = (EventId, Kept)>,
+        restored: impl IntoIterator<Item = (EventId, Progress)>,
         age: impl Fn(&Event) -> Duration,
     ) -> Self {
         let mut queue = Self {
@@ -161,17 +164,17 @@ impl Queue {
             outputs: VecDeque::new(),
         };
         let mut asked = Vec::new();
-        for (id, kept) in restored {
-            let (case, stage) = match kept {
-                Kept::Waiting(case) => {
+        for (id, progress) in restored {
+            let (case, stage) = match progress {
+                Progress::Waiting(case) => {
                     let since = now.checked_sub(age(&case.event)).unwrap_or(now);
                     (*case, Stage::Waiting { since })
                 }
-                Kept::Asked(case) => {
+                Progress::Asked(case) => {
                     asked.push(id);
                     (*case, Stage::Asked)
                 }
-                Kept::Done => {
+                Progress::Done => {
                     queue.done.push_back(id);
                     continue;
                 }
@@ -197,7 +200,7 @@ impl Queue {
         queue
     }
 
-    /// Takes one input; drain [`Self::poll`] afterwards.
+    /// Handles one input; drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
             Input::Record { event, age } => self.take(now.checked_sub(age).unwrap_or(now), &event),
@@ -217,7 +220,7 @@ impl Queue {
         self.plan(now);
     }
 
-    /// The next output.
+    /// Next action, `None` when all are done.
     pub fn poll(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
@@ -227,12 +230,12 @@ impl Queue {
     pub fn deadline(&self) -> Option<Instant> {
         let waiting = self.slots.values().filter_map(|slot| match slot.stage {
             Stage::Waiting { since } => Some(since + self.limits.max_wait),
-            Stage::Marked { .. } | Stage::Asked => None,
+            Stage::Storing { .. } | Stage::Asked => None,
         });
         waiting.min()
     }
 
-    /// Whether the queue takes this record: it belongs to a case, or asks for an opinion.
+    /// Whether the queue accepts this record: its event is queued, or it asks for an opinion.
     #[must_use]
     pub fn wants(&self, event: &Event) -> bool {
         let is_over = matches!(event.phase, Phase::End | Phase::Clip);
@@ -244,7 +247,7 @@ impl Queue {
 
     fn take(&mut self, since: Instant, event: &Event) {
         if let Some(slot) = self.slots.get_mut(&event.id) {
-            // A later record of the event: the opinion is weighed against its decision.
+            // A later record of the event: the opinion is weighed against the newer decision.
             if slot.case.event.decision != event.decision {
                 slot.case.event.decision = event.decision.clone();
                 slot.case.event.evidence = event.evidence.clone();
@@ -252,7 +255,7 @@ impl Queue {
                 if is_waiting && event.decision.verdict != Verdict::Escalate {
                     self.close(event.id, no_answer("the box has decided meanwhile"));
                 } else {
-                    self.keep(event.id);
+                    self.save(event.id);
                 }
             }
             return;
@@ -267,42 +270,43 @@ impl Queue {
             saved: 0,
         };
         self.slots.insert(event.id, slot);
-        self.keep(event.id);
+        self.save(event.id);
     }
 
-    fn keep(&mut self, id: EventId) {
+    fn save(&mut self, id: EventId) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.version = slot.version.saturating_add(1);
-            self.outputs.push_back(Output::Keep {
+            self.outputs.push_back(Output::Save {
                 id,
                 version: slot.version,
-                kept: Some(slot.kept()),
+                progress: Some(slot.progress()),
             });
         }
     }
 
-    /// Ends an event with its result, and remembers it as done.
+    /// Ends an event with its result and remembers it as done.
     fn close(&mut self, id: EventId, answer: Result<Answer, String>) {
         let Some(slot) = self.slots.remove(&id) else {
             return;
         };
-        self.outputs.push_back(Output::Keep {
+        self.outputs.push_back(Output::Save {
             id,
             version: slot.version.saturating_add(1),
-            kept: Some(Kept::Done),
+            progress: Some(Progress::Done),
         });
         self.done.push_back(id);
         while self.done.len() > self.limits.remembered
             && let Some(old) = self.done.pop_front()
         {
-            self.outputs.push_back(Output::Keep {
+            self.outputs.push_back(Output::Save {
                 id: old,
                 version: u32::MAX,
-                kept: None,
+                progress: None,
             });
         }
         let case = Box::new(slot.case);
-        self.outputs.push_back(Output::Tell(case, Box::new(answer)));
+        self.outputs
+            .push_back(Output::Publish(case, Box::new(answer)));
     }
 
     /// Number of waiting events.
@@ -316,11 +320,11 @@ impl Queue {
         slots.filter(|(_, slot)| matches!(slot.stage, Stage::Waiting { .. }))
     }
 
-    /// Drops what is late or too much, then moves the next event on.
+    /// Drops events that are late or beyond the limit, then advances the next one.
     fn plan(&mut self, now: Instant) {
         let is_late = |slot: &Slot| match slot.stage {
             Stage::Waiting { since } => now >= since + self.limits.max_wait,
-            Stage::Marked { .. } | Stage::Asked => false,
+            Stage::Storing { .. } | Stage::Asked => false,
         };
         let late = self.waiting().filter(|(_, slot)| is_late(slot));
         let late: Vec<EventId> = late.map(|(id, _)| *id).collect();
@@ -342,14 +346,14 @@ impl Queue {
             if let Some(id) = next.map(|(id, _)| *id)
                 && let Some(slot) = self.slots.get_mut(&id)
             {
-                slot.stage = Stage::Marked {
+                slot.stage = Stage::Storing {
                     at: slot.version.saturating_add(1),
                 };
-                self.keep(id);
+                self.save(id);
             }
         }
         for slot in self.slots.values_mut() {
-            if let Stage::Marked { at } = slot.stage
+            if let Stage::Storing { at } = slot.stage
                 && slot.saved >= at
             {
                 slot.stage = Stage::Asked;
@@ -360,7 +364,7 @@ impl Queue {
     }
 }
 
-/// The error that stands for an answer.
+/// Builds the error that replaces an answer.
 fn no_answer(why: &str) -> Result<Answer, String> {
     Err(why.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The fixed form of a model's answer.
+//! Schema and parser of the model's answer.
 //!
 //! Invariants:
 //! - An answer of another form is rejected.
@@ -14,7 +14,7 @@ use watchkeeper_llm::raw_json::{RawJson, object_in};
 const MAX_OUTPUT: u32 = 2_000;
 /// Limit of each text, in characters.
 const MAX_TEXT: usize = 300;
-/// Confidence below which a large model is asked.
+/// Confidence below which the large model is asked.
 const MIN_CONFIDENCE: f64 = 0.7;
 
 /// The model's stance on the event.
@@ -29,11 +29,11 @@ pub enum Stance {
     Abstain,
 }
 
-/// What a model answered.
+/// A valid answer of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Opinion {
     pub verdict: Stance,
-    /// `0.0..=1.0`.
+    /// Confidence of the stance, from 0 to 1.
     pub confidence: f64,
     pub seen: String,
     /// Text read in the picture; may be empty.
@@ -43,7 +43,8 @@ pub struct Opinion {
 }
 
 impl Opinion {
-    /// Whether to ask a large model. Not after a suspected injection: it would address that one too.
+    /// Whether to ask the large model. Not after a suspected injection: it would reach that model
+    /// too.
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
         let is_unsure = self.verdict == Stance::Abstain || self.confidence < MIN_CONFIDENCE;
@@ -51,10 +52,10 @@ impl Opinion {
     }
 }
 
-/// The answer has another form.
+/// An answer that is not the requested JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the model's answer is invalid: it is not the requested JSON")]
-pub struct NoForm;
+pub struct InvalidAnswer;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,7 +69,7 @@ struct Written {
 
 /// Options of the call.
 #[must_use]
-pub fn ask() -> CallOptions {
+pub fn call_options() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false,
         "required": ["verdict", "confidence", "seen", "text_seen", "injection_suspected"],
@@ -95,18 +96,18 @@ pub fn ask() -> CallOptions {
 ///
 /// # Errors
 /// When it has another form.
-pub fn read(answer: &str) -> Result<Opinion, NoForm> {
-    let object = object_in(answer).ok_or(NoForm)?;
-    let written: Written = serde_json::from_str(object).map_err(|_| NoForm)?;
+pub fn parse_answer(answer: &str) -> Result<Opinion, InvalidAnswer> {
+    let object = object_in(answer).ok_or(InvalidAnswer)?;
+    let written: Written = serde_json::from_str(object).map_err(|_| InvalidAnswer)?;
     // Providers may capitalise a value of the schema.
     let verdict = match written.verdict.to_ascii_lowercase().as_str() {
         "confirm" => Stance::Confirm,
         "refute" => Stance::Refute,
         "abstain" => Stance::Abstain,
-        _ => return Err(NoForm),
+        _ => return Err(InvalidAnswer),
     };
     if !(0.0..=1.0).contains(&written.confidence) {
-        return Err(NoForm);
+        return Err(InvalidAnswer);
     }
     Ok(Opinion {
         verdict,
@@ -117,7 +118,7 @@ pub fn read(answer: &str) -> Result<Opinion, NoForm> {
     })
 }
 
-/// The start of a text, on one line.
+/// Cuts a text to [`MAX_TEXT`] characters on one line.
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain = words.join(" ");
@@ -141,7 +142,8 @@ mod tests {
 
     #[test]
     fn valid_answer_is_read_with_words_around_it() {
-        let read = super::read(&format!("Here you are:\n```json\n{}\n```", good())).unwrap();
+        let read =
+            super::parse_answer(&format!("Here you are:\n```json\n{}\n```", good())).unwrap();
         assert_eq!((read.verdict, read.confidence), (Stance::Confirm, 0.9));
         assert_eq!(read.seen, "a person at the door");
     }
@@ -159,10 +161,14 @@ mod tests {
         ] {
             let mut wrong = good();
             wrong[member] = value;
-            assert_eq!(super::read(&wrong.to_string()), Err(NoForm), "{wrong}");
+            assert_eq!(
+                super::parse_answer(&wrong.to_string()),
+                Err(InvalidAnswer),
+                "{wrong}"
+            );
         }
         for wrong in ["", "confirm", "{\"verdict\": \"confirm\"", "[]"] {
-            assert_eq!(super::read(wrong), Err(NoForm), "{wrong}");
+            assert_eq!(super::parse_answer(wrong), Err(InvalidAnswer), "{wrong}");
         }
     }
 
@@ -173,7 +179,9 @@ mod tests {
             for (member, value) in change.as_object().unwrap() {
                 written[member] = value.clone();
             }
-            super::read(&written.to_string()).unwrap().is_doubtful()
+            super::parse_answer(&written.to_string())
+                .unwrap()
+                .is_doubtful()
         };
         assert!(!with(json!({})));
         assert!(with(json!({"confidence": 0.69})));
@@ -188,10 +196,10 @@ mod tests {
         fn any_answer_is_read_without_panic_and_stays_short(text in ".{0,400}") {
             let mut written = good();
             written["seen"] = Value::from(text.clone());
-            let read = super::read(&written.to_string()).unwrap();
+            let read = super::parse_answer(&written.to_string()).unwrap();
             prop_assert!(read.seen.chars().count() <= MAX_TEXT);
             prop_assert!(!read.seen.chars().any(char::is_control));
-            let _ignored = super::read(&text).is_ok();
+            let _ignored = super::parse_answer(&text).is_ok();
         }
     }
 }

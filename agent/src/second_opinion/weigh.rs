@@ -1,8 +1,8 @@
-//! What an opinion changes in an event.
+//! Effect of an opinion on the decision of its event.
 //!
-//! The opinion is one more piece of evidence, with the weight of all others together. A confirmation
-//! counts as `0.5 + c/2` and a refutation as `0.5 − c/2`, where `c` is the model's confidence. With
-//! the default gates it can raise an event to review and no further.
+//! The opinion becomes one more piece of evidence, with the weight of all others together. A
+//! confirmation counts as `0.5 + c/2` and a refutation as `0.5 − c/2`, where `c` is the model's
+//! confidence. With the default gates an opinion raises an event to review at most.
 //!
 //! Invariants:
 //! - A confirmation lowers nothing, a refutation raises nothing, an abstention changes nothing.
@@ -31,7 +31,7 @@ pub struct Weighed {
     pub evidence: Option<Evidence>,
 }
 
-/// Weighs `answer` against `case`; the error of an answer names why there is none.
+/// Weighs `answer` against `case`; the error of a missing answer becomes part of the reason.
 #[must_use]
 pub fn weigh(case: &Case, answer: &Result<Answer, String>) -> Weighed {
     let opinion = match answer {
@@ -62,29 +62,14 @@ fn weigh_stance(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
     });
     let local = case.event.decision.confidence;
     let half = opinion.confidence / 2.0;
-    let (word, says) = match is_confirmed {
+    let (word, own) = match is_confirmed {
         true => ("confirms", 0.5 + half),
         false => ("refutes", 0.5 - half),
     };
     // Both sides weigh the same, so the weighted mean is the midpoint.
-    let confidence = round(f64::midpoint(local, says));
-    if is_confirmed && confidence <= local {
-        return stands(
-            case,
-            "the second opinion confirms with less confidence than the box",
-        );
-    }
-    if !is_confirmed && confidence >= local {
-        return stands(
-            case,
-            "the second opinion refutes with too little confidence",
-        );
-    }
-    if !is_confirmed && !terms.may_lower {
-        return stands(
-            case,
-            "the second opinion refutes, but the rule does not let it lower an event",
-        );
+    let confidence = round(f64::midpoint(local, own));
+    if let Some(why) = why_ineffective(is_confirmed, local, confidence, terms.may_lower) {
+        return stands(case, why);
     }
     let verdict = verdict(confidence, &terms.gates);
     let verdict = match is_confirmed {
@@ -110,10 +95,32 @@ fn weigh_stance(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
         },
         evidence: Some(Evidence {
             source: SOURCE.to_owned(),
-            confidence: round(says),
+            confidence: round(own),
             weight: if weight > 0.0 { round(weight) } else { 1.0 },
             note: opinion.seen.clone(),
         }),
+    }
+}
+
+/// Why an opinion does not change a decision of confidence `local`; `confidence` is the combined
+/// one. `None` if it does.
+fn why_ineffective(
+    is_confirmed: bool,
+    local: f64,
+    confidence: f64,
+    may_lower: bool,
+) -> Option<&'static str> {
+    match is_confirmed {
+        true if confidence <= local => {
+            Some("the second opinion confirms with less confidence than the box")
+        }
+        false if confidence >= local => {
+            Some("the second opinion refutes with too little confidence")
+        }
+        false if !may_lower => {
+            Some("the second opinion refutes, but the rule does not let it lower an event")
+        }
+        _ => None,
     }
 }
 

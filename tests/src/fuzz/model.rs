@@ -50,7 +50,7 @@ pub(super) fn model(input: &[u8]) {
 /// Checks that a structured answer matches its schema or is rejected: it is short, and an opinion's
 /// texts have no line breaks.
 fn answers(text: &str) {
-    if let Ok(opinion) = verdict::read(text) {
+    if let Ok(opinion) = verdict::parse_answer(text) {
         assert!((0.0..=1.0).contains(&opinion.confidence), "{opinion:?}");
         for words in [&opinion.seen, &opinion.text_seen] {
             assert!(

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_agent::heartbeat::look::Look;
+use watchkeeper_agent::heartbeat::CheckInput;
 use watchkeeper_agent::second_opinion::Case;
 use watchkeeper_agent::{heartbeat, second_opinion};
 use watchkeeper_assistant::blueprint::{
@@ -119,7 +119,7 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
     let own = Some("x".repeat(MAX_INSTRUCTIONS));
     all.push((
         "triage (second opinion)",
-        second_opinion::talk::talk(&case, picture, own).map_err(wrong)?,
+        second_opinion::prompt::build_conversation(&case, picture, own).map_err(wrong)?,
     ));
     let jobs = router::choices(&BlueprintStore::built_in());
     let scene = here.scene(&here.now);
@@ -127,21 +127,21 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
         "rewording",
         proposal::reword::build_conversation("x", &scene, &jobs)?,
     ));
-    let look = Look {
+    let input = CheckInput {
         at: Wall {
             unix_ms: 0,
             quality: TimeQuality::Synced,
         },
         local: None,
-        house: None,
+        runtime: None,
         undelivered: 0,
-        silent_channels: Vec::new(),
+        failing_channels: Vec::new(),
         budget: None,
-        given_up: 0,
+        opinions_without_answer: 0,
     };
     all.push((
         "heartbeat",
-        heartbeat::talk::talk(&[], &look).map_err(wrong)?,
+        heartbeat::prompt::build_conversation(&[], &input).map_err(wrong)?,
     ));
     Ok(all)
 }

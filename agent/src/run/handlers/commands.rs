@@ -56,7 +56,7 @@ impl Agent {
         self.drain_board()
     }
 
-    /// Does what the board asks for.
+    /// Executes the board's outputs.
     pub(in crate::run) fn drain_board(&mut self) -> Result<(), AgentError> {
         while let Some(output) = self.commands.board.poll() {
             match output {

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use crate::fleet::mqtt::payload::heartbeat_draft;
 use crate::fleet::outbox;
-use crate::heartbeat::Look;
-use crate::heartbeat::on_disk::{self, Kept};
+use crate::heartbeat::CheckInput;
+use crate::heartbeat::on_disk::{self, StoredHeartbeat};
 use crate::notify::message::Notice;
 use crate::run::state::heartbeat::{AgentFacts, FindingReport, HeartbeatEvent};
 use crate::run::{Agent, AgentError};
@@ -34,24 +34,24 @@ impl Agent {
 
     pub(in crate::run) fn on_heartbeat(&mut self, event: HeartbeatEvent) -> Result<(), AgentError> {
         match event {
-            HeartbeatEvent::Checked(look) => self.on_checked(*look),
+            HeartbeatEvent::Checked(input) => self.on_checked(*input),
             HeartbeatEvent::Ready(report) => self.report_findings(*report),
         }
     }
 
-    fn on_checked(&mut self, look: Look) -> Result<(), AgentError> {
+    fn on_checked(&mut self, input: CheckInput) -> Result<(), AgentError> {
         let Some(task) = &mut self.heartbeat else {
             return Ok(());
         };
         let mut state = task.state.clone();
-        let findings = state.judge(&look);
+        let findings = state.judge(&input);
         if !findings.is_empty() {
-            task.start_asking(findings, look, state);
+            task.start_asking(findings, input, state);
             return Ok(());
         }
         task.state = state.clone();
-        let at = look.at;
-        self.save(on_disk::save_op(&Kept { at, state }))
+        let at = input.at;
+        self.save(on_disk::save_op(&StoredHeartbeat { at, state }))
     }
 
     fn report_findings(&mut self, report: FindingReport) -> Result<(), AgentError> {
@@ -84,6 +84,6 @@ impl Agent {
         if let Some(task) = &mut self.heartbeat {
             task.state = state.clone();
         }
-        self.save(on_disk::save_op(&Kept { at, state }))
+        self.save(on_disk::save_op(&StoredHeartbeat { at, state }))
     }
 }

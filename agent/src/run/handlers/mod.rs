@@ -1,7 +1,7 @@
-//! What the agent does about each event: `impl Agent` blocks, one per concern.
+//! Handlers of the agent's events: `impl Agent` blocks, one file per concern.
 //!
 //! - `outbox`: stores and publishes. `journal`: turns records into messages.
-//! - `session`: the link with the broker. `presence`: what is retained there.
+//! - `session`: the link with the broker. `presence`: retained topics.
 //! - `commands`, `opinions`, `heartbeat`, `runtime_status`, `agent_status`: one core each.
 //! - `shutdown`: the last messages before the exit.
 

@@ -60,15 +60,19 @@ impl Agent {
     fn drain_opinions(&mut self) -> Result<(), AgentError> {
         while let Some(output) = self.opinions.poll() {
             match output {
-                queue::Output::Keep { id, version, kept } => {
-                    let op = on_disk::save_op(id, kept);
+                queue::Output::Save {
+                    id,
+                    version,
+                    progress,
+                } => {
+                    let op = on_disk::save_op(id, progress);
                     self.outbox
                         .stage_for(BatchOwner::Opinion(id, version), [op]);
                 }
                 // A case stored as asked gets its verdict after the next start.
                 queue::Output::Ask(_) if self.is_stopping => {}
                 queue::Output::Ask(case) => self.opinions.start_asking(*case),
-                queue::Output::Tell(case, answer) => self.report_opinion(&case, &answer)?,
+                queue::Output::Publish(case, answer) => self.report_opinion(&case, &answer)?,
             }
         }
         Ok(())
@@ -83,7 +87,7 @@ impl Agent {
         self.opinions.record(case, answer, &weighed);
         let at = wall_now();
         let draft = opinion_draft(case, answer, &weighed, at);
-        // Channels received the event as uncertain: they get a verdict only where it changed.
+        // Channels received the event as uncertain, so they get a verdict only if it changed.
         if matches!(weighed.outcome, Outcome::Raised | Outcome::Lowered) {
             let message = Notice::of_opinion(case, &weighed, at, draft.payload.clone());
             self.channels.stage(message, &mut self.outbox);

@@ -1,4 +1,4 @@
-//! Feeds the outbox and does what it asks for: persist first, then publish.
+//! Feeds the outbox and executes its outputs: persist first, then publish.
 
 use std::time::Instant;
 
@@ -36,7 +36,7 @@ impl Agent {
         self.drain_board()
     }
 
-    /// Hands one input to the outbox and does what it asks for.
+    /// Passes one input to the outbox and executes its outputs.
     pub(super) fn feed_outbox(&mut self, input: Input) -> Result<(), AgentError> {
         self.outbox.handle(input);
         while let Some(output) = self.outbox.poll() {

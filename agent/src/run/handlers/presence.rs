@@ -1,4 +1,4 @@
-//! What the box retains at the broker: birth, health of both daemons, states of sources, alarms.
+//! Retained topics of the box: birth, health of both daemons, states of sources, alarms.
 
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::source::SourceStatus;
@@ -32,7 +32,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The broker cleared `topic`: forgets what was remembered until then.
+    /// The broker cleared `topic`: forgets the record that was kept until then.
     pub(super) fn forget_cleared(&mut self, topic: &str) -> Result<(), AgentError> {
         if let Some(below) = self.mqtt.topics.below(topic) {
             self.commands.refusals.remove(below);

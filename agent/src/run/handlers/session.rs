@@ -151,7 +151,7 @@ impl Agent {
                 None => Ok(()),
             },
             Token::FinalState => {
-                self.mqtt.is_farewell_acked = true;
+                self.mqtt.is_stopped_acked = true;
                 Ok(())
             }
             Token::Retained(ticket) => match self.mqtt.retained.acked(ticket) {

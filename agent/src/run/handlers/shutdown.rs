@@ -1,4 +1,5 @@
-//! The exit: delivers what can be delivered soon, publishes `stopped`, closes the session.
+//! The exit: delivers what is acknowledged within a timeout, publishes `stopped`, closes the
+//! session.
 
 use std::time::{Duration, Instant};
 
@@ -71,7 +72,7 @@ impl Agent {
             }
         }
         let until = tokio::time::Instant::now() + EXIT_TIMEOUT;
-        while self.mqtt.is_up() && !self.mqtt.is_farewell_acked {
+        while self.mqtt.is_up() && !self.mqtt.is_stopped_acked {
             let Ok(event) = tokio::time::timeout_at(until, self.next_event()).await else {
                 break;
             };

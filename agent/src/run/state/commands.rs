@@ -1,8 +1,8 @@
 //! Commands: their board, the replies and refusals that wait, the operation in progress.
 //!
-//! Invariant: what the outside can make the box publish is bounded. A status that is stored goes
-//! through the outbox. A reply that needs no storing waits in [`Replies`] and leaves a few at a
-//! time. A refusal is cleared again by [`Refusals`].
+//! Invariant: requests cannot make the box publish without bound. A stored status is sent through
+//! the outbox. A reply that needs no record waits in [`Replies`], which limits those in flight.
+//! [`Refusals`] clears refusals again.
 
 use std::time::{Duration, Instant};
 
@@ -112,7 +112,7 @@ impl Commands {
         });
     }
 
-    /// Logs a refused request at a limited rate: anybody who may write requests causes it.
+    /// Logs a refused request at a limited rate: every client that may write requests can cause it.
     pub(crate) fn log_refusal(&mut self, command: &str, reason: &str) {
         if let Some(suppressed) = self.refusal_log.admit(Instant::now()) {
             tracing::warn!(command, reason, suppressed, "command refused");

@@ -15,17 +15,17 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use super::future_slot::take_output;
 use crate::heartbeat::asker::{Added, Asker};
-use crate::heartbeat::on_disk::Kept;
-use crate::heartbeat::{Finding, Look, State, gather};
+use crate::heartbeat::on_disk::StoredHeartbeat;
+use crate::heartbeat::{CheckInput, Finding, State, gather};
 
-/// Delay of the first check after a start: what starts with the box is up by then.
+/// Delay of the first check after a start: services that start with the box are up by then.
 const FIRST_DELAY: Duration = Duration::from_secs(60);
 
 /// The heartbeat of a running agent.
 pub(crate) struct HeartbeatTask {
     interval: Duration,
     due: Instant,
-    /// What was reported and learned so far.
+    /// State of the last finished check.
     pub(crate) state: State,
     asker: Arc<Asker>,
     running: Option<BoxFuture<'static, HeartbeatEvent>>,
@@ -34,7 +34,7 @@ pub(crate) struct HeartbeatTask {
 /// The result of one step of a check.
 pub(crate) enum HeartbeatEvent {
     /// The box was checked.
-    Checked(Box<Look>),
+    Checked(Box<CheckInput>),
     /// Findings are ready to be reported.
     Ready(Box<FindingReport>),
 }
@@ -47,7 +47,7 @@ pub(crate) struct FindingReport {
     pub(crate) state: State,
 }
 
-/// What only the loop knows of the box.
+/// Facts about the box that only the loop knows.
 pub(crate) struct AgentFacts {
     /// Messages that wait for a broker while no session is up.
     pub(crate) undelivered: u64,
@@ -60,7 +60,7 @@ impl HeartbeatTask {
     pub(crate) fn new(
         interval: Duration,
         asker: Asker,
-        stored: Option<Kept>,
+        stored: Option<StoredHeartbeat>,
         now: Instant,
     ) -> Self {
         let passed = stored.as_ref().map(|stored| age(stored.at, wall_now()));
@@ -95,9 +95,9 @@ impl HeartbeatTask {
     }
 
     /// Asks the model about `findings`; [`HeartbeatEvent::Ready`] follows.
-    pub(crate) fn start_asking(&mut self, findings: Vec<Finding>, look: Look, state: State) {
-        let at = look.at;
-        let added = Arc::clone(&self.asker).add(findings.clone(), look);
+    pub(crate) fn start_asking(&mut self, findings: Vec<Finding>, input: CheckInput, state: State) {
+        let at = input.at;
+        let added = Arc::clone(&self.asker).add(findings.clone(), input);
         let ready = added.map(move |added| {
             HeartbeatEvent::Ready(Box::new(FindingReport {
                 at,
@@ -118,17 +118,17 @@ async fn check(
 ) -> HeartbeatEvent {
     let at = wall_now();
     let local = (at.quality != TimeQuality::Unsynced).then(|| Zoned::now().datetime());
-    let house = gather::house(&runtime, cursor).await;
-    if let Err(error) = &house {
+    let runtime = gather::read_runtime(&runtime, cursor).await;
+    if let Err(error) = &runtime {
         tracing::debug!(%error, "heartbeat: the runtime did not answer");
     }
-    HeartbeatEvent::Checked(Box::new(Look {
+    HeartbeatEvent::Checked(Box::new(CheckInput {
         at,
         local,
-        house: house.ok(),
+        runtime: runtime.ok(),
         undelivered: facts.undelivered,
-        silent_channels: facts.failing_channels,
+        failing_channels: facts.failing_channels,
         budget: asker.budget().await,
-        given_up: facts.opinions_without_answer,
+        opinions_without_answer: facts.opinions_without_answer,
     }))
 }

@@ -1,10 +1,12 @@
-//! What the agent owns, one concern a file. None of these knows the [`Agent`](super::Agent).
+//! State that the agent owns, one concern per file. None of these knows the
+//! [`Agent`](super::Agent).
 //!
 //! - [`outbox`]: the outbox, its store and the batch being committed with its owners.
 //! - [`journal`], [`journal_tail`]: position in the runtime's journal.
 //! - [`mqtt`]: session with the broker and everything retained there.
-//! - [`commands`], [`opinions`], [`heartbeat`], [`channels`]: a core each, with its work in progress.
-//! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: what the runtime reported last.
+//! - [`commands`], [`opinions`], [`heartbeat`], [`channels`]: one core each, with its work in
+//!   progress.
+//! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: the runtime's last report.
 //! - [`tasks`]: what runs beside the loop. [`future_slot`]: awaits a future that may be absent.
 
 pub(crate) mod channels;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: everything retained goes through [`Retained`], so that a new session restores it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::id::{BoxId, EventSeq, SiteId, SourceId};
@@ -43,10 +43,35 @@ pub(crate) struct Mqtt {
     pub(crate) subscription: SubscriptionBreaker,
     /// Whether everything retained but the state is cleared at exit.
     pub(crate) clears_at_exit: bool,
-    pub(crate) is_farewell_acked: bool,
+    /// Whether the broker acknowledged the state `stopped`.
+    pub(crate) is_stopped_acked: bool,
 }
 
 impl Mqtt {
+    /// A connection that was not opened yet. Oversized requests suspend commands for `pause`.
+    pub(crate) fn new(
+        identity: Identity,
+        broker: Option<Broker>,
+        session: Session,
+        retained: Retained,
+        pause: Duration,
+        now: Wall,
+    ) -> Self {
+        Self {
+            topics: Topics::new(&identity.site, &identity.box_id),
+            identity,
+            broker,
+            session,
+            session_start: now,
+            link: None,
+            lost_reason: None,
+            retained,
+            subscription: SubscriptionBreaker::new(pause),
+            clears_at_exit: false,
+            is_stopped_acked: false,
+        }
+    }
+
     /// Number of the session, where one is up.
     pub(crate) fn session_id(&self) -> Option<u64> {
         self.session.up()

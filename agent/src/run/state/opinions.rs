@@ -94,7 +94,7 @@ impl Opinions {
                 "sentence": reason, "event": event, "outcome": weighed.outcome,
                 "opinion": answer.opinion, "model": answer.model, "usd": answer.cost.dollars(),
             });
-            asker.note("opinion", details);
+            asker.trace_in_background("opinion", details);
         }
     }
 

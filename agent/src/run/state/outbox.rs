@@ -21,14 +21,14 @@ use crate::notify::service::PendingNotice;
 /// Pause before a write to a full disk is retried.
 const DISK_RETRY: Duration = Duration::from_secs(1);
 
-/// Who is notified when the batch that holds its operations is durable.
+/// Owner of operations in a batch, notified once the batch is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum BatchOwner {
     /// A command, with the version of its record.
     Command(CommandKey, u32),
     /// A second opinion, with the version of its record.
     Opinion(EventId, u32),
-    /// A message of the box that channels have still to receive.
+    /// A notice of the box that channels have still to receive.
     Notice(PendingNotice),
 }
 

@@ -1,4 +1,5 @@
-//! What the broker may hold of each source: its state, and an alarm during an outage. Sans-IO.
+//! Topics of each source that the broker may retain: its state, and an alarm during an outage.
+//! Sans-IO.
 //!
 //! Invariants:
 //! - A source whose state or alarm was published stays known, over restarts of both daemons, until
@@ -242,7 +243,7 @@ fn refuse_newer(folder: &Path, what: &str, value: &[u8], known: u8) -> Result<()
     }
 }
 
-/// Whether no outage can be open: the source is live, idle or ended.
+/// Whether no outage is open: the source is live, idle or ended.
 fn is_well(state: &SourceState) -> bool {
     match state {
         SourceState::Live { blind } => blind.is_none(),

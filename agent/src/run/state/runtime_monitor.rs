@@ -1,4 +1,4 @@
-//! What the agent knows of the runtime, and when it asks again.
+//! Last known state of the runtime, and the time of the next query.
 //!
 //! Telemetry goes out at its own, longer interval; without a session it waits in a bounded ring.
 
@@ -17,7 +17,7 @@ use crate::fleet::outbox::TelemetryRing;
 /// Interval of status queries.
 const STATUS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The runtime as it reported itself last.
+/// The runtime's state as it reported it last.
 pub(crate) struct RuntimeMonitor {
     pub(crate) sources: RetainedSources,
     pub(crate) version: Option<String>,

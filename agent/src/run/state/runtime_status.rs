@@ -1,4 +1,4 @@
-//! Asks the runtime for its status: health, sources and pipelines.
+//! Queries the runtime's status: health, sources and pipelines.
 
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::health::Health;
@@ -6,19 +6,19 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceStatus;
 
-/// What the runtime answered.
+/// Answers of the runtime to one query.
 #[derive(Debug)]
 pub(crate) struct StatusReport {
     pub(crate) query: StatusQuery,
-    /// Its health, or why there is no answer.
+    /// Health of the runtime, or the error of the query.
     pub(crate) health: Result<Health, String>,
-    /// Its sources; absent without an answer.
+    /// Sources of the runtime; absent without an answer.
     pub(crate) sources: Option<Vec<SourceStatus>>,
-    /// Its pipelines; absent without an answer, and where the query leaves them out.
+    /// Pipelines of the runtime; absent without an answer, or if the query leaves them out.
     pub(crate) pipelines: Option<Vec<PipelineStatus>>,
 }
 
-/// What to ask.
+/// Scope of a status query.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatusQuery {
     /// The agent's cursor at the time of the query: a journal that ends before it lost its files.
@@ -27,7 +27,7 @@ pub(crate) struct StatusQuery {
     pub(crate) with_pipelines: bool,
 }
 
-/// Asks the runtime; what it refuses is absent from the report.
+/// Queries the runtime; a part that it refuses is absent from the report.
 pub(crate) async fn query_status(runtime: RuntimeClient, query: StatusQuery) -> Box<StatusReport> {
     let health = runtime.health().await;
     let sources = match health {

@@ -25,7 +25,7 @@ fn answer() -> Result<Answer, String> {
     })
 }
 
-/// A record of what has just happened.
+/// Builds the record of an event that has just happened.
 fn fresh(event: Event) -> Input {
     Input::Record {
         event: Box::new(event),
@@ -33,25 +33,25 @@ fn fresh(event: Event) -> Input {
     }
 }
 
-/// What was done for the queue, and in which order.
+/// Outputs of the queue that the shell has not stored yet, in order.
 enum Pending {
-    Keep(EventId, u32, Option<Kept>),
-    Tell(EventId, Result<Answer, String>),
+    Save(EventId, u32, Option<Progress>),
+    Publish(EventId, Result<Answer, String>),
     Cursor(usize),
 }
 
-/// A shell with a disk that takes a change whole or not at all, and a journal that is read again from the cursor.
+/// Test shell: its disk applies a change atomically, and its journal is read again from the cursor.
 struct Shell {
     queue: Queue,
     limits: Limits,
     now: Instant,
-    disk: BTreeMap<EventId, Kept>,
+    disk: BTreeMap<EventId, Progress>,
     cursor: usize,
     journal: Vec<Event>,
     pending: Vec<Pending>,
     asking: Option<EventId>,
     asked: Vec<EventId>,
-    told: Vec<(EventId, Result<Answer, String>)>,
+    published: Vec<(EventId, Result<Answer, String>)>,
 }
 
 impl Shell {
@@ -67,7 +67,7 @@ impl Shell {
             pending: Vec::new(),
             asking: None,
             asked: Vec::new(),
-            told: Vec::new(),
+            published: Vec::new(),
         }
     }
 
@@ -79,18 +79,22 @@ impl Shell {
     fn drain(&mut self) {
         while let Some(output) = self.queue.poll() {
             match output {
-                Output::Keep { id, version, kept } => {
-                    self.pending.push(Pending::Keep(id, version, kept));
+                Output::Save {
+                    id,
+                    version,
+                    progress,
+                } => {
+                    self.pending.push(Pending::Save(id, version, progress));
                 }
-                Output::Tell(case, answer) => {
-                    self.pending.push(Pending::Tell(case.event.id, *answer));
+                Output::Publish(case, answer) => {
+                    self.pending.push(Pending::Publish(case.event.id, *answer));
                 }
                 Output::Ask(case) => {
                     let id = case.event.id;
                     let kept = self.disk.get(&id);
                     assert!(
-                        matches!(kept, Some(Kept::Asked(_))),
-                        "asked before that was stored"
+                        matches!(kept, Some(Progress::Asked(_))),
+                        "asked before it was stored as asked"
                     );
                     assert_eq!(self.asking, None, "one at a time");
                     self.asking = Some(id);
@@ -111,19 +115,19 @@ impl Shell {
         self.pending.push(Pending::Cursor(number));
     }
 
-    /// Everything that is to be stored is, in one change.
+    /// Stores everything pending in one change.
     fn commit(&mut self) {
         let mut saved = Vec::new();
         for pending in std::mem::take(&mut self.pending) {
             match pending {
-                Pending::Keep(id, version, kept) => {
-                    match kept {
-                        Some(kept) => self.disk.insert(id, kept),
+                Pending::Save(id, version, progress) => {
+                    match progress {
+                        Some(progress) => self.disk.insert(id, progress),
                         None => self.disk.remove(&id),
                     };
                     saved.push(Input::Saved { id, version });
                 }
-                Pending::Tell(id, answer) => self.told.push((id, answer)),
+                Pending::Publish(id, answer) => self.published.push((id, answer)),
                 Pending::Cursor(number) => self.cursor = number,
             }
         }
@@ -137,12 +141,12 @@ impl Shell {
         }
     }
 
-    /// kill -9 and a start.
+    /// Simulates `kill -9` and a restart.
     fn crash(&mut self) {
         self.away(Duration::ZERO);
     }
 
-    /// The same, when all that is on the disk happened `time` ago.
+    /// Restarts after `time` without an agent.
     fn away(&mut self, time: Duration) {
         self.pending.clear();
         self.asking = None;
@@ -159,7 +163,7 @@ impl Shell {
         self.input(Input::Tick);
     }
 
-    /// Lets everything come to its end.
+    /// Runs until nothing is pending.
     fn settle(&mut self) {
         while !self.pending.is_empty() || self.asking.is_some() {
             self.commit();
@@ -168,8 +172,11 @@ impl Shell {
     }
 
     fn why(&self, id: EventId) -> String {
-        let told = self.told.iter().find(|(told, _)| *told == id);
-        told.unwrap().1.clone().unwrap_err()
+        let published = self
+            .published
+            .iter()
+            .find(|(published, _)| *published == id);
+        published.unwrap().1.clone().unwrap_err()
     }
 }
 
@@ -178,21 +185,21 @@ fn warning(n: u128) -> Event {
 }
 
 #[test]
-fn an_event_is_asked_about_when_that_is_stored_and_told_once() {
+fn event_is_asked_about_once_stored_and_published_once() {
     let mut shell = Shell::new(LIMITS);
     shell.record(warning(1));
     assert_eq!(shell.asked, []);
     shell.settle();
     assert_eq!(shell.asked, [warning(1).id]);
-    assert_eq!(shell.told, [(warning(1).id, answer())]);
-    // The journal began anew, or its cursor went back.
+    assert_eq!(shell.published, [(warning(1).id, answer())]);
+    // A journal that restarted, or a cursor that went back, repeats the record.
     shell.record(warning(1));
     shell.settle();
-    assert_eq!((shell.asked.len(), shell.told.len()), (1, 1));
+    assert_eq!((shell.asked.len(), shell.published.len()), (1, 1));
 }
 
 #[test]
-fn the_most_severe_goes_first_and_of_those_the_one_that_came_first() {
+fn most_severe_then_oldest_event_goes_first() {
     let mut shell = Shell::new(LIMITS);
     shell.record(warning(9));
     shell.commit();
@@ -207,7 +214,7 @@ fn the_most_severe_goes_first_and_of_those_the_one_that_came_first() {
 }
 
 #[test]
-fn where_too_many_wait_the_least_severe_is_given_up_and_of_those_the_first() {
+fn full_queue_drops_the_least_severe_then_oldest() {
     let mut shell = Shell::new(LIMITS);
     shell.record(warning(9));
     shell.commit();
@@ -243,11 +250,11 @@ fn only_a_doubtful_event_of_a_rule_is_asked_about() {
     }
     shell.settle();
     assert_eq!(shell.asked, []);
-    assert!(shell.told.is_empty());
+    assert!(shell.published.is_empty());
 }
 
 #[test]
-fn an_event_that_the_box_has_settled_meanwhile_is_not_asked_about_any_more() {
+fn event_settled_by_the_box_is_not_asked_about() {
     let mut shell = Shell::new(LIMITS);
     shell.record(warning(9));
     shell.record(warning(1));
@@ -263,7 +270,7 @@ fn an_event_that_the_box_has_settled_meanwhile_is_not_asked_about_any_more() {
 }
 
 #[test]
-fn what_the_box_thinks_by_the_time_of_the_answer_is_what_the_answer_is_put_to() {
+fn answer_is_weighed_against_the_latest_decision() {
     let mut queue = Queue::new(LIMITS, true, Instant::now(), [], |_| Duration::ZERO);
     let now = Instant::now();
     queue.handle(now, fresh(warning(1)));
@@ -277,15 +284,15 @@ fn what_the_box_thinks_by_the_time_of_the_answer_is_what_the_answer_is_put_to() 
     let id = later.id;
     let answer = Box::new(answer());
     queue.handle(now, Input::Answered { id, answer });
-    let told = std::iter::from_fn(|| queue.poll()).find_map(|output| match output {
-        Output::Tell(case, _) => Some(case),
-        Output::Keep { .. } | Output::Ask(_) => None,
+    let published = std::iter::from_fn(|| queue.poll()).find_map(|output| match output {
+        Output::Publish(case, _) => Some(case),
+        Output::Save { .. } | Output::Ask(_) => None,
     });
-    assert_eq!(told.unwrap().event.decision, later.decision);
+    assert_eq!(published.unwrap().event.decision, later.decision);
 }
 
 #[test]
-fn what_waits_for_too_long_is_given_up() {
+fn event_waiting_too_long_ends_without_answer() {
     let mut shell = Shell::new(LIMITS);
     shell.record(warning(9));
     shell.record(warning(1));
@@ -300,7 +307,7 @@ fn what_waits_for_too_long_is_given_up() {
 }
 
 #[test]
-fn what_comes_late_has_waited_already() {
+fn age_of_a_late_record_counts_as_waiting() {
     let mut shell = Shell::new(LIMITS);
     for (id, age) in [(1, LIMITS.max_wait), (2, LIMITS.max_wait / 2)] {
         let event = Box::new(warning(id));
@@ -312,7 +319,7 @@ fn what_comes_late_has_waited_already() {
 }
 
 #[test]
-fn what_waited_while_the_agent_was_away_has_waited_for_that_too() {
+fn time_without_an_agent_counts_as_waiting() {
     let mut shell = Shell::new(LIMITS);
     shell.record(warning(9));
     shell.record(warning(1));
@@ -323,7 +330,7 @@ fn what_waited_while_the_agent_was_away_has_waited_for_that_too() {
     shell.settle();
     assert_eq!(shell.asked, [warning(9).id]);
     assert_eq!(shell.why(warning(1).id), "it waited too long");
-    // One that was away for less goes on waiting, for what is left.
+    // After a shorter absence an event continues to wait for the remaining time.
     let mut shell = Shell::new(LIMITS);
     shell.record(warning(9));
     shell.record(warning(1));
@@ -335,7 +342,7 @@ fn what_waited_while_the_agent_was_away_has_waited_for_that_too() {
 }
 
 #[test]
-fn one_that_was_asked_about_when_the_agent_died_is_not_asked_about_again_and_says_so() {
+fn event_asked_about_before_a_crash_is_not_asked_again() {
     let mut shell = Shell::new(LIMITS);
     shell.record(warning(1));
     shell.commit();
@@ -351,8 +358,8 @@ fn one_that_was_asked_about_when_the_agent_died_is_not_asked_about_again_and_say
 }
 
 #[test]
-fn what_waited_when_they_were_turned_off_is_given_up_and_nothing_new_is_taken() {
-    let kept = Kept::Waiting(Box::new(Case::of(&warning(1))));
+fn disabled_queue_ends_waiting_events_and_accepts_none() {
+    let kept = Progress::Waiting(Box::new(Case::of(&warning(1))));
     let now = Instant::now();
     let mut queue = Queue::new(LIMITS, false, now, [(warning(1).id, kept)], |_| {
         Duration::ZERO
@@ -360,11 +367,11 @@ fn what_waited_when_they_were_turned_off_is_given_up_and_nothing_new_is_taken() 
     queue.handle(now, fresh(warning(2)));
     let outputs: Vec<_> = std::iter::from_fn(|| queue.poll()).collect();
     let [
-        Output::Keep {
-            kept: Some(Kept::Done),
+        Output::Save {
+            progress: Some(Progress::Done),
             ..
         },
-        Output::Tell(case, answer),
+        Output::Publish(case, answer),
     ] = outputs.as_slice()
     else {
         panic!("{outputs:?}");
@@ -374,7 +381,7 @@ fn what_waited_when_they_were_turned_off_is_given_up_and_nothing_new_is_taken() 
 }
 
 #[test]
-fn no_more_is_remembered_than_the_bound() {
+fn number_of_remembered_events_is_bounded() {
     let limits = Limits {
         remembered: 5,
         ..LIMITS
@@ -418,7 +425,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn whatever_happens_no_event_is_asked_about_twice_and_each_that_was_taken_gets_one_word(
+    fn every_event_is_asked_once_at_most_and_published_once(
         steps in proptest::collection::vec(step(), 0..120),
     ) {
         let mut shell = Shell::new(LIMITS);
@@ -443,10 +450,10 @@ proptest! {
         shell.settle();
         let once: BTreeSet<EventId> = shell.asked.iter().copied().collect();
         prop_assert_eq!(once.len(), shell.asked.len(), "asked twice");
-        let told: BTreeSet<EventId> = shell.told.iter().map(|(id, _)| *id).collect();
-        prop_assert_eq!(told.len(), shell.told.len(), "told twice");
+        let published: BTreeSet<EventId> = shell.published.iter().map(|(id, _)| *id).collect();
+        prop_assert_eq!(published.len(), shell.published.len(), "published twice");
         let doubtful = shell.journal.iter().filter(|e| e.decision.verdict == Verdict::Escalate);
         let taken: BTreeSet<EventId> = doubtful.map(|e| e.id).collect();
-        prop_assert_eq!(told, taken);
+        prop_assert_eq!(published, taken);
     }
 }

@@ -1,4 +1,4 @@
-//! What a heartbeat checks, as plain data.
+//! Input of a heartbeat's check, as plain data.
 
 use jiff::civil::{Date, DateTime};
 use serde::{Deserialize, Serialize};
@@ -8,33 +8,33 @@ use watchkeeper_contract::source::{Blindness, LossCause, SourceState, SourceStat
 use watchkeeper_contract::time::Wall;
 use watchkeeper_llm::money::Money;
 
-/// Everything that one check sees.
+/// Everything that one check considers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct CheckInput {
     /// Time of the check.
     pub at: Wall,
     /// Local time of the check; absent where the clock was never set.
     pub local: Option<DateTime>,
-    /// Absent where the runtime does not answer.
-    pub house: Option<House>,
+    /// Report of the runtime; absent if it does not answer.
+    pub runtime: Option<RuntimeReport>,
     /// Messages that wait for a broker while no session is up.
     pub undelivered: u64,
     /// Channels whose deliveries fail.
-    pub silent_channels: Vec<ChannelId>,
-    /// Absent without a model or a readable ledger.
+    pub failing_channels: Vec<ChannelId>,
+    /// Spending; absent without a model or a readable ledger.
     pub budget: Option<Budget>,
     /// Second opinions without an answer since the agent's start.
-    pub given_up: u64,
+    pub opinions_without_answer: u64,
 }
 
-/// What the runtime reported.
+/// What the runtime reported for one check.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct House {
+pub struct RuntimeReport {
     pub cameras: Vec<Camera>,
-    /// Pipelines that should run and do not.
+    /// Pipelines that should run but failed.
     pub failed: Vec<FailedPipeline>,
     /// Events since the last check.
-    pub events: Vec<Moment>,
+    pub events: Vec<CameraEvent>,
     /// Last journal record that was read.
     pub cursor: EventSeq,
     /// Whether records were skipped: too many, or deleted from the journal.
@@ -54,7 +54,7 @@ pub struct Camera {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FailedPipeline {
     pub id: PipelineId,
-    /// Its source.
+    /// Source of the pipeline.
     pub camera: SourceId,
     /// Start of the state.
     pub since: Wall,
@@ -65,7 +65,7 @@ impl FailedPipeline {
     #[must_use]
     pub fn of(pipeline: &PipelineStatus) -> Option<Self> {
         let is_failed = matches!(pipeline.state, PipelineState::Failed { .. });
-        // A paused pipeline is not missing.
+        // A paused pipeline is not expected to run.
         (is_failed && !pipeline.spec.paused).then(|| Self {
             id: pipeline.spec.id.clone(),
             camera: pipeline.spec.source.clone(),
@@ -79,11 +79,11 @@ impl FailedPipeline {
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum CameraState {
     Live,
-    /// Live, with a picture of no use.
+    /// Live, but its picture is frozen or black.
     Blind {
         how: Blindness,
     },
-    /// No frames.
+    /// It delivers no frames.
     Out {
         cause: LossCause,
     },
@@ -115,7 +115,7 @@ impl Camera {
 
 /// An event of a camera, with the hour of its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Moment {
+pub struct CameraEvent {
     pub camera: SourceId,
     pub hour: Hour,
 }
@@ -124,7 +124,7 @@ pub struct Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Hour {
     pub day: Date,
-    /// 0 to 23.
+    /// Hour of the day, 0 to 23.
     pub hour: u8,
 }
 
@@ -157,10 +157,10 @@ impl Hour {
 /// Spending on models, with its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Budget {
-    /// Spent today.
+    /// Amount spent in the present UTC day.
     pub day: Money,
     pub day_limit: Money,
-    /// Spent this month.
+    /// Amount spent in the present UTC month.
     pub month: Money,
     pub month_limit: Money,
 }
