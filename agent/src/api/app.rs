@@ -17,19 +17,19 @@ pub const MAX_MESSAGE: usize = 8 << 20;
 pub const MAX_FOLLOWERS: usize = 32;
 
 /// Limit of message bodies read at a time; a further one is refused.
-pub(super) const MAX_READING: usize = 2;
+pub(super) const MAX_BODY_READS: usize = 2;
 
 /// Limit of file accesses (notes, trace, ledger) at a time; a further one waits.
-const MAX_LOOKING: usize = 2;
+const MAX_FILE_ACCESSES: usize = 2;
 
 /// Requests the agent's status from its loop.
-pub type Asks = mpsc::Sender<oneshot::Sender<AgentStatus>>;
+pub type StatusSender = mpsc::Sender<oneshot::Sender<AgentStatus>>;
 
 /// The error of each entrypoint that cannot open.
 #[derive(Debug, Default)]
-pub struct Troubles(Mutex<[Option<String>; 2]>);
+pub struct EntrypointErrors(Mutex<[Option<String>; 2]>);
 
-impl Troubles {
+impl EntrypointErrors {
     /// Sets or clears the error of an entrypoint.
     pub fn set(&self, channel: Entrypoint, trouble: Option<String>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,14 +55,14 @@ pub(super) struct App {
 /// State shared by both entrypoints.
 pub struct Shared {
     pub(super) conversations: Arc<Conversations>,
-    pub(super) asks: Asks,
+    pub(super) asks: StatusSender,
     /// Provider of the language model; absent where none is configured.
     pub(super) provider: Option<String>,
-    pub(super) troubles: Troubles,
+    pub(super) troubles: EntrypointErrors,
     pub(super) started: Instant,
     pub(super) followers: Arc<Semaphore>,
-    pub(super) reading: Arc<Semaphore>,
-    pub(super) looking: Semaphore,
+    pub(super) body_reads: Arc<Semaphore>,
+    pub(super) file_accesses: Semaphore,
     /// True once the API shuts down; streams end then.
     pub(super) closing: watch::Receiver<bool>,
 }
@@ -80,7 +80,7 @@ impl Shared {
     #[must_use]
     pub fn new(
         conversations: Arc<Conversations>,
-        asks: Asks,
+        asks: StatusSender,
         provider: Option<String>,
         closing: watch::Receiver<bool>,
     ) -> Arc<Self> {
@@ -88,11 +88,11 @@ impl Shared {
             conversations,
             asks,
             provider,
-            troubles: Troubles::default(),
+            troubles: EntrypointErrors::default(),
             started: Instant::now(),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
-            reading: Arc::new(Semaphore::new(MAX_READING)),
-            looking: Semaphore::new(MAX_LOOKING),
+            body_reads: Arc::new(Semaphore::new(MAX_BODY_READS)),
+            file_accesses: Semaphore::new(MAX_FILE_ACCESSES),
             closing,
         })
     }
@@ -100,16 +100,16 @@ impl Shared {
 
 impl App {
     /// Runs a file access on a blocking thread.
-    pub(super) async fn look<T, F>(&self, look: F) -> Result<T, Refusal>
+    pub(super) async fn access_files<T, F>(&self, access: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
         F: FnOnce(&Shared) -> T + Send + 'static,
     {
         // The semaphore is never closed.
-        let _place = self.shared.looking.acquire().await.ok();
+        let _place = self.shared.file_accesses.acquire().await.ok();
         let shared = Arc::clone(&self.shared);
-        let looked = tokio::task::spawn_blocking(move || look(&shared)).await;
-        looked.map_err(|error| {
+        let result = tokio::task::spawn_blocking(move || access(&shared)).await;
+        result.map_err(|error| {
             tracing::error!(%error, "api: a file access panicked");
             refusal::internal()
         })

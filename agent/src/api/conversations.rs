@@ -51,7 +51,7 @@ pub struct Bounds {
     /// Idle time after which a conversation ends.
     pub idle: Duration,
     /// Limit of messages in progress; the others queue.
-    pub at_work: usize,
+    pub in_progress: usize,
 }
 
 impl Default for Bounds {
@@ -61,13 +61,13 @@ impl Default for Bounds {
             remote: 12,
             turns: 200,
             idle: Duration::from_secs(1800),
-            at_work: 4,
+            in_progress: 4,
         }
     }
 }
 
 /// Opens the LLM client; an error is a sentence for a user.
-pub type OpensModel = Arc<dyn Fn() -> Result<watchkeeper_llm::Client, String> + Send + Sync>;
+pub type OpenClient = Arc<dyn Fn() -> Result<watchkeeper_llm::Client, String> + Send + Sync>;
 
 /// What conversations share.
 pub struct ConversationDeps {
@@ -75,7 +75,7 @@ pub struct ConversationDeps {
     /// The detection model that the configuration prefers.
     pub preferred: Option<String>,
     /// Absent where no language model is configured.
-    pub model: Option<OpensModel>,
+    pub model: Option<OpenClient>,
     /// Provider of the language model.
     pub provider: Option<String>,
     /// Changes that need no confirmation.
@@ -148,7 +148,7 @@ impl Message {
 
 /// Why a message or a new conversation is refused.
 #[derive(Debug, thiserror::Error)]
-pub enum NotTaken {
+pub enum ConversationError {
     /// The limit of open conversations is reached.
     #[error(
         "{limit} conversations are open; end one (DELETE /v1/conversations/ID), or wait: an idle \
@@ -297,7 +297,7 @@ pub struct Conversations {
     open: Mutex<BTreeMap<String, Arc<Handle>>>,
     /// Number of open conversations; [`Self::ended`] waits until it is zero.
     number: watch::Sender<usize>,
-    at_work: Arc<Semaphore>,
+    in_progress: Arc<Semaphore>,
     closing: watch::Receiver<bool>,
 }
 
@@ -314,7 +314,7 @@ impl Conversations {
             bounds,
             open: Mutex::default(),
             number: watch::Sender::new(0),
-            at_work: Arc::new(Semaphore::new(bounds.at_work)),
+            in_progress: Arc::new(Semaphore::new(bounds.in_progress)),
             closing,
         })
     }
@@ -347,7 +347,7 @@ impl Conversations {
     ///
     /// # Errors
     /// When the limit of open conversations is reached.
-    pub fn begin(self: &Arc<Self>, channel: Entrypoint) -> Result<Arc<Handle>, NotTaken> {
+    pub fn begin(self: &Arc<Self>, channel: Entrypoint) -> Result<Arc<Handle>, ConversationError> {
         // Ids begin with the time, so the oldest is the first.
         let id = Ulid::new().to_string().to_lowercase();
         self.open_as(id, channel, None)
@@ -357,7 +357,11 @@ impl Conversations {
     ///
     /// # Errors
     /// When no conversation of this id is visible to the entrypoint `asks`.
-    pub fn find(self: &Arc<Self>, id: &str, asks: Entrypoint) -> Result<Arc<Handle>, NotTaken> {
+    pub fn find(
+        self: &Arc<Self>,
+        id: &str,
+        asks: Entrypoint,
+    ) -> Result<Arc<Handle>, ConversationError> {
         let found = self.open().get(id).cloned();
         if let Some(handle) = found {
             return match may_answer(handle.channel, asks) {
@@ -371,7 +375,7 @@ impl Conversations {
             by.is_some_and(|by| by.conversation == id && may_answer(by.entrypoint, asks).is_ok())
         };
         match kept.into_iter().rev().find(is_its) {
-            Some(kept) => self.open_again(kept),
+            Some(kept) => self.reopen(kept),
             None => Err(unknown(id)),
         }
     }
@@ -380,16 +384,19 @@ impl Conversations {
     ///
     /// # Errors
     /// When the limit of open conversations is reached.
-    pub fn of_offer(self: &Arc<Self>, kept: PendingProposal) -> Result<Arc<Handle>, NotTaken> {
+    pub fn open_for_proposal(
+        self: &Arc<Self>,
+        kept: PendingProposal,
+    ) -> Result<Arc<Handle>, ConversationError> {
         let id = kept.requester.as_ref().map(|by| by.conversation.as_str());
         let found = id.and_then(|id| self.open().get(id).cloned());
         match found {
             Some(handle) => Ok(handle),
-            None => self.open_again(kept),
+            None => self.reopen(kept),
         }
     }
 
-    fn open_again(self: &Arc<Self>, kept: PendingProposal) -> Result<Arc<Handle>, NotTaken> {
+    fn reopen(self: &Arc<Self>, kept: PendingProposal) -> Result<Arc<Handle>, ConversationError> {
         let Some(by) = kept.requester.clone() else {
             return Err(unknown(&kept.id));
         };
@@ -401,9 +408,9 @@ impl Conversations {
         id: String,
         channel: Entrypoint,
         kept: Option<PendingProposal>,
-    ) -> Result<Arc<Handle>, NotTaken> {
+    ) -> Result<Arc<Handle>, ConversationError> {
         if *self.closing.borrow() {
-            return Err(NotTaken::Closing);
+            return Err(ConversationError::Closing);
         }
         let mut open = self.open();
         if let Some(handle) = open.get(&id) {
@@ -417,7 +424,7 @@ impl Conversations {
         };
         if let Some(limit) = limit {
             let idle_s = self.bounds.idle.as_secs();
-            return Err(NotTaken::TooMany { limit, idle_s });
+            return Err(ConversationError::TooMany { limit, idle_s });
         }
         let (inbox, messages) = mpsc::channel(1);
         let waits = kept
@@ -443,11 +450,11 @@ impl Conversations {
         open.insert(id, Arc::clone(&handle));
         self.number.send_replace(open.len());
         drop(open);
-        let leaving = Leaving {
+        let guard = RemoveOnDrop {
             all: Arc::clone(self),
             handle: Arc::clone(&handle),
         };
-        tokio::spawn(converse(leaving, messages, kept));
+        tokio::spawn(run_conversation(guard, messages, kept));
         Ok(handle)
     }
 
@@ -455,16 +462,16 @@ impl Conversations {
     ///
     /// # Errors
     /// When another message is in progress, or the limit of messages is reached.
-    pub fn say(&self, handle: &Handle, message: Message) -> Result<Turn, NotTaken> {
+    pub fn send(&self, handle: &Handle, message: Message) -> Result<Turn, ConversationError> {
         let mut state = handle.state();
         if state.working {
-            return Err(NotTaken::Working {
+            return Err(ConversationError::Working {
                 id: handle.id.clone(),
                 turn: state.turns,
             });
         }
         if state.turns >= self.bounds.turns {
-            return Err(NotTaken::Over {
+            return Err(ConversationError::Over {
                 limit: self.bounds.turns,
             });
         }
@@ -505,19 +512,19 @@ impl Conversations {
     }
 }
 
-fn unknown(id: &str) -> NotTaken {
-    NotTaken::Unknown {
+fn unknown(id: &str) -> ConversationError {
+    ConversationError::Unknown {
         id: id.chars().take(40).collect(),
     }
 }
 
 /// Removes a conversation when its task ends, even by a panic.
-struct Leaving {
+struct RemoveOnDrop {
     all: Arc<Conversations>,
     handle: Arc<Handle>,
 }
 
-impl Drop for Leaving {
+impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         let mut open = self.all.open();
         open.remove(&self.handle.id);
@@ -527,16 +534,16 @@ impl Drop for Leaving {
 }
 
 /// The task of a conversation.
-async fn converse(
-    leaving: Leaving,
+async fn run_conversation(
+    guard: RemoveOnDrop,
     mut messages: mpsc::Receiver<Message>,
     kept: Option<PendingProposal>,
 ) {
-    let (all, handle) = (Arc::clone(&leaving.all), Arc::clone(&leaving.handle));
+    let (all, handle) = (Arc::clone(&guard.all), Arc::clone(&guard.handle));
     let out: Arc<dyn ProgressSink> = Arc::clone(&handle.feed) as _;
     let parts = all.deps.parts(handle.channel, out);
-    let mut assist = match Session::new(parts) {
-        Ok(assist) => assist.with_store(ProposalStore {
+    let mut session = match Session::new(parts) {
+        Ok(session) => session.with_store(ProposalStore {
             pending: all.deps.waiting(),
             requester: Requester {
                 entrypoint: handle.channel,
@@ -547,7 +554,7 @@ async fn converse(
         Err(failure) => return handle.feed.report(ProgressEvent::Failure(&failure)),
     };
     if let Some(kept) = kept {
-        assist.conversation = SessionState::from_shown(kept.shown);
+        session.conversation = SessionState::from_shown(kept.shown);
     }
     loop {
         let message = tokio::select! {
@@ -563,16 +570,17 @@ async fn converse(
         // Followers see the text without the secrets that the assistant redacts.
         let text = redact::said(&message.text).unwrap_or_else(|| message.text.clone());
         handle.feed.push(json!({"type": "heard", "text": text}));
-        let ended = hear(Arc::clone(&all), Arc::clone(&handle), &mut assist, message).await;
+        let ended =
+            handle_message(Arc::clone(&all), Arc::clone(&handle), &mut session, message).await;
         if let Err(failure) = &ended {
             handle.feed.report(ProgressEvent::Failure(failure));
         }
-        assist.settle();
-        let waits = waits(&assist);
+        session.settle();
+        let waits = waits(&session);
         let mut end = json!({"type": END, "failed": ended.is_err(), "waits": waits});
         // Only an answered message says whether the LLM or the rules answered it.
         if ended.is_ok() {
-            end["by_model"] = Value::from(assist.is_llm_reply);
+            end["by_model"] = Value::from(session.is_llm_reply);
         }
         {
             let mut state = handle.state();
@@ -584,56 +592,56 @@ async fn converse(
 }
 
 /// Handles a message. The end of the conversation cancels a request, but no confirmed change.
-async fn hear(
+async fn handle_message(
     all: Arc<Conversations>,
     handle: Arc<Handle>,
-    assist: &mut Session,
+    session: &mut Session,
     message: Message,
 ) -> Result<(), Error> {
-    if message.about.is_some() && message.about.as_deref() != assist.pending_id() {
+    if message.about.is_some() && message.about.as_deref() != session.pending_id() {
         return Err(Error::input(
             "this proposal is no longer pending: it was confirmed or rejected; request it again",
         ));
     }
-    let before = assist.conversation.shown().cloned();
+    let before = session.conversation.shown().cloned();
     let heard = tokio::select! {
         biased;
-        heard = understand(Arc::clone(&all), Arc::clone(&handle), assist, message) => heard,
+        heard = run_message(Arc::clone(&all), Arc::clone(&handle), session, message) => heard,
         () = closed(all.closing.clone()) => Err(given_up("the agent stops")),
         () = closed(handle.ending.subscribe()) => Err(given_up("the conversation was ended")),
     };
     match heard? {
-        CommandResult::Reply(reply, here) => assist.deliver(before.as_ref(), *reply, &here).await,
+        CommandResult::Reply(reply, here) => session.deliver(before.as_ref(), *reply, &here).await,
         CommandResult::Done => Ok(()),
     }
 }
 
 /// Runs the rules or the LLM on a message, once a slot is free.
-async fn understand(
+async fn run_message(
     all: Arc<Conversations>,
     handle: Arc<Handle>,
-    assist: &mut Session,
+    session: &mut Session,
     message: Message,
 ) -> Result<CommandResult, Error> {
-    let at_work = Arc::clone(&all.at_work);
-    let mut place = at_work.clone().try_acquire_owned().ok();
+    let in_progress = Arc::clone(&all.in_progress);
+    let mut place = in_progress.clone().try_acquire_owned().ok();
     if place.is_none() {
         let reason = "other conversations are in progress; this one waits for a free slot";
         handle.feed.report(ProgressEvent::Busy(reason));
         // The semaphore is never closed.
-        place = at_work.acquire_owned().await.ok();
+        place = in_progress.acquire_owned().await.ok();
     }
     for (name, picture) in message.images {
-        assist.attach(&name, picture)?;
+        session.attach(&name, picture)?;
     }
     let understood = if message.think {
         let command = ChatCommand::Think {
             blueprint: message.blueprint,
             text: message.text,
         };
-        assist.run_command(command).await
+        session.run_command(command).await
     } else {
-        assist.handle_input(&message.text).await
+        session.handle_input(&message.text).await
     };
     drop(place);
     understood
@@ -649,11 +657,11 @@ fn given_up(why: &str) -> Error {
     )
 }
 
-fn waits(assist: &Session) -> Awaiting {
-    let conversation = &assist.conversation;
+fn waits(session: &Session) -> Awaiting {
+    let conversation = &session.conversation;
     match (conversation.shown(), conversation.question()) {
         (Some(shown), _) => Awaiting::Yes {
-            proposal: assist.pending_id().map(str::to_owned),
+            proposal: session.pending_id().map(str::to_owned),
             request: shown.full_request(),
         },
         (None, Some(question)) => Awaiting::Answer {

@@ -25,7 +25,7 @@ use axum::extract::DefaultBodyLimit;
 use watchkeeper_http::{MAX_BODY, refusal};
 
 use app::App;
-pub use app::{Asks, MAX_FOLLOWERS, MAX_MESSAGE, Shared, Troubles};
+pub use app::{EntrypointErrors, MAX_FOLLOWERS, MAX_MESSAGE, Shared, StatusSender};
 pub use routes::document;
 use token::Token;
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -45,7 +45,10 @@ pub fn router(shared: Arc<Shared>, channel: Entrypoint, token: Option<Arc<Token>
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(App { channel, shared });
     match token {
-        Some(token) => router.layer(axum::middleware::from_fn_with_state(token, token::ask_for)),
+        Some(token) => router.layer(axum::middleware::from_fn_with_state(
+            token,
+            token::require_token,
+        )),
         None => router,
     }
 }

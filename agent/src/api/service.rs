@@ -18,7 +18,7 @@ use watchkeeper_http::{Server, closed, socket};
 
 use super::conversations::{Bounds, ConversationDeps, Conversations};
 use super::token::Token;
-use super::{Asks, Shared, router};
+use super::{Shared, StatusSender, router};
 use watchkeeper_assistant::active::save_at_start;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -53,7 +53,7 @@ impl Service {
     ///
     /// # Errors
     /// When the system refuses to create it.
-    pub fn spawn(setup: Setup, asks: Asks) -> io::Result<Self> {
+    pub fn spawn(setup: Setup, asks: StatusSender) -> io::Result<Self> {
         let (close, closing) = watch::channel(false);
         let (tell, ended) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -85,7 +85,7 @@ impl Service {
     }
 }
 
-async fn serve(setup: Setup, asks: Asks, closing: watch::Receiver<bool>) {
+async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>) {
     let conversations = Conversations::new(setup.deps, Bounds::default(), closing.clone());
     let provider = setup.provider;
     read_notes(&conversations.deps().notes);
@@ -135,7 +135,7 @@ async fn keep_open<F>(
 ) where
     F: Future<Output = Result<(), String>>,
 {
-    let mut told = None;
+    let mut logged = None;
     loop {
         let outcome = open().await;
         if *closing.borrow() {
@@ -149,11 +149,11 @@ async fn keep_open<F>(
             "the agent's API is not served ({}): {trouble}",
             channel.name()
         );
-        if told.as_ref() != Some(&trouble) {
+        if logged.as_ref() != Some(&trouble) {
             tracing::error!("{trouble}; retrying every {} s", RETRY.as_secs());
         }
         shared.troubles.set(channel, Some(trouble.clone()));
-        told = Some(trouble);
+        logged = Some(trouble);
         tokio::select! {
             () = closed(closing.clone()) => return,
             () = tokio::time::sleep(RETRY) => {}

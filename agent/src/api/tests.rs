@@ -7,7 +7,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 use watchkeeper_http::closed;
 
-use super::conversations::{Bounds, ConversationDeps, Conversations, Handle, Message, NotTaken};
+use super::conversations::{
+    Bounds, ConversationDeps, ConversationError, Conversations, Handle, Message,
+};
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::conversation::ShownProposal;
@@ -49,7 +51,7 @@ fn words(text: &str) -> Message {
 /// Sends a message, waits for its end, and returns the types of its events.
 async fn said(all: &Conversations, handle: &Handle, message: Message) -> Vec<String> {
     let mut advances = handle.feed.subscribe();
-    let turn = all.say(handle, message).expect("accepted");
+    let turn = all.send(handle, message).expect("accepted");
     loop {
         advances.borrow_and_update();
         let events = handle.feed.of_turn(turn.turn);
@@ -82,20 +84,20 @@ async fn second_message_and_excess_messages_are_refused() {
         ..Bounds::default()
     });
     let handle = here.all.begin(Entrypoint::Local).expect("begun");
-    let first = here.all.say(&handle, words("list cameras"));
+    let first = here.all.send(&handle, words("list cameras"));
     assert!(first.is_ok());
-    let second = here.all.say(&handle, words("list cameras"));
+    let second = here.all.send(&handle, words("list cameras"));
     assert!(
-        matches!(second, Err(NotTaken::Working { turn: 1, .. })),
+        matches!(second, Err(ConversationError::Working { turn: 1, .. })),
         "{second:?}"
     );
     while handle.status().working {
         tokio::task::yield_now().await;
     }
     said(&here.all, &handle, words("list cameras")).await;
-    let third = here.all.say(&handle, words("list cameras"));
+    let third = here.all.send(&handle, words("list cameras"));
     assert!(
-        matches!(third, Err(NotTaken::Over { limit: 2 })),
+        matches!(third, Err(ConversationError::Over { limit: 2 })),
         "{third:?}"
     );
 }
@@ -111,11 +113,14 @@ async fn remote_conversations_leave_room_for_local_ones() {
         assert!(here.all.begin(Entrypoint::Remote).is_ok());
     }
     let more = here.all.begin(Entrypoint::Remote);
-    assert!(matches!(more, Err(NotTaken::TooMany { limit: 2, .. })));
+    assert!(matches!(
+        more,
+        Err(ConversationError::TooMany { limit: 2, .. })
+    ));
     assert!(here.all.begin(Entrypoint::Local).is_ok());
     assert!(matches!(
         here.all.begin(Entrypoint::Local),
-        Err(NotTaken::TooMany { limit: 3, .. })
+        Err(ConversationError::TooMany { limit: 3, .. })
     ));
     assert_eq!(here.all.list(Entrypoint::Remote).len(), 2);
     assert_eq!(here.all.list(Entrypoint::Local).len(), 3);
@@ -139,7 +144,7 @@ async fn idle_conversation_ends_and_all_end_at_the_stop() {
     stopped.all.ended().await;
     assert!(matches!(
         stopped.all.begin(Entrypoint::Local),
-        Err(NotTaken::Closing)
+        Err(ConversationError::Closing)
     ));
 }
 
@@ -168,7 +173,7 @@ async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
     let id = kept.expect("kept");
     assert!(matches!(
         here.all.find("c1", Entrypoint::Remote),
-        Err(NotTaken::Unknown { .. })
+        Err(ConversationError::Unknown { .. })
     ));
     let handle = here.all.find("c1", Entrypoint::Local).expect("reopened");
     assert_eq!(
@@ -177,7 +182,7 @@ async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
     );
     assert!(matches!(
         here.all.find("c1", Entrypoint::Remote),
-        Err(NotTaken::Unknown { .. })
+        Err(ConversationError::Unknown { .. })
     ));
     let same = here.all.find("c1", Entrypoint::Local).expect("it is open");
     assert!(Arc::ptr_eq(&handle, &same));

@@ -36,7 +36,7 @@ use super::state::runtime_monitor::RuntimeMonitor;
 use super::state::tasks::TaskSetup;
 use super::{Agent, Watchdog};
 use crate::api;
-use crate::api::conversations::{ConversationDeps, OpensModel};
+use crate::api::conversations::{ConversationDeps, OpenClient};
 use crate::connectors::secrets::credentials_folder;
 use crate::connectors::{self, Executor};
 use crate::fleet::command::{self, CommandBoard, Refusals};
@@ -265,7 +265,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
     let model = llm.map(|llm| {
         let (store, folder) = (Arc::clone(&shared.store), shared.folder.clone());
         let open_ledger = move || Ok(Arc::clone(&store));
-        Arc::new(move || llm.client(&folder, &open_ledger)) as OpensModel
+        Arc::new(move || llm.client(&folder, &open_ledger)) as OpenClient
     });
     api::service::Setup {
         deps: ConversationDeps {

@@ -1,9 +1,8 @@
 //! The queue in front of the model: which event is asked about next. Sans-IO.
 //!
 //! ```text
-//!  Record ─► waiting ─► Save(waiting), Saved ─► Save(asked), Saved ─► Ask ─► Answered ─►
-//! Save(done), Publish
-//!              └── queue full, too old, settled by the box: Save(done), Publish without an answer
+//!  Record ─► Save(waiting) ─ Saved ─► Save(asked) ─ Saved ─► Ask ─ Answered ─► Save(done), Publish
+//!                  └── queue full, too old, settled by the box: Save(done), Publish without answer
 //! ```
 //!
 //! Invariants:

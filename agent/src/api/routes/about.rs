@@ -145,7 +145,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     };
     let provider = app.shared.provider.clone();
     let model = app
-        .look(move |shared| model(provider, shared.conversations.deps()))
+        .access_files(move |shared| model(provider, shared.conversations.deps()))
         .await?;
     let mut reasons: Vec<String> = why.into_iter().collect();
     let mqtt = &status.mqtt;
@@ -277,7 +277,7 @@ fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<S
 #[utoipa::path(get, path = "/cost", tag = "agent", responses((status = 200, body = CostReport)))]
 pub(super) async fn cost(State(app): State<App>) -> Result<Json<CostReport>, Refusal> {
     let provider = app.shared.provider.clone();
-    let cost = app.look(move |shared| {
+    let cost = app.access_files(move |shared| {
         let open = shared.conversations.deps().model.as_ref();
         let report = open.map(|open| open().map(|client| client.report()));
         CostReport::new(provider, report)
@@ -327,7 +327,7 @@ pub(super) async fn memory(
         );
         return Err(Refusal::invalid(detail).at("q", format!("{length} characters")));
     }
-    let found = app.look(move |shared| {
+    let found = app.access_files(move |shared| {
         let notes = &shared.conversations.deps().notes;
         let query = watchkeeper_memory::Query {
             now: Some(Timestamp::now()),
@@ -367,7 +367,7 @@ pub(super) async fn trace(
     )?;
     let limit = usize::try_from(limit).unwrap_or(1);
     let channel = app.channel;
-    let entries = app.look(move |shared| {
+    let entries = app.access_files(move |shared| {
         let trace = Trace::new(&shared.conversations.deps().home, AGENT);
         trace.latest_where(limit, |entry| may_see(channel, entry))
     });

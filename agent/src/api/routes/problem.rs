@@ -5,22 +5,22 @@ use watchkeeper_assistant::proposal::pending::PendingError;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 
-use crate::api::conversations::NotTaken;
+use crate::api::conversations::ConversationError;
 
 /// Converts the refusal of a message or conversation into an HTTP problem.
-pub(super) fn refused(error: NotTaken) -> Refusal {
+pub(super) fn refused(error: ConversationError) -> Refusal {
     let (status, code) = match &error {
-        NotTaken::TooMany { .. } => (StatusCode::TOO_MANY_REQUESTS, ProblemCode::Limit),
-        NotTaken::Working { .. } | NotTaken::Over { .. } => {
+        ConversationError::TooMany { .. } => (StatusCode::TOO_MANY_REQUESTS, ProblemCode::Limit),
+        ConversationError::Working { .. } | ConversationError::Over { .. } => {
             (StatusCode::CONFLICT, ProblemCode::Conflict)
         }
-        NotTaken::Unknown { .. } => (StatusCode::NOT_FOUND, ProblemCode::NotFound),
-        NotTaken::Closing => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::NotReady),
-        NotTaken::Waiting(error) => return unreadable(error),
+        ConversationError::Unknown { .. } => (StatusCode::NOT_FOUND, ProblemCode::NotFound),
+        ConversationError::Closing => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::NotReady),
+        ConversationError::Waiting(error) => return unreadable(error),
     };
     let refusal = Refusal::new(status, code, error.to_string());
     match error {
-        NotTaken::Unknown { id } => refusal.at("id", id),
+        ConversationError::Unknown { id } => refusal.at("id", id),
         _ => refusal,
     }
 }

@@ -163,7 +163,7 @@ pub(super) async fn refuse(
 /// Pending proposals that this entrypoint may answer.
 async fn waiting(app: &App) -> Result<Vec<PendingProposal>, Refusal> {
     let all = app
-        .look(|shared| {
+        .access_files(|shared| {
             let waiting = shared.conversations.deps().waiting();
             waiting.list(Timestamp::now())
         })
@@ -209,9 +209,9 @@ async fn answer(
     let kept = find(app, id).await?;
     let all = &app.shared.conversations;
     let message = Message::about(&kept.id, word);
-    let handle = all.of_offer(kept).map_err(refused)?;
+    let handle = all.open_for_proposal(kept).map_err(refused)?;
     let mut advances = handle.feed.subscribe();
-    let turn = all.say(&handle, message).map_err(refused)?;
+    let turn = all.send(&handle, message).map_err(refused)?;
     let events = loop {
         advances.borrow_and_update();
         let events = handle.feed.of_turn(turn.turn);

@@ -27,7 +27,7 @@ use watchkeeper_http::{Refusal, body, closed, refusal};
 use watchkeeper_plain::MAX_CHARS;
 
 use super::problem::refused;
-use crate::api::app::{App, MAX_FOLLOWERS, MAX_MESSAGE, MAX_READING};
+use crate::api::app::{App, MAX_BODY_READS, MAX_FOLLOWERS, MAX_MESSAGE};
 use crate::api::conversations::{ConversationStatus, Handle, Message};
 use crate::api::feed::{Entry, Feed, MAX_EVENTS};
 use watchkeeper_assistant::session::user_session::MAX_ATTACHED;
@@ -160,10 +160,10 @@ impl FromRequestParts<App> for Reading {
     type Rejection = Refusal;
 
     async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let place = Arc::clone(&app.shared.reading).try_acquire_owned();
+        let place = Arc::clone(&app.shared.body_reads).try_acquire_owned();
         place.map(Self).map_err(|_| {
             refusal::full(format!(
-                "{MAX_READING} messages are being read; try again in a moment"
+                "{MAX_BODY_READS} messages are being read; try again in a moment"
             ))
         })
     }
@@ -246,7 +246,7 @@ pub(super) async fn say(
         true => Some(follower(&app)?),
         false => None,
     };
-    let turn = app.shared.conversations.say(&handle, message);
+    let turn = app.shared.conversations.send(&handle, message);
     let turn = turn.map_err(refused)?;
     Ok(match place {
         Some(place) => follow(&app, &handle, turn.after, Some(turn.turn), place),

@@ -2,7 +2,7 @@
 
 use watchkeeper_client::RuntimeClient;
 
-use crate::api::{self, Asks};
+use crate::api::{self, StatusSender};
 use crate::connectors::Executor;
 use crate::connectors::queue::Limits;
 use crate::connectors::service::Service as EffectService;
@@ -29,7 +29,7 @@ impl TaskSetup {
     pub(crate) fn spawn(
         self,
         runtime: &RuntimeClient,
-        status_requests: Asks,
+        status_requests: StatusSender,
     ) -> Result<Tasks, AgentError> {
         let api = self
             .api
