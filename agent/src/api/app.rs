@@ -58,7 +58,7 @@ pub struct Shared {
     pub(super) asks: StatusSender,
     /// Provider of the language model; absent where none is configured.
     pub(super) provider: Option<String>,
-    pub(super) troubles: EntrypointErrors,
+    pub(super) entrypoint_errors: EntrypointErrors,
     pub(super) started: Instant,
     pub(super) followers: Arc<Semaphore>,
     pub(super) body_reads: Arc<Semaphore>,
@@ -88,7 +88,7 @@ impl Shared {
             conversations,
             asks,
             provider,
-            troubles: EntrypointErrors::default(),
+            entrypoint_errors: EntrypointErrors::default(),
             started: Instant::now(),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             body_reads: Arc::new(Semaphore::new(MAX_BODY_READS)),

@@ -152,7 +152,7 @@ async fn keep_open<F>(
         if logged.as_ref() != Some(&trouble) {
             tracing::error!("{trouble}; retrying every {} s", RETRY.as_secs());
         }
-        shared.troubles.set(channel, Some(trouble.clone()));
+        shared.entrypoint_errors.set(channel, Some(trouble.clone()));
         logged = Some(trouble);
         tokio::select! {
             () = closed(closing.clone()) => return,
@@ -168,7 +168,7 @@ async fn on_socket(
 ) -> Result<(), String> {
     let server = Server::bind(&config.socket, config.socket_mode).map_err(|e| e.to_string())?;
     tracing::info!(socket = %config.socket.display(), "the API is served");
-    shared.troubles.set(Entrypoint::Local, None);
+    shared.entrypoint_errors.set(Entrypoint::Local, None);
     let app = router(Arc::clone(shared), Entrypoint::Local, None);
     server
         .run(app, closing.clone())
@@ -190,7 +190,7 @@ async fn over_tcp(
     })?;
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!(%address, "the API is served over TCP, with a token");
-    shared.troubles.set(Entrypoint::Remote, None);
+    shared.entrypoint_errors.set(Entrypoint::Remote, None);
     let app = router(
         Arc::clone(shared),
         Entrypoint::Remote,

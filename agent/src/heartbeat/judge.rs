@@ -459,12 +459,12 @@ mod tests {
                     named(input, 2);
                 }
             });
-            let told = state.judge(&next);
+            let found = state.judge(&next);
             let wanted: &[&str] = match name {
                 "runtime" => &[],
                 _ => &["camera_out"],
             };
-            assert_eq!(kinds(&told), wanted, "{name}: {told:?}");
+            assert_eq!(kinds(&found), wanted, "{name}: {found:?}");
         }
     }
 
@@ -508,7 +508,7 @@ mod tests {
         assert_eq!(second.len(), 40 - MAX_FINDINGS + 1, "{second:?}");
         assert!(kinds(&second).contains(&"not_delivered"), "{second:?}");
         let keys: BTreeSet<String> = first.iter().chain(&second).map(Finding::key).collect();
-        assert_eq!(keys.len(), 41, "each is told once");
+        assert_eq!(keys.len(), 41, "each is reported once");
         assert_eq!(state.judge(&many(91)), []);
     }
 
@@ -561,7 +561,7 @@ mod tests {
             state.judge(&input(30, 5)),
             [Finding::OpinionsGivenUp { number: 3 }]
         );
-        assert_eq!(state.judge(&input(60, 9)), [], "it still goes on");
+        assert_eq!(state.judge(&input(60, 9)), [], "it still holds");
         assert_eq!(state.judge(&input(90, 9)), []);
         let channel = ChannelId::new("security").unwrap();
         let silent = |minutes| {

@@ -7,7 +7,7 @@ use sd_notify::NotifyState;
 /// Interval of turns without a watchdog.
 const IDLE_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// Feeds the watchdog of the service manager, where it asked for one.
+/// Feeds the watchdog of the service manager, if it requests one.
 #[derive(Debug)]
 pub struct Watchdog {
     /// Absent where the service manager has no watchdog.

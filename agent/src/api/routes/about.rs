@@ -171,7 +171,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     if let Some(refused @ EmbedderChoice::Refused { .. }) = &memory.vectors {
         reasons.push(refused.sentence());
     }
-    reasons.extend(app.shared.troubles.all());
+    reasons.extend(app.shared.entrypoint_errors.all());
     Ok(Json(AgentHealth {
         state: match reasons.is_empty() {
             true => HealthState::Up,

@@ -505,11 +505,11 @@ mod tests {
     }
 
     async fn read_all(mut follower: Follower) -> Vec<(u64, bool)> {
-        let mut told = Vec::new();
+        let mut entries = Vec::new();
         while let Some(entry) = follower.next().await {
-            told.push((entry.turn, entry.is_end));
+            entries.push((entry.turn, entry.is_end));
         }
-        told
+        entries
     }
 
     #[tokio::test]

@@ -39,7 +39,7 @@ pub const LEDGER_DAYS: i64 = 30;
 pub const MAX_OPEN: usize = 32;
 /// How long after its start the board waits for the clock where a command depends on it. A box
 /// without a battery clock gets the time within seconds of network access. A clock that is never
-/// set must not block commands for ever.
+/// set must not block commands forever.
 pub const CLOCK_TIMEOUT: Duration = Duration::from_secs(300);
 /// Longest reason of a rejection or failure, in bytes.
 pub(super) const MAX_REASON: usize = 1024;

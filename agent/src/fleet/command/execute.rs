@@ -80,8 +80,8 @@ impl Work<'_> {
                     Err(error @ ClientError::Broken { .. }) => {
                         // The connection broke, so the progress is unknown; any other failure
                         // started nothing. The runtime was there until now, so its time away starts
-                        // here. Only once, or a runtime that dies of this command would be asked
-                        // for ever.
+                        // here. Only once, or a runtime that crashes on this command would be
+                        // asked forever.
                         may_be_done = true;
                         if !std::mem::replace(&mut was_broken, true) {
                             give_up = None;

@@ -23,7 +23,7 @@ pub(crate) struct StatusReport {
 pub(crate) struct StatusQuery {
     /// The agent's cursor at the time of the query: a journal that ends before it lost its files.
     pub(crate) cursor: Option<EventSeq>,
-    /// Whether pipelines are asked for. Their results are large, and only telemetry needs them.
+    /// Whether to query pipelines. Their results are large, and only telemetry needs them.
     pub(crate) with_pipelines: bool,
 }
 
