@@ -516,7 +516,7 @@ fn tcp_needs_the_token_and_shows_only_tcp_proposals() -> anyhow::Result<()> {
     assert!(trace.to_string().contains("crossing"), "{trace}");
     let log = site.agent.log_text();
     assert!(
-        log.contains("without the token") && !log.contains(TOKEN),
+        log.contains("without a valid token") && !log.contains(TOKEN),
         "{log}"
     );
     Ok(())

@@ -249,7 +249,7 @@ fn damaged_blueprint_falls_back_to_the_built_in_one() -> anyhow::Result<()> {
         "{notes:?}"
     );
     ensure!(
-        notes.iter().any(|n| n.starts_with("1 files are not read")),
+        notes.iter().any(|n| n.starts_with("1 files are skipped")),
         "{notes:?}"
     );
     site.model.finish()
