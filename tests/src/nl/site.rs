@@ -578,9 +578,9 @@ fn calls(trace: &[Value], before: &Pipelines) -> Vec<Call> {
 fn looked_up(what: &str) -> Option<Call> {
     let names: &[&str] = match what {
         "the cameras" => &["list_cameras"],
-        "what runs" => &["list_streams", "list_pipelines"],
-        "how things are" => &["stream_status", "status"],
-        "what happened" => &["query_events"],
+        "the pipelines" => &["list_streams", "list_pipelines"],
+        "the status" => &["stream_status", "status"],
+        "events" => &["query_events"],
         "the classes" => &["list_models", "list_available_models"],
         "the templates" => &["list_templates"],
         _ => return None,

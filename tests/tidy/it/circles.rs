@@ -1,8 +1,6 @@
 //! The files of a crate form no circle.
 //!
 //! - A circle is said with the ties that make it: file, line, name.
-//! - `pending.toml` says how many files of a crate may still stand in circles. More fails; so does
-//!   an entry of a crate without circles.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -81,50 +79,15 @@ fn weakest(graph: &Graph) -> Option<(File, File)> {
     })
 }
 
-/// Files that may stand in circles, by crate.
-fn pending() -> Result<BTreeMap<String, usize>, Box<dyn std::error::Error>> {
-    let table: toml::Table = include_str!("pending.toml").parse()?;
-    let counts = table.get("circles").and_then(toml::Value::as_table);
-    Ok(counts
-        .into_iter()
-        .flatten()
-        .filter_map(|(name, count)| Some((name.clone(), count.as_integer()?.try_into().ok()?)))
-        .collect())
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "the ties to cut are said also while they are pending"
-)]
 #[test]
 fn files_form_no_circle() -> crate::Outcome {
-    let mut pending = pending()?;
     let mut wrong = String::new();
     for package in packages()? {
-        let mut files = 0;
-        let mut said = String::new();
         for target in &package.targets {
-            let (count, text) = describe(&read_target(&Disk, target)?)?;
-            files += count;
-            said.push_str(&text);
-        }
-        let allowed = pending.remove(&package.name);
-        if files > 0 {
-            eprintln!("{}: {files} files in circles\n{said}", package.name);
-        }
-        match allowed {
-            None if files > 0 => writeln!(wrong, "{}: circles\n{said}", package.name)?,
-            Some(allowed) if files > allowed => writeln!(
-                wrong,
-                "{}: {files} files in circles, {allowed} were allowed\n{said}",
-                package.name
-            )?,
-            Some(_) if files == 0 => writeln!(
-                wrong,
-                "{}: no circle is left; remove the entry of tests/tidy/it/pending.toml",
-                package.name
-            )?,
-            _ => {}
+            let (files, text) = describe(&read_target(&Disk, target)?)?;
+            if files > 0 {
+                writeln!(wrong, "{}: {files} files in circles\n{text}", package.name)?;
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong}");

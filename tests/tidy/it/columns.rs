@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use crate::pending::{Finding, check};
+use crate::findings::{Finding, check};
 use crate::workspace::{files, read};
 
 /// Data of the fuzz targets.

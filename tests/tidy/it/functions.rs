@@ -7,7 +7,7 @@
 
 use syn::visit::{self, Visit};
 
-use crate::pending::{Finding, check};
+use crate::findings::{Finding, check};
 use crate::workspace::{packages, read, sources};
 
 const MAX_LINES: usize = 60;

@@ -1,6 +1,6 @@
 //! A doc comment of one or two words says nothing that the name does not.
 
-use crate::pending::{Finding, check};
+use crate::findings::{Finding, check};
 use crate::workspace::{packages, read, sources};
 
 const MIN_WORDS: usize = 3;

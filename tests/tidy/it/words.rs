@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::pending::{Finding, check};
+use crate::findings::{Finding, check};
 use crate::workspace::{files, read};
 
 /// Extensions of the files that are read; those without one are scripts.
