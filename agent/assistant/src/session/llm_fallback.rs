@@ -33,7 +33,7 @@ enum RewordOutcome {
     /// The LLM is not available.
     Failed,
     /// The blueprint that works on the text, and what the rules made of a part of it.
-    Routed(Route, Option<PartialReply>),
+    Routed(Route, Option<Box<PartialReply>>),
 }
 
 /// A reply to a rewording that leaves out part of the text.
@@ -143,10 +143,12 @@ impl Session {
         }
         let conversation = std::mem::replace(&mut self.conversation, before);
         let is_usable = is_complete || job == Job::SetUp && matches!(reply, Reply::Proposal(_));
-        let partial = is_usable.then_some(PartialReply {
-            rewording: said,
-            reply,
-            conversation,
+        let partial = is_usable.then(|| {
+            Box::new(PartialReply {
+                rewording: said,
+                reply,
+                conversation,
+            })
         });
         Ok(RewordOutcome::Routed(route, partial))
     }
