@@ -131,7 +131,9 @@ proptest! {
 
     #[test]
     fn random_definition_restored_at_any_frame_agrees(seed: u64, at in 1_u64..20) {
-        let all: Vec<_> = blocks::all().collect();
+        // Template matching keeps no state, and some templates take minutes without optimisation.
+        let all = blocks::all().filter(|block| !block.name.contains("template_matching"));
+        let all: Vec<_> = all.collect();
         let mut maker = Maker(fastrand::Rng::with_seed(seed));
         let definition = maker.definition_after(prelude(), &all);
         if let Ok(compiled) = compile(&definition, &BTreeMap::new()) {
