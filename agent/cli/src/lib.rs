@@ -16,7 +16,7 @@ mod doctor;
 mod events;
 pub mod exit;
 mod inspect;
-pub mod manual;
+mod manual;
 mod models;
 pub mod output;
 mod remote;
