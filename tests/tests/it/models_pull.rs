@@ -249,7 +249,7 @@ fn wrong_file_never_gets_the_models_name() -> anyhow::Result<()> {
     site.fails(&[OWN], &["more than"])?;
     site.server
         .script([Answer::CutAfter(1000), Answer::WrongRange]);
-    site.fails(&[OWN], &["another part"])?;
+    site.fails(&[OWN], &["a range other than"])?;
     site.server
         .script((0..40).map(|i| Answer::Redirect(format!("/{i}"))));
     site.fails(&[OWN], &["redirect"])?;

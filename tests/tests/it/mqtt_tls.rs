@@ -179,7 +179,7 @@ fn mqtt_configuration_error_names_its_key() -> anyhow::Result<()> {
 
     // The certificate is issued for the address, not for the host name.
     let agent = site.agent_at("localhost", site.broker.port, &tls)?;
-    agent.complains_once(&["mqtt.host", "not made out to localhost"])?;
+    agent.complains_once(&["mqtt.host", "not valid for localhost"])?;
     agent.process.stop()?;
 
     let agent = site.agent(&tls)?;

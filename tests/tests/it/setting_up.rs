@@ -469,7 +469,7 @@ fn rules_change_without_draft_keeps_everything_else() -> anyhow::Result<()> {
     assert_eq!(code, 0, "{errors}");
     let refused = site.results("propose_deployment")?;
     assert!(
-        refused[0].contains("no pipeline dock whose workflow could stay"),
+        refused[0].contains("no pipeline dock whose workflow can stay"),
         "{refused:?}"
     );
     let status = site.results("stream_status")?;
