@@ -69,7 +69,7 @@ fn set_up(house: &Bench, provider: &'static str, path: &str) -> anyhow::Result<(
     ensure!(site.traced("thought")?.len() == 1);
     ensure!(asked[1]["body"].to_string().contains("image/jpeg"));
     let cost = last(&objects, "note")?["message"].to_string();
-    ensure!(cost.contains("5 calls of the model"), "{cost}");
+    ensure!(cost.contains("5 calls of the LLM"), "{cost}");
     let report = ledger::read_report(&site.bench.path("home/watchkeeper/llm"))?;
     ledger::check(&report, provider, &asked)?;
     // Each provider caches its prompts, and cached tokens are not counted twice.
