@@ -148,7 +148,7 @@ pub struct RunArgs {
     /// Play files in real time, dropping late frames.
     #[arg(long, conflicts_with = "fast")]
     pub native: bool,
-    /// Process every frame of a file, as fast as possible [default].
+    /// Process every frame of a file, as fast as possible (default).
     #[arg(long)]
     pub fast: bool,
     /// Accept self-signed certificates.

@@ -11,7 +11,7 @@ pub struct RawDetection {
     pub bbox: BBox,
     /// From 0.0 to 1.0.
     pub score: f32,
-    /// Index into [`DetectorInfo::labels`], or into [`DetectParams::described`].
+    /// Index into `DetectorInfo::labels`, or into [`DetectParams::described`].
     pub class_id: usize,
     /// Column of the output tensor that holds this detection's mask coefficients or keypoints; 0
     /// for models without them.

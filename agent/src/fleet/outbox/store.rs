@@ -4,7 +4,7 @@
 //! - One batch deletes damaged entries and counts them ([`count_damaged`]). The batch that stores
 //!   their loss record deletes the count.
 //! - Memory holds at most [`PAGE`] messages at a time. Of a waiting message it holds the
-//!   [`EntryMeta`] only; the message is read when it is sent.
+//!   `EntryMeta` only; the message is read when it is sent.
 
 use std::path::Path;
 

@@ -25,7 +25,7 @@ pub struct Deps {
     pub run: u64,
     /// Seed for the jitter of reconnects.
     pub seed: u64,
-    /// Deadlines of the stages; [`SourceSpec::stall_s`] overrides the stall deadline.
+    /// Deadlines of the stages; `SourceSpec::stall_s` overrides the stall deadline.
     pub deadlines: Deadlines,
     /// Pauses between attempts.
     pub back_off: BackOff,
