@@ -237,7 +237,10 @@ fn outbox_on_full_disk_waits_and_delivers_everything() -> anyhow::Result<()> {
 
             disk.fill(SMALL_REST)?;
             wait_up_to(LONG, "the agent to tell of the full disk", || {
-                agent.log_text().contains("outbox: cannot write").then_some(())
+                agent
+                    .log_text()
+                    .contains("outbox: cannot write")
+                    .then_some(())
             })?;
             disk.fill(0)?;
             let waiting = delivered();
