@@ -22,11 +22,11 @@ use super::output::Output;
 use super::run::find;
 use finding::{Finding, Level};
 use watchkeeper_agent::connectors::secrets::credentials_folder;
+use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_assistant::notes::EmbedderChoice;
 use watchkeeper_client::how_to_start;
 
 const RUNTIME: &str = "watchkeeper-runtime";
-const AGENT: &str = "watchkeeper-agent";
 
 /// Free bytes below which journal and media are at risk.
 const MIN_FREE_BYTES: u64 = 1 << 30;
@@ -107,16 +107,27 @@ fn board(root: &Path) -> Finding {
 }
 
 fn programs() -> Vec<Finding> {
-    [RUNTIME, AGENT]
-        .into_iter()
-        .map(|name| match find(name) {
-            Some(path) => Finding::ok(format!("{name}: {}", path.display())),
-            None => Finding::problem(
-                format!("{name}: not found beside this program or on PATH"),
-                format!("cargo build --release -p {name}"),
+    let this = std::env::current_exe().unwrap_or_else(|_| "/usr/bin/watchkeeper".into());
+    let remedies = [
+        (RUNTIME, format!("cargo build --release -p {RUNTIME}")),
+        // The agent is this program by another name.
+        (
+            AGENT,
+            format!(
+                "ln -s {} {}",
+                this.display(),
+                this.with_file_name(AGENT).display()
             ),
-        })
-        .collect()
+        ),
+    ];
+    let findings = remedies.into_iter().map(|(name, remedy)| match find(name) {
+        Some(path) => Finding::ok(format!("{name}: {}", path.display())),
+        None => Finding::problem(
+            format!("{name}: not found beside this program or on PATH"),
+            remedy,
+        ),
+    });
+    findings.collect()
 }
 
 /// Missing GStreamer element, as `watchkeeper-runtime --check-media` lists it.

@@ -1,6 +1,6 @@
 //! The program `watchkeeper`: the command, and the agent when it is called by the agent's name.
 //!
-//! Both share most of their code, so one program with two names is half the size of two.
+//! Both share most of their code, which is compiled, linked and installed once.
 
 use std::path::Path;
 use std::process::ExitCode;

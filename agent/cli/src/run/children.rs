@@ -1,4 +1,4 @@
-//! Child processes of `run`: broker, runtime and agent.
+//! Child processes of `run`: runtime and agent.
 //!
 //! - Each has its own process group, so Ctrl-C reaches only this command.
 //! - Each has a pipe as standard input, which closes when this command ends, even by a kill; then

@@ -42,7 +42,7 @@ pub(super) struct RunEnvironment {
     /// Health at the start: new events follow its `last_seq`.
     pub(super) health: Health,
     runtime: Program,
-    /// Absent after it died: the run continues without it.
+    /// Absent in a run without broker and `[sinks]`, and after it died: the run continues.
     agent: Option<Program>,
     /// Delivery of the events to the broker of `--mqtt`.
     delivery: Option<Delivery>,
@@ -87,6 +87,8 @@ impl RunEnvironment {
         let dir = state.path().to_path_buf();
         let broker = config.mqtt.as_ref().map(mqtt_section);
         let (sinks, secrets) = sinks_with_secrets(config);
+        // Without a broker nothing is published; without `[sinks]` every effect is refused.
+        let needs_agent = broker.is_some() || sinks.is_some();
         let file = write_config(&dir, config, broker, sinks)?;
         let args = [
             OsStr::new("--config"),
@@ -97,13 +99,16 @@ impl RunEnvironment {
         let client = RuntimeClient::new(dir.join("runtime.sock"))?;
         let health = wait_until_up(&client, &mut runtime).await?;
         // After the runtime, or the agent's first message would report it as down.
-        let (agent, delivery) = start_agent(config, &args, &dir, verbose, secrets)?;
+        let started = needs_agent
+            .then(|| start_agent(config, &args, &dir, verbose, secrets))
+            .transpose()?;
+        let (agent, delivery) = started.unzip();
         Ok(Self {
             client,
             health,
             runtime,
-            agent: Some(agent),
-            delivery,
+            agent,
+            delivery: delivery.flatten(),
             state,
         })
     }
