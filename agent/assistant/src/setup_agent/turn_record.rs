@@ -119,3 +119,40 @@ pub enum TurnEnd {
         why: String,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn stored_names_keep_their_first_spelling() {
+        let head = json!({
+            "id": "01A", "request": "count cars", "at": "2026-11-24T08:00:00Z",
+            "socket": "/run/w.sock", "blueprint": "set-up", "channel": "chat", "context": "",
+            "steps": 3,
+        });
+        let read: TurnHead = serde_json::from_value(head.clone()).unwrap();
+        assert_eq!(read.entrypoint, Entrypoint::Chat);
+        assert_eq!(serde_json::to_value(read).unwrap(), head);
+        let records: [Value; 3] = [
+            json!({"record": "begins", "call": "c"}),
+            json!({"record": "ended", "end": {"end": "nothing", "why": "w"}}),
+            json!({"record": "ended", "end": {"end": "answer", "text": "t"}}),
+        ];
+        for stored in records {
+            let record: TurnRecord = serde_json::from_value(stored.clone()).unwrap();
+            assert_eq!(serde_json::to_value(record).unwrap(), stored);
+        }
+    }
+
+    #[test]
+    fn unknown_spelling_names_every_stored_kind() {
+        let renamed = json!({"record": "started"});
+        let error = serde_json::from_value::<TurnRecord>(renamed).unwrap_err();
+        let kinds = "`begun`, `said`, `begins`, `came`, `ended`";
+        assert!(error.to_string().contains(kinds), "{error}");
+    }
+}
