@@ -24,7 +24,8 @@
 //!     Some(Inbound::Request { operation: Ok(OperationName::Snapshot), id, raw_operation: "snapshot" }),
 //! );
 //!
-//! Topics of other boxes are ignored.
+//! // Topics of other boxes are ignored.
+//! assert_eq!(topics.parse("watchkeeper/v1/north/box-8/cmd/snapshot/7f3a/req"), None);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
