@@ -7,8 +7,9 @@
 use std::io::Cursor;
 
 use bytes::Bytes;
-use fast_image_resize::images::Image;
-use fast_image_resize::{PixelType, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8x3;
+use fast_image_resize::{ResizeOptions, Resizer};
 use image::codecs::jpeg::JpegEncoder;
 use image::{ImageFormat, ImageReader, Limits, RgbImage};
 
@@ -103,7 +104,7 @@ pub fn prepare(
     let (media, bytes) = if is_same {
         (media, file.clone())
     } else {
-        let small = scaled(decoded.into_rgb8(), to_width, to_height)?;
+        let small = scaled(&decoded.into_rgb8(), to_width, to_height)?;
         (MediaType::Jpeg, jpeg(&small)?)
     };
     Ok(PreparedPicture {
@@ -124,16 +125,17 @@ fn internal(error: &dyn std::fmt::Display) -> PictureError {
     PictureError::Internal(error.to_string())
 }
 
-fn scaled(from: RgbImage, width: u32, height: u32) -> Result<RgbImage, PictureError> {
-    let (from_width, from_height) = from.dimensions();
-    let from = Image::from_vec_u8(from_width, from_height, from.into_raw(), PixelType::U8x3)
+fn scaled(from: &RgbImage, width: u32, height: u32) -> Result<RgbImage, PictureError> {
+    let mut to = RgbImage::new(width, height);
+    // Of one pixel type: the resizer's code for all of them takes seconds to compile.
+    let source = TypedImageRef::<U8x3>::from_buffer(from.width(), from.height(), from)
         .map_err(|e| internal(&e))?;
-    let mut to = Image::new(width, height, PixelType::U8x3);
+    let mut target =
+        TypedImage::<U8x3>::from_buffer(width, height, &mut to).map_err(|e| internal(&e))?;
     Resizer::new()
-        .resize(&from, &mut to, &ResizeOptions::new())
+        .resize_typed(&source, &mut target, &ResizeOptions::new())
         .map_err(|e| internal(&e))?;
-    RgbImage::from_raw(width, height, to.into_vec())
-        .ok_or_else(|| PictureError::Internal("size".to_owned()))
+    Ok(to)
 }
 
 fn jpeg(picture: &RgbImage) -> Result<Bytes, PictureError> {
