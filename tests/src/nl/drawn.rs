@@ -34,7 +34,12 @@ pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
                 canvas.segment(*a, *b, color, 4.0, 1.0);
                 annotate::label(canvas, &BBox::new(a.x, a.y, a.x, a.y), &name, color);
             }
-            corners => zone(canvas, corners, &name, color),
+            corners => {
+                zone(canvas, corners, color, 0.16);
+                if let [a, ..] = corners {
+                    annotate::label(canvas, &BBox::new(a.x, a.y, a.x, a.y), &name, color);
+                }
+            }
         }
     }
     for actor in scene.actors(camera) {

@@ -9,69 +9,16 @@ use super::canvas::Canvas;
 use super::palette::{self, Color, ColorBy, color_of};
 use super::text::Type;
 use super::trace::Traces;
-use crate::detections::{Detection, Detections};
+use crate::detections::Detections;
 use crate::geometry::{BBox, Point};
 
 /// Thickness of an outline on a picture of 720 rows, in pixels.
 const STROKE: f64 = 3.0;
-/// Opacity of the inside of a zone.
-const ZONE_ALPHA: f64 = 0.16;
-
-/// Contents of labels and choice of colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
-    pub color_by: ColorBy,
-    /// Whether a label has the class name.
-    pub class: bool,
-    /// Whether a label has the track number.
-    pub track: bool,
-    /// Whether a label has the score in percent.
-    pub score: bool,
-    /// Whether a label has the seconds in the zone, if known.
-    pub time: bool,
-}
-
-impl Default for Look {
-    fn default() -> Self {
-        Self {
-            color_by: ColorBy::Class,
-            class: true,
-            track: true,
-            score: true,
-            time: true,
-        }
-    }
-}
+/// Thickness of a zone's outline on a picture of 720 rows, in pixels.
+const ZONE_STROKE: f64 = 2.0;
 
 fn stroke(canvas: &Canvas<'_>) -> f64 {
     (STROKE * canvas.scale()).max(1.0)
-}
-
-/// The text of a box's label, such as `person #7 83% 4.2s`.
-#[must_use]
-pub fn label_text(detection: &Detection, look: &Look) -> String {
-    let mut text = String::new();
-    if look.class {
-        text.push_str(&detection.class);
-    }
-    // Writing to a string can't fail.
-    let mut part = |args: std::fmt::Arguments<'_>| {
-        if !text.is_empty() {
-            text.push(' ');
-        }
-        text.write_fmt(args).unwrap_or_default();
-    };
-    if let Some(track) = detection.track.filter(|_| look.track) {
-        part(format_args!("#{track}"));
-    }
-    if look.score && detection.confidence.is_finite() {
-        part(format_args!("{:.0}%", detection.confidence * 100.0));
-    }
-    let time = detection.time_in_zone;
-    if let Some(time) = time.filter(|_| look.time) {
-        part(format_args!("{time:.1}s"));
-    }
-    text
 }
 
 /// Draws the outlines of boxes, `thickness` pixels wide; by default fitting the picture.
@@ -87,19 +34,7 @@ pub fn boxes(
     }
 }
 
-/// Draws labels above boxes, or inside where there is no space.
-pub fn labels(canvas: &mut Canvas<'_>, detections: &Detections, look: &Look) {
-    for (i, d) in detections.boxes.iter().enumerate() {
-        label(
-            canvas,
-            &d.bbox,
-            &label_text(d, look),
-            color_of(d, i, look.color_by),
-        );
-    }
-}
-
-/// Draws a label at a box.
+/// Draws a label above a box, or inside where there is no space.
 pub fn label(canvas: &mut Canvas<'_>, b: &BBox, text: &str, color: Color) {
     if text.is_empty() || ![b.x1, b.y1, b.x2, b.y2].iter().all(|v| v.is_finite()) {
         return;
@@ -156,31 +91,10 @@ impl TextBox {
     }
 }
 
-/// Draws boxes with their labels; labels come last, so that no box hides one.
-pub fn detections(canvas: &mut Canvas<'_>, detections: &Detections, look: &Look) {
-    boxes(canvas, detections, look.color_by, None);
-    labels(canvas, detections, look);
-}
-
-/// Draws a zone with its name and count (such as `dock: 3`) in its upper left corner.
-pub fn zone(canvas: &mut Canvas<'_>, corners: &[Point], name: &str, color: Color) {
-    let thickness = stroke(canvas);
-    canvas.fill_polygon(corners, color, ZONE_ALPHA);
-    canvas.outline_polygon(corners, color, thickness);
-    let corner = corners
-        .iter()
-        .copied()
-        .min_by(|a, b| (a.x + a.y).total_cmp(&(b.x + b.y)));
-    if let Some(corner) = corner.filter(|p| !name.is_empty() && p.x.is_finite() && p.y.is_finite())
-    {
-        let face = Type::for_scale(canvas.scale());
-        let (_, h) = face.measure(name);
-        let at = Point::new(
-            corner.x + thickness * 2.0,
-            corner.y + h * 1.2 + thickness * 2.0,
-        );
-        canvas.plate(at, name, color, face);
-    }
+/// Draws a zone: its inside with this opacity, and its outline.
+pub fn zone(canvas: &mut Canvas<'_>, corners: &[Point], color: Color, opacity: f64) {
+    canvas.fill_polygon(corners, color, opacity);
+    canvas.outline_polygon(corners, color, ZONE_STROKE * canvas.scale());
 }
 
 /// Draws a line counter: the line, the direction of "in", and the counts at its centre.
@@ -276,19 +190,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_label_says_what_was_asked_for() {
-        let d = tracked(&[(7, BBox::new(0.0, 0.0, 9.0, 9.0))]);
-        let b = &d.boxes[0];
-        assert_eq!(label_text(b, &Look::default()), "person #7 80%");
-        let only_score = Look {
-            class: false,
-            track: false,
-            ..Look::default()
-        };
-        assert_eq!(label_text(b, &only_score), "80%");
-    }
-
-    #[test]
     fn the_label_of_a_box_at_the_top_is_still_in_the_picture() {
         let mut pixels = vec![0; 320 * 240 * 3];
         let mut c = Canvas::new(&mut pixels, 320, 240);
@@ -307,9 +208,10 @@ mod tests {
             let mut pixels = vec![0; 64 * 48 * 3];
             let mut c = Canvas::new(&mut pixels, 64, 48);
             let d = tracked(&[(track, BBox::new(v[0], v[1], v[2], v[3]))]);
-            detections(&mut c, &d, &Look::default());
+            boxes(&mut c, &d, ColorBy::Class, None);
+            label(&mut c, &d.boxes[0].bbox, "person", Color::INK);
             let p = |i: usize| Point::new(v[i], v[i + 1]);
-            zone(&mut c, &[p(0), p(2), p(4)], "zone", Color::WHITE);
+            zone(&mut c, &[p(0), p(2), p(4)], Color::WHITE, 0.3);
             line_counter(&mut c, p(4), p(6), "gate", (1, u64::MAX));
             let mut t = Traces::new(crate::geometry::Anchor::Center, 5);
             t.update(&d);

@@ -3,7 +3,7 @@
 //! - Coverage drawing: a pixel takes as much of the colour as the shape covers. Lines are capsules,
 //!   so ends and joints are round.
 //! - Work is bounded by the size of the picture, not of the shape.
-//! - Invariants of [`draw`](super).
+//! - The invariants of [`draw`](super) apply.
 
 use image::RgbImage;
 
@@ -19,7 +19,8 @@ pub struct Canvas<'a> {
 }
 
 impl<'a> Canvas<'a> {
-    /// A canvas over packed RGB rows of `width * 3` bytes. Rows missing in `pixels` do not exist.
+    /// A canvas over packed RGB rows of `width * 3` bytes. A buffer that is too short
+    /// gives fewer rows.
     #[must_use]
     pub fn new(pixels: &'a mut [u8], width: u32, height: u32) -> Self {
         let width = width as usize;

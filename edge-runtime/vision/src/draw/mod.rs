@@ -11,7 +11,7 @@ pub mod palette;
 mod text;
 pub mod trace;
 
-pub use annotate::{Look, TextBox, boxes, detections, labels, line_counter, traces, zone};
+pub use annotate::{TextBox, boxes, line_counter, traces, zone};
 pub use canvas::Canvas;
 pub use palette::{Color, ColorBy};
 pub use trace::Traces;

@@ -182,6 +182,28 @@ fn drawings_are_at_the_right_place() {
             &[(42, 25)],
             &[(60, 60)],
         ),
+        (
+            json!({"type": "roboflow_core/polygon_zone_visualization@v1", "opacity": 0.0,
+                   "zone": [[30, 20], [90, 20], [90, 60], [30, 60]]}),
+            &[(60, 20), (30, 40)],
+            &[(60, 16), (60, 40)],
+        ),
+        (
+            json!({"type": "roboflow_core/polygon_zone_visualization@v1", "opacity": 0.5,
+                   "zone": [[30, 20], [90, 20], [90, 60], [30, 60]]}),
+            &[(60, 40)],
+            &[(60, 16), (95, 40)],
+        ),
+        (
+            json!({"type": "roboflow_core/bounding_box_visualization@v1"}),
+            &[(60, 30), (40, 40)],
+            &[(60, 40), (30, 20)],
+        ),
+        (
+            json!({"type": "roboflow_core/dot_visualization@v1"}),
+            &[(60, 40)],
+            &[(45, 35), (30, 20)],
+        ),
     ];
     for (step, inside, outside) in cases {
         let changed = drawn(step);

@@ -183,8 +183,7 @@ impl Paint for Ink {
                 opacity,
             } => {
                 for polygon in polygons {
-                    canvas.fill_polygon(polygon, *color, *opacity);
-                    canvas.outline_polygon(polygon, *color, 2.0 * canvas.scale());
+                    draw::zone(canvas, polygon, *color, *opacity);
                 }
             }
             Self::Line { start, end, counts } => {
@@ -341,7 +340,7 @@ pub(crate) const CUSTOM_COLORS: Property = Property::value(
 .or(Or::EmptyList);
 pub(crate) const COLOR_AXIS: Property = Property::value(
     "color_axis",
-    "what has a colour of its own: a place in the list, a class or a track",
+    "what decides the colour: index in the list, class or track",
     Shape::Choice(&["INDEX", "CLASS", "TRACK"]),
     &[Kind::Text],
 )
