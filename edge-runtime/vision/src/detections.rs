@@ -27,7 +27,7 @@ pub struct Detection {
     /// Seconds in the zone of the last time-in-zone step.
     pub time_in_zone: Option<f64>,
     /// Whether this box is of an earlier frame, because nothing moved and the detector did not look
-    /// at this one. A held box is an assumption and proves nothing.
+    /// at this one. Held boxes are not evidence.
     pub held: bool,
     pub extra: Option<Box<Extra>>,
 }
@@ -224,20 +224,20 @@ impl Detections {
         let picked = which.into_iter().filter_map(|i| self.boxes.get(i).cloned());
         out.boxes.clear();
         out.boxes.extend(picked);
-        out.size = self.size_of_rest(&out.boxes);
+        out.size = self.size_with_boxes(&out.boxes);
     }
 
-    /// Keeps `boxes` of these. When none of some remain, the picture's size becomes unknown, as in
-    /// Roboflow's engine.
+    /// Returns these detections reduced to `boxes`. If all are removed, `size` becomes `[0, 0]`,
+    /// as in Roboflow's engine.
     #[must_use]
-    pub fn left(&self, boxes: Vec<Detection>) -> Self {
-        let size = self.size_of_rest(&boxes);
+    pub fn with_boxes(&self, boxes: Vec<Detection>) -> Self {
+        let size = self.size_with_boxes(&boxes);
         Self { boxes, size }
     }
 
-    /// The picture's size when `rest` remains of these, as in [`left`](Self::left).
+    /// The value of `size` when only `rest` remains; see [`with_boxes`](Self::with_boxes).
     #[must_use]
-    pub fn size_of_rest(&self, rest: &[Detection]) -> [u32; 2] {
+    pub fn size_with_boxes(&self, rest: &[Detection]) -> [u32; 2] {
         let is_lost = rest.is_empty() && !self.boxes.is_empty();
         if is_lost { [0, 0] } else { self.size }
     }

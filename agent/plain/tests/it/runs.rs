@@ -41,7 +41,7 @@ impl Host for Scripted {
             classes && request.confidence.is_none_or(|c| d.confidence >= c)
         };
         let boxes = self.0.boxes.iter().filter(|d| keep(d)).cloned().collect();
-        Ok(self.0.left(boxes))
+        Ok(self.0.with_boxes(boxes))
     }
 }
 

@@ -9,11 +9,12 @@
 use std::collections::BTreeMap;
 
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind};
+use watchkeeper_contract::problem::nearest;
 
 use super::error::{SpecError, Unfit};
 use super::plaintext_logins::plaintext_logins;
 use super::plan::Plan;
-use crate::rules::check::{nearest, unknown_classes};
+use crate::rules::check::unknown_classes;
 use crate::workflow::{Compiled, DetectionStep, Task};
 
 /// Properties of a model that a workflow depends on.
@@ -207,7 +208,7 @@ fn ineffective_filter(
         return None;
     } else if facts.knows_classes {
         let class = step.classes.iter().find(|c| !facts.labels.contains(c))?;
-        let meant = nearest(class, &facts.labels)
+        let meant = nearest(class, facts.labels.iter().map(String::as_str))
             .map_or(String::new(), |n| format!("; did you mean {n:?}?"));
         format!(
             "class_filter of step {:?} names {class:?}, which is not a class of model {model:?}{meant}",

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use watchkeeper_contract::id::ChannelId;
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::rule::{
     ClipSpec, Condition, CountBound, CrossDirection, RuleSpec, Severity, ValueTest,
 };
@@ -17,8 +18,6 @@ use super::schedule::ActiveSchedule;
 pub const MAX_RULES: usize = 200;
 /// Maximum number of channels in one rule.
 pub const MAX_CHANNELS: usize = 8;
-/// Minimum Jaro-Winkler similarity of a suggested name.
-const MIN_SIMILARITY: f64 = 0.75;
 
 /// What the workflow offers to rules.
 pub struct WorkflowFacts<'a> {
@@ -194,7 +193,7 @@ pub(crate) fn unknown_classes(specs: &[RuleSpec], known: &[String], why: &str) -
             value: class.clone(),
             message: why.to_owned(),
             allowed: known.to_vec(),
-            nearest: nearest(class, known),
+            nearest: nearest_of(class, known),
         })
         .collect()
 }
@@ -216,7 +215,7 @@ pub fn unknown_channels(specs: &[RuleSpec], known: &[ChannelId]) -> Vec<RuleErro
                 "is not configured; add a section [channels.{channel}] or use one that exists"
             ),
             allowed: allowed.clone(),
-            nearest: nearest(channel.as_str(), &allowed),
+            nearest: nearest_of(channel.as_str(), &allowed),
         })
         .collect()
 }
@@ -243,7 +242,7 @@ impl Compiler<'_> {
     fn unknown(&mut self, field: &str, value: &str, message: &str, allowed: &[String]) {
         self.error(field, value, message);
         if let Some(error) = self.errors.last_mut() {
-            error.nearest = nearest(value, allowed);
+            error.nearest = nearest_of(value, allowed);
             error.allowed = allowed.to_vec();
         }
     }
@@ -548,11 +547,7 @@ fn timed(zone: &str) -> String {
     format!("$steps.{zone}.timed_detections")
 }
 
-/// Returns the allowed value most similar to `value`, if one is similar enough.
-pub(crate) fn nearest(value: &str, allowed: &[String]) -> Option<String> {
-    let score = |a: &String| strsim::jaro_winkler(value, a);
-    let best = allowed
-        .iter()
-        .max_by(|a, b| score(a).total_cmp(&score(b)))?;
-    (score(best) >= MIN_SIMILARITY).then(|| best.clone())
+/// Returns the value in `allowed` that is most similar to `value`, if it is similar enough.
+fn nearest_of(value: &str, allowed: &[String]) -> Option<String> {
+    nearest(value, allowed.iter().map(String::as_str)).map(str::to_owned)
 }

@@ -6,9 +6,9 @@
 use std::path::PathBuf;
 
 use url::Url;
+use watchkeeper_contract::problem::nearest;
 
 use crate::demo::{DemoOptions, DemoOptionsError};
-use crate::raw;
 use crate::redact::{self, Redactor};
 
 /// Schemes of addresses.
@@ -163,7 +163,7 @@ impl Address {
             }
             _ => Err(AddressError::Scheme {
                 uri: redact::uri(text),
-                nearest: raw::nearest(&scheme, &SCHEMES),
+                nearest: nearest(&scheme, SCHEMES),
                 scheme,
             }),
         }

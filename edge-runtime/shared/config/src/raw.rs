@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use figment::value::{Dict, Value};
+use watchkeeper_contract::problem::nearest;
 
 use crate::error::{ConfigError, Origin};
 use crate::keys::{self, Kind};
@@ -76,7 +77,7 @@ fn walk<'a>(merged: &Merged, path: &mut Vec<&'a str>, dict: &'a Dict, read: &mut
                 let origin = deepest_origin(merged, value);
                 let mut error = ConfigError::new(full, "unknown key", origin);
                 error.allowed = Some(allowed.join(", "));
-                error.nearest = nearest(name, &allowed).map(str::to_owned);
+                error.nearest = nearest(name, allowed.iter().copied()).map(str::to_owned);
                 read.errors.push(error);
             }
         }
@@ -97,16 +98,6 @@ fn deepest_origin(merged: &Merged, value: &Value) -> Origin {
         | Value::Empty(..)
         | Value::Array(..) => merged.origin(value),
     }
-}
-
-/// Finds the nearest of `names`, if one is near enough to be meant.
-pub(crate) fn nearest<'n>(wrong: &str, names: &[&'n str]) -> Option<&'n str> {
-    names
-        .iter()
-        .map(|name| (strsim::jaro_winkler(wrong, name), *name))
-        .filter(|(near, _)| *near >= 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
 }
 
 /// Formats a value for an error.

@@ -45,6 +45,25 @@ pub fn with_allowed(wrong: String, allowed: &[String]) -> String {
     }
 }
 
+/// Most characters of a name that [`nearest`] compares; its cost grows with their square.
+const MAX_COMPARED: usize = 200;
+
+/// Lowest similarity at which one name may be a misspelling of another: one wrong letter in four.
+const MIN_SIMILARITY: f64 = 0.75;
+
+/// Returns the name in `known` that is most similar to `found`, if it is similar enough.
+///
+/// Jaro–Winkler favours a common prefix, which misspelt identifiers have.
+pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let found: String = found.chars().take(MAX_COMPARED).collect();
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(&found, name), name))
+        .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
 /// Kind of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -171,7 +171,7 @@ impl TimeInZone {
                 });
             }
         }
-        out.size = detections.size_of_rest(&out.boxes);
+        out.size = detections.size_with_boxes(&out.boxes);
     }
 }
 

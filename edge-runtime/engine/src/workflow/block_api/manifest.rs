@@ -19,7 +19,7 @@ pub(crate) struct Manifest {
     pub(crate) name: &'static str,
     pub(crate) category: &'static str,
     pub(crate) summary: &'static str,
-    /// What the block is to the program around the workflow.
+    /// How the runtime treats the block.
     pub(crate) role: Role,
     /// Properties, in the order in which the block reads them.
     pub(crate) properties: &'static [Property],
@@ -34,7 +34,7 @@ pub(crate) struct Manifest {
     pub(crate) accepts_empty: bool,
     /// Whether the block needs to know how many elements of the batch are still to come.
     pub(crate) whole_batch: bool,
-    /// Properties that the peer's block takes as a whole batch. If there are any, batch data may
+    /// Properties that Roboflow's block takes as a whole batch. If there are any, batch data may
     /// flow only into these and [`Self::mixed`]; otherwise into every property that takes
     /// selectors.
     pub(crate) batch: &'static [&'static str],
@@ -42,8 +42,8 @@ pub(crate) struct Manifest {
     pub(crate) mixed: &'static [&'static str],
     /// Name of the step's model, from properties known before it runs.
     pub(crate) model: fn(Known<'_>) -> Option<String>,
-    /// Whether output boxes have the classes of the input or of a model. Otherwise the block may
-    /// name classes of its own.
+    /// Whether output boxes have the classes of the input or of a model. If false, the block may
+    /// name classes of its own, and rules on unknown classes are not refused.
     pub(crate) keeps_classes: bool,
     /// Builds one instance.
     pub(crate) build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
@@ -52,13 +52,13 @@ pub(crate) struct Manifest {
 /// Text of a property, if known before the step runs.
 pub(crate) type Known<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What a block is to the program around the workflow.
+/// How the runtime treats a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Detects objects with a model of this task.
     Detector(Task),
     /// Uses a model for something else.
-    Asker(Task),
+    OtherModel(Task),
     /// Assigns track ids; its first output is `tracked_detections`.
     Tracker,
     Line,
@@ -372,7 +372,7 @@ pub(crate) const DETECTIONS: &[Kind] = &[
     Kind::Keypoints,
 ];
 
-/// [`DETECTIONS`] and run-length masks: everything with a position in the picture.
+/// [`DETECTIONS`] and run-length masks: all kinds with positions in the picture.
 pub(crate) const ANY_DETECTIONS: &[Kind] = &[
     DETECTIONS[0],
     DETECTIONS[1],
@@ -401,7 +401,7 @@ pub(crate) const BOX_ANCHORS: Shape = {
     Shape::Choice(of_box)
 };
 
-/// Any number. The peer does not limit shares either.
+/// Any number. Roboflow's engine does not limit fractions either.
 pub(crate) const NUMBER: Shape = Shape::Number(f64::NEG_INFINITY, f64::INFINITY);
 
 pub(crate) const TEXT_OR_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::List]);

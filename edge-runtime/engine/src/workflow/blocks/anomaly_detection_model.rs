@@ -21,7 +21,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_detection_model@v1",
     category: "model",
     summary: "Scores how unusual a picture and its regions are, with a model trained on usual pictures.",
-    role: Role::Asker(Task::Anomaly),
+    role: Role::OtherModel(Task::Anomaly),
     properties: &[
         IMAGES,
         MODEL,

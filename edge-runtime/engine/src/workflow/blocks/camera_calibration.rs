@@ -30,7 +30,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Float],
         )
         .nullable(),
-        Property::value("cy", "the same from above", NUMBER, &[Kind::Float]).nullable(),
+        Property::value(
+            "cy",
+            "vertical position of the optical axis in pixels",
+            NUMBER,
+            &[Kind::Float],
+        )
+        .nullable(),
         Property::value("k1", "first radial term", NUMBER, &[Kind::Float]).nullable(),
         Property::value("k2", "second radial term", NUMBER, &[Kind::Float]).nullable(),
         Property::value("k3", "third radial term", NUMBER, &[Kind::Float]).nullable(),

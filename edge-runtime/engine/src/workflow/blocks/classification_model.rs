@@ -58,7 +58,7 @@ const fn one(
         name,
         category: "model",
         summary: "Classifies a picture: the best class of a model.",
-        role: Role::Asker(Task::Classes),
+        role: Role::OtherModel(Task::Classes),
         properties,
         outputs,
         batch: &["images"],

@@ -42,7 +42,7 @@ const DATA: Property = Property::value(
 const BASE: Manifest = Manifest {
     category: "model",
     summary: "Computes the embedding of a picture or a text; similar meanings have similar embeddings.",
-    role: Role::Asker(Task::Numbers),
+    role: Role::OtherModel(Task::Numbers),
     outputs: &[Output::new("embedding", &[Kind::Embedding])],
     ..Manifest::BASE
 };

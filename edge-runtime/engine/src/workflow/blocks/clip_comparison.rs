@@ -16,7 +16,7 @@ const ROOT: Output = Output::new("root_parent_id", &[Kind::ParentId]);
 const BASE: Manifest = Manifest {
     category: "model",
     summary: "Scores how well each of several texts describes a picture.",
-    role: Role::Asker(Task::NumbersOfTexts),
+    role: Role::OtherModel(Task::NumbersOfTexts),
     batch: &["images"],
     ..Manifest::BASE
 };

@@ -27,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         DATA_OPERATIONS,
         Property::literal(
             "aggregation_mode",
-            "what to make of each value: sum, avg, max, min, count, distinct, count_distinct, values_counts or values_difference; max, min and values_difference pass over what is nothing",
+            "what to make of each value: sum, avg, max, min, count, distinct, count_distinct, values_counts or values_difference; max, min and values_difference ignore null",
             Shape::Grammar(Grammar {
                 what: "a dictionary of lists of modes",
                 json: "object",

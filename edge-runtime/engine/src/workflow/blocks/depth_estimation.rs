@@ -27,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/depth_estimation@v1",
     category: "model",
     summary: "Estimates the relative depth of a picture.",
-    role: Role::Asker(Task::Depth),
+    role: Role::OtherModel(Task::Depth),
     properties: &[
         IMAGES,
         Property::value(

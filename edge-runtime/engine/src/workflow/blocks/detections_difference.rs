@@ -72,6 +72,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("verified", &[Kind::Boolean]),
     ],
     build: |_| Ok(Box::new(Difference)),
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

@@ -84,6 +84,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("matched_target_detections", DETECTIONS),
     ],
     build: |_| Ok(Box::new(Nearest)),
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

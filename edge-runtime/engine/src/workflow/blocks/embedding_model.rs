@@ -13,7 +13,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/embedding_model@v1",
     category: "model",
     summary: "Computes the embedding of a picture with a classifier: similar pictures have similar embeddings.",
-    role: Role::Asker(Task::Features),
+    role: Role::OtherModel(Task::Features),
     properties: &[
         Property::data("data", "the picture", &[Kind::Image]),
         MODEL,

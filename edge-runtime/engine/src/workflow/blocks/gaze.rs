@@ -19,7 +19,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/gaze@v1",
     category: "model",
     summary: "Estimates the gaze of faces: a horizontal and a vertical angle for each.",
-    role: Role::Asker(Task::Gaze),
+    role: Role::OtherModel(Task::Gaze),
     properties: &[
         IMAGES,
         Property::value(

@@ -28,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::Text,
             &[Kind::Text],
         ),
-        Property::value("port", "its port", PORT, &[Kind::Integer]),
+        Property::value("port", "port of the broker", PORT, &[Kind::Integer]),
         Property::value(
             "topic",
             "topic of the message, without wildcards",

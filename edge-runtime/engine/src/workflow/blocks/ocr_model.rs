@@ -24,7 +24,7 @@ const LANGUAGES: &[&str] = &[
 const BASE: Manifest = Manifest {
     category: "model",
     summary: "Reads the text in a picture.",
-    role: Role::Asker(Task::Writing),
+    role: Role::OtherModel(Task::Writing),
     outputs: &[
         Output::new("result", &[Kind::Text]),
         Output::new("predictions", &[Kind::ObjectDetection]),

@@ -35,6 +35,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("overlaps", &[Kind::ObjectDetection])],
     build: |_| Ok(Box::new(Overlap)),
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

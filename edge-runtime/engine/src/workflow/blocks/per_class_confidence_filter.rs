@@ -31,6 +31,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],
     build: |_| Ok(Box::new(Filter)),
+    keeps_classes: true,
     ..Manifest::BASE
 }];
 

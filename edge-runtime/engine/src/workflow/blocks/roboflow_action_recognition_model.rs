@@ -38,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/roboflow_action_recognition_model@v1",
     category: "model",
     summary: "Recognises actions in a video, each from one frame to another.",
-    role: Role::Asker(Task::Actions),
+    role: Role::OtherModel(Task::Actions),
     properties: &[
         IMAGES,
         Property::value(

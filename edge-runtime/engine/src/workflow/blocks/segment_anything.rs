@@ -27,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/segment_anything@v1",
     category: "model",
     summary: "Segments the objects in boxes, or the main object of a picture.",
-    role: Role::Asker(Task::Prompted),
+    role: Role::OtherModel(Task::Prompted),
     properties: &[
         IMAGES,
         Property::data(

@@ -12,7 +12,7 @@ use crate::workflow::values::json::{RLE, detection_id};
 const BASE: Manifest = Manifest {
     category: "model",
     summary: "Classifies each pixel of a picture: one mask per class found.",
-    role: Role::Asker(Task::Segments),
+    role: Role::OtherModel(Task::Segments),
     outputs: &[
         Output::new("inference_id", &[Kind::InferenceId]),
         Output::new("predictions", &[Kind::SemanticSegmentation]),

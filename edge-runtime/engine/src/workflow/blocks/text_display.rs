@@ -106,8 +106,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Integer],
         )
         .or(Or::Int(0)),
-        Property::value("position_y", "pixels from above", INTEGER, &[Kind::Integer])
-            .or(Or::Int(0)),
+        Property::value(
+            "position_y",
+            "pixels from the top",
+            INTEGER,
+            &[Kind::Integer],
+        )
+        .or(Or::Int(0)),
         Property::value(
             "anchor",
             "the side or corner of the picture",

@@ -3,6 +3,7 @@
 //! - Checks push and continue, so that one pass reports everything.
 //! - Problems are pushed in the order in which the peer would find them.
 
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::workflow::WorkflowError;
 
 /// Maximum number of problems reported per definition; each one costs a search for suggestions.
@@ -107,7 +108,8 @@ impl Problem {
         allowed: impl IntoIterator<Item = S>,
     ) -> Self {
         self.0.allowed = allowed.into_iter().map(Into::into).collect();
-        self.0.nearest = nearest(found, self.0.allowed.iter().map(String::as_str));
+        self.0.nearest =
+            nearest(found, self.0.allowed.iter().map(String::as_str)).map(str::to_owned);
         if self.0.allowed.len() > MAX_ALLOWED {
             self.0.allowed.truncate(MAX_ALLOWED);
             if let Some(nearest) = &self.0.nearest
@@ -125,7 +127,7 @@ impl Problem {
         found: &str,
         known: impl IntoIterator<Item = &'a str>,
     ) -> Self {
-        self.0.nearest = nearest(found, known);
+        self.0.nearest = nearest(found, known).map(str::to_owned);
         self
     }
 
@@ -155,20 +157,6 @@ fn cut(text: &mut String) {
         let end: String = text.chars().skip(chars - half).collect();
         *text = format!("{start} … {end}");
     }
-}
-
-/// Returns the spelling in `known` that is nearest to `found`, if it is similar enough.
-///
-/// Jaro–Winkler favours a common prefix, which misspelt identifiers have; 0.75 allows one wrong
-/// letter in four.
-pub(crate) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let found: String = found.chars().take(200).collect();
-    known
-        .into_iter()
-        .map(|k| (strsim::jaro_winkler(&found, k), k))
-        .filter(|(score, _)| *score > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, k)| k.to_owned())
 }
 
 #[derive(Debug, Default)]

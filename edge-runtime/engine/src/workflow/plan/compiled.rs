@@ -73,8 +73,8 @@ pub(crate) struct PlanStep {
     pub(crate) branch_count: usize,
     /// Keys of the branches of a dictionary property.
     pub(crate) cases: Vec<Arc<str>>,
-    /// Branches that gate it, with the depth of their masks.
-    pub(crate) gates: Vec<(usize, usize)>,
+    /// Branches that must be taken for it to run, with the depth of their masks.
+    pub(crate) conditions: Vec<(usize, usize)>,
 }
 
 /// What the shape of a batch is read from.
@@ -263,15 +263,20 @@ impl<'a> Numbers<'a> {
     }
 
     /// Returns the number of a branch and the depth at which it is decided.
-    fn gate(&self, step: usize, branch: usize) -> (usize, usize) {
+    fn condition(&self, step: usize, branch: usize) -> (usize, usize) {
         let first = self.first_branches.get(step);
         let depth = self.flows.get(step).map_or(0, |flow| flow.exec.len());
         (first.map_or(0, |first| first + branch), depth)
     }
 
     /// Returns what defines the number of elements at each level: data deep enough, first that of
-    /// the reference property; otherwise a branch that gates the step.
-    fn shape(&self, step: &CheckedStep, exec: usize, gates: &[(usize, usize)]) -> Option<ShapeOf> {
+    /// the reference property; otherwise a branch that the step depends on.
+    fn shape(
+        &self,
+        step: &CheckedStep,
+        exec: usize,
+        conditions: &[(usize, usize)],
+    ) -> Option<ShapeOf> {
         if exec == 0 {
             return None;
         }
@@ -290,7 +295,7 @@ impl<'a> Numbers<'a> {
         candidates.sort_by_key(|(later, _)| *later);
         let data = candidates.first().map(|(_, slot)| ShapeOf::Slot(*slot));
         data.or_else(|| {
-            let mut deep_enough = gates.iter().filter(|(_, depth)| *depth >= exec);
+            let mut deep_enough = conditions.iter().filter(|(_, depth)| *depth >= exec);
             deep_enough
                 .next()
                 .map(|(branch, _)| ShapeOf::Branch(*branch))
@@ -303,8 +308,9 @@ impl<'a> Numbers<'a> {
         let slot_of = |selector: &Selector| self.slot(selector);
         let args = step.args.iter();
         let args: Vec<Source> = args.map(|a| source(a, &slot_of, &mut bundles)).collect();
-        let gates = flow.gates.iter();
-        let gates: Vec<(usize, usize)> = gates.map(|(s, b)| self.gate(*s, *b)).collect();
+        let conditions = flow.conditions.iter();
+        let conditions: Vec<(usize, usize)> =
+            conditions.map(|(s, b)| self.condition(*s, *b)).collect();
         let cases = step.args.iter().flat_map(|arg| match arg {
             Arg::Cases(cases) => cases.iter().map(|(key, _)| Arc::clone(key)).collect(),
             _ => Vec::new(),
@@ -317,7 +323,7 @@ impl<'a> Numbers<'a> {
             args,
             bundles,
             exec,
-            shape: self.shape(step, exec, &gates),
+            shape: self.shape(step, exec, &conditions),
             first_slot: self
                 .of_step
                 .get(step.name.as_str())
@@ -325,7 +331,7 @@ impl<'a> Numbers<'a> {
             first_branch: self.first_branches.get(index).copied().unwrap_or(0),
             branch_count: step.branches().len(),
             cases: cases.collect(),
-            gates,
+            conditions,
         }
     }
 
@@ -514,7 +520,7 @@ impl Compiled {
     /// Models of other steps, each once, in the order of the steps.
     #[must_use]
     pub fn asked_ids(&self) -> Vec<String> {
-        self.models_of(|role| matches!(role, Role::Asker(_)))
+        self.models_of(|role| matches!(role, Role::OtherModel(_)))
     }
 
     fn models_of(&self, is_it: fn(Role) -> bool) -> Vec<String> {

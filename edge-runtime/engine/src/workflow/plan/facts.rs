@@ -81,7 +81,7 @@ impl Compiled {
     /// Steps that use a model for something else, in topological order.
     #[must_use]
     pub fn questions(&self) -> Vec<DetectionStep> {
-        self.asking(|role| matches!(role, Role::Asker(_)))
+        self.asking(|role| matches!(role, Role::OtherModel(_)))
     }
 
     fn asking(&self, is_it: fn(Role) -> bool) -> Vec<DetectionStep> {
@@ -97,7 +97,7 @@ impl Compiled {
             name: step.name.to_string(),
             model: self.model_of(step),
             task: match step.manifest.role {
-                Role::Detector(task) | Role::Asker(task) => task,
+                Role::Detector(task) | Role::OtherModel(task) => task,
                 _ => Task::default(),
             },
             // One level is the batch of the run.

@@ -31,7 +31,7 @@ pub(crate) fn of_steps(plan: &Plan) -> Vec<Fingerprint> {
         for source in &step.args {
             print.source(source, plan, &done);
         }
-        for (branch, _) in &step.gates {
+        for (branch, _) in &step.conditions {
             let place = |s: &PlanStep| {
                 branch
                     .checked_sub(s.first_branch)
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn decision_that_gates_a_step_counts() {
+    fn decision_before_a_step_counts() {
         let gated = |d: &mut Json| {
             let gate = json!({"type": "roboflow_core/rate_limiter@v1", "name": "gate", "cooldown_seconds": 2,
                 "depends_on": "$inputs.image", "next_steps": ["$steps.line"]});

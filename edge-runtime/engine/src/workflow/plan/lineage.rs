@@ -38,8 +38,8 @@ pub(crate) struct Flow {
     /// Depth as the peer reports it: a property that takes a whole batch counts one level even for
     /// single values.
     pub(crate) peer_depth: usize,
-    /// Branches that gate it: step and number of the branch.
-    pub(crate) gates: Vec<(usize, usize)>,
+    /// Branches that must be taken for it to run: step and number of the branch.
+    pub(crate) conditions: Vec<(usize, usize)>,
 }
 
 pub(crate) fn of_input(index: usize, input: &Input) -> Lineage {
@@ -67,12 +67,12 @@ pub(crate) fn analyse(inputs: &[Input], steps: &[CheckedStep]) -> Result<Vec<Flo
         .enumerate()
         .map(|(i, s)| (s.name.as_str(), i))
         .collect();
-    let mut gates: Vec<Vec<(usize, usize)>> = vec![Vec::new(); steps.len()];
+    let mut conditions: Vec<Vec<(usize, usize)>> = vec![Vec::new(); steps.len()];
     for (i, step) in steps.iter().enumerate() {
         for (branch, targets) in step.branches().iter().enumerate() {
             for target in targets {
                 if let Some(target) = index.get(target) {
-                    gates[*target].push((i, branch));
+                    conditions[*target].push((i, branch));
                 }
             }
         }
@@ -89,17 +89,17 @@ pub(crate) fn analyse(inputs: &[Input], steps: &[CheckedStep]) -> Result<Vec<Flo
             }
             .unwrap_or_default()
         };
-        let gating: Vec<&Lineage> = gates[i]
+        let required: Vec<&Lineage> = conditions[i]
             .iter()
             .filter_map(|(s, _)| flows.get(*s))
             .map(|f| &f.exec)
             .collect();
-        match of_step(i, step, &lineage_of, &gating) {
+        match of_step(i, step, &lineage_of, &required) {
             Ok((exec, out)) => flows.push(Flow {
                 peer_depth: peer_depth(step, &exec, &lineage_of),
                 exec,
                 out,
-                gates: gates[i].clone(),
+                conditions: conditions[i].clone(),
             }),
             Err(problem) => {
                 problems.push(problem.step(&*step.name));
@@ -132,17 +132,20 @@ fn of_step(
     index: usize,
     step: &CheckedStep,
     lineage_of: &dyn Fn(&Selector) -> Lineage,
-    gates: &[&Lineage],
+    conditions: &[&Lineage],
 ) -> Result<(Lineage, Lineage), Problem> {
     let data = batch_data(step, lineage_of)?;
     let Some((_, _, longest)) = data.iter().max_by_key(|(_, _, l)| l.len()) else {
-        return scalar(index, step, gates);
+        return scalar(index, step, conditions);
     };
     check_common_lineage(step, &data, longest)?;
     let depth = common_depth(step, &data)?;
     let mut exec = longest.clone();
     exec.truncate(depth);
-    if gates.iter().any(|gate| !longest.starts_with(gate)) {
+    if conditions
+        .iter()
+        .any(|condition| !longest.starts_with(condition))
+    {
         return Err(conflict(step));
     }
     Ok(match step.manifest.depth {
@@ -228,18 +231,18 @@ fn common_depth(step: &CheckedStep, data: &[BatchData]) -> Result<usize, Problem
     Ok(depths[0].unwrap_or(0))
 }
 
-/// A step without batch data has the lineage of its gates.
+/// A step without batch data has the lineage of its conditions.
 fn scalar(
     index: usize,
     step: &CheckedStep,
-    gates: &[&Lineage],
+    conditions: &[&Lineage],
 ) -> Result<(Lineage, Lineage), Problem> {
-    let exec = gates
+    let exec = conditions
         .iter()
         .max_by_key(|g| g.len())
         .map(|g| (*g).clone())
         .unwrap_or_default();
-    if gates.iter().any(|g| !exec.starts_with(g)) {
+    if conditions.iter().any(|g| !exec.starts_with(g)) {
         return Err(conflict(step));
     }
     match step.manifest.depth {
@@ -265,7 +268,7 @@ fn conflict(step: &CheckedStep) -> Problem {
     Problem::new(
         ErrorClass::ControlFlowDefinitionError,
         format!(
-            "step {} is gated by a decision about other data than its own, so it could never run",
+            "step {} depends on a decision about other data than its own, so it could never run",
             step.name
         ),
     )

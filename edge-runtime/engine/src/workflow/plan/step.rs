@@ -6,11 +6,12 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::workflow::WorkflowWarning;
 
 use crate::workflow::block_api::manifest::{Manifest, Property, Selects, Shape, StepOutput};
 use crate::workflow::language::definition::StepDef;
-use crate::workflow::language::error::{ErrorClass, Problem, Problems, nearest};
+use crate::workflow::language::error::{ErrorClass, Problem, Problems};
 use crate::workflow::language::selector::Selector;
 use crate::workflow::plan::literal::{Mismatch, literal, short};
 use crate::workflow::values::value::Value;
@@ -136,7 +137,7 @@ impl CheckedStep {
                 "step {} has no property {written}, so it is ignored",
                 self.name
             ),
-            nearest: nearest(written, known()),
+            nearest: nearest(written, known()).map(str::to_owned),
         });
         let like_selectors = self.like_selectors.iter().map(|name| WorkflowWarning {
             step: self.name.clone(),

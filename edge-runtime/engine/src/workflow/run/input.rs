@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use watchkeeper_contract::id::TrackId;
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Keypoint, Origin, Place};
 use watchkeeper_vision::geometry::{BBox, Point};
@@ -15,11 +16,11 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use crate::workflow::block_api::manifest::{Property, Shape};
 use crate::workflow::language::definition::InputType;
-use crate::workflow::language::error::{ErrorClass, Problem, nearest};
+use crate::workflow::language::error::{ErrorClass, Problem};
 use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::plan::compiled::{Compiled, PlanInput, PlanStep, Source};
 use crate::workflow::plan::step::takes;
-use crate::workflow::run::execution::RuntimeInput;
+use crate::workflow::run::batch::RuntimeInput;
 use crate::workflow::values::codec;
 use crate::workflow::values::image::{ImageValue, Packed, VideoMeta};
 use crate::workflow::values::json::RLE;
@@ -109,7 +110,7 @@ impl Compiled {
             .into_iter()
             .filter(|name| !known().any(|k| k == *name));
         strange
-            .map(|name| (name.as_str(), nearest(name, known())))
+            .map(|name| (name.as_str(), nearest(name, known()).map(str::to_owned)))
             .collect()
     }
 

@@ -36,7 +36,7 @@ struct BenchHost {
 }
 
 impl Host for BenchHost {
-    /// Objects described in text are found under the first description.
+    /// Detections by text prompt have the first prompt as their class.
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         let mut found = self.detector.detect(request)?;
         if let Some([first, ..]) = request.described {
@@ -228,9 +228,10 @@ impl Bench {
         }
     }
 
-    /// Returns why a step is refused whose properties refer to an input `image`.
+    /// Returns why a step is refused whose properties refer to the inputs `image` and `boxes`.
     pub(in super::super) fn refusal(step: Json) -> String {
-        let definition = definition(step, &[("image", Kind::Image)]);
+        let inputs = [("image", Kind::Image), ("boxes", Kind::ObjectDetection)];
+        let definition = definition(step, &inputs);
         match compile(&definition, &BTreeMap::new()) {
             Ok(_) => panic!("{definition} compiles"),
             Err(errors) => errors[0].message.clone(),

@@ -365,21 +365,51 @@ fn continue_if_continues_for_its_stop_delay() {
     assert!(!passes(13, false));
 }
 
+/// Categories of Roboflow's blocks.
+const CATEGORIES: [&str; 12] = [
+    "analytics",
+    "classical_computer_vision",
+    "flow_control",
+    "formatter",
+    "fusion",
+    "math",
+    "model",
+    "secrets_provider",
+    "sink",
+    "transformation",
+    "video",
+    "visualization",
+];
+
 #[test]
 fn every_block_is_known_and_has_a_schema() {
     let mut names = std::collections::BTreeSet::new();
     for block in blocks::all().filter(|m| m.category != "test") {
         let ours = block.name.starts_with("watchkeeper/");
         let known = types::find(block.name).is_some_and(|k| k.name == block.name);
-        assert!(ours || known, "{}", block.name);
-        assert!(names.insert(block.name), "{} stands twice", block.name);
+        assert!(
+            ours || known,
+            "{} is not in language/types.tsv; a block of our own is watchkeeper/NAME@vN",
+            block.name
+        );
+        assert!(names.insert(block.name), "{} is declared twice", block.name);
+        assert!(
+            CATEGORIES.contains(&block.category),
+            "category {:?} of {}: allowed are {CATEGORIES:?}",
+            block.category,
+            block.name
+        );
         for name in block.batch.iter().chain(block.mixed) {
             assert!(block.property(name).is_some(), "{}.{name}", block.name);
         }
     }
     for summary in catalogue() {
         let details = details(&summary.r#type).unwrap();
-        assert!(!summary.summary.is_empty(), "{}", summary.r#type);
+        assert!(
+            summary.summary.ends_with('.'),
+            "the summary of {} is not a sentence",
+            summary.r#type
+        );
         let properties = details.schema["properties"].as_object().unwrap();
         for required in details.schema["required"].as_array().unwrap() {
             assert!(properties.contains_key(required.as_str().unwrap()));

@@ -119,7 +119,7 @@ pub(super) fn filter(
             boxes.push(d.clone());
         }
     }
-    Ok(all.left(boxes))
+    Ok(all.with_boxes(boxes))
 }
 
 /// The boxes with their corners changed.
@@ -256,5 +256,5 @@ pub(super) fn with_parents(all: &Detections, parent: &str) -> Detections {
     };
     let inside = others.into_iter().filter(is_inside);
     let boxes: Vec<Detection> = parents.iter().copied().chain(inside).cloned().collect();
-    all.left(boxes)
+    all.with_boxes(boxes)
 }
