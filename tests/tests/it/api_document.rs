@@ -10,7 +10,7 @@ use watchkeeper_runtime::server;
 
 const RUNTIME: &str = "# The HTTP API of the runtime
 
-<!-- Generated from the runtime's OpenAPI description; UPDATE_DOCS=1 cargo test -p watchkeeper-tests api_document rewrites it. -->
+<!-- Generated from the runtime's OpenAPI description; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-tests api_document rewrites it. -->
 
 HTTP and JSON over a Unix socket. The permission of the socket file is the authority: who may open it may use everything.
 
@@ -34,7 +34,7 @@ request. Some of its body has to arrive every 10 s, and all of it within 135 s; 
 
 const AGENT: &str = "# The HTTP API of the agent
 
-<!-- Generated from the agent's OpenAPI description; UPDATE_DOCS=1 cargo test -p watchkeeper-tests api_document rewrites it. -->
+<!-- Generated from the agent's OpenAPI description; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-tests api_document rewrites it. -->
 
 Requests in plain words, for programs: what `watchkeeper chat` is for users. HTTP and JSON over a
 Unix socket, whose file permission is the authority. With `[agent.api] listen`
@@ -326,7 +326,7 @@ fn the_documents_of_the_apis_are_current() -> anyhow::Result<()> {
         let have = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             have == want,
-            "docs/ref/{name} is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests api_document rewrites it"
+            "docs/ref/{name} is out of date; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-tests api_document rewrites it"
         );
     }
     Ok(())

@@ -13,7 +13,7 @@ use watchkeeper_runtime::server::document as openapi;
 
 const HEAD: &str = "# Rules
 
-<!-- Generated from the contract's types; UPDATE_DOCS=1 cargo test -p watchkeeper-tests rules_document rewrites it. -->
+<!-- Generated from the contract's types; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-tests rules_document rewrites it. -->
 
 A rule says when a pipeline makes an event. It never repeats geometry: it names a step of the
 workflow (a line counter, a time-in-zone) or an output of one, so that a count on the screen, a
@@ -400,6 +400,6 @@ fn the_document_is_current() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == document(),
-        "docs/ref/rules.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-tests rules_document"
+        "docs/ref/rules.md is out of date; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-tests rules_document"
     );
 }

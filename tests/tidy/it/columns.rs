@@ -91,7 +91,7 @@ fn comments_and_prose_wrap_at_100_columns() -> crate::Outcome {
             findings.push(Finding {
                 file: file.clone(),
                 line,
-                says: format!("{width} columns"),
+                says: format!("{width} columns; wrap at {MAX_COLUMNS}"),
             });
         }
     }

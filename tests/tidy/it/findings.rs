@@ -18,7 +18,8 @@ pub(crate) fn check(rule: &str, findings: &[Finding]) -> crate::Outcome {
     }
     let shown: Vec<String> = findings.iter().take(SHOWN).map(describe).collect();
     let count = findings.len();
-    Err(format!("{rule}: {count} findings\n{}", shown.join("\n")).into())
+    let findings = if count == 1 { "finding" } else { "findings" };
+    Err(format!("{rule}: {count} {findings}\n{}", shown.join("\n")).into())
 }
 
 fn describe(finding: &Finding) -> String {
@@ -34,6 +35,6 @@ fn a_finding_fails_with_its_place() {
         says: "`x`".to_owned(),
     };
     let error = check("words", &[finding]).expect_err("one finding");
-    assert_eq!(error.to_string(), "words: 1 findings\na/b.rs:3: `x`");
+    assert_eq!(error.to_string(), "words: 1 finding\na/b.rs:3: `x`");
     assert!(check("words", &[]).is_ok());
 }

@@ -124,7 +124,9 @@ fn banned_words_stand_nowhere() -> crate::Outcome {
             findings.push(Finding {
                 file: file.clone(),
                 line,
-                says: format!("`{phrase}` is banned by {GLOSSARY}"),
+                says: format!(
+                    "`{phrase}` is banned by {GLOSSARY}; its tables have the word to use"
+                ),
             });
         }
     }

@@ -44,7 +44,7 @@ fn describe(command: &mut clap::Command, path: &str, doc: &mut String) {
 
 const HEAD: &str = "# The command `watchkeeper`
 
-<!-- Generated from agent/cli; UPDATE_DOCS=1 cargo test -p watchkeeper-cli document rewrites it. -->
+<!-- Generated from agent/cli; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-cli document rewrites it. -->
 
 Results go to standard output, notes and errors to standard error. `watchkeeper completions
 bash|zsh|fish` prints a completion script, `watchkeeper man --dir DIR` writes the man pages.
@@ -151,6 +151,6 @@ fn generated_document_is_current() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == document(),
-        "docs/ref/cli.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-cli document"
+        "docs/ref/cli.md is out of date; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-cli document"
     );
 }

@@ -37,7 +37,7 @@ fn render() -> String {
     let root = names().0.root().to_owned();
     let mut out = format!(
         "# MQTT\n\n\
-         <!-- Generated from agent/tests/it/mqtt_document; rewrite it by UPDATE_DOCS=1 cargo test -p watchkeeper-agent. -->\n\n\
+         <!-- Generated from agent/tests/it/mqtt_document; rewrite it by UPDATE_DOCS=1 cargo nextest run -p watchkeeper-agent. -->\n\n\
          A box uses MQTT 3.1.1 below `watchkeeper/v1/<site>/<box>/` and subscribes to nothing outside of it; one ACL pattern \
          per box is enough. The examples are of box `box-7` at site `north`, so all topics start with `{root}/`.\n\n\
          ## Guarantees\n\n\
@@ -177,7 +177,7 @@ mod tests {
         let have = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             have == want,
-            "docs/ref/mqtt.md is out of date; rewrite it by UPDATE_DOCS=1 cargo test -p watchkeeper-agent"
+            "docs/ref/mqtt.md is out of date; rewrite it by UPDATE_DOCS=1 cargo nextest run -p watchkeeper-agent"
         );
     }
 }

@@ -11,7 +11,7 @@ use watchkeeper_engine::workflow::{
 
 const HEAD: &str = "# Blocks
 
-<!-- Generated from the engine's catalogue; UPDATE_DOCS=1 cargo test -p watchkeeper-engine blocks_document rewrites it. -->
+<!-- Generated from the engine's catalogue; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-engine blocks_document rewrites it. -->
 
 The blocks that a workflow's steps can use. The same list is at `GET /v1/blocks` and in `watchkeeper blocks`;
 `watchkeeper blocks TYPE` shows the properties of one block, and with `--json` the JSON Schema of a step.
@@ -226,7 +226,7 @@ fn document_of_the_blocks_is_current() -> anyhow::Result<()> {
     let have = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         have == want,
-        "docs/ref/blocks.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-engine blocks_document rewrites it"
+        "docs/ref/blocks.md is out of date; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-engine blocks_document rewrites it"
     );
     Ok(())
 }

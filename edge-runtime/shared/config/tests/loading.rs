@@ -451,7 +451,7 @@ fn the_document_is_current() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == docs::render(),
-        "docs/ref/configuration.md is out of date; UPDATE_DOCS=1 cargo test -p watchkeeper-config"
+        "docs/ref/configuration.md is out of date; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-config"
     );
 }
 

@@ -9,7 +9,7 @@ use watchkeeper_config::{DEFAULT_FILE, FILE_VARIABLE};
 pub(crate) fn render() -> String {
     let mut out = format!(
         "# Configuration\n\n\
-         <!-- Generated from edge-runtime/shared/config/src/keys.rs; UPDATE_DOCS=1 cargo test -p watchkeeper-config rewrites it. -->\n\n\
+         <!-- Generated from edge-runtime/shared/config/src/keys.rs; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-config rewrites it. -->\n\n\
          One TOML file serves both daemons and the command: `{DEFAULT_FILE}`, or the one that `--config` or \
          `{FILE_VARIABLE}` names. Every key can be set by a variable too: `WATCHKEEPER_` and the path in capitals, with \
          two underscores for each dot (`mqtt.port` is `WATCHKEEPER_MQTT__PORT`). A flag wins over a variable, a variable \
