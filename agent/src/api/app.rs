@@ -31,9 +31,9 @@ pub struct EntrypointErrors(Mutex<[Option<String>; 2]>);
 
 impl EntrypointErrors {
     /// Sets or clears the error of an entrypoint.
-    pub fn set(&self, channel: Entrypoint, trouble: Option<String>) {
+    pub fn set(&self, entrypoint: Entrypoint, trouble: Option<String>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all[usize::from(channel == Entrypoint::Remote)] = trouble;
+        all[usize::from(entrypoint == Entrypoint::Remote)] = trouble;
     }
 
     /// All present errors.
@@ -48,7 +48,7 @@ impl EntrypointErrors {
 #[derive(Clone)]
 pub(super) struct App {
     /// Entrypoint of its requests.
-    pub(super) channel: Entrypoint,
+    pub(super) entrypoint: Entrypoint,
     pub(super) shared: Arc<Shared>,
 }
 

@@ -95,18 +95,18 @@ impl std::fmt::Debug for ConversationDeps {
 
 impl ConversationDeps {
     /// Arguments of one new session.
-    fn parts(&self, channel: Entrypoint, out: Arc<dyn ProgressSink>) -> SessionDeps {
+    fn parts(&self, entrypoint: Entrypoint, out: Arc<dyn ProgressSink>) -> SessionDeps {
         let model = self.model.clone();
         SessionDeps {
             client: self.client.clone(),
             preferred_model: self.preferred.clone(),
             open_llm: model.map(|open| Box::new(move || open()) as OpenLlm),
             provider: self.provider.clone(),
-            approval: ApprovalRules::of(&self.policy, channel),
+            approval: ApprovalRules::of(&self.policy, entrypoint),
             other_trace: None,
             notes: Some(self.notes.clone()),
             state_dir: Ok(self.home.clone()),
-            entrypoint: channel,
+            entrypoint,
             out,
         }
     }
@@ -249,7 +249,7 @@ pub struct Handle {
     /// Id of the conversation.
     pub id: String,
     /// Entrypoint that opened it.
-    pub channel: Entrypoint,
+    pub entrypoint: Entrypoint,
     began: Timestamp,
     /// Events of the conversation.
     pub feed: Arc<Feed>,
@@ -272,7 +272,7 @@ impl Handle {
         let state = self.state();
         ConversationStatus {
             id: self.id.clone(),
-            channel: self.channel,
+            channel: self.entrypoint,
             began: self.began,
             working: state.working,
             turns: state.turns,
@@ -339,7 +339,7 @@ impl Conversations {
     #[must_use]
     pub fn list(&self, asks: Entrypoint) -> Vec<Arc<Handle>> {
         let open = self.open();
-        let may = |handle: &&Arc<Handle>| may_answer(handle.channel, asks).is_ok();
+        let may = |handle: &&Arc<Handle>| may_answer(handle.entrypoint, asks).is_ok();
         open.values().filter(may).cloned().collect()
     }
 
@@ -347,10 +347,13 @@ impl Conversations {
     ///
     /// # Errors
     /// When the limit of open conversations is reached.
-    pub fn begin(self: &Arc<Self>, channel: Entrypoint) -> Result<Arc<Handle>, ConversationError> {
+    pub fn begin(
+        self: &Arc<Self>,
+        entrypoint: Entrypoint,
+    ) -> Result<Arc<Handle>, ConversationError> {
         // Ids begin with the time, so the oldest is the first.
         let id = Ulid::new().to_string().to_lowercase();
-        self.open_as(id, channel, None)
+        self.open_as(id, entrypoint, None)
     }
 
     /// Finds an open conversation, or reopens the one of a pending proposal.
@@ -364,7 +367,7 @@ impl Conversations {
     ) -> Result<Arc<Handle>, ConversationError> {
         let found = self.open().get(id).cloned();
         if let Some(handle) = found {
-            return match may_answer(handle.channel, asks) {
+            return match may_answer(handle.entrypoint, asks) {
                 Ok(()) => Ok(handle),
                 Err(_) => Err(unknown(id)),
             };
@@ -406,7 +409,7 @@ impl Conversations {
     fn open_as(
         self: &Arc<Self>,
         id: String,
-        channel: Entrypoint,
+        entrypoint: Entrypoint,
         kept: Option<PendingProposal>,
     ) -> Result<Arc<Handle>, ConversationError> {
         if *self.closing.borrow() {
@@ -416,9 +419,9 @@ impl Conversations {
         if let Some(handle) = open.get(&id) {
             return Ok(Arc::clone(handle));
         }
-        let of_channel = open.values().filter(|h| h.channel == channel).count();
-        let limit = match channel {
-            Entrypoint::Remote if of_channel >= self.bounds.remote => Some(self.bounds.remote),
+        let open_here = open.values().filter(|h| h.entrypoint == entrypoint).count();
+        let limit = match entrypoint {
+            Entrypoint::Remote if open_here >= self.bounds.remote => Some(self.bounds.remote),
             _ if open.len() >= self.bounds.open => Some(self.bounds.open),
             _ => None,
         };
@@ -435,7 +438,7 @@ impl Conversations {
             });
         let handle = Arc::new(Handle {
             id: id.clone(),
-            channel,
+            entrypoint,
             began: Timestamp::now(),
             feed: Arc::new(Feed::default()),
             state: Mutex::new(State {
@@ -541,12 +544,12 @@ async fn run_conversation(
 ) {
     let (all, handle) = (Arc::clone(&guard.all), Arc::clone(&guard.handle));
     let out: Arc<dyn ProgressSink> = Arc::clone(&handle.feed) as _;
-    let parts = all.deps.parts(handle.channel, out);
+    let parts = all.deps.parts(handle.entrypoint, out);
     let mut session = match Session::new(parts) {
         Ok(session) => session.with_store(ProposalStore {
             pending: all.deps.waiting(),
             requester: Requester {
-                entrypoint: handle.channel,
+                entrypoint: handle.entrypoint,
                 conversation: handle.id.clone(),
             },
             id: kept.as_ref().map(|kept| kept.id.clone()),

@@ -37,13 +37,13 @@ pub mod fuzzing {
 }
 
 /// The API for one entrypoint. With `token`, every request must carry it.
-pub fn router(shared: Arc<Shared>, channel: Entrypoint, token: Option<Arc<Token>>) -> Router {
+pub fn router(shared: Arc<Shared>, entrypoint: Entrypoint, token: Option<Arc<Token>>) -> Router {
     let (router, _) = routes::all().split_for_parts();
     let router = router
         .fallback(refusal::unknown_route)
         .method_not_allowed_fallback(refusal::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(App { channel, shared });
+        .with_state(App { entrypoint, shared });
     match token {
         Some(token) => router.layer(axum::middleware::from_fn_with_state(
             token,

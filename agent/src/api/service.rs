@@ -128,7 +128,7 @@ fn read_notes(notes: &Notes) {
 
 /// Opens an entrypoint until the API closes; `open` returns the error that closed it.
 async fn keep_open<F>(
-    channel: Entrypoint,
+    entrypoint: Entrypoint,
     shared: &Shared,
     closing: &watch::Receiver<bool>,
     open: impl Fn() -> F,
@@ -147,12 +147,14 @@ async fn keep_open<F>(
         };
         let trouble = format!(
             "the agent's API is not served ({}): {trouble}",
-            channel.name()
+            entrypoint.name()
         );
         if logged.as_ref() != Some(&trouble) {
             tracing::error!("{trouble}; retrying every {} s", RETRY.as_secs());
         }
-        shared.entrypoint_errors.set(channel, Some(trouble.clone()));
+        shared
+            .entrypoint_errors
+            .set(entrypoint, Some(trouble.clone()));
         logged = Some(trouble);
         tokio::select! {
             () = closed(closing.clone()) => return,

@@ -177,7 +177,7 @@ async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
     ));
     let handle = here.all.find("c1", Entrypoint::Local).expect("reopened");
     assert_eq!(
-        (handle.id.as_str(), handle.channel),
+        (handle.id.as_str(), handle.entrypoint),
         ("c1", Entrypoint::Local)
     );
     assert!(matches!(

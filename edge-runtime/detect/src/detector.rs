@@ -298,3 +298,18 @@ impl fmt::Debug for dyn Detector {
         self.info().fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::manifest;
+
+    /// Stored embeddings name their space, so another digest would make all of them incomparable.
+    #[test]
+    fn the_space_of_a_manifest_never_changes() {
+        assert_eq!(
+            space(&manifest()).to_string(),
+            "52f872a980b1c4ea03a930f258dccd88e264ae9fbdced775108753c9e7aa5fa0"
+        );
+    }
+}

@@ -164,7 +164,7 @@ fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> FeedError {
     FeedError {
         cause: LossCause::Codec,
         message: format!("{} is not a GIF that can be read: {why}", path.display()),
-        heals: false,
+        is_retryable: false,
     }
 }
 

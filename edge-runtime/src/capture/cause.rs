@@ -40,7 +40,7 @@ pub(super) fn from_path(path: &Path, error: &io::Error) -> FeedError {
     FeedError {
         cause,
         message,
-        heals: false,
+        is_retryable: false,
     }
 }
 
@@ -53,7 +53,7 @@ pub(super) fn from_missing_element(element: &str) -> FeedError {
     FeedError {
         cause: LossCause::Codec,
         message: format!("GStreamer element {element} is not installed; {remedy}"),
-        heals: false,
+        is_retryable: false,
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct FeedError {
     /// One sentence; may contain credentials.
     pub(super) message: String,
     /// Whether another attempt could succeed.
-    pub(super) heals: bool,
+    pub(super) is_retryable: bool,
 }
 
 /// Result of [`Feed::next`].

@@ -127,7 +127,7 @@ impl GstFeed {
                 FeedError {
                     cause,
                     message,
-                    heals: false,
+                    is_retryable: false,
                 }
             }
             Kind::Network(url) => {
@@ -144,13 +144,13 @@ impl GstFeed {
                 FeedError {
                     cause,
                     message: cause::describe(cause, &self.place, &detail),
-                    heals: true,
+                    is_retryable: true,
                 }
             }
             Kind::Device => FeedError {
                 cause,
                 message: cause::describe(cause, &self.place, &detail),
-                heals: true,
+                is_retryable: true,
             },
         }
     }
@@ -209,7 +209,7 @@ impl Feed for GstFeed {
                      the camera's MJPEG or RTSP address, or a file",
                     self.place
                 ),
-                heals: false,
+                is_retryable: false,
             });
         }
         if self.signals.text.load(Ordering::Relaxed) {
@@ -221,7 +221,7 @@ impl Feed for GstFeed {
                     self.place
                 ),
                 // A camera that boots may serve a page before its stream.
-                heals: true,
+                is_retryable: true,
             });
         }
         let wait = gst::ClockTime::try_from(wait).unwrap_or(gst::ClockTime::SECOND);

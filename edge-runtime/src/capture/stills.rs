@@ -48,7 +48,7 @@ impl Stills {
                     "folder {} holds no picture; put .jpg or .png files there",
                     path.display()
                 ),
-                heals: false,
+                is_retryable: false,
             });
         }
         Ok(Self {
@@ -89,7 +89,7 @@ fn read(path: &Path) -> Result<Picture, FeedError> {
     let picture = reader.decode().map_err(|e| FeedError {
         cause: LossCause::Codec,
         message: format!("{} is not a picture that can be read: {e}", path.display()),
-        heals: false,
+        is_retryable: false,
     })?;
     Ok(picture.into_rgb8().into())
 }

@@ -113,7 +113,7 @@ pub enum Input {
         /// One sentence, without credentials.
         message: String,
         /// Whether another attempt could succeed.
-        heals: bool,
+        is_retryable: bool,
     },
 }
 
@@ -281,10 +281,10 @@ impl Supervisor {
             Input::Error {
                 cause,
                 message,
-                heals,
+                is_retryable,
             } => {
                 if self.is_open() {
-                    self.fail(now, cause, message, heals);
+                    self.fail(now, cause, message, is_retryable);
                 }
             }
         }
@@ -428,12 +428,12 @@ impl Supervisor {
         }
     }
 
-    fn fail(&mut self, now: Instant, cause: LossCause, message: String, heals: bool) {
-        let (message, heals) = match self.state {
+    fn fail(&mut self, now: Instant, cause: LossCause, message: String, is_retryable: bool) {
+        let (message, is_retryable) = match self.state {
             State::Live {
                 recording: true, ..
             } => (format!("{message}; {NO_REPLAY}"), false),
-            _ => (message, heals),
+            _ => (message, is_retryable),
         };
         let attempt = match self.state {
             State::Connecting { attempt, .. } | State::Opening { attempt, .. } => attempt,
@@ -448,7 +448,7 @@ impl Supervisor {
                 message: message.clone(),
             });
         }
-        if !heals {
+        if !is_retryable {
             self.actions.push_back(Action::Failed {
                 cause,
                 message: message.clone(),

@@ -1,6 +1,6 @@
 //! The files of a crate form no circle.
 //!
-//! - A circle is said with the ties that make it: file, line, name.
+//! - A circle is reported with the edges that make it: file, line, name.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use crate::graph::{Disk, File, Graph, read_target};
 use crate::workspace::packages;
 
-/// Number of files that stand in circles, and the ties to cut.
+/// Number of files that stand in circles, and the edges to cut.
 fn describe(graph: &Graph) -> Result<(usize, String), std::fmt::Error> {
     let mut text = String::new();
     let mut files = 0;
-    for knot in graph.knots() {
-        files += knot.len();
-        let part = within(graph, &knot);
-        writeln!(text, "  {} files in circles:", knot.len())?;
+    for cyclic in graph.cyclic_parts() {
+        files += cyclic.len();
+        let part = within(graph, &cyclic);
+        writeln!(text, "  {} files in circles:", cyclic.len())?;
         if let Some(circle) = part.shortest_circle() {
             writeln!(text, "    the shortest circle:")?;
             for pair in circle.windows(2) {
@@ -25,8 +25,8 @@ fn describe(graph: &Graph) -> Result<(usize, String), std::fmt::Error> {
                 }
             }
         }
-        writeln!(text, "    without these ties there is none:")?;
-        for (from, to) in ties_to_cut(&part) {
+        writeln!(text, "    without these edges there is none:")?;
+        for (from, to) in edges_to_cut(&part) {
             writeln!(text, "      {}", part.describe(from, to))?;
         }
     }
@@ -37,27 +37,27 @@ fn describe(graph: &Graph) -> Result<(usize, String), std::fmt::Error> {
 fn within(graph: &Graph, files: &std::collections::BTreeSet<File>) -> Graph {
     let mut part = Graph {
         files: graph.files.clone(),
-        ties: BTreeMap::new(),
+        edges: BTreeMap::new(),
     };
-    for (from, ties) in graph.ties.iter().filter(|(from, _)| files.contains(from)) {
-        let kept = ties.iter().filter(|(to, _)| files.contains(to));
-        let kept = kept.map(|(to, tie)| (*to, tie.clone())).collect();
-        part.ties.insert(*from, kept);
+    for (from, edges) in graph.edges.iter().filter(|(from, _)| files.contains(from)) {
+        let kept = edges.iter().filter(|(to, _)| files.contains(to));
+        let kept = kept.map(|(to, edge)| (*to, edge.clone())).collect();
+        part.edges.insert(*from, kept);
     }
     part
 }
 
-/// Finds few ties without which no circle is left.
-fn ties_to_cut(graph: &Graph) -> Vec<(File, File)> {
-    let mut rest = within(graph, &graph.ties.keys().copied().collect());
+/// Finds few edges without which no circle is left.
+fn edges_to_cut(graph: &Graph) -> Vec<(File, File)> {
+    let mut rest = within(graph, &graph.edges.keys().copied().collect());
     let mut cut = Vec::new();
     while let Some((from, to)) = weakest(&rest) {
-        cut.extend(rest.remove(from, to).map(|tie| (from, to, tie)));
+        cut.extend(rest.remove(from, to).map(|edge| (from, to, edge)));
     }
-    // A tie that closes no circle after all may stay.
+    // An edge that closes no circle after all may stay.
     let mut needed = Vec::new();
-    for (from, to, tie) in cut {
-        rest.ties.entry(from).or_default().insert(to, tie);
+    for (from, to, edge) in cut {
+        rest.edges.entry(from).or_default().insert(to, edge);
         if rest.shortest_circle().is_some() {
             rest.remove(from, to);
             needed.push((from, to));
@@ -66,7 +66,7 @@ fn ties_to_cut(graph: &Graph) -> Vec<(File, File)> {
     needed
 }
 
-/// The tie of the shortest circle that hangs on the fewest names.
+/// The edge of the shortest circle with the fewest names.
 fn weakest(graph: &Graph) -> Option<(File, File)> {
     let circle = graph.shortest_circle()?;
     let pairs = circle.windows(2).filter_map(|pair| match pair {
@@ -74,8 +74,8 @@ fn weakest(graph: &Graph) -> Option<(File, File)> {
         _ => None,
     });
     pairs.min_by_key(|(from, to)| {
-        let tie = graph.ties.get(from).and_then(|ties| ties.get(to));
-        tie.map_or(0, |tie| tie.names.len())
+        let edge = graph.edges.get(from).and_then(|edges| edges.get(to));
+        edge.map_or(0, |edge| edge.names.len())
     })
 }
 

@@ -1,9 +1,9 @@
 //! The graph of a crate: its file modules, and which file names what another defines.
 //!
 //! - Product code only: items behind `#[cfg(test)]` are left out.
-//! - A tie leads to the file that defines the name: re-exports are followed.
-//! - `mod x;` and `pub use x::Y;` tie nothing by themselves: a re-export is no use.
-//! - Names are read, not types: a method or field used without its type's name ties nothing.
+//! - An edge leads to the file that defines the name: re-exports are followed.
+//! - `mod x;` and `pub use x::Y;` edge nothing by themselves: a re-export is no use.
+//! - Names are read, not types: a method or field used without its type's name edges nothing.
 
 mod attributes;
 mod read;
@@ -17,39 +17,44 @@ pub(crate) use read::{Disk, Source, read_target};
 /// Index of a file in [`Graph::files`].
 pub(crate) type File = usize;
 
-/// What ties a file to another: the first place that names something of it.
+/// What edges a file to another: the first place that names something of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Tie {
     pub(crate) line: usize,
     pub(crate) names: BTreeSet<String>,
 }
 
-/// The files of one library or program and the ties between them.
+/// The files of one library or program and the edges between them.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) files: Vec<PathBuf>,
-    pub(crate) ties: BTreeMap<File, BTreeMap<File, Tie>>,
+    pub(crate) edges: BTreeMap<File, BTreeMap<File, Tie>>,
 }
 
 impl Graph {
     pub(crate) fn add(&mut self, from: File, to: File, line: usize, name: &str) {
-        let tie = self.ties.entry(from).or_default().entry(to).or_insert(Tie {
-            line,
-            names: BTreeSet::new(),
-        });
-        tie.line = tie.line.min(line);
-        tie.names.insert(name.to_owned());
+        let edge = self
+            .edges
+            .entry(from)
+            .or_default()
+            .entry(to)
+            .or_insert(Tie {
+                line,
+                names: BTreeSet::new(),
+            });
+        edge.line = edge.line.min(line);
+        edge.names.insert(name.to_owned());
     }
 
     pub(crate) fn remove(&mut self, from: File, to: File) -> Option<Tie> {
-        self.ties.get_mut(&from)?.remove(&to)
+        self.edges.get_mut(&from)?.remove(&to)
     }
 
     fn targets(&self, from: File) -> impl Iterator<Item = File> {
-        self.ties
+        self.edges
             .get(&from)
             .into_iter()
-            .flat_map(|ties| ties.keys().copied())
+            .flat_map(|edges| edges.keys().copied())
     }
 
     /// Finds the shortest way from `from` to itself: its files, `from` first and last.
@@ -80,29 +85,29 @@ impl Graph {
     /// Finds the shortest circle of all.
     pub(crate) fn shortest_circle(&self) -> Option<Vec<File>> {
         let circles = self
-            .ties
+            .edges
             .keys()
             .filter_map(|from| self.circle_through(*from));
         circles.min_by_key(Vec::len)
     }
 
     /// Groups the files that stand in circles with each other, the largest group first.
-    pub(crate) fn knots(&self) -> Vec<BTreeSet<File>> {
+    pub(crate) fn cyclic_parts(&self) -> Vec<BTreeSet<File>> {
         let reach: BTreeMap<File, BTreeSet<File>> = self
-            .ties
+            .edges
             .keys()
             .map(|from| (*from, self.reachable(*from)))
             .collect();
-        let mut knots: BTreeSet<BTreeSet<File>> = BTreeSet::new();
+        let mut cyclic_parts: BTreeSet<BTreeSet<File>> = BTreeSet::new();
         for (from, reached) in &reach {
             if reached.contains(from) {
                 let back = |to: &&File| reach.get(to).is_some_and(|there| there.contains(from));
-                knots.insert(reached.iter().filter(back).copied().collect());
+                cyclic_parts.insert(reached.iter().filter(back).copied().collect());
             }
         }
-        let mut knots: Vec<_> = knots.into_iter().collect();
-        knots.sort_by_key(|knot| std::cmp::Reverse(knot.len()));
-        knots
+        let mut cyclic_parts: Vec<_> = cyclic_parts.into_iter().collect();
+        cyclic_parts.sort_by_key(|cyclic| std::cmp::Reverse(cyclic.len()));
+        cyclic_parts
     }
 
     fn reachable(&self, from: File) -> BTreeSet<File> {
@@ -114,18 +119,18 @@ impl Graph {
         reached
     }
 
-    /// Says a tie for people: `agent/src/a.rs:12 names Thing of agent/src/b.rs`.
+    /// Says an edge for people: `agent/src/a.rs:12 names Thing of agent/src/b.rs`.
     pub(crate) fn describe(&self, from: File, to: File) -> String {
         let name = |file: File| self.files.get(file).map(|f| f.display().to_string());
-        let tie = self.ties.get(&from).and_then(|ties| ties.get(&to));
-        let names: Vec<&str> = tie
+        let edge = self.edges.get(&from).and_then(|edges| edges.get(&to));
+        let names: Vec<&str> = edge
             .into_iter()
-            .flat_map(|tie| tie.names.iter().map(String::as_str))
+            .flat_map(|edge| edge.names.iter().map(String::as_str))
             .collect();
         format!(
             "{}:{} names {} of {}",
             name(from).unwrap_or_default(),
-            tie.map_or(0, |tie| tie.line),
+            edge.map_or(0, |edge| edge.line),
             names.join(", "),
             name(to).unwrap_or_default(),
         )

@@ -73,17 +73,17 @@ impl AutoApproval {
 impl ApprovalRules {
     /// Reads the rules of an entrypoint.
     #[must_use]
-    pub fn of(config: &PermissionsConfig, channel: Entrypoint) -> Self {
-        let kinds = match channel {
+    pub fn of(config: &PermissionsConfig, entrypoint: Entrypoint) -> Self {
+        let kinds = match entrypoint {
             Entrypoint::Ask => &config.ask,
             Entrypoint::Chat => &config.chat,
             Entrypoint::Local => &config.local,
             Entrypoint::Remote => &config.remote,
         };
         Self {
-            key: format!("agent.auto_approve.{}", channel.name()),
+            key: format!("agent.auto_approve.{}", entrypoint.name()),
             kinds: kinds.clone(),
-            permissions: ToolPermissions::new(config, channel),
+            permissions: ToolPermissions::new(config, entrypoint),
         }
     }
 
@@ -293,9 +293,9 @@ mod tests {
         /// However many kinds are listed, on every entrypoint.
         #[test]
         fn llm_words_are_never_approved(
-            which in 0..4usize, channel in 0..4usize, model_words in any::<bool>(),
+            which in 0..4usize, entrypoint in 0..4usize, model_words in any::<bool>(),
         ) {
-            let channel = [Entrypoint::Ask, Entrypoint::Chat, Entrypoint::Local, Entrypoint::Remote][channel];
+            let entrypoint = [Entrypoint::Ask, Entrypoint::Chat, Entrypoint::Local, Entrypoint::Remote][entrypoint];
             let text = ["pause watch-0", "stop watch-0", "stop everything", WATCH][which];
             let mut offer = propose(text, &runs(2));
             let author = match model_words {
@@ -308,7 +308,7 @@ mod tests {
                     Author::Person
                 }
             };
-            let policy = ApprovalRules::of(&widest(), channel);
+            let policy = ApprovalRules::of(&widest(), entrypoint);
             prop_assert!(matches!(policy.decide(&offer, author), ApprovalDecision::NeedsUser(_)));
         }
     }

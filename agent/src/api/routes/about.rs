@@ -366,7 +366,7 @@ pub(super) async fn trace(
         [1, MAX_ENTRIES],
     )?;
     let limit = usize::try_from(limit).unwrap_or(1);
-    let channel = app.channel;
+    let channel = app.entrypoint;
     let entries = app.access_files(move |shared| {
         let trace = Trace::new(&shared.conversations.deps().home, AGENT);
         trace.latest_where(limit, |entry| may_see(channel, entry))

@@ -171,7 +171,7 @@ async fn waiting(app: &App) -> Result<Vec<PendingProposal>, Refusal> {
     let mut all = all.map_err(|error| unreadable(&error))?;
     all.retain(|kept| {
         let by = kept.requester.as_ref();
-        by.is_some_and(|by| may_answer(by.entrypoint, app.channel).is_ok())
+        by.is_some_and(|by| may_answer(by.entrypoint, app.entrypoint).is_ok())
     });
     Ok(all)
 }

@@ -172,7 +172,7 @@ impl FromRequestParts<App> for Reading {
 /// Open conversations, the oldest first. Over TCP only those that were opened over TCP.
 #[utoipa::path(get, path = "/conversations", tag = "conversations", responses((status = 200, body = Vec<ConversationStatus>)))]
 pub(super) async fn list(State(app): State<App>) -> Json<Vec<ConversationStatus>> {
-    let all = app.shared.conversations.list(app.channel);
+    let all = app.shared.conversations.list(app.entrypoint);
     Json(all.iter().map(|handle| handle.status()).collect())
 }
 
@@ -183,7 +183,7 @@ pub(super) async fn begin(State(app): State<App>) -> Result<Response, Refusal> {
     let handle = app
         .shared
         .conversations
-        .begin(app.channel)
+        .begin(app.entrypoint)
         .map_err(refused)?;
     let location = HeaderValue::from_str(&format!("/v1/conversations/{}", handle.id));
     let mut response = (StatusCode::CREATED, Json(handle.status())).into_response();
@@ -353,7 +353,7 @@ pub(super) async fn stream(
 }
 
 fn find(app: &App, id: &str) -> Result<Arc<Handle>, Refusal> {
-    let found = app.shared.conversations.find(id, app.channel);
+    let found = app.shared.conversations.find(id, app.entrypoint);
     found.map_err(refused)
 }
 

@@ -25,6 +25,6 @@ pub(super) fn fault(message: &str) -> FeedError {
     FeedError {
         cause: LossCause::Other,
         message: message.to_owned(),
-        heals: true,
+        is_retryable: true,
     }
 }

@@ -60,7 +60,7 @@ impl Worker {
         let address = Address::parse(&spec.uri).map_err(|error| FeedError {
             cause: LossCause::Other,
             message: error.to_string(),
-            heals: false,
+            is_retryable: false,
         });
         let redactor = address
             .as_ref()
@@ -142,7 +142,7 @@ impl Worker {
         Input::Error {
             cause: error.cause,
             message: self.redactor.text(&error.message),
-            heals: error.heals,
+            is_retryable: error.is_retryable,
         }
     }
 
@@ -298,7 +298,7 @@ impl Worker {
             },
             Address::V4l2 { device, size, fps } => {
                 std::fs::metadata(device).map_err(|e| FeedError {
-                    heals: true,
+                    is_retryable: true,
                     ..cause::from_path(device, &e)
                 })?;
                 Origin::V4l2 {

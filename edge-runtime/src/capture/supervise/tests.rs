@@ -18,7 +18,7 @@ fn refused() -> Input {
     Input::Error {
         cause: LossCause::Refused,
         message: "connection refused".to_owned(),
-        heals: true,
+        is_retryable: true,
     }
 }
 
@@ -57,7 +57,7 @@ fn failure_stays_visible_until_the_next_subscriber() {
     let missing = Input::Error {
         cause: LossCause::Other,
         message: "no such file".to_owned(),
-        heals: false,
+        is_retryable: false,
     };
     s.handle(now, missing);
     s.handle(now, Input::Wanted(false));
@@ -149,7 +149,7 @@ fn rejected_password_is_not_hammered() {
         Input::Error {
             cause: LossCause::Authentication,
             message: "rejected".to_owned(),
-            heals: true,
+            is_retryable: true,
         },
     );
     assert!(s.deadline().expect("waiting has a deadline") - now >= secs(10.0));
@@ -159,7 +159,7 @@ fn rejected() -> Input {
     Input::Error {
         cause: LossCause::Authentication,
         message: "rejected".to_owned(),
-        heals: true,
+        is_retryable: true,
     }
 }
 
@@ -220,7 +220,7 @@ fn failed_source_is_lost_until_frames_come() {
     let gone = Input::Error {
         cause: LossCause::NotFound,
         message: "no such file".to_owned(),
-        heals: false,
+        is_retryable: false,
     };
     s.handle(now, Input::Wanted(true));
     s.handle(now, gone);
@@ -395,10 +395,10 @@ fn input() -> impl Strategy<Value = Input> {
         any::<bool>().prop_map(|recording| Input::Frame { recording }),
         Just(camera()),
         any::<bool>().prop_map(|recording| Input::End { recording }),
-        any::<bool>().prop_map(|heals| Input::Error {
+        any::<bool>().prop_map(|is_retryable| Input::Error {
             cause: LossCause::Other,
             message: "broken".to_owned(),
-            heals,
+            is_retryable,
         }),
     ]
 }

@@ -94,7 +94,7 @@ struct Track {
 
 /// Result of this frame for a track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum Outcome {
     /// A lost track without a match.
     StillLost,
     Matched,
@@ -133,7 +133,7 @@ struct Scratch {
     free: Vec<usize>,
     /// Good boxes that no track took.
     unmatched: Vec<usize>,
-    fate: Vec<Fate>,
+    outcome: Vec<Outcome>,
     /// Tracks of each round.
     confirmed: Vec<usize>,
     unconfirmed: Vec<usize>,
@@ -141,13 +141,13 @@ struct Scratch {
     /// Tracks without a box in this frame.
     newly_lost: Vec<usize>,
     /// Number of matched tracks that were not lost before.
-    carried_on: usize,
+    still_tracked: usize,
     /// Predicted boxes of a round.
-    places: Vec<BBox>,
+    predicted: Vec<BBox>,
     ids: Vec<TrackId>,
     matcher: Matcher,
     tracks: Vec<Track>,
-    doomed: Vec<bool>,
+    duplicates: Vec<bool>,
 }
 
 impl ByteTrack {
@@ -225,11 +225,11 @@ impl ByteTrack {
             self.expire();
         } else {
             self.associate(&detections.boxes, &mut scratch);
-            self.begin(&detections.boxes, &scratch.unmatched, scratch.carried_on);
+            self.begin(&detections.boxes, &scratch.unmatched, scratch.still_tracked);
             self.expire();
             self.drop_duplicates(&mut scratch);
         }
-        self.hand_back(detections, &mut scratch, out);
+        self.output(detections, &mut scratch, out);
         self.scratch = scratch;
     }
 
@@ -251,7 +251,7 @@ impl ByteTrack {
         let Scratch {
             good,
             poor,
-            fate,
+            outcome,
             confirmed,
             unconfirmed,
             ..
@@ -269,8 +269,8 @@ impl ByteTrack {
         };
         of_score(&|score| score >= threshold, good);
         of_score(&|score| score > LOWEST_SCORE && score < threshold, poor);
-        fate.clear();
-        fate.resize(tracks.len(), Fate::StillLost);
+        outcome.clear();
+        outcome.resize(tracks.len(), Outcome::StillLost);
         let is_confirmed = |t: &usize| tracks[*t].confirmed;
         replace(confirmed, (0..tracks.len()).filter(is_confirmed));
         replace(unconfirmed, (0..tracks.len()).filter(|t| !is_confirmed(t)));
@@ -284,9 +284,9 @@ impl ByteTrack {
             cols_left,
             order,
             free,
-            fate,
+            outcome,
             confirmed,
-            places,
+            predicted,
             matcher,
             ..
         } = scratch;
@@ -296,15 +296,18 @@ impl ByteTrack {
             }
             tracks[t].filter.predict();
         }
-        replace(places, confirmed.iter().map(|&t| tracks[t].filter.bbox()));
-        let cost = |r: usize, c: usize| scored(&places[r], &boxes[good[c]]);
+        replace(
+            predicted,
+            confirmed.iter().map(|&t| tracks[t].filter.bbox()),
+        );
+        let cost = |r: usize, c: usize| scored(&predicted[r], &boxes[good[c]]);
         let most = self.config.match_threshold;
         let first = matcher.assign(confirmed.len(), good.len(), most, cost);
         for &(row, col) in &first.pairs {
             let t = confirmed[row];
-            fate[t] = self.see(&mut tracks[t], &boxes[good[col]]);
+            outcome[t] = self.update_matched(&mut tracks[t], &boxes[good[col]]);
         }
-        without_partner(first, order, rows_left, cols_left);
+        unpaired(first, order, rows_left, cols_left);
         replace(free, cols_left.iter().map(|&c| good[c]));
     }
 
@@ -315,11 +318,11 @@ impl ByteTrack {
             rows_left,
             cols_left,
             order,
-            fate,
+            outcome,
             confirmed,
             just_seen,
             newly_lost,
-            places,
+            predicted,
             matcher,
             ..
         } = scratch;
@@ -328,17 +331,20 @@ impl ByteTrack {
             just_seen,
             left.filter(|&t| tracks[t].sight == Sight::Tracked),
         );
-        replace(places, just_seen.iter().map(|&t| tracks[t].filter.bbox()));
-        let cost = |r: usize, c: usize| 1.0 - places[r].iou(&boxes[poor[c]].bbox);
+        replace(
+            predicted,
+            just_seen.iter().map(|&t| tracks[t].filter.bbox()),
+        );
+        let cost = |r: usize, c: usize| 1.0 - predicted[r].iou(&boxes[poor[c]].bbox);
         let second = matcher.assign(just_seen.len(), poor.len(), POOR_MATCH, cost);
         for &(row, col) in &second.pairs {
             let t = just_seen[row];
-            fate[t] = self.see(&mut tracks[t], &boxes[poor[col]]);
+            outcome[t] = self.update_matched(&mut tracks[t], &boxes[poor[col]]);
         }
-        without_partner(second, order, rows_left, cols_left);
+        unpaired(second, order, rows_left, cols_left);
         replace(newly_lost, rows_left.iter().map(|&row| just_seen[row]));
         for &t in &*newly_lost {
-            fate[t] = Fate::NewlyLost;
+            outcome[t] = Outcome::NewlyLost;
         }
     }
 
@@ -355,35 +361,38 @@ impl ByteTrack {
             order,
             free,
             unmatched,
-            fate,
+            outcome,
             unconfirmed,
-            places,
+            predicted,
             matcher,
             ..
         } = scratch;
-        replace(places, unconfirmed.iter().map(|&t| tracks[t].filter.bbox()));
-        let cost = |r: usize, c: usize| scored(&places[r], &boxes[free[c]]);
+        replace(
+            predicted,
+            unconfirmed.iter().map(|&t| tracks[t].filter.bbox()),
+        );
+        let cost = |r: usize, c: usize| scored(&predicted[r], &boxes[free[c]]);
         let third = matcher.assign(unconfirmed.len(), free.len(), UNCONFIRMED_MATCH, cost);
         for &(row, col) in &third.pairs {
             let t = unconfirmed[row];
-            fate[t] = self.see(&mut tracks[t], &boxes[free[col]]);
+            outcome[t] = self.update_matched(&mut tracks[t], &boxes[free[col]]);
         }
         for &row in &third.free_rows {
-            fate[unconfirmed[row]] = Fate::Dropped;
+            outcome[unconfirmed[row]] = Outcome::Dropped;
         }
-        without_partner(third, order, rows_left, cols_left);
+        unpaired(third, order, rows_left, cols_left);
         replace(unmatched, cols_left.iter().map(|&c| free[c]));
     }
 
     /// Corrects a track by its matched box.
-    fn see(&mut self, track: &mut Track, seen: &Detection) -> Fate {
+    fn update_matched(&mut self, track: &mut Track, seen: &Detection) -> Outcome {
         track.filter.correct(&seen.bbox);
         track.last_frame = self.frame;
         track.last_s = self.clock_s;
         if track.sight != Sight::Tracked {
             track.sight = Sight::Tracked;
             track.streak = 0;
-            return Fate::FoundAgain;
+            return Outcome::FoundAgain;
         }
         track.streak = track.streak.saturating_add(1);
         if track.streak >= self.config.minimum_consecutive_frames {
@@ -392,7 +401,7 @@ impl ByteTrack {
                 track.id = Some(self.new_id());
             }
         }
-        Fate::Matched
+        Outcome::Matched
     }
 
     fn new_id(&mut self) -> TrackId {
@@ -401,8 +410,9 @@ impl ByteTrack {
         id
     }
 
-    /// Begins a track with each box that is good enough. They follow the first `carried_on` tracks.
-    fn begin(&mut self, boxes: &[Detection], unmatched: &[usize], carried_on: usize) {
+    /// Begins a track with each box that is good enough. They follow the first `still_tracked`
+    /// tracks.
+    fn begin(&mut self, boxes: &[Detection], unmatched: &[usize], still_tracked: usize) {
         let before = self.tracks.len();
         let activation = self.config.activation_threshold;
         // An unreachable threshold falls back to the activation threshold, as in the reference.
@@ -428,7 +438,7 @@ impl ByteTrack {
             });
         }
         let begun = self.tracks.len() - before;
-        self.tracks[carried_on..].rotate_right(begun);
+        self.tracks[still_tracked..].rotate_right(begun);
     }
 
     /// Number of tracked tracks; they come first.
@@ -467,14 +477,14 @@ impl ByteTrack {
             return;
         }
         let Scratch {
-            places: boxes,
-            doomed,
+            predicted: boxes,
+            duplicates,
             ..
         } = scratch;
         replace(boxes, self.tracks.iter().map(|t| t.filter.bbox()));
         let age = |t: &Track| t.last_frame.saturating_sub(t.first_frame);
-        doomed.clear();
-        doomed.resize(self.tracks.len(), false);
+        duplicates.clear();
+        duplicates.resize(self.tracks.len(), false);
         for a in 0..split {
             for b in split..boxes.len() {
                 if 1.0 - boxes[a].iou(&boxes[b]) < DUPLICATE_DISTANCE {
@@ -483,18 +493,19 @@ impl ByteTrack {
                     } else {
                         a
                     };
-                    doomed[younger] = true;
+                    duplicates[younger] = true;
                 }
             }
         }
-        let mut doomed = doomed.iter();
-        self.tracks.retain(|_| !doomed.next().is_some_and(|d| *d));
+        let mut duplicates = duplicates.iter();
+        self.tracks
+            .retain(|_| !duplicates.next().is_some_and(|d| *d));
     }
 
     /// Returns for each confirmed track the box that covers it best, unchanged instead of filtered.
-    fn hand_back(&self, detections: &Detections, scratch: &mut Scratch, out: &mut Detections) {
+    fn output(&self, detections: &Detections, scratch: &mut Scratch, out: &mut Detections) {
         let Scratch {
-            places,
+            predicted,
             ids,
             matcher,
             ..
@@ -503,11 +514,11 @@ impl ByteTrack {
             let tracks = self.tracks.iter();
             tracks.filter(|t| t.confirmed && t.sight == Sight::Tracked)
         };
-        replace(places, known().map(|t| t.filter.bbox()));
+        replace(predicted, known().map(|t| t.filter.bbox()));
         replace(ids, known().map(|t| t.id.unwrap_or(TrackId(-1))));
         let boxes = &detections.boxes;
-        let cost = |d: usize, t: usize| 1.0 - boxes[d].bbox.iou(&places[t]);
-        let found = matcher.assign(boxes.len(), places.len(), OUTPUT_MATCH, cost);
+        let cost = |d: usize, t: usize| 1.0 - boxes[d].bbox.iou(&predicted[t]);
+        let found = matcher.assign(boxes.len(), predicted.len(), OUTPUT_MATCH, cost);
         let pairs = found.pairs.iter().filter(|(_, t)| ids[*t].0 >= 0);
         out.boxes.clear();
         out.boxes.extend(pairs.map(|&(d, t)| Detection {
@@ -521,18 +532,24 @@ impl ByteTrack {
 /// Collects the remaining tracks into `scratch.tracks`, in the order of the reference.
 fn rebuild(tracks: &[Track], scratch: &mut Scratch) {
     let Scratch {
-        fate,
+        outcome,
         newly_lost,
-        carried_on,
+        still_tracked,
         tracks: rebuilt,
         ..
     } = scratch;
     rebuilt.clear();
-    for kept in [Fate::Matched, Fate::FoundAgain, Fate::StillLost] {
-        let those = tracks.iter().zip(&*fate).filter(|(_, fate)| **fate == kept);
+    for kept in [Outcome::Matched, Outcome::FoundAgain, Outcome::StillLost] {
+        let those = tracks
+            .iter()
+            .zip(&*outcome)
+            .filter(|(_, outcome)| **outcome == kept);
         rebuilt.extend(those.map(|(track, _)| *track));
     }
-    *carried_on = fate.iter().filter(|fate| **fate == Fate::Matched).count();
+    *still_tracked = outcome
+        .iter()
+        .filter(|outcome| **outcome == Outcome::Matched)
+        .count();
     rebuilt.extend(newly_lost.iter().map(|&t| Track {
         sight: Sight::Lost { expired: false },
         ..tracks[t]
@@ -547,7 +564,7 @@ fn replace<T>(list: &mut Vec<T>, with: impl Iterator<Item = T>) {
 
 /// The unpaired rows and columns of an assignment in the reference's order: that of a set, or
 /// ascending where there was nothing to match.
-fn without_partner(
+fn unpaired(
     found: &Assignment,
     order: &mut SetOrder,
     rows: &mut Vec<usize>,
@@ -860,7 +877,7 @@ mod tests {
 
         #[test]
         fn jitter_is_no_gap(
-            places in proptest::collection::vec(0.0f64..600.0, 1..8),
+            predicted in proptest::collection::vec(0.0f64..600.0, 1..8),
             jitter in proptest::collection::vec(0.6f64..1.4, 1..60),
             interval in 0.02f64..3.0,
         ) {
@@ -868,7 +885,7 @@ mod tests {
             let (mut counted, mut timed) = (ByteTrack::new(config), ByteTrack::new(config));
             // Every object is seen in every frame, so no track can be lost.
             let rows = (0..).map(|row| f64::from(row) * 200.0);
-            let d = boxes(&places.into_iter().zip(rows).map(|(x, y)| (x, y, 0.9)).collect::<Vec<_>>());
+            let d = boxes(&predicted.into_iter().zip(rows).map(|(x, y)| (x, y, 0.9)).collect::<Vec<_>>());
             let mut at = 0.0;
             for factor in jitter {
                 at += interval * factor;
