@@ -14,7 +14,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 use watchkeeper_board::{clock, identity, profile, storage, thermal};
-use watchkeeper_config::{Backend, Config, ConfigError};
+use watchkeeper_config::{Backend, Config, ConfigError, MqttConfig};
 use watchkeeper_models::Zoo;
 
 use super::exit::{Exit, Failure};
@@ -53,6 +53,7 @@ pub(super) fn run(
             findings.push(socket(&config.runtime_socket));
             findings.push(space(&config.state_dir));
             findings.extend(sinks(config));
+            findings.extend(config.mqtt.as_ref().map(broker));
             let credentials = credentials_folder();
             findings.extend(channels::check(&config.channels, credentials.as_deref()));
             findings.extend(llm::check(config));
@@ -100,10 +101,12 @@ fn board(root: &Path) -> Finding {
         profile::Profile::Jetson => "Jetson",
         profile::Profile::Generic => "generic",
     };
-    let model = identity::read(root)
-        .model
-        .unwrap_or_else(|| "unnamed hardware".to_owned());
-    Finding::ok(format!("board: {model} ({kind})"))
+    match identity::read(root).model {
+        Some(model) => Finding::ok(format!("board: {model} ({kind})")),
+        None => Finding::ok(format!(
+            "board: not recognised, settings of a {kind} machine"
+        )),
+    }
 }
 
 fn programs() -> Vec<Finding> {
@@ -421,6 +424,17 @@ fn sinks(config: &Config) -> Vec<Finding> {
     ))];
     findings.extend(sinks.folders.iter().map(|path| folder("sink folder", path)));
     findings
+}
+
+/// Checks that the broker accepts connections; login and TLS are left to the agent.
+fn broker(mqtt: &MqttConfig) -> Finding {
+    match tcp_probe::probe_host(&mqtt.host, mqtt.port) {
+        Ok(name) => Finding::ok(format!("broker: {name} is reachable")),
+        Err(why) => Finding::problem(
+            format!("broker: {why}"),
+            "check mqtt.host, mqtt.port and the firewall; events are kept until it answers",
+        ),
+    }
 }
 
 fn cameras(root: &Path) -> Vec<Finding> {

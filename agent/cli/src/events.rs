@@ -2,9 +2,12 @@
 //!
 //! Invariant: a record that this version can't read is a note; printing continues.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use serde_json::json;
 use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase, RuleEvent, Verdict};
+use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
@@ -14,10 +17,13 @@ use super::output::Output;
 use watchkeeper_assistant::session::progress::event_json as object;
 use watchkeeper_assistant::wording::local_time;
 use watchkeeper_assistant::wording::size;
-use watchkeeper_client::{FeedItem, JournalRecord, NewerRecord, RuntimeClient};
+use watchkeeper_client::{ClientError, FeedItem, JournalRecord, NewerRecord, RuntimeClient};
 
 /// Records that one request verifies.
 const VERIFY_PAGE: u32 = 1000;
+
+/// Pause between attempts to reach a runtime that does not run yet.
+const RETRY: Duration = Duration::from_millis(500);
 
 /// Time at the start of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -270,10 +276,11 @@ pub(super) async fn run(
     }
     let after = match args.after {
         Some(after) => EventSeq(after),
-        None => {
-            let last = client.health().await?.last_seq;
-            EventSeq(last.0.saturating_sub(u64::from(args.limit)))
-        }
+        None if args.follow => match health_when_up(client, out).await? {
+            Some(health) => before_last(&health, args.limit),
+            None => return Ok(()),
+        },
+        None => before_last(&client.health().await?, args.limit),
     };
     let mut last = after;
     let mut remaining = args.limit;
@@ -293,6 +300,31 @@ pub(super) async fn run(
         return Ok(());
     }
     follow(client, last, out).await
+}
+
+/// Cursor before the last `limit` records.
+fn before_last(health: &Health, limit: u32) -> EventSeq {
+    EventSeq(health.last_seq.0.saturating_sub(u64::from(limit)))
+}
+
+/// Waits until the runtime runs; `None` after Ctrl-C.
+async fn health_when_up(client: &RuntimeClient, out: &Output) -> Result<Option<Health>, Failure> {
+    let mut is_waiting = false;
+    loop {
+        match client.health().await {
+            Ok(health) => return Ok(Some(health)),
+            Err(error @ ClientError::Unreachable { .. }) => {
+                if !std::mem::replace(&mut is_waiting, true) {
+                    out.note(format!("{error}; waiting for it"));
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(RETRY) => {}
+            _ = tokio::signal::ctrl_c() => return Ok(None),
+        }
+    }
 }
 
 /// Prints new events until Ctrl-C or a closed output.

@@ -165,12 +165,18 @@ fn list(zoo: &Zoo, out: &Output) {
         vec![
             model.name.clone(),
             input,
-            model.labels.len().to_string(),
+            match model.labels.len() {
+                0 => "–".to_owned(),
+                classes => classes.to_string(),
+            },
             model.licence.clone().unwrap_or_else(|| "–".to_owned()),
             state,
         ]
     });
-    out.table(&["model", "input", "classes", "licence", "file"], rows);
+    out.table(
+        &["model", "input", "classes", "weights licence", "file"],
+        rows,
+    );
 }
 
 fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
@@ -298,7 +304,7 @@ async fn fetch(client: &reqwest::Client, plan: PullPlan, out: &Output) -> Result
             }
             Err(Interrupted::Temporary(why)) => {
                 let sentence = format!(
-                    "can't download {}: {why}; run the command again to resume",
+                    "can't download {}: {why}; run the command again to resume, or copy the file here and run `watchkeeper models add`",
                     plan.url
                 );
                 return Err(Failure::new(Exit::Failed, sentence));

@@ -166,13 +166,13 @@ impl EffectTask {
                 }
                 // Only the first failure, or an unreachable runtime would fill the log.
                 if !std::mem::replace(&mut self.is_lost, true) {
-                    tracing::warn!(%error, "effects: list request failed; retrying");
+                    tracing::warn!(%error, "can't get the effects of workflows from the runtime; retrying");
                 }
                 return (Input::Tick, self.backoff.next_delay());
             }
         };
         if std::mem::take(&mut self.is_lost) {
-            tracing::info!("effects: the runtime answers again");
+            tracing::info!("got the effects of workflows from the runtime again");
         }
         self.backoff.reset();
         // A stopping runtime answers at once with an empty list.

@@ -120,7 +120,7 @@ impl Agent {
             (None, None) => JournalReader::Closed,
         };
         if setup.broker.is_none() {
-            tracing::warn!("no broker is configured (mqtt.host): events stay in the journal");
+            tracing::info!("no broker is configured (mqtt.host): events stay in the journal");
         }
         let topics = Topics::new(&setup.site, &setup.box_id);
         let retained = restore_retained(&topics, &restored.sources, &restored.refusals);

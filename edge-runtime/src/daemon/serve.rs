@@ -42,7 +42,12 @@ pub(super) async fn serve(
         // The sender is dropped, never used: either result means the end.
         drop(ended.await);
     }));
-    tracing::info!(socket = %config.runtime_socket.display(), "serving");
+    tracing::info!(
+        socket = %config.runtime_socket.display(),
+        sources = config.sources.len(),
+        pipelines = config.pipelines.len(),
+        "serving"
+    );
     notify(&[NotifyState::Ready]);
 
     let reason = watch(&manager, &disk_space, &mut serving, &mut stop).await;

@@ -16,7 +16,14 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// A phrase with host, port and reason.
 pub(super) fn probe_tcp(url: &Url) -> Result<String, String> {
     let host = url.host_str().unwrap_or_default();
-    let port = url.port_or_known_default().unwrap_or_default();
+    probe_host(host, url.port_or_known_default().unwrap_or_default())
+}
+
+/// Connects to a host and returns `host:port`.
+///
+/// # Errors
+/// A phrase with host, port and reason.
+pub(super) fn probe_host(host: &str, port: u16) -> Result<String, String> {
     let name = format!("{host}:{port}");
     match open(host, port) {
         Ok(()) => Ok(name),

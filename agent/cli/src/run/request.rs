@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use watchkeeper_config::address::Address;
 use watchkeeper_config::bounded;
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::Pace;
 use watchkeeper_models::labels::MOVING;
 use watchkeeper_models::{MOTION, PREFERRED, Zoo};
-use watchkeeper_plain::scene::nearest;
 
 use super::drawing;
 use super::plan::{self, Watch};

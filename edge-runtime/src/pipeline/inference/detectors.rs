@@ -11,6 +11,7 @@ use watchkeeper_contract::problem::Problem;
 use watchkeeper_detect::{Detector, DetectorInfo};
 use watchkeeper_engine::deploy::{ModelFacts, fit};
 use watchkeeper_engine::workflow::DetectRequest;
+use watchkeeper_models::MOTION;
 
 use crate::pipeline::plan::{self, Plan};
 
@@ -87,13 +88,16 @@ impl Detectors {
         &self.warnings
     }
 
-    /// The models and their back ends, such as `yolox-nano on rten`.
+    /// The models and their back ends, such as `yolox-nano on rten`; the motion detector has none.
     #[must_use]
     pub fn describe(&self) -> Option<String> {
         let mut names: Vec<String> = self
             .by_model
             .values()
-            .map(|d| format!("{} on {}", d.info().model, d.info().backend))
+            .map(|d| match d.info() {
+                info if info.model == MOTION => format!("{MOTION} (built in)"),
+                info => format!("{} on {}", info.model, info.backend),
+            })
             .collect();
         names.dedup();
         (!names.is_empty()).then(|| names.join(", "))
