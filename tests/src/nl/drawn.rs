@@ -30,16 +30,11 @@ pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
         let corners: Vec<Point> = region.iter().map(at).collect();
         let name = name.replace('_', " ");
         match corners.as_slice() {
-            [a, b] => {
-                canvas.segment(*a, *b, color, 4.0, 1.0);
-                annotate::label(canvas, &BBox::new(a.x, a.y, a.x, a.y), &name, color);
-            }
-            corners => {
-                zone(canvas, corners, color, 0.16);
-                if let [a, ..] = corners {
-                    annotate::label(canvas, &BBox::new(a.x, a.y, a.x, a.y), &name, color);
-                }
-            }
+            [a, b] => canvas.segment(*a, *b, color, 4.0, 1.0),
+            corners => zone(canvas, corners, color, 0.16),
+        }
+        if let Some(a) = corners.first() {
+            annotate::label(canvas, &BBox::new(a.x, a.y, a.x, a.y), &name, color);
         }
     }
     for actor in scene.actors(camera) {

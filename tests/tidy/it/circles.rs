@@ -13,10 +13,10 @@ use crate::workspace::packages;
 fn describe(graph: &Graph) -> Result<(usize, String), std::fmt::Error> {
     let mut text = String::new();
     let mut files = 0;
-    for cyclic in graph.cyclic_parts() {
-        files += cyclic.len();
-        let part = within(graph, &cyclic);
-        writeln!(text, "  {} files in circles:", cyclic.len())?;
+    for members in graph.cyclic_parts() {
+        files += members.len();
+        let part = within(graph, &members);
+        writeln!(text, "  {} files in circles:", members.len())?;
         if let Some(circle) = part.shortest_circle() {
             writeln!(text, "    the shortest circle:")?;
             for pair in circle.windows(2) {

@@ -106,7 +106,7 @@ impl Graph {
             }
         }
         let mut cyclic_parts: Vec<_> = cyclic_parts.into_iter().collect();
-        cyclic_parts.sort_by_key(|cyclic| std::cmp::Reverse(cyclic.len()));
+        cyclic_parts.sort_by_key(|members| std::cmp::Reverse(members.len()));
         cyclic_parts
     }
 
@@ -119,7 +119,7 @@ impl Graph {
         reached
     }
 
-    /// Says an edge for people: `agent/src/a.rs:12 names Thing of agent/src/b.rs`.
+    /// Formats an edge: `agent/src/a.rs:12 names Thing of agent/src/b.rs`.
     pub(crate) fn describe(&self, from: File, to: File) -> String {
         let name = |file: File| self.files.get(file).map(|f| f.display().to_string());
         let edge = self.edges.get(&from).and_then(|edges| edges.get(&to));

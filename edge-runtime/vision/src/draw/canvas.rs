@@ -19,8 +19,8 @@ pub struct Canvas<'a> {
 }
 
 impl<'a> Canvas<'a> {
-    /// A canvas over packed RGB rows of `width * 3` bytes. A buffer that is too short
-    /// gives fewer rows.
+    /// A canvas over packed RGB rows of `width * 3` bytes. A buffer that is too short gives
+    /// fewer rows.
     #[must_use]
     pub fn new(pixels: &'a mut [u8], width: u32, height: u32) -> Self {
         let width = width as usize;
