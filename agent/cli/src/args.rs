@@ -64,12 +64,16 @@ pub enum Command {
     },
     /// Print events of the journal, or verify their hash chain.
     Events(EventArgs),
-    /// Save the latest frame of a camera, or the annotated frame of a pipeline, as JPEG.
-    Frame(FrameArgs),
-    /// Download a snapshot or clip by its ID.
-    Media(MediaArgs),
-    /// Save the latest frame of a camera and print its ID.
-    Snapshot(SnapshotArgs),
+    /// Save the latest frame of a camera to a file, or keep it on the box.
+    Frame {
+        #[command(subcommand)]
+        action: FrameAction,
+    },
+    /// Download kept pictures and clips.
+    Media {
+        #[command(subcommand)]
+        action: MediaAction,
+    },
     /// Ask a question or request a change in plain English; changes need your confirmation.
     Ask(AskArgs),
     /// Chat with the box in plain English; changes need your confirmation.
@@ -345,8 +349,16 @@ pub struct TraceArgs {
     pub limit: usize,
 }
 
+#[derive(Debug, Clone, Subcommand)]
+pub enum FrameAction {
+    /// Save the latest frame of a camera, or the annotated frame of a pipeline, as JPEG.
+    Save(FrameSaveArgs),
+    /// Keep the latest frame of a camera on the box and print its ID.
+    Keep(FrameKeepArgs),
+}
+
 #[derive(Debug, Clone, Args)]
-pub struct FrameArgs {
+pub struct FrameSaveArgs {
     /// ID of the camera.
     #[arg(required_unless_present = "pipeline")]
     pub source: Option<SourceId>,
@@ -359,21 +371,27 @@ pub struct FrameArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct MediaArgs {
-    /// ID of the snapshot or clip, as events show it.
-    pub id: String,
-    /// File to write.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct SnapshotArgs {
+pub struct FrameKeepArgs {
     /// ID of the camera.
     pub source: SourceId,
     /// Also write the picture to this file.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum MediaAction {
+    /// Download a picture or clip by its ID.
+    Get(MediaGetArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct MediaGetArgs {
+    /// ID of the picture or clip, as events show it.
+    pub id: String,
+    /// File to write.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

@@ -170,7 +170,7 @@ fn describe_clip(event: &Event, clock: Clock) -> Option<String> {
     let text = match &clip.state {
         ClipState::Filming => "recording a clip".to_owned(),
         ClipState::Kept { bytes, .. } => format!(
-            "clip of {:.1} s, {:.1} s before the event, {}: watchkeeper media {} -o FILE",
+            "clip of {:.1} s, {:.1} s before the event, {}: watchkeeper media get {} -o FILE",
             clip.before_s + clip.after_s,
             clip.before_s,
             size(*bytes),

@@ -122,9 +122,8 @@ async fn online(
         Command::Sources { action } => remote::sources(action, &client, out).await,
         Command::Pipelines { action } => remote::pipelines(action, &client, out).await,
         Command::Events(args) => events::run(args, &client, out).await,
-        Command::Frame(args) => remote::frame(&args, &client, out).await,
-        Command::Media(args) => remote::media(&args, &client, out).await,
-        Command::Snapshot(args) => remote::snapshot(&args, &client, out).await,
+        Command::Frame { action } => remote::frame(&action, &client, out).await,
+        Command::Media { action } => remote::media(&action, &client, out).await,
         Command::Ask(args) => ask::run(&args, client, config, out).await,
         Command::Chat => chat::run(client, config, out).await,
         // `answer` handles these without an async runtime.

@@ -11,7 +11,10 @@ use watchkeeper_contract::source::{
 };
 use watchkeeper_http::MAX_DEFINITION_BODY;
 
-use super::args::{FrameArgs, MediaArgs, PipelineAction, SnapshotArgs, SourceAction};
+use super::args::{
+    FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs, PipelineAction,
+    SourceAction,
+};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
@@ -213,7 +216,18 @@ fn warning_lines(status: &PipelineStatus) -> impl Iterator<Item = String> {
 }
 
 pub(super) async fn frame(
-    args: &FrameArgs,
+    action: &FrameAction,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    match action {
+        FrameAction::Save(args) => frame_save(args, client, out).await,
+        FrameAction::Keep(args) => frame_keep(args, client, out).await,
+    }
+}
+
+async fn frame_save(
+    args: &FrameSaveArgs,
     client: &RuntimeClient,
     out: &Output,
 ) -> Result<(), Failure> {
@@ -245,22 +259,8 @@ pub(super) async fn frame(
     Ok(())
 }
 
-pub(super) async fn media(
-    args: &MediaArgs,
-    client: &RuntimeClient,
-    out: &Output,
-) -> Result<(), Failure> {
-    let bytes = client.media(&args.id).await?;
-    write_file(&args.output, &bytes)?;
-    let written = json!({"id": args.id, "file": args.output, "bytes": bytes.len()});
-    out.both(&written, || {
-        format!("Saved {} ({} bytes)", args.output.display(), bytes.len())
-    });
-    Ok(())
-}
-
-pub(super) async fn snapshot(
-    args: &SnapshotArgs,
+async fn frame_keep(
+    args: &FrameKeepArgs,
     client: &RuntimeClient,
     out: &Output,
 ) -> Result<(), Failure> {
@@ -274,9 +274,24 @@ pub(super) async fn snapshot(
             format!(", copied to {}", path.display())
         });
         format!(
-            "Saved as {} ({} bytes, sha256 {}){copy}",
+            "Kept as {} ({} bytes, sha256 {}){copy}",
             kept.id, kept.bytes, kept.sha256
         )
+    });
+    Ok(())
+}
+
+pub(super) async fn media(
+    action: &MediaAction,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let MediaAction::Get(MediaGetArgs { id, output }) = action;
+    let bytes = client.media(id).await?;
+    write_file(output, &bytes)?;
+    let written = json!({"id": id, "file": output, "bytes": bytes.len()});
+    out.both(&written, || {
+        format!("Saved {} ({} bytes)", output.display(), bytes.len())
     });
     Ok(())
 }

@@ -266,7 +266,7 @@ fn clip_text(clip: &Clip) -> String {
     match &clip.state {
         ClipState::Filming => String::new(),
         ClipState::Kept { bytes, .. } => format!(
-            "clip of {:.0} s, {}, on the box as {} (watchkeeper media {} -o FILE): ",
+            "clip of {:.0} s, {}, on the box as {} (watchkeeper media get {} -o FILE): ",
             clip.before_s + clip.after_s,
             size(*bytes),
             clip.id,

@@ -20,6 +20,7 @@ mod durability;
 mod examples;
 mod failures;
 mod fault_matrix;
+mod frame_command;
 mod full_disk;
 mod fuzz_seeds;
 mod holding;

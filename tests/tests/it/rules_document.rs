@@ -336,7 +336,7 @@ held back.
 A rule with `clip` keeps, beside the pictures of each event, what the camera showed around its
 beginning. The record `new` names the clip by its id and says how much there is from before. A
 record `clip` of the same event, which can come after its `end`, says that it is `kept` or `lost`,
-and why. Then `GET /v1/media/{id}` or `watchkeeper media ID -o FILE` has it: MP4 (WebM if the box
+and why. Then `GET /v1/media/{id}` or `watchkeeper media get ID -o FILE` has it: MP4 (WebM if the box
 has no encoder for that), at most 640 pixels wide or high, with at most ten of the frames a second
 that the pipeline took, and without sound.
 

@@ -253,7 +253,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "media",
-                    "stored pictures: fetch them on the box by `watchkeeper media ID -o FILE`, or by \
+                    "stored pictures: fetch them on the box by `watchkeeper media get ID -o FILE`, or by \
                      `GET /v1/media/{id}` (docs/ref/api.md)",
                 ),
                 (
