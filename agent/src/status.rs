@@ -57,6 +57,8 @@ pub struct MqttStatus {
     /// Reason of the last disconnect, while not connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// Command requests refused since the agent's start: invalid, too large, expired or too many.
+    pub refused_requests: u64,
 }
 
 /// Status of the outbox.

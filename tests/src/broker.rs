@@ -22,8 +22,11 @@ pub fn free_port() -> anyhow::Result<u16> {
 /// Authentication and encryption of a broker.
 #[derive(Debug, Clone, Default)]
 pub struct BrokerOptions {
-    /// User name and password that clients must send; absent: anonymous access.
-    pub login: Option<(String, String)>,
+    /// User names and passwords of clients; the first is the foreign client's. Empty: anonymous
+    /// access.
+    pub logins: Vec<(String, String)>,
+    /// Access list, in the broker's format; absent: everyone may read and write everything.
+    pub acl: Option<String>,
     /// TLS on its port; absent: plain TCP.
     pub tls: Option<BrokerTls>,
 }
@@ -68,21 +71,25 @@ impl Mosquitto {
             "user root\nlistener {port} 127.0.0.1\npersistence true\npersistence_location {}/\nautosave_interval 1\nmax_queued_messages 0\n",
             folder.display()
         );
-        match &options.login {
-            None => config.push_str("allow_anonymous true\n"),
-            Some((user, password)) => {
-                let file = folder.join("passwords");
+        let is_anonymous = options.logins.is_empty();
+        config.push_str(&format!("allow_anonymous {is_anonymous}\n"));
+        if !is_anonymous {
+            let file = folder.join("passwords");
+            fs::write(&file, "")?;
+            for (user, password) in &options.logins {
                 let made = Command::new("mosquitto_passwd")
-                    .args(["-b", "-c"])
+                    .arg("-b")
                     .arg(&file)
                     .args([user, password])
                     .status()?;
                 ensure!(made.success(), "mosquitto_passwd: {made}");
-                config.push_str(&format!(
-                    "allow_anonymous false\npassword_file {}\n",
-                    file.display()
-                ));
             }
+            config.push_str(&format!("password_file {}\n", file.display()));
+        }
+        if let Some(acl) = &options.acl {
+            let file = folder.join("acl");
+            fs::write(&file, acl)?;
+            config.push_str(&format!("acl_file {}\n", file.display()));
         }
         if let Some(tls) = &options.tls {
             config.push_str(&format!(
@@ -113,11 +120,15 @@ impl Mosquitto {
             .unwrap_or_default()
     }
 
-    /// Builds the command of a foreign client with address, login and TLS options.
+    /// Builds the command of a foreign client with address, first login and TLS options.
     fn foreign(&self, program: &str) -> Command {
+        self.client(program, self.options.logins.first())
+    }
+
+    fn client(&self, program: &str, login: Option<&(String, String)>) -> Command {
         let mut command = Command::new(program);
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string(), "-q", "1"]);
-        if let Some((user, password)) = &self.options.login {
+        if let Some((user, password)) = login {
             command.args(["-u", user, "-P", password]);
         }
         if let Some(tls) = &self.options.tls {
@@ -192,15 +203,36 @@ impl Mosquitto {
     /// # Errors
     /// If the broker does not accept it.
     pub fn publish(&self, topic: &str, retain: bool, payload: &str) -> anyhow::Result<()> {
-        let mut command = self.foreign("mosquitto_pub");
-        command.args(["-t", topic, "-m", payload]);
-        if retain {
-            command.arg("-r");
-        }
-        let status = command.status()?;
-        anyhow::ensure!(status.success(), "mosquitto_pub: {status}");
-        Ok(())
+        send(self.foreign("mosquitto_pub"), topic, retain, payload)
     }
+
+    /// Publishes one message with the login of `user`. An access list may drop it.
+    ///
+    /// # Errors
+    /// If the user has no login, or the broker does not accept it.
+    pub fn publish_as(
+        &self,
+        user: &str,
+        topic: &str,
+        retain: bool,
+        payload: &str,
+    ) -> anyhow::Result<()> {
+        let login = self.options.logins.iter().find(|(name, _)| name == user);
+        let login = login.with_context(|| format!("{user} has no login"))?;
+        let command = self.client("mosquitto_pub", Some(login));
+        send(command, topic, retain, payload)
+    }
+}
+
+/// Publishes one message by `command`, which has the address and the login.
+fn send(mut command: Command, topic: &str, retain: bool, payload: &str) -> anyhow::Result<()> {
+    command.args(["-t", topic, "-m", payload]);
+    if retain {
+        command.arg("-r");
+    }
+    let status = command.status()?;
+    ensure!(status.success(), "mosquitto_pub: {status}");
+    Ok(())
 }
 
 /// Foreign subscriber that collects messages.

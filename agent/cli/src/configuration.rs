@@ -252,6 +252,7 @@ fn models_section(config: &Config) -> Value {
 pub(super) fn mqtt_section(mqtt: &MqttConfig) -> Value {
     let mut section = json!({
         "host": mqtt.host, "port": mqtt.port, "client_id": mqtt.client_id, "tls": mqtt.tls,
+        "commands": mqtt.commands,
         "connect_timeout_s": mqtt.connect_timeout.as_secs(),
         "keep_alive_s": mqtt.keep_alive.as_secs(),
     });
@@ -271,6 +272,7 @@ fn api_section(api: &AgentApiConfig) -> Value {
         json!({"socket": api.socket, "socket_mode": format!("{:04o}", api.socket_mode)});
     if let Some(tcp) = &api.tcp {
         section["listen"] = json!(tcp.listen.to_string());
+        section["hosts"] = json!(tcp.hosts);
         match &tcp.token {
             SecretSource::File(file) => section["token_file"] = json!(absolute(file)),
             SecretSource::Credential(name) => section["token_credential"] = json!(name),

@@ -14,7 +14,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 use watchkeeper_board::{clock, identity, profile, storage, thermal};
-use watchkeeper_config::{Backend, Config, ConfigError, MqttConfig};
+use watchkeeper_config::{Backend, CommandAccess, Config, ConfigError, MqttConfig};
 use watchkeeper_models::Zoo;
 
 use super::exit::{Exit, Failure};
@@ -54,6 +54,7 @@ pub(super) fn run(
             findings.push(space(&config.state_dir));
             findings.extend(sinks(config));
             findings.extend(config.mqtt.as_ref().map(broker));
+            findings.extend(config.mqtt.as_ref().map(commands));
             let credentials = credentials_folder();
             findings.extend(channels::check(&config.channels, credentials.as_deref()));
             findings.extend(llm::check(config));
@@ -433,6 +434,18 @@ fn broker(mqtt: &MqttConfig) -> Finding {
         Err(why) => Finding::problem(
             format!("broker: {why}"),
             "check mqtt.host, mqtt.port and the firewall; events are kept until it answers",
+        ),
+    }
+}
+
+/// Tells who can command the box over MQTT.
+fn commands(mqtt: &MqttConfig) -> Finding {
+    let what = format!("commands over MQTT: {}", mqtt.describe_commands());
+    match mqtt.commands == CommandAccess::Off || mqtt.has_login() {
+        true => Finding::ok(what),
+        false => Finding::advice(
+            what,
+            "give the broker logins and ACLs (docs/guide/fleet.md), or set mqtt.commands = \"off\"",
         ),
     }
 }

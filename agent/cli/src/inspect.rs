@@ -167,6 +167,7 @@ fn tls_error(cause: &TlsError) -> ConfigError {
             format!("does not match mqtt.key_file ({cause}); give its own key, {until}"),
         ),
         TlsError::SystemRoots { .. } => error("mqtt.ca_file", None, format!("{cause}, {until}")),
+        TlsError::Host { .. } => error("mqtt.host", None, format!("{cause}, {until}")),
         TlsError::Library(_) => error("mqtt.tls", None, cause.to_string()),
     }
 }

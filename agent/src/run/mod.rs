@@ -225,7 +225,6 @@ impl Agent {
         if self.commands.take_due(now, self.monitor.is_due(now)) {
             self.prune_ledger()?;
         }
-        self.resubscribe_when_due(now)?;
         if self.monitor.is_due(now) {
             let (cursor, has_broker) = (self.outbox.core().cursor(), self.mqtt.broker.is_some());
             self.monitor

@@ -12,9 +12,6 @@ use watchkeeper_contract::id::{BoxId, SiteId};
 use crate::fleet::mqtt::broker::{Broker, Keys};
 use crate::fleet::outbox::{ClassLimits, Limits};
 
-/// Pause of the command subscription: events get out, and commands return within the day in which
-/// the oversized request is cleared.
-const FLOOD_PAUSE: Duration = Duration::from_secs(3600);
 /// Timeout of a second opinion: its recipients know the event and should not wait much longer.
 const OPINION_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -32,8 +29,6 @@ pub struct Setup {
     pub limits: Limits,
     /// Interval of telemetry.
     pub telemetry_every: Duration,
-    /// How long commands stay suspended after oversized requests ended several sessions in a row.
-    pub flood_pause: Duration,
     /// What effects of workflows may reach.
     pub sinks: SinksConfig,
     /// Notification channels of the configuration.
@@ -99,7 +94,6 @@ impl Setup {
                 ..Limits::default()
             },
             telemetry_every: agent.telemetry,
-            flood_pause: FLOOD_PAUSE,
             sinks: config.sinks.clone(),
             channels: config.channels.clone(),
             opinions: asked.map(|llm| OpinionSetup {
@@ -134,8 +128,10 @@ fn broker_of(mqtt: &MqttConfig) -> Broker {
         host: mqtt.host.clone(),
         port: mqtt.port,
         client_id: mqtt.client_id.clone(),
+        commands: mqtt.commands,
         username: mqtt.username.clone(),
         password: mqtt.password.clone(),
+        password_file: mqtt.password_file.clone(),
         tls: mqtt.tls,
         ca_file: mqtt.ca_file.clone(),
         client_cert: mqtt.client_cert.clone(),

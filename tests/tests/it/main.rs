@@ -8,6 +8,7 @@ mod api_document;
 mod bad_input;
 mod bare_box;
 mod blueprints;
+mod broker_access;
 mod capture_http;
 mod capture_rtsp;
 mod channels;

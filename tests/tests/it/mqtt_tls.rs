@@ -39,7 +39,11 @@ fn site(asks_clients: bool) -> anyhow::Result<Site> {
         .then(|| authority.issue(&folder, "foreign", &["foreign"]))
         .transpose()?;
     let options = BrokerOptions {
-        login: (!asks_clients).then(|| ("gate".to_owned(), PASSWORD.to_owned())),
+        logins: match asks_clients {
+            true => Vec::new(),
+            false => vec![("gate".to_owned(), PASSWORD.to_owned())],
+        },
+        acl: None,
         tls: Some(BrokerTls {
             ca_file: ca_file.clone(),
             identity,

@@ -556,8 +556,8 @@ fn broker_sinks(port: u16, folder: &Path) -> anyhow::Result<SinksConfig> {
     })
 }
 
-fn with_login() -> Option<(String, String)> {
-    Some(("gate".to_owned(), SECRET.to_owned()))
+fn with_login() -> Vec<(String, String)> {
+    vec![("gate".to_owned(), SECRET.to_owned())]
 }
 
 #[test]
@@ -568,7 +568,8 @@ fn mqtt_effect_uses_tls_every_qos_and_retain() -> anyhow::Result<()> {
     authority.write(&ca_file)?;
     let identity = authority.issue(folder.path(), "broker", &["localhost", "127.0.0.1"])?;
     let options = BrokerOptions {
-        login: with_login(),
+        logins: with_login(),
+        acl: None,
         tls: Some(BrokerTls {
             ca_file,
             identity,
@@ -643,8 +644,8 @@ fn mqtt_effect_uses_tls_every_qos_and_retain() -> anyhow::Result<()> {
 fn mqtt_effect_reconnects_but_not_after_a_refused_login() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let options = BrokerOptions {
-        login: with_login(),
-        tls: None,
+        logins: with_login(),
+        ..BrokerOptions::default()
     };
     let mut broker = Mosquitto::start_with(&folder.path().join("broker"), options)?;
     let port = broker.port;

@@ -160,8 +160,8 @@ fn spooled_effects_arrive_after_server_and_daemon_kills() -> anyhow::Result<()> 
 fn mqtt_effects_wait_for_their_broker_and_all_arrive() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let options = BrokerOptions {
-        login: Some(("gate".to_owned(), SECRET.to_owned())),
-        tls: None,
+        logins: vec![("gate".to_owned(), SECRET.to_owned())],
+        ..BrokerOptions::default()
     };
     let mut broker = Mosquitto::start_with(&bench.path("broker"), options)?;
     let subscriber = broker.subscribe("yard/#")?;

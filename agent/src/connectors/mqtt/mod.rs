@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use rumqttc::{PublishOptions, QoS};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::{mpsc, oneshot};
+use watchkeeper_config::CommandAccess;
 use watchkeeper_contract::effect::{MqttMessage, MqttQos};
 use watchkeeper_contract::host::is_this_machine;
 use watchkeeper_contract::spool::SpooledEffect;
@@ -268,6 +269,8 @@ impl Brokers {
             }
         }
         let broker = Broker {
+            commands: CommandAccess::Off,
+            password_file: None,
             host: name.host.clone(),
             port: name.port,
             client_id: format!("watchkeeper-{:016x}", fastrand::u64(..)),
@@ -520,6 +523,8 @@ mod tests {
     async fn unacknowledged_message_fails_alone_and_closes_the_queue() {
         let faulty = FaultyBroker::start().await;
         let broker = Broker {
+            commands: CommandAccess::Off,
+            password_file: None,
             host: "127.0.0.1".to_owned(),
             port: faulty.port,
             client_id: "c".to_owned(),

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use watchkeeper_config::CommandAccess;
 use watchkeeper_contract::command::Operation;
 
 /// Longest id of a command.
@@ -64,6 +65,23 @@ pub enum OperationName {
 impl OperationName {
     /// All operations, in the order of the document.
     pub const ALL: [Self; 3] = [Self::Snapshot, Self::Deploy, Self::Stop];
+
+    /// Whether a box with this access accepts the operation.
+    #[must_use]
+    pub fn is_allowed(self, access: CommandAccess) -> bool {
+        match access {
+            CommandAccess::Off => false,
+            CommandAccess::Read => self == Self::Snapshot,
+            CommandAccess::All => true,
+        }
+    }
+
+    /// The operations that a box with this access accepts.
+    pub fn allowed(access: CommandAccess) -> impl Iterator<Item = Self> {
+        Self::ALL
+            .into_iter()
+            .filter(move |op| op.is_allowed(access))
+    }
 
     /// Name in topics and in the member `op`.
     #[must_use]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use watchkeeper_config::ClientCert;
+use watchkeeper_config::{ClientCert, CommandAccess};
 
 /// Connection settings of one session.
 #[derive(Debug, Clone)]
@@ -16,6 +16,10 @@ pub struct Broker {
     pub client_id: String,
     pub username: Option<String>,
     pub password: Option<SecretString>,
+    /// File whose first line is the password.
+    pub password_file: Option<PathBuf>,
+    /// Commands that the box accepts from this broker.
+    pub commands: CommandAccess,
     /// Whether the connection is TLS.
     pub tls: bool,
     /// PEM file of trusted authorities; without it the system's are trusted.

@@ -7,9 +7,9 @@
 //!
 //! - A message over the packet limit is refused here. The library would end the session over it,
 //!   and then each following one.
+//! - A message from the broker over the packet limit arrives cut ([`super::packet_limit`]).
 //! - The link has no policy: it moves bytes and reports packets.
 //! - Awaiting [`Link::next`] drives the protocol; dropping that future loses nothing.
-//!
 
 use std::fmt;
 use std::time::Duration;
@@ -19,14 +19,15 @@ use futures_util::stream::{BoxStream, FuturesUnordered};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use rumqttc::{
     AsyncClient, ConnectionError, Event, LastWill, MqttOptions, Packet, PublishNoticeError,
-    PublishOptions, PublishResult, QoS, SubscribeReasonCode, Transport,
+    PublishOptions, PublishResult, QoS, SubscribeReasonCode,
 };
 use secrecy::ExposeSecret;
 
 use super::broker::{Broker, Will};
+use super::packet_limit::{self, LimitedStream};
 use super::payload::MAX_PAYLOAD;
 use super::reason::reason;
-use super::tls::{self, TlsError};
+use super::tls::{self, Stream, TlsError};
 use crate::fleet::outbox::OutboxId;
 
 /// Capacity of the client's queue. It exceeds the windows of outbox, retained topics and replies,
@@ -63,9 +64,6 @@ pub enum LinkEvent {
     Down {
         /// Cause without credentials.
         reason: String,
-        /// Whether a packet over the limit ended the session. The broker may send it again in every
-        /// session.
-        is_oversized: bool,
     },
 }
 
@@ -164,13 +162,11 @@ impl Link {
                 Some(Err(error)) => {
                     return LinkEvent::Down {
                         reason: reason(&self.broker, self.accepted, &error),
-                        is_oversized: is_oversized(&error),
                     };
                 }
                 None => {
                     return LinkEvent::Down {
                         reason: "the client ended".to_owned(),
-                        is_oversized: false,
                     };
                 }
             }
@@ -254,14 +250,11 @@ pub(crate) fn connect(
     queue: usize,
 ) -> Result<(AsyncClient, Events), TlsError> {
     let mut options = MqttOptions::new(&broker.client_id, (broker.host.clone(), broker.port));
-    let limit = MAX_PAYLOAD + PACKET_OVERHEAD;
     let keep_alive = u16::try_from(broker.keep_alive.as_secs()).unwrap_or(u16::MAX);
     options
         .set_clean_session(true)
         .set_keep_alive(keep_alive)
-        // A request slightly over the limit must arrive, so that it can be refused. Only a far
-        // larger one ends the session.
-        .set_max_packet_size(4 * limit, limit);
+        .set_max_packet_size(packet_limit::MAX_PACKET, MAX_PAYLOAD + PACKET_OVERHEAD);
     if let Some(Will { topic, payload }) = will {
         options.set_last_will(LastWill::new(topic, payload, QoS::AtLeastOnce, true));
     }
@@ -274,14 +267,21 @@ pub(crate) fn connect(
         }
         (None, _) => {}
     }
-    if broker.tls {
-        let config = tls::client_config(
-            broker.keys.ca_file,
-            broker.ca_file.as_deref(),
-            broker.client_cert.as_ref(),
-        )?;
-        options.set_transport(Transport::tls_with_config(config.into()));
-    }
+    let tls = match broker.tls {
+        true => Some(tls::connector(broker)?),
+        false => None,
+    };
+    options.set_socket_connector(move |address, network| {
+        let tls = tls.clone();
+        async move {
+            let socket = rumqttc::default_socket_connect(address, network).await?;
+            let stream: Box<dyn Stream> = match tls {
+                Some(tls) => Box::new(tls.handshake(socket).await?),
+                None => Box::new(socket),
+            };
+            Ok(LimitedStream::new(stream))
+        }
+    });
     let (client, mut events) = AsyncClient::builder(options).capacity(queue).build();
     let mut network = events.network_options();
     network.set_connection_timeout(broker.connect_timeout.as_secs().max(1));
@@ -292,15 +292,4 @@ pub(crate) fn connect(
         Some((event, events))
     });
     Ok((client, events.boxed()))
-}
-
-/// Whether a packet over the limit ended the session: the library ends it before it reads the
-/// packet.
-fn is_oversized(error: &ConnectionError) -> bool {
-    matches!(
-        error,
-        ConnectionError::MqttState(rumqttc::StateError::Deserialization(
-            rumqttc::Error::PayloadSizeLimitExceeded(_)
-        ))
-    )
 }

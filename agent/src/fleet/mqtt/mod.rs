@@ -1,15 +1,15 @@
 //! The MQTT side of the box.
 //!
 //! - `topics` builds and parses every topic string; [`payload`] defines every message.
-//! - [`session`] decides when to connect, [`command_subscription`] whether to subscribe to
-//!   requests.
+//! - [`session`] decides when to connect.
 //! - `retained` tracks what the broker should retain.
-//! - [`link`] is the shell around `rumqttc`, [`tls`] its TLS configuration.
+//! - [`link`] is the shell around `rumqttc`, [`tls`] its TLS; `packet_limit` cuts messages that are
+//!   too large.
 //! - `request` parses command requests; `reason` explains a failed session.
 
 pub mod broker;
-pub mod command_subscription;
 pub mod link;
+mod packet_limit;
 pub mod payload;
 pub(crate) mod reason;
 mod request;

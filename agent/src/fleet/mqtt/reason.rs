@@ -9,6 +9,7 @@ use rumqttc::tokio_rustls::rustls::{self, AlertDescription as Alert, Certificate
 use rumqttc::{ConnectReturnCode as Code, ConnectionError};
 
 use super::broker::Broker;
+use super::tls::HandshakeFailed;
 
 /// Explains `error`: what failed, and what the operator can do where that is known. `accepted`: the
 /// broker had accepted the session before.
@@ -16,6 +17,12 @@ pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
     let keys = &broker.keys;
     if let Some(error) = find::<rustls::Error>(error) {
         return of_tls(broker, error);
+    }
+    if let Some(error) = find::<HandshakeFailed>(error) {
+        return format!(
+            "{error}; check that {} is the broker's port for TLS",
+            keys.port
+        );
     }
     match error {
         ConnectionError::ConnectionRefused(Code::BadUserNamePassword | Code::NotAuthorized) => {
@@ -33,11 +40,6 @@ pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
                 keys.host, keys.port
             )
         }
-        ConnectionError::Tls(source) => format!(
-            "{}; check that {} is the broker's port for TLS",
-            deepest(source),
-            keys.port
-        ),
         ConnectionError::Io(source) => {
             format!(
                 "{source}; check that the broker runs at {} and {}",

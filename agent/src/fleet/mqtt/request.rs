@@ -16,9 +16,9 @@ pub fn parse_request(
 ) -> Result<Box<CommandRequest>, String> {
     let operation = operation.map_err(|error| error.to_string())?;
     if payload.len() > MAX_PAYLOAD {
+        // A longer payload arrives cut, so its size is not known.
         return Err(format!(
-            "the request takes {} bytes; at most {MAX_PAYLOAD} are accepted",
-            payload.len()
+            "the request has more than {MAX_PAYLOAD} bytes; at most that many are accepted"
         ));
     }
     let mut value: Value = serde_json::from_slice(payload)

@@ -1,16 +1,22 @@
-//! TLS configuration of the connection to the broker, from the files that the configuration names.
+//! TLS of the connection to the broker, from the files that the configuration names.
 //!
 //! - A file error names its key, before any connect.
 //! - The broker's certificate is always checked; no switch turns the check off.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rumqttc::tokio_rustls::TlsConnector;
 use rumqttc::tokio_rustls::rustls::crypto::ring;
 use rumqttc::tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use rumqttc::tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rumqttc::tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rumqttc::tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use watchkeeper_config::ClientCert;
+
+use super::broker::Broker;
 
 /// A TLS configuration that cannot be built; a retry does not help.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +28,7 @@ pub enum TlsError {
         key: &'static str,
         path: PathBuf,
         /// Error of the system.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// A file without the expected PEM section.
     #[error("{key} {} holds no {wanted} in PEM form", path.display())]
@@ -42,6 +48,13 @@ pub enum TlsError {
         /// Key of the configuration that can name a file of authorities.
         key: &'static str,
     },
+    /// The name of the broker cannot stand in a certificate.
+    #[error("{key} = {host:?}: TLS needs a host name or an IP address")]
+    Host {
+        /// Key of the configuration that names the broker.
+        key: &'static str,
+        host: String,
+    },
     /// The cryptography library rejects its own defaults.
     #[error("TLS can't be set up: {0}")]
     Library(rustls::Error),
@@ -55,7 +68,7 @@ const OWN_CA_FILE: &str = "mqtt.ca_file";
 ///
 /// # Errors
 /// Returns a [`TlsError`] for the first file that is unusable.
-pub fn client_config(
+fn client_config(
     ca_key: &'static str,
     ca_file: Option<&Path>,
     client: Option<&ClientCert>,
@@ -77,6 +90,62 @@ pub fn client_config(
                 .map_err(TlsError::ClientCert)
         }
         None => Ok(builder.with_no_client_auth()),
+    }
+}
+
+/// A connection to a broker, with TLS or without.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
+
+/// A handshake that failed below TLS: often the port does not speak it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct HandshakeFailed(io::Error);
+
+/// Opens TLS on sockets to one broker.
+#[derive(Clone)]
+pub(super) struct Connector {
+    tls: TlsConnector,
+    host: ServerName<'static>,
+}
+
+/// Builds the connector of `broker`.
+///
+/// # Errors
+/// Returns a [`TlsError`] for the first file that is unusable, or for the host name.
+pub(super) fn connector(broker: &Broker) -> Result<Connector, TlsError> {
+    let config = client_config(
+        broker.keys.ca_file,
+        broker.ca_file.as_deref(),
+        broker.client_cert.as_ref(),
+    )?;
+    let host = ServerName::try_from(broker.host.clone()).map_err(|_| TlsError::Host {
+        key: broker.keys.host,
+        host: broker.host.clone(),
+    })?;
+    Ok(Connector {
+        tls: Arc::new(config).into(),
+        host,
+    })
+}
+
+impl Connector {
+    /// Opens TLS on `socket`.
+    ///
+    /// # Errors
+    /// Returns the error of TLS, or [`HandshakeFailed`] as its source.
+    pub(super) async fn handshake(&self, socket: TcpStream) -> io::Result<impl Stream + use<>> {
+        let handshake = self.tls.connect(self.host.clone(), socket);
+        handshake.await.map_err(|error| {
+            match error
+                .get_ref()
+                .is_some_and(|inner| inner.is::<rustls::Error>())
+            {
+                true => error,
+                false => io::Error::other(HandshakeFailed(error)),
+            }
+        })
     }
 }
 

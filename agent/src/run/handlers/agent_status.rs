@@ -16,6 +16,7 @@ impl Agent {
                 configured: self.mqtt.broker.is_some(),
                 connected,
                 why: self.mqtt.lost_reason.clone().filter(|_| !connected),
+                refused_requests: self.commands.refused(),
             },
             outbox: OutboxStatus {
                 events: stats.events.entries,

@@ -31,6 +31,16 @@ impl Agent {
             return Ok(());
         }
         match operation {
+            Ok(operation) if !operation.is_allowed(self.mqtt.commands()) => {
+                let reason = format!(
+                    "this box does not accept {operation} from its broker: mqtt.commands is \
+                     \"{}\"",
+                    self.mqtt.commands()
+                );
+                let report = command::refusal(id.to_string(), reason);
+                self.commands.reject(raw_operation, id, report);
+                Ok(())
+            }
             Ok(operation) => {
                 let request = parse_request(Ok(operation), payload);
                 let key = CommandKey { operation, id };

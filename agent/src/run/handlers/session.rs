@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use serde::Deserialize;
+use watchkeeper_config::CommandAccess;
 
 use crate::fleet::mqtt::link::{LinkEvent, Refused, Token};
 use crate::fleet::mqtt::{Inbound, payload, session};
@@ -23,9 +24,9 @@ impl Agent {
         }
         self.mqtt.session.handle(now, session::Input::Tick);
         while let Some(session::Output::Connect { session }) = self.mqtt.session.poll() {
-            // An unreadable key file may be fixed meanwhile: this attempt failed like any other.
+            // An unreadable file may be fixed meanwhile: this attempt failed like any other.
             if let Err(error) = self.mqtt.open_link(session, self.next_seq()) {
-                return self.lose_link(&error.to_string());
+                return self.lose_link(&error);
             }
         }
         Ok(())
@@ -42,30 +43,7 @@ impl Agent {
                 Ok(())
             }
             LinkEvent::Message { topic, payload } => self.on_message(&topic, &payload),
-            LinkEvent::Down {
-                reason,
-                is_oversized,
-            } => {
-                let now = Instant::now();
-                if self.mqtt.subscription.end_session(now, is_oversized) {
-                    tracing::error!("{}", self.mqtt.describe_suspension());
-                    self.mqtt.set_agent_health(self.channels.errors());
-                }
-                self.lose_link(&reason)
-            }
-        }
-    }
-
-    /// Subscribes to commands again once their suspension is over.
-    pub(in crate::run) fn resubscribe_when_due(&mut self, now: Instant) -> Result<(), AgentError> {
-        if !self.mqtt.subscription.resume(now) {
-            return Ok(());
-        }
-        tracing::info!("commands are accepted again");
-        self.mqtt.set_agent_health(self.channels.errors());
-        match self.mqtt.subscribe_to_requests() {
-            Ok(()) => Ok(()),
-            Err(error) => self.on_refused(&self.mqtt.topics.requests(), error),
+            LinkEvent::Down { reason } => self.lose_link(&reason),
         }
     }
 
@@ -123,7 +101,6 @@ impl Agent {
         self.mqtt.retained.begin_session();
         self.commands.replies.begin_session();
         self.commands.push_open();
-        self.mqtt.subscription.begin_session(Instant::now());
         match self.queue_session_start() {
             Ok(()) => Ok(()),
             Err(error) => self.on_refused("start of the session", error),
@@ -135,7 +112,7 @@ impl Agent {
             return Ok(());
         };
         link.subscribe(self.mqtt.topics.state())?;
-        if self.mqtt.subscription.can_subscribe() {
+        if self.mqtt.commands() != CommandAccess::Off {
             link.subscribe(self.mqtt.topics.requests())?;
         }
         for (topic, text) in self.monitor.ring.drain() {

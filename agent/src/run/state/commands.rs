@@ -29,6 +29,8 @@ pub(crate) struct Commands {
     pub(crate) replies: Replies,
     pub(crate) refusals: Refusals,
     refusal_log: LogLimiter,
+    /// Requests refused since the agent's start.
+    refused: u64,
     executing: Option<BoxFuture<'static, Outcome>>,
     ledger_due: Instant,
 }
@@ -40,6 +42,7 @@ impl Commands {
             replies: Replies::default(),
             refusals,
             refusal_log: LogLimiter::new(REFUSAL_LOG_PERIOD),
+            refused: 0,
             executing: None,
             ledger_due: now + LEDGER_PERIOD,
         }
@@ -112,8 +115,15 @@ impl Commands {
         });
     }
 
-    /// Logs a refused request at a limited rate: every client that may write requests can cause it.
+    /// Requests refused since the agent's start.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Counts a refused request, and logs it at a limited rate: every client that may write
+    /// requests can cause it.
     pub(crate) fn log_refusal(&mut self, command: &str, reason: &str) {
+        self.refused = self.refused.saturating_add(1);
         if let Some(suppressed) = self.refusal_log.admit(Instant::now()) {
             tracing::warn!(command, reason, suppressed, "command refused");
         }

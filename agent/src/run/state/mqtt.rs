@@ -2,22 +2,22 @@
 //!
 //! Invariant: everything retained goes through [`Retained`], so that a new session restores it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use watchkeeper_client::clock::wall_now;
+use watchkeeper_config::{CommandAccess, SecretSource};
 use watchkeeper_contract::id::{BoxId, EventSeq, SiteId, SourceId};
 use watchkeeper_contract::time::Wall;
 
+use crate::connectors::secrets;
 use crate::fleet::command::OperationName;
 use crate::fleet::mqtt::broker::{Broker, Will};
-use crate::fleet::mqtt::command_subscription::SubscriptionBreaker;
 use crate::fleet::mqtt::link::{Link, LinkEvent, Refused, Token};
 use crate::fleet::mqtt::payload::{
     self, BirthMessage, CapabilityMessage, HealthMessage, Presence, SCHEMA, ServiceState,
     StateMessage,
 };
 use crate::fleet::mqtt::session::Session;
-use crate::fleet::mqtt::tls::TlsError;
 use crate::fleet::mqtt::{Retained, Topics};
 
 /// Names of the box, and of this run of its agent.
@@ -40,7 +40,6 @@ pub(crate) struct Mqtt {
     /// Reason of the last disconnect; absent while a session stands.
     pub(crate) lost_reason: Option<String>,
     pub(crate) retained: Retained,
-    pub(crate) subscription: SubscriptionBreaker,
     /// Whether everything retained but the state is cleared at exit.
     pub(crate) clears_at_exit: bool,
     /// Whether the broker acknowledged the state `stopped`.
@@ -48,13 +47,12 @@ pub(crate) struct Mqtt {
 }
 
 impl Mqtt {
-    /// A connection that was not opened yet. Oversized requests suspend commands for `pause`.
+    /// A connection that was not opened yet.
     pub(crate) fn new(
         identity: Identity,
         broker: Option<Broker>,
         session: Session,
         retained: Retained,
-        pause: Duration,
         now: Wall,
     ) -> Self {
         Self {
@@ -66,10 +64,15 @@ impl Mqtt {
             link: None,
             lost_reason: None,
             retained,
-            subscription: SubscriptionBreaker::new(pause),
             clears_at_exit: false,
             is_stopped_acked: false,
         }
+    }
+
+    /// Commands that the box accepts.
+    pub(crate) fn commands(&self) -> CommandAccess {
+        let broker = self.broker.as_ref();
+        broker.map_or(CommandAccess::Off, |broker| broker.commands)
     }
 
     /// Number of the session, where one is up.
@@ -82,11 +85,7 @@ impl Mqtt {
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let session = self.broker.as_ref().and_then(|_| self.session.deadline());
-        [session, self.subscription.deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        self.broker.as_ref().and_then(|_| self.session.deadline())
     }
 
     /// The next event of the link; pending forever without one. Dropping this future loses nothing.
@@ -98,10 +97,17 @@ impl Mqtt {
     }
 
     /// Opens the link of `session`, with a last will that names `next_seq`.
-    pub(crate) fn open_link(&mut self, session: u64, next_seq: EventSeq) -> Result<(), TlsError> {
-        let Some(broker) = &self.broker else {
+    ///
+    /// # Errors
+    /// One sentence about a file that is unusable.
+    pub(crate) fn open_link(&mut self, session: u64, next_seq: EventSeq) -> Result<(), String> {
+        let Some(mut broker) = self.broker.clone() else {
             return Ok(());
         };
+        if let Some(path) = &broker.password_file {
+            let source = SecretSource::File(path.clone());
+            broker.password = Some(secrets::read("mqtt.password_file", &source, None)?);
+        }
         tracing::debug!(session, host = %broker.host, port = broker.port, "connecting");
         self.session_start = wall_now();
         let offline = self.state_message(Presence::Offline, session, next_seq, self.session_start);
@@ -109,7 +115,7 @@ impl Mqtt {
             topic: self.topics.state(),
             payload: payload::encode(&offline),
         };
-        self.link = Some(Link::open(broker, will)?);
+        self.link = Some(Link::open(&broker, will).map_err(|error| error.to_string())?);
         Ok(())
     }
 
@@ -126,14 +132,6 @@ impl Mqtt {
                 .publish_tracked(token, topic, payload, retain)
                 .map(|()| true),
             None => Ok(false),
-        }
-    }
-
-    /// Subscribes to commands in the present session; does nothing without one.
-    pub(crate) fn subscribe_to_requests(&self) -> Result<(), Refused> {
-        match &self.link {
-            Some(link) if self.is_up() => link.subscribe(self.topics.requests()),
-            _ => Ok(()),
         }
     }
 
@@ -160,7 +158,7 @@ impl Mqtt {
         let online = self.state_message(Presence::Online, session, next_seq, self.session_start);
         self.retained
             .set(self.topics.state(), payload::encode(&online));
-        for operation in OperationName::ALL {
+        for operation in OperationName::allowed(self.commands()) {
             let message = CapabilityMessage::of(operation);
             self.retained
                 .set(self.topics.capability(operation), payload::encode(&message));
@@ -182,7 +180,10 @@ impl Mqtt {
             boot_id: self.identity.boot_id.clone(),
             session,
             cams: sources,
-            operations: OperationName::ALL.map(OperationName::as_str).to_vec(),
+            commands: self.commands(),
+            operations: OperationName::allowed(self.commands())
+                .map(OperationName::as_str)
+                .collect(),
             ts: self.session_start.unix_ms,
             ts_quality: self.session_start.quality,
         };
@@ -190,34 +191,19 @@ impl Mqtt {
             .set(self.topics.birth(), payload::encode(&message));
     }
 
-    /// Retains the agent's own health: degraded by `channel_errors` and a suspended subscription.
+    /// Retains the agent's own health: degraded by `channel_errors`.
     pub(crate) fn set_agent_health(&mut self, channel_errors: &[String]) {
-        let suspended = (!self.subscription.can_subscribe()).then(|| self.describe_suspension());
-        let why: Vec<String> = suspended
-            .into_iter()
-            .chain(channel_errors.iter().cloned())
-            .collect();
         let health = HealthMessage {
             schema: SCHEMA,
-            s: match why.is_empty() {
+            s: match channel_errors.is_empty() {
                 false => ServiceState::Degraded,
                 true => ServiceState::Up,
             },
-            why,
+            why: channel_errors.to_vec(),
             pid: Some(std::process::id()),
             boot_id: Some(self.identity.boot_id.clone()),
         };
         self.retained
             .set(self.topics.health("agent"), payload::encode(&health));
-    }
-
-    /// Why commands are suspended, with the remedy.
-    pub(crate) fn describe_suspension(&self) -> String {
-        format!(
-            "commands are suspended for {} s: a request that is too large ends every session; \
-             clear the retained message below {}",
-            self.subscription.pause().as_secs(),
-            self.topics.requests()
-        )
     }
 }

@@ -97,6 +97,8 @@ pub(super) fn note() -> String {
          ```\n\n\
          - Publish `req` retained, so that a box that is offline receives it later. Clear it (empty payload) after a \
          terminal status.\n\
+         - A request of more than 256 KiB is read up to that size, dropped and `rejected`, as is one that `mqtt.commands` \
+         does not allow. Neither disturbs another request. With `mqtt.commands = \"off\"` the box subscribes to no request.\n\
          - A known command is answered with its current status and never executed twice. The box keeps the last \
          {} finished commands and, separately, {} rejected ones, for {} days of a synchronised clock. A \
          request that stays retained for longer needs `expires_at`.\n\

@@ -1,5 +1,6 @@
 //! Sections on retained topics: state, birth, health, sources, alarms, capabilities.
 
+use watchkeeper_config::CommandAccess;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::LossCause;
@@ -63,6 +64,7 @@ pub(super) fn sections() -> Vec<Section> {
                 boot_id: BOOT.to_owned(),
                 session: 1_798_761_600_000_001,
                 cams: vec![source.clone()],
+                commands: CommandAccess::All,
                 operations: OperationName::ALL.map(OperationName::as_str).to_vec(),
                 ts: NOW.unix_ms,
                 ts_quality: NOW.quality,
@@ -79,6 +81,10 @@ pub(super) fn sections() -> Vec<Section> {
                 ("boot_id", "identity of the agent's run"),
                 ("session", "number of the session with the broker"),
                 ("cams", "names of the sources"),
+                (
+                    "commands",
+                    "`off`, `read` or `all`: what the box accepts (`mqtt.commands`)",
+                ),
                 ("operations", "available commands"),
                 TS_ROW,
                 TS_QUALITY_ROW,

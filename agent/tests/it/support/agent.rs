@@ -25,7 +25,7 @@ impl AgentProcess {
         let config = folder.join("watchkeeper.toml");
         let text = format!(
             "[box]\nsite = \"s\"\nid = \"b\"\n\n[runtime]\nstate_dir = {:?}\nsocket = {:?}\n\n\
-             [mqtt]\nhost = \"127.0.0.1\"\nport = {}\n\n{more}",
+             [mqtt]\nhost = \"127.0.0.1\"\nport = {}\ncommands = \"all\"\n\n{more}",
             folder.join("state"),
             runtime.socket(),
             broker_port,

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 use watchkeeper_agent::fleet::mqtt::broker::{Broker, Keys};
 use watchkeeper_agent::fleet::outbox::Limits;
 use watchkeeper_agent::run::{Agent, Setup};
+use watchkeeper_config::CommandAccess;
 use watchkeeper_contract::id::{BoxId, SiteId};
 
 use super::fake_runtime::FakeRuntime;
@@ -30,6 +31,8 @@ impl EmbeddedAgent {
             state_dir: folder.join("state"),
             runtime_socket: runtime.socket().to_owned(),
             broker: Some(Broker {
+                commands: CommandAccess::All,
+                password_file: None,
                 host: "127.0.0.1".to_owned(),
                 port: broker_port,
                 client_id: "b".to_owned(),
@@ -44,7 +47,6 @@ impl EmbeddedAgent {
             }),
             limits: Limits::default(),
             telemetry_every: Duration::from_secs(60),
-            flood_pause: Duration::from_secs(3600),
             sinks: watchkeeper_config::SinksConfig::default(),
             channels: Vec::new(),
             opinions: None,

@@ -1,10 +1,12 @@
 //! The checked configuration, as the daemons use it.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use serde::Serialize;
 use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
@@ -125,6 +127,10 @@ pub struct MqttConfig {
     pub username: Option<String>,
     /// Password, from the key or the file; never printed.
     pub password: Option<SecretString>,
+    /// File of the password, read again at every connect.
+    pub password_file: Option<PathBuf>,
+    /// Commands that the box accepts from the broker.
+    pub commands: CommandAccess,
     /// Whether the connection is TLS.
     pub tls: bool,
     /// PEM file with the authorities to trust; absent: the system's.
@@ -135,6 +141,65 @@ pub struct MqttConfig {
     pub connect_timeout: Duration,
     /// Interval of keep-alive packets.
     pub keep_alive: Duration,
+}
+
+impl MqttConfig {
+    /// Whether the configuration makes the box known to the broker, which then asks its other
+    /// clients for a login too.
+    #[must_use]
+    pub fn has_login(&self) -> bool {
+        self.username.is_some() || self.client_cert.is_some()
+    }
+
+    /// Who can command the box.
+    #[must_use]
+    pub fn describe_commands(&self) -> String {
+        match (self.commands, self.has_login()) {
+            (CommandAccess::Off, _) => "mqtt.commands is off: the box accepts none".to_owned(),
+            (commands, true) => format!(
+                "mqtt.commands is {commands}: everyone whom the broker lets publish below cmd/ \
+                 commands this box"
+            ),
+            (commands, false) => format!(
+                "mqtt.commands is {commands} and there is no login: everyone who reaches the \
+                 broker commands this box"
+            ),
+        }
+    }
+}
+
+/// Commands that the box accepts from its broker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandAccess {
+    Off,
+    /// Those that change neither cameras nor pipelines.
+    Read,
+    All,
+}
+
+impl CommandAccess {
+    /// Every value in the configuration.
+    pub const NAMES: &[&str] = &["off", "read", "all"];
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "off" => Some(Self::Off),
+            "read" => Some(Self::Read),
+            "all" => Some(Self::All),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for CommandAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Read => "read",
+            Self::All => "all",
+        })
+    }
 }
 
 /// Client certificate and key, for a broker that asks for them.
@@ -183,6 +248,8 @@ pub struct AgentApiConfig {
 pub struct TcpApiConfig {
     /// A loopback address with its port.
     pub listen: SocketAddr,
+    /// Host names that requests may have, besides `localhost` and loopback addresses.
+    pub hosts: Vec<String>,
     /// Token that is the authority to use the API there.
     pub token: SecretSource,
 }

@@ -6,6 +6,7 @@
 
 use watchkeeper_contract::source::STALL_S;
 
+use crate::config::CommandAccess;
 use crate::permissions::{ChangeKind, ToolEffect};
 
 /// Kind of a key's value.
@@ -498,7 +499,17 @@ pub const KEYS: &[Key] = &[
         Kind::Path,
         None,
         "",
-        "File with the password in its first line.",
+        "File with the password in its first line. Read at every connect, so a new password takes \
+         effect at once.",
+    ),
+    key(
+        "mqtt.commands",
+        Kind::Choice(CommandAccess::NAMES),
+        None,
+        "",
+        "Commands that the box accepts from the broker: `off`, `read` (`snapshot` only) or `all`. \
+         Whoever may publish at the broker may give them. Default: `all` with `username` or \
+         `cert_file`; without, the broker knows no one, and it is `off`.",
     ),
     key(
         "mqtt.tls",
@@ -591,6 +602,15 @@ pub const KEYS: &[Key] = &[
         "Address and port to serve the API over TCP, such as `127.0.0.1:8088`. Only loopback \
          addresses, because the token is not encrypted; for other machines put a proxy with TLS \
          before it. Needs a token. Default: none.",
+    ),
+    key(
+        "agent.api.hosts",
+        Kind::Texts,
+        None,
+        "",
+        "Host names by which clients reach the API over TCP, such as the name of the proxy. \
+         `localhost` and loopback addresses are always accepted; a request with another `Host` is \
+         refused.",
     ),
     key(
         "agent.api.token_file",

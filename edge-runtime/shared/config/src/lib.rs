@@ -30,9 +30,9 @@ use std::path::PathBuf;
 
 pub use channels::{ChannelConfig, ChannelKind};
 pub use config::{
-    AgentApiConfig, AgentConfig, Backend, ClientCert, Config, InferenceConfig, JournalConfig,
-    LlmConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig, PipelineDraft,
-    RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
+    AgentApiConfig, AgentConfig, Backend, ClientCert, CommandAccess, Config, InferenceConfig,
+    JournalConfig, LlmConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig,
+    PipelineDraft, RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
 };
 pub use error::{ConfigError, Origin};
 pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};
@@ -112,6 +112,10 @@ fn report(request: &LoadRequest, inspector: Inspector<'_>) -> Report {
     report.warnings.extend(found.errors);
     report.notes = found.notes;
     let mut config = checked.config;
+    let without_login = config.mqtt.as_ref().filter(|mqtt| !mqtt.has_login());
+    report
+        .notes
+        .extend(without_login.map(config::MqttConfig::describe_commands));
     let errors = report.errors.iter_mut().chain(&mut report.warnings);
     for error in errors.chain(&mut config.warnings) {
         place(error, merged.file.as_ref());

@@ -3,6 +3,7 @@
 //! Invariant: each holds the complete present state; no earlier message is needed.
 
 use serde::Serialize;
+use watchkeeper_config::CommandAccess;
 use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::health::HealthState;
 use watchkeeper_contract::id::{BoxId, EventId, SiteId, SourceId};
@@ -60,6 +61,8 @@ pub struct BirthMessage {
     /// Number of the session with the broker.
     pub session: u64,
     pub cams: Vec<SourceId>,
+    /// Commands that the box accepts (`mqtt.commands`).
+    pub commands: CommandAccess,
     /// Operations on offer.
     pub operations: Vec<&'static str>,
     pub ts: i64,

@@ -8,7 +8,9 @@ use secrecy::SecretString;
 use watchkeeper_contract::id::{BoxId, SiteId};
 
 use super::values::{Values, without_effect};
-use crate::config::{AgentApiConfig, ClientCert, LlmConfig, MqttConfig, TcpApiConfig};
+use crate::config::{
+    AgentApiConfig, ClientCert, CommandAccess, LlmConfig, MqttConfig, TcpApiConfig,
+};
 use crate::error::ConfigError;
 use crate::permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
 use crate::raw::parse_mode;
@@ -40,6 +42,10 @@ pub(super) fn mqtt(
     let client_id = values
         .text("mqtt.client_id")
         .or_else(|| Some(format!("watchkeeper-{}-{}", site?, box_id?)))?;
+    let username = values.text("mqtt.username");
+    let has_login = username.is_some() || client_cert.is_some();
+    let commands = values.text("mqtt.commands");
+    let commands = commands.and_then(|name| CommandAccess::from_name(&name));
     Some(MqttConfig {
         host,
         port: values
@@ -47,8 +53,13 @@ pub(super) fn mqtt(
             .and_then(|p| u16::try_from(p).ok())
             .unwrap_or(default_port),
         client_id,
-        username: values.text("mqtt.username"),
+        username,
         password,
+        password_file: values.path("mqtt.password_file"),
+        commands: commands.unwrap_or(match has_login {
+            true => CommandAccess::All,
+            false => CommandAccess::Off,
+        }),
         tls,
         ca_file: values.path("mqtt.ca_file"),
         client_cert,
@@ -212,9 +223,22 @@ pub(super) fn api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> AgentAp
     }
 }
 
+/// A host name without scheme and port, in lower case.
+fn host_name(text: &str) -> Result<String, &'static str> {
+    let is_name = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
+    };
+    match is_name(text) {
+        true => Ok(text.to_ascii_lowercase()),
+        false => Err("is not a host name; write it without scheme and port, as in box.example.com"),
+    }
+}
+
 fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiConfig> {
     let Some(text) = values.text("agent.api.listen") else {
         without_effect("agent.api.token_", "agent.api.listen", values, errors);
+        without_effect("agent.api.hosts", "agent.api.listen", values, errors);
         return None;
     };
     let wrong = |problem: &str| {
@@ -254,8 +278,10 @@ fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiC
             None
         }
     };
+    let hosts = values.texts("agent.api.hosts", errors, host_name);
     Some(TcpApiConfig {
         listen: listen?,
+        hosts,
         token: token?,
     })
 }
