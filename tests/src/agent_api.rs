@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
-use reqwest::header::{ACCEPT, AUTHORIZATION};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HOST};
 use serde_json::{Value, json};
 
 use crate::daemons::{Bench, START_TIMEOUT, wait_for};
@@ -77,6 +77,18 @@ impl Api {
                 false => serde_json::from_slice(&bytes)?,
             };
             Ok((status, answer))
+        })
+    }
+
+    /// Reads `path` as a client that names the server `host`; returns status and JSON.
+    ///
+    /// # Errors
+    /// As [`Self::raw`].
+    pub fn under_host(&self, host: &str, path: &str) -> anyhow::Result<(u16, Value)> {
+        runtime()?.block_on(async {
+            let request = self.begin("GET", path)?.header(HOST, host);
+            let response = request.send().await?;
+            Ok((response.status().as_u16(), response.json().await?))
         })
     }
 

@@ -1,7 +1,7 @@
 //! The agent's API: HTTP/JSON over a Unix socket, and over TCP with a token.
 //!
 //! - `routes`: the requests. [`conversations`]: sessions with clients. [`feed`]: their events.
-//! - [`token`]: authority over TCP. [`service`]: the thread that serves.
+//! - [`token`]: authority over TCP. `host`: names by which it is reached there. [`service`]: the thread that serves.
 //!
 //! Invariants:
 //! - Only a confirmed proposal changes what the box does, by a user or `[agent.auto_approve]`.
@@ -13,6 +13,7 @@
 mod app;
 pub mod conversations;
 pub mod feed;
+mod host;
 mod openapi;
 mod routes;
 pub mod service;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use watchkeeper_http::{MAX_BODY, refusal};
 
 use app::App;
@@ -36,19 +38,26 @@ pub mod fuzzing {
     pub use super::routes::fuzzing::message;
 }
 
-/// The API for one entrypoint. With `token`, every request must carry it.
-pub fn router(shared: Arc<Shared>, entrypoint: Entrypoint, token: Option<Arc<Token>>) -> Router {
+/// What a request over TCP must have.
+#[derive(Debug)]
+pub struct TcpAccess {
+    pub token: Token,
+    /// Host names besides `localhost` and loopback addresses.
+    pub hosts: Vec<String>,
+}
+
+/// The API for one entrypoint; `tcp` is what its requests must have over TCP.
+pub fn router(shared: Arc<Shared>, entrypoint: Entrypoint, tcp: Option<TcpAccess>) -> Router {
     let (router, _) = routes::all().split_for_parts();
     let router = router
         .fallback(refusal::unknown_route)
         .method_not_allowed_fallback(refusal::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(App { entrypoint, shared });
-    match token {
-        Some(token) => router.layer(axum::middleware::from_fn_with_state(
-            token,
-            token::require_token,
-        )),
+    match tcp {
+        Some(TcpAccess { token, hosts }) => router
+            .layer(from_fn_with_state(Arc::new(token), token::require_token))
+            .layer(from_fn_with_state(Arc::from(hosts), host::require_host)),
         None => router,
     }
 }

@@ -14,11 +14,12 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use watchkeeper_config::{AgentApiConfig, TcpApiConfig};
-use watchkeeper_http::{Server, closed, socket};
+use watchkeeper_http::serving::{Admission, serve as serve_connections};
+use watchkeeper_http::{Server, closed};
 
 use super::conversations::{Bounds, ConversationDeps, Conversations};
 use super::token::Token;
-use super::{Shared, StatusSender, router};
+use super::{Shared, StatusSender, TcpAccess, router};
 use watchkeeper_assistant::active::save_at_start;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -193,11 +194,11 @@ async fn over_tcp(
     let address = listener.local_addr().map_err(|e| e.to_string())?;
     tracing::info!(%address, "the API is served over TCP, with a token");
     shared.entrypoint_errors.set(Entrypoint::Remote, None);
-    let app = router(
-        Arc::clone(shared),
-        Entrypoint::Remote,
-        Some(Arc::new(token)),
-    );
-    let served = socket::serve(listener, app, closing.clone()).await;
+    let access = TcpAccess {
+        token,
+        hosts: config.hosts.clone(),
+    };
+    let app = router(Arc::clone(shared), Entrypoint::Remote, Some(access));
+    let served = serve_connections(listener, Admission::Token, app, closing.clone()).await;
     served.map_err(|e| e.to_string())
 }

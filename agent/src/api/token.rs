@@ -3,7 +3,8 @@
 //! Invariants:
 //! - Comparison takes constant time.
 //! - The token is in no log, no answer and no `Debug`.
-//! - Without it, only the head of a request is read.
+//! - Without it, only the head of a request is read, and the connection ends with the answer.
+//! - A wrong token is answered after [`WRONG_TOKEN_DELAY`].
 
 use std::fmt;
 use std::hint::black_box;
@@ -12,14 +13,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONNECTION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use secrecy::{ExposeSecret, SecretString};
 use watchkeeper_config::SecretSource;
 use watchkeeper_contract::problem::ProblemCode;
-use watchkeeper_http::Refusal;
+use watchkeeper_http::{ConnectionPlace, Refusal};
 
 use crate::connectors::secrets;
 use crate::log_limiter::LogLimiter;
@@ -28,6 +29,10 @@ use crate::log_limiter::LogLimiter;
 const MIN_LENGTH: usize = 32;
 /// Period in which at most one rejected request is logged.
 const REJECTION_LOG_PERIOD: Duration = Duration::from_secs(60);
+
+/// Delay of the answer to a wrong token. With the few connections that may be without a token, it
+/// limits the guesses that get an answer.
+const WRONG_TOKEN_DELAY: Duration = Duration::from_secs(1);
 
 /// The token that requests must carry.
 pub struct Token {
@@ -103,7 +108,13 @@ pub async fn require_token(
     next: Next,
 ) -> Response {
     if token.is_in(request.headers()) {
-        return next.run(request).await;
+        let place = request.extensions().get::<ConnectionPlace>();
+        if place.is_none_or(ConnectionPlace::prove) {
+            return next.run(request).await;
+        }
+        let detail = "the API has no free connection; close idle ones and try again";
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        return Refusal::new(status, ProblemCode::Limit, detail).into_response();
     }
     token.log_rejection();
     let detail = match request.headers().contains_key(AUTHORIZATION) {
@@ -112,14 +123,16 @@ pub async fn require_token(
              the agent's socket on the box"
         }
         true => {
+            tokio::time::sleep(WRONG_TOKEN_DELAY).await;
             "this token is invalid; send the one in the file or credential that the \
              configuration names in [agent.api]"
         }
     };
     let refusal = Refusal::new(StatusCode::UNAUTHORIZED, ProblemCode::Unauthorized, detail);
     let mut response = refusal.into_response();
-    let scheme = HeaderValue::from_static("Bearer");
-    response.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    let headers = response.headers_mut();
+    headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

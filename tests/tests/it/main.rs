@@ -24,6 +24,7 @@ mod fault_matrix;
 mod frame_command;
 mod full_disk;
 mod fuzz_seeds;
+mod held_connections;
 mod holding;
 mod injection;
 mod metrics;

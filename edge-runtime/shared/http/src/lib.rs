@@ -4,8 +4,8 @@
 //! - Every refusal, of the router too, is a [`Problem`](watchkeeper_contract::problem::Problem) as
 //!   JSON with field, value and remedy.
 //! - A refusal repeats no credentials of the request.
-//! - A client that stops in the middle of a request, or sends none, times out. The number of
-//!   connections is bounded.
+//! - A client that stops in the middle of a request, sends none or reads no answer times out.
+//! - The number of connections is bounded, and no peer holds all of them.
 //! - A socket never has wider permissions than asked for, and is never taken from a living server.
 //!
 //! Not here: routes, and who may use them.
@@ -13,15 +13,19 @@
 pub mod body;
 pub mod deadlines;
 pub mod openapi;
+mod peer;
+mod places;
 pub mod refusal;
 mod rest;
 pub mod serving;
 pub mod socket;
 pub mod stream;
+mod write_timeout;
 
 use tokio::sync::watch;
 use watchkeeper_config::bounded;
 
+pub use places::ConnectionPlace;
 pub use refusal::Refusal;
 pub use socket::{Server, SocketError};
 

@@ -1,96 +1,139 @@
 //! Connections of a listener: accepted, served, ended.
 //!
-//! - There are never more than [`MAX_CONNECTIONS`].
-//! - A connection without a request within [`HEAD`] is closed.
+//! - No peer holds all places ([`crate::places`]); one over its limit gets 503.
+//! - A connection without a request within [`HEAD`] is closed, and so is one that takes no byte of
+//!   an answer for [`WRITE`].
+//! - Requests of a connection are answered one after the other; at most [`MAX_BUFFERED`] bytes of
+//!   further ones are read ahead.
 //! - A request's body has the deadlines of [`crate::deadlines`].
 //! - When the listener closes, streams end by themselves; other requests get [`DRAIN`] to finish.
 
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::serve::Listener;
+use axum::http::header::{CONNECTION, HeaderValue};
+use axum::response::IntoResponse as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::process::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
+use watchkeeper_contract::problem::ProblemCode;
 
-use crate::closed;
 use crate::deadlines::{BodyDeadlines, TimedBody};
+use crate::peer::NamesPeers;
+use crate::places::{ConnectionPlace, NoPlace, PlaceLimits, Places};
 use crate::rest::HeldBody;
-
-/// Most connections of one listener; further ones wait in the system's queue.
-///
-/// More than all requests, streams and file transfers at work, and few enough to leave descriptors
-/// for cameras and files.
-pub const MAX_CONNECTIONS: usize = 256;
+use crate::write_timeout::TimedWrites;
+use crate::{Refusal, closed};
 
 /// Timeout for the head of a request. Also the longest pause between two requests of a connection.
 pub const HEAD: Duration = Duration::from_secs(30);
 
+/// Longest time without progress while an answer is written.
+pub const WRITE: Duration = Duration::from_secs(30);
+
+/// Most bytes of requests read ahead, and largest head of a request.
+const MAX_BUFFERED: usize = 64 << 10;
+
+/// Time for a connection that gets no place to read why.
+const REFUSE: Duration = Duration::from_secs(1);
+
+/// Refusals under way at a time; a connection beyond them is closed without an answer.
+const MAX_REFUSING: usize = 16;
+
 /// Time for requests in flight when the server ends.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Limits of a connection.
+/// Whether connections have to show a token before they hold a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// The system admits its users, by the permission of the socket.
+    Socket,
+    /// The router checks a token, then calls [`ConnectionPlace::prove`].
+    Token,
+}
+
+/// Limits of connections.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    connections: usize,
+    admission: Admission,
+    places: PlaceLimits,
     head: Duration,
+    write: Duration,
     body: BodyDeadlines,
 }
 
-impl Default for Bounds {
-    fn default() -> Self {
+impl Bounds {
+    fn new(admission: Admission) -> Self {
         Self {
-            connections: MAX_CONNECTIONS,
+            admission,
+            places: PlaceLimits::default(),
             head: HEAD,
+            write: WRITE,
             body: BodyDeadlines::default(),
         }
     }
 }
 
 /// Serves `app` until `closing` is true. Streams then have to end by themselves; other requests get
-/// a few seconds.
+/// a few seconds. Each request carries its [`ConnectionPlace`] as an extension.
 ///
 /// # Errors
 /// When the system closes the listener.
-pub async fn serve<L: Listener>(
+pub async fn serve<L: NamesPeers>(
     listener: L,
+    admission: Admission,
     app: Router,
     closing: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    serve_within(Bounds::default(), listener, app, closing).await;
+    serve_within(Bounds::new(admission), listener, app, closing).await;
     Ok(())
 }
 
-async fn serve_within<L: Listener>(
+async fn serve_within<L: NamesPeers>(
     bounds: Bounds,
     mut listener: L,
     app: Router,
     closing: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(bounds.connections));
+    let places = Places::new(bounds.places, geteuid().as_raw());
     let mut connections = JoinSet::new();
+    let mut refusing = JoinSet::new();
     let mut ending = pin!(closed(closing.clone()));
     loop {
         let accepted = async {
-            // The semaphore is never closed.
-            let place = Arc::clone(&places).acquire_owned().await.ok();
-            (listener.accept().await.0, place)
+            places.wait_for_room().await;
+            listener.accept().await
         };
         tokio::select! {
             () = &mut ending => break,
             Some(ended) = connections.join_next() => log_panic(ended),
-            (stream, place) = accepted => {
+            Some(ended) = refusing.join_next() => log_panic(ended),
+            (stream, address) = accepted => {
+                let peer = L::peer(&stream, &address);
+                let place = match bounds.admission {
+                    Admission::Token => ConnectionPlace::unproven(places.take_unproven(), peer),
+                    Admission::Socket => match places.take(peer) {
+                        Ok(place) => ConnectionPlace::taken(place),
+                        Err(reason) => {
+                            tracing::debug!(?peer, %reason, "connection refused");
+                            if refusing.len() < MAX_REFUSING {
+                                refusing.spawn(refuse(stream, reason));
+                            }
+                            continue;
+                        }
+                    },
+                };
                 connections.spawn(connection(stream, place, bounds, app.clone(), closing.clone()));
             }
         }
@@ -105,6 +148,27 @@ async fn serve_within<L: Listener>(
     if tokio::time::timeout(DRAIN, drained).await.is_err() {
         tracing::warn!("requests were aborted at shutdown");
     }
+}
+
+/// Answers the first request with 503 and closes the connection.
+async fn refuse<I>(stream: I, reason: NoPlace)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |_: Request<Incoming>| {
+        let refusal = Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ProblemCode::Limit,
+            reason.to_string(),
+        );
+        let mut answer = refusal.into_response();
+        answer
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    tokio::time::timeout(REFUSE, served).await.ok();
 }
 
 /// Logs a handler that failed; other connections continue.
@@ -122,7 +186,7 @@ fn is_refusal(status: StatusCode) -> bool {
 
 async fn connection<I>(
     stream: I,
-    _place: Option<OwnedSemaphorePermit>,
+    place: ConnectionPlace,
     bounds: Bounds,
     app: Router,
     closing: watch::Receiver<bool>,
@@ -130,8 +194,10 @@ async fn connection<I>(
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let app = TowerToHyperService::new(app);
+    let of_request = place.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        head.extensions.insert(of_request.clone());
         let body = HeldBody::new(TimedBody::new(body, bounds.body));
         let answering = app.call(Request::from_parts(head, body.clone()));
         async move {
@@ -144,10 +210,13 @@ async fn connection<I>(
     });
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
-        .header_read_timeout(bounds.head);
-    let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
+        .header_read_timeout(bounds.head)
+        .max_buf_size(MAX_BUFFERED);
+    let stream = TokioIo::new(TimedWrites::new(stream, bounds.write));
+    let mut served = pin!(http.serve_connection(stream, service));
     let outcome = tokio::select! {
         outcome = served.as_mut() => outcome,
+        () = place.closed() => return,
         () = closed(closing) => {
             served.as_mut().graceful_shutdown();
             served.await
@@ -161,18 +230,29 @@ async fn connection<I>(
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use axum::Json;
-    use axum::routing::post;
+    use axum::routing::{get, post};
+    use axum::serve::Listener;
+    use axum::{Extension, Json};
     use serde_json::Value;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
     use tokio::sync::mpsc;
     use tokio::task::JoinHandle;
 
     use super::*;
-    use crate::{Refusal, body};
+    use crate::body;
+    use crate::peer::Peer;
 
     /// Hands on the streams that a test sends.
     struct TestListener(mpsc::Receiver<DuplexStream>);
+
+    impl NamesPeers for TestListener {
+        fn peer(_: &DuplexStream, (): &()) -> Peer {
+            Peer::Process {
+                uid: 0,
+                pid: Some(1),
+            }
+        }
+    }
 
     impl Listener for TestListener {
         type Io = DuplexStream;
@@ -202,13 +282,30 @@ mod tests {
 
     /// Limits that never apply.
     const UNLIMITED: Bounds = Bounds {
-        connections: 8,
+        admission: Admission::Socket,
+        places: PlaceLimits {
+            all: 8,
+            reserved: 0,
+            user: 8,
+            process: 8,
+            unproven: 2,
+        },
         head: LONG,
+        write: LONG,
         body: BodyDeadlines {
             idle: LONG,
             whole: LONG,
         },
     };
+
+    /// Places of one process among `all`.
+    fn places(all: usize, process: usize) -> PlaceLimits {
+        PlaceLimits {
+            all,
+            process,
+            ..UNLIMITED.places
+        }
+    }
 
     impl Bench {
         fn new(bounds: Bounds) -> Self {
@@ -217,7 +314,17 @@ mod tests {
             let repeat = async |body: body::Body| -> Result<Json<Value>, Refusal> {
                 Ok(Json(body::json(body)?))
             };
-            let app = Router::new().route("/", post(repeat));
+            let prove = async |Extension(place): Extension<ConnectionPlace>| {
+                place
+                    .prove()
+                    .then_some("proven")
+                    .ok_or(StatusCode::SERVICE_UNAVAILABLE)
+            };
+            let large = async || "x".repeat(1 << 20);
+            let app = Router::new()
+                .route("/", post(repeat))
+                .route("/large", get(large))
+                .route("/prove", get(prove));
             let served = tokio::spawn(serve_within(bounds, TestListener(comes), app, closing));
             Self {
                 door,
@@ -305,7 +412,7 @@ mod tests {
     #[tokio::test]
     async fn idle_connection_gives_its_place_to_the_next() {
         let bench = Bench::new(Bounds {
-            connections: 2,
+            places: places(2, 2),
             head: SHORT,
             ..UNLIMITED
         });
@@ -322,7 +429,7 @@ mod tests {
     #[tokio::test]
     async fn connection_over_the_limit_waits() {
         let bench = Bench::new(Bounds {
-            connections: 1,
+            places: places(1, 8),
             ..UNLIMITED
         });
         let mut first = bench.connect(HALF_A_BODY).await;
@@ -339,6 +446,67 @@ mod tests {
         drop(first);
         let said = second.await.unwrap();
         assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+    }
+
+    const LARGE: &str = "GET /large HTTP/1.1\r\nhost: x\r\n\r\n";
+    const PROVE: &str = "GET /prove HTTP/1.1\r\nhost: x\r\n\r\n";
+
+    #[tokio::test]
+    async fn clients_that_pipeline_and_never_read_lose_their_places() {
+        let bench = Bench::new(Bounds {
+            places: places(2, 2),
+            write: SHORT,
+            ..UNLIMITED
+        });
+        let pipelined = LARGE.repeat(50);
+        let deaf = [
+            bench.connect(&pipelined).await,
+            bench.connect(&pipelined).await,
+        ];
+        let said = rest(bench.connect(WHOLE).await).await;
+        assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+        drop(deaf);
+    }
+
+    #[tokio::test]
+    async fn process_at_its_limit_is_refused_with_the_reason() {
+        let bench = Bench::new(Bounds {
+            places: places(8, 1),
+            ..UNLIMITED
+        });
+        let _first = bench.connect(HALF_A_BODY).await;
+        let said = rest(bench.connect(WHOLE).await).await;
+        assert!(said.starts_with("HTTP/1.1 503 "), "{said}");
+        assert!(
+            said.contains("this process has 1 connections open"),
+            "{said}"
+        );
+    }
+
+    #[tokio::test]
+    async fn connections_without_a_token_never_keep_out_one_with_it() {
+        let bench = Bench::new(Bounds {
+            admission: Admission::Token,
+            ..UNLIMITED
+        });
+        let mut proven = bench.connect(PROVE).await;
+        let mut said = [0; 12];
+        proven.read_exact(&mut said).await.unwrap();
+        assert_eq!(&said, b"HTTP/1.1 200");
+        let mut without = Vec::new();
+        for _ in 0..5 {
+            without.push(bench.connect(HALF_A_HEAD).await);
+        }
+        // Two remain; the newer ones took the places of the older.
+        for closed in without.drain(..3) {
+            assert_eq!(rest(closed).await, "");
+        }
+        proven.write_all(WHOLE.as_bytes()).await.unwrap();
+        let said = rest(proven).await;
+        assert!(
+            said.contains("HTTP/1.1 200 ") && said.ends_with("true"),
+            "{said}"
+        );
     }
 
     #[tokio::test]

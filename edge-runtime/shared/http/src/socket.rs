@@ -11,7 +11,7 @@ use axum::Router;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
 
-pub use crate::serving::serve;
+use crate::serving::{Admission, serve};
 
 /// Longest path of a socket in bytes: `sun_path` has 108, with a terminator (unix(7)).
 const MAX_PATH: usize = 107;
@@ -117,6 +117,6 @@ impl Server {
     /// When the system closes the socket.
     pub async fn run(self, app: Router, closing: watch::Receiver<bool>) -> io::Result<()> {
         let Self { listener, _file } = self;
-        serve(listener, app, closing).await
+        serve(listener, Admission::Socket, app, closing).await
     }
 }
