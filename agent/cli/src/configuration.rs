@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use url::Url;
 use watchkeeper_config::{
     AgentApiConfig, Backend, BrokerLayers, ChannelConfig, ChannelKind, Config, ConfigError,
-    LlmConfig, LoadRequest, MqttConfig, Origin, SecretSource, SinksConfig, load, redact,
+    LlmConfig, LoadRequest, MqttConfig, Origin, SecretSource, SinksConfig, load, load_usable,
+    redact,
 };
 
 use super::args::{ConfigAction, Global};
@@ -33,6 +34,25 @@ pub(super) fn read_without_broker(global: &Global) -> Result<Config, Failure> {
         ..request(global, None)
     };
     load(&request).map_err(invalid)
+}
+
+/// Loads what is usable of the configuration, for a command that needs only the sockets. Its errors
+/// become one note.
+pub(super) fn read_for_sockets(global: &Global, out: &Output) -> Config {
+    let request = LoadRequest {
+        broker: BrokerLayers::Nobody,
+        ..request(global, None)
+    };
+    let (config, errors) = load_usable(&request);
+    if let [first, ..] = errors.as_slice() {
+        out.aside(&format!(
+            "note: the configuration has {} errors, the first: {first}; `watchkeeper config check` shows \
+             all. Using {}",
+            errors.len(),
+            config.runtime_socket.display()
+        ));
+    }
+    config
 }
 
 /// Loads the configuration of a run with `--mqtt`; `onto` adds the broker's address.

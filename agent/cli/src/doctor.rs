@@ -17,6 +17,7 @@ use watchkeeper_board::{clock, identity, profile, storage, thermal};
 use watchkeeper_config::{Backend, CommandAccess, Config, ConfigError, MqttConfig};
 use watchkeeper_models::Zoo;
 
+use super::agent_health::AgentHealth;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run::find;
@@ -51,6 +52,7 @@ pub(super) fn run(
             findings.push(models(config));
             findings.push(folder("state folder", &config.state_dir));
             findings.push(socket(&config.runtime_socket));
+            findings.extend(agent(config));
             findings.push(space(&config.state_dir));
             findings.extend(sinks(config));
             findings.extend(config.mqtt.as_ref().map(broker));
@@ -436,6 +438,34 @@ fn broker(mqtt: &MqttConfig) -> Finding {
             "check mqtt.host, mqtt.port and the firewall; events are kept until it answers",
         ),
     }
+}
+
+/// Asks the agent for its problems: broker, channels, outbox, language model.
+fn agent(config: &Config) -> Vec<Finding> {
+    if !config.runtime_socket.exists() {
+        // Nothing runs here.
+        return Vec::new();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let health = match runtime {
+        Ok(runtime) => runtime.block_on(AgentHealth::ask(config)),
+        Err(error) => {
+            let what = format!("agent: can't be asked: {error}");
+            return vec![Finding::problem(what, "run the command again")];
+        }
+    };
+    let problems = health.problems();
+    if problems.is_empty() && health.answers() {
+        return vec![Finding::ok("agent: running, without a problem")];
+    }
+    let finding = |(what, remedy): (String, Option<String>)| {
+        // A reason of the agent names its remedy itself.
+        let remedy = remedy.unwrap_or_else(|| "see the agent's log".to_owned());
+        Finding::problem(format!("agent: {what}"), remedy)
+    };
+    problems.into_iter().map(finding).collect()
 }
 
 /// Tells who can command the box over MQTT.

@@ -7,6 +7,7 @@
 //!   `blueprints` manage its log and its blueprints below `state_folder`.
 //! - The other commands need no runtime.
 
+mod agent_health;
 pub mod args;
 mod ask;
 mod blueprints;
@@ -98,6 +99,12 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
     };
     let config = match &command {
         Command::Run(args) => run::configuration(args, &global)?,
+        Command::Status
+        | Command::Sources { .. }
+        | Command::Pipelines { .. }
+        | Command::Events(_)
+        | Command::Frame { .. }
+        | Command::Media { .. } => configuration::read_for_sockets(&global, out),
         _ => configuration::read_without_broker(&global)?,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -118,7 +125,7 @@ async fn online(
     match command {
         Command::Run(args) => run::run(&args, config, out, verbose).await,
         Command::Models { action } => models::run(action, &config.models, out).await,
-        Command::Status => remote::status(&client, out).await,
+        Command::Status => remote::status(&client, config, out).await,
         Command::Sources { action } => remote::sources(action, &client, out).await,
         Command::Pipelines { action } => remote::pipelines(action, &client, out).await,
         Command::Events(args) => events::run(args, &client, out).await,

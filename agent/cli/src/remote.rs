@@ -1,6 +1,7 @@
 //! Commands that query the runtime of this box: status, sources, pipelines, frames and media.
 
 use serde_json::json;
+use watchkeeper_config::Config;
 use watchkeeper_config::address::Address;
 use watchkeeper_config::bounded;
 use watchkeeper_contract::health::{Health, HealthState};
@@ -11,6 +12,7 @@ use watchkeeper_contract::source::{
 };
 use watchkeeper_http::MAX_DEFINITION_BODY;
 
+use super::agent_health::AgentHealth;
 use super::args::{
     FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs, PipelineAction,
     SourceAction,
@@ -20,12 +22,21 @@ use super::output::Output;
 use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
-pub(super) async fn status(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
+pub(super) async fn status(
+    client: &RuntimeClient,
+    config: &Config,
+    out: &Output,
+) -> Result<(), Failure> {
     let health = client.health().await?;
     let sources = client.sources().await?;
     let pipelines = client.pipelines().await?;
-    out.object(&json!({"health": health, "sources": sources, "pipelines": pipelines}));
+    let agent = AgentHealth::ask(config).await;
+    out.object(&json!({
+        "health": health, "agent": agent.to_json(), "sources": sources, "pipelines": pipelines,
+    }));
     show_status(&health, &sources, &pipelines, out);
+    out.line("");
+    agent.lines().into_iter().for_each(|line| out.line(line));
     Ok(())
 }
 

@@ -32,6 +32,7 @@ mod model_kinds;
 mod models_pull;
 mod mot;
 mod mqtt_tls;
+mod operator_view;
 mod outage;
 mod plain_bench;
 mod plain_words;

@@ -258,9 +258,18 @@ fn file_layer(request: &LoadRequest) -> Result<Option<(Layer, Lines)>, Box<Confi
 
 /// Merges the layers.
 pub(crate) fn merge(request: &LoadRequest) -> Result<Merged, Box<ConfigError>> {
+    Ok(merge_onto(file_layer(request)?, request))
+}
+
+/// Merges variables and flags alone.
+pub(crate) fn merge_without_file(request: &LoadRequest) -> Merged {
+    merge_onto(None, request)
+}
+
+fn merge_onto(file: Option<(Layer, Lines)>, request: &LoadRequest) -> Merged {
     let mut figment = Figment::new();
     let mut lines = None;
-    if let Some((mut file, found)) = file_layer(request)? {
+    if let Some((mut file, found)) = file {
         if request.broker != BrokerLayers::All {
             file.dict.remove(BROKER);
         }
@@ -294,9 +303,9 @@ pub(crate) fn merge(request: &LoadRequest) -> Result<Merged, Box<ConfigError>> {
     let root = figment
         .find_value("")
         .unwrap_or_else(|_| Dict::new().into());
-    Ok(Merged {
+    Merged {
         figment,
         file: lines,
         root,
-    })
+    }
 }

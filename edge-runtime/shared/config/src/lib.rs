@@ -52,6 +52,23 @@ pub fn load(request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
     }
 }
 
+/// Reads what is usable: defaults stand in the place of wrong values, and of a file that is no TOML.
+///
+/// For commands that need little of it, such as the path of a socket. Returns the errors too.
+#[must_use]
+pub fn load_usable(request: &LoadRequest) -> (Config, Vec<ConfigError>) {
+    let (merged, unreadable) = match layers::merge(request) {
+        Ok(merged) => (merged, None),
+        Err(error) => (layers::merge_without_file(request), Some(*error)),
+    };
+    let checked = check::check(&raw::read(&merged), request);
+    let mut errors: Vec<ConfigError> = unreadable.into_iter().chain(checked.errors).collect();
+    for error in &mut errors {
+        place(error, merged.file.as_ref());
+    }
+    (checked.config, errors)
+}
+
 /// Result of checking a configuration without running it.
 #[derive(Debug, Default)]
 pub struct Report {

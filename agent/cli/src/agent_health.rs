@@ -1,0 +1,189 @@
+//! Health of the agent, as `status` and `doctor` show it.
+//!
+//! - The agent's own answer counts: broker, channels and outbox with cause and remedy.
+//! - An agent that does not answer is a problem where the configuration needs one.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use watchkeeper_client::how_to_start;
+use watchkeeper_client::tls::install_provider;
+use watchkeeper_config::Config;
+
+/// Name of the agent's program and service.
+const AGENT: &str = "watchkeeper-agent";
+/// Timeout of the agent's answer; it asks the runtime meanwhile.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the agent answers, and what the configuration expects of it.
+#[derive(Debug)]
+pub(super) struct AgentHealth {
+    answer: Result<Value, String>,
+    is_needed: bool,
+}
+
+/// The members of the answer that are shown as text.
+#[derive(Debug, Deserialize)]
+struct Shown {
+    state: String,
+    #[serde(default)]
+    reasons: Vec<String>,
+    version: String,
+    mqtt: Mqtt,
+    outbox: Outbox,
+}
+
+#[derive(Debug, Deserialize)]
+struct Mqtt {
+    configured: bool,
+    connected: bool,
+    #[serde(default)]
+    refused_requests: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Outbox {
+    events: u64,
+    assured: u64,
+}
+
+impl AgentHealth {
+    /// Asks the agent of this box.
+    pub(super) async fn ask(config: &Config) -> Self {
+        Self {
+            answer: fetch(&config.agent_api.socket).await,
+            is_needed: config.mqtt.is_some() || !config.channels.is_empty(),
+        }
+    }
+
+    /// For JSON: the agent's answer, or why there is none.
+    pub(super) fn to_json(&self) -> Value {
+        match &self.answer {
+            Ok(health) => health.clone(),
+            Err(why) => json!({"state": "down", "reasons": [why], "needed": self.is_needed}),
+        }
+    }
+
+    /// Lines of `status`: a summary, then one for each problem.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let Some(shown) = self.shown() else {
+            return vec![format!("agent: {}", self.absence())];
+        };
+        let waiting = shown.outbox.events + shown.outbox.assured;
+        let broker = match (shown.mqtt.configured, shown.mqtt.connected) {
+            (false, _) => "no broker configured".to_owned(),
+            (true, true) => format!("broker connected, {waiting} messages waiting"),
+            (true, false) => format!("broker not connected, {waiting} messages waiting"),
+        };
+        let mut lines = vec![format!(
+            "agent {}: {}, {broker}",
+            shown.version, shown.state
+        )];
+        lines.extend(shown.reasons.iter().map(|reason| format!("  {reason}")));
+        if shown.mqtt.refused_requests > 0 {
+            let refused = shown.mqtt.refused_requests;
+            lines.push(format!(
+                "  {refused} command requests refused since its start"
+            ));
+        }
+        lines
+    }
+
+    /// Problems with their remedy, for `doctor`; empty where all is well.
+    pub(super) fn problems(&self) -> Vec<(String, Option<String>)> {
+        match self.shown() {
+            Some(shown) => shown
+                .reasons
+                .into_iter()
+                .map(|reason| (reason, None))
+                .collect(),
+            None if self.is_needed => {
+                let remedy = how_to_start::start(Path::new("/"), AGENT);
+                vec![(self.absence(), Some(remedy))]
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether the agent answered.
+    pub(super) fn answers(&self) -> bool {
+        self.answer.is_ok()
+    }
+
+    fn shown(&self) -> Option<Shown> {
+        Shown::deserialize(self.answer.as_ref().ok()?).ok()
+    }
+
+    fn absence(&self) -> String {
+        let why = match &self.answer {
+            Err(why) => why.as_str(),
+            Ok(_) => "its answer is of another version",
+        };
+        match self.is_needed {
+            true => format!("not running ({why}); no alert and no message leaves the box"),
+            false => format!(
+                "not running ({why}); alerts, messages and requests in plain words wait for it"
+            ),
+        }
+    }
+}
+
+async fn fetch(socket: &Path) -> Result<Value, String> {
+    if !socket.exists() {
+        return Err(format!("{} is not there", socket.display()));
+    }
+    install_provider();
+    let fetched = async {
+        let client = reqwest::Client::builder()
+            .unix_socket(socket.to_owned())
+            .timeout(TIMEOUT)
+            .build()?;
+        let answer = client.get("http://agent/v1/health").send().await?;
+        answer.error_for_status()?.json().await
+    };
+    fetched.await.map_err(|error: reqwest::Error| {
+        let why = watchkeeper_client::error_chain::one_line(&error.without_url());
+        format!("{}: {why}", socket.display())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn health(answer: Result<Value, String>, is_needed: bool) -> AgentHealth {
+        AgentHealth { answer, is_needed }
+    }
+
+    #[test]
+    fn broken_session_is_shown_with_its_cause_and_the_backlog() {
+        let health = health(
+            Ok(json!({
+                "state": "degraded", "version": "0.1.0",
+                "reasons": ["there is no session with the broker: the broker refused the login"],
+                "mqtt": {"configured": true, "connected": false, "refused_requests": 2},
+                "outbox": {"events": 80, "assured": 1},
+            })),
+            true,
+        );
+        assert_eq!(
+            health.lines(),
+            [
+                "agent 0.1.0: degraded, broker not connected, 81 messages waiting",
+                "  there is no session with the broker: the broker refused the login",
+                "  2 command requests refused since its start",
+            ]
+        );
+        assert_eq!(health.problems().len(), 1);
+    }
+
+    #[test]
+    fn absent_agent_is_a_problem_only_where_it_is_needed() {
+        let absent = |needed| health(Err("agent.sock is not there".to_owned()), needed);
+        assert!(absent(true).lines()[0].contains("no alert and no message leaves the box"));
+        assert_eq!(absent(true).problems().len(), 1);
+        assert!(absent(false).problems().is_empty());
+    }
+}

@@ -1,0 +1,90 @@
+//! What `status` and `doctor` tell the operator of a box that works in part only.
+
+use anyhow::ensure;
+use serde_json::Value;
+use watchkeeper_tests::broker::{BrokerOptions, Mosquitto};
+use watchkeeper_tests::daemons::{Bench, json_lines, wait_for};
+use watchkeeper_tests::person::command;
+
+const PASSWORD: &str = "right-one-4711";
+
+/// Standard output and error of a command.
+fn said(bench: &Bench, arguments: &[&str]) -> anyhow::Result<String> {
+    let out = command(bench)?.args(arguments).output()?;
+    Ok(String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned())
+}
+
+#[test]
+fn refused_login_is_told_and_a_corrected_file_is_read_at_the_next_connect() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let options = BrokerOptions {
+        logins: vec![("gate".to_owned(), PASSWORD.to_owned())],
+        ..BrokerOptions::default()
+    };
+    let mut broker = Mosquitto::start_with(&bench.path("broker"), options)?;
+    let password = bench.path("mqtt.password");
+    std::fs::write(&password, "wrong\n")?;
+    bench.configure(&format!(
+        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\nusername = \"gate\"\npassword_file = {password:?}\n",
+        broker.port
+    ))?;
+    let _runtime = bench.runtime()?;
+    let agent = bench.agent()?;
+    for arguments in [["status"], ["doctor"]] {
+        wait_for("the refused login to be told", || {
+            let said = said(&bench, &arguments).ok()?;
+            said.contains("the broker refused the login").then_some(())
+        })?;
+    }
+    std::fs::write(&password, PASSWORD)?;
+    let connected = "broker connected";
+    wait_for("the session", || {
+        said(&bench, &["status"])
+            .ok()?
+            .contains(connected)
+            .then_some(())
+    })?;
+    broker.down()?;
+    wait_for("the stopped broker to be told", || {
+        let said = said(&bench, &["status"]).ok()?;
+        said.contains("broker not connected").then_some(())
+    })?;
+    agent.kill()?;
+    for arguments in [["status"], ["doctor"]] {
+        let said = said(&bench, &arguments)?;
+        ensure!(said.contains("agent: not running"), "{said}");
+    }
+    let out = command(&bench)?.args(["status", "--json"]).output()?;
+    let objects: Vec<Value> = json_lines(&out.stdout)?;
+    ensure!(
+        objects.len() == 1 && objects[0]["agent"]["state"] == "down",
+        "{objects:#?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn commands_that_need_the_socket_only_survive_a_typo_in_the_file() -> anyhow::Result<()> {
+    let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
+    let _runtime = bench.runtime()?;
+    let socket = bench.socket().display().to_string();
+    for typo in [
+        "[sources.street]\nuri = \"demo:\"\n[agent]\ntelemetry_s = \"often\"\n",
+        "[sources\n",
+    ] {
+        bench.configure(typo)?;
+        for arguments in [["status"], ["events"], ["sources"]] {
+            let out = command(&bench)?
+                .args(["--socket", &socket])
+                .args(arguments)
+                .output()?;
+            let said = String::from_utf8_lossy(&out.stderr).into_owned();
+            ensure!(out.status.success(), "{typo} {arguments:?}: {said}");
+            ensure!(
+                said.contains("config check"),
+                "{typo} {arguments:?}: {said}"
+            );
+        }
+    }
+    Ok(())
+}
