@@ -77,6 +77,7 @@ fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {
     for finding in findings {
         let mark = match finding.level {
             Level::Ok => "ok     ",
+            Level::Unknown => "unknown",
             Level::Advice => "advice ",
             Level::Problem => "PROBLEM",
         };
@@ -524,7 +525,7 @@ fn heat(root: &Path) -> Finding {
             "temperature: {:.0} °C ({})",
             zone.temperature.0, zone.name
         )),
-        None => Finding::ok("temperature: no sensor"),
+        None => Finding::unknown("temperature: the board has no sensor that can be read"),
     }
 }
 

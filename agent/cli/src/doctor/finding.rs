@@ -6,6 +6,8 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Level {
     Ok,
+    /// It can't be checked here.
+    Unknown,
     /// The box works without it.
     Advice,
     /// Something will not work.
@@ -28,6 +30,13 @@ impl Finding {
             level: Level::Ok,
             what: what.into(),
             remedy: None,
+        }
+    }
+
+    pub(super) fn unknown(what: impl Into<String>) -> Self {
+        Self {
+            level: Level::Unknown,
+            ..Self::ok(what)
         }
     }
 

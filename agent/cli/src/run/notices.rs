@@ -44,8 +44,9 @@ impl Notices {
         }
         match source {
             SourceState::Lost { message, .. } => {
-                // After the first frame, the outage is an event.
-                if pipeline.results.frames == 0
+                // After the first frame, the outage is an event, which a run as JSON prints.
+                let is_told = pipeline.results.frames > 0 && out.is_json();
+                if !is_told
                     && continues
                     && let Some(text) = self.reminder.lost(message, elapsed.as_secs_f64())
                 {
@@ -53,7 +54,10 @@ impl Notices {
                 }
                 self.lost = Some(message.clone());
             }
-            SourceState::Live { .. } => self.lost = None,
+            SourceState::Live { .. } => {
+                self.lost = None;
+                self.reminder = Reminder::default();
+            }
             SourceState::Connecting { .. }
             | SourceState::Ended
             | SourceState::Failed { .. }
@@ -76,10 +80,13 @@ impl Notices {
     }
 }
 
-/// Schedules the reports about an unreachable source. Pure: seconds since the start go in.
+/// Schedules the reports about one loss of the source. Pure: seconds since the start of the run go
+/// in.
 #[derive(Debug, Default)]
 struct Reminder {
     message: Option<String>,
+    /// When the source was lost.
+    since_s: Option<f64>,
     /// Number of the passed [`REMIND_S`] times.
     count: usize,
 }
@@ -87,6 +94,7 @@ struct Reminder {
 impl Reminder {
     /// Returns the report that is due: a new reason at once, the same one at growing intervals.
     fn lost(&mut self, message: &str, elapsed_s: f64) -> Option<String> {
+        let elapsed_s = elapsed_s - *self.since_s.get_or_insert(elapsed_s);
         if self.message.as_deref() != Some(message) {
             self.message = Some(message.to_owned());
             return Some(format!("{message}; retrying"));
@@ -125,5 +133,14 @@ mod tests {
             .collect();
         assert_eq!(reported, [0, 10, 30, 60, 120, 240, 480]);
         assert!(reminder.lost("no route", 500.0).is_some());
+    }
+
+    #[test]
+    fn late_loss_is_reported_at_the_same_intervals() {
+        let mut reminder = Reminder::default();
+        let reported: Vec<u32> = (300..335)
+            .filter(|second| reminder.lost("refused", f64::from(*second)).is_some())
+            .collect();
+        assert_eq!(reported, [300, 310, 330]);
     }
 }

@@ -82,6 +82,10 @@ impl From<&PipelineResults> for Summary {
     }
 }
 
+/// Hint of a run in which nothing was detected.
+const NOTHING_SEEN: &str = "\nNothing was detected. --show or --video FILE shows what the camera \
+     sees; --model and --watch choose what is looked for (docs/guide/troubleshooting.md).";
+
 /// Maximum characters of an output's value in the table.
 const MAX_SHOWN: usize = 60;
 
@@ -117,6 +121,9 @@ impl Summary {
             counted(self.tracks, "track"),
             counted(self.events, "event")
         );
+        if self.frames > 0 && self.tracks == 0 && self.events == 0 {
+            out.push_str(NOTHING_SEEN);
+        }
         if !self.lines.is_empty() {
             let rows = self.lines.iter().map(|(name, count)| {
                 vec![name.clone(), count.r#in.to_string(), count.out.to_string()]
