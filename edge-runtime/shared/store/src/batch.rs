@@ -3,7 +3,7 @@
 //! The numeric order of a log equals the byte order of its keys.
 
 use crate::error::StoreError;
-use crate::limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::limits::{MAX_KEY_BYTES, MAX_MARK_BYTES, MAX_VALUE_BYTES};
 
 /// A named, ordered map inside a store. The set of keyspaces is fixed in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,6 +71,7 @@ pub enum Op {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
     ops: Vec<Op>,
+    mark: Option<Vec<u8>>,
 }
 
 impl Batch {
@@ -101,6 +102,14 @@ impl Batch {
         self
     }
 
+    /// Sets the mark of the store: a few bytes about its state after this batch, also kept outside
+    /// the database's file. A batch without one leaves the mark as it is.
+    #[must_use]
+    pub fn mark(mut self, mark: &[u8]) -> Self {
+        self.mark = Some(mark.to_vec());
+        self
+    }
+
     /// Adds a change to the end.
     pub fn push(&mut self, op: Op) {
         self.ops.push(op);
@@ -110,6 +119,11 @@ impl Batch {
     #[must_use]
     pub fn ops(&self) -> &[Op] {
         &self.ops
+    }
+
+    /// Returns the mark that the batch sets.
+    pub(crate) fn new_mark(&self) -> Option<&[u8]> {
+        self.mark.as_deref()
     }
 
     /// Returns whether there are no changes.
@@ -154,7 +168,13 @@ impl Batch {
                 });
             }
         }
-        Ok(())
+        match self.mark.as_ref().map(Vec::len) {
+            Some(len) if len > MAX_MARK_BYTES => Err(StoreError::TooLarge {
+                keyspace: "mark",
+                len,
+            }),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -9,8 +9,7 @@
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use redb::{Database, Durability, ReadableDatabase};
 
@@ -21,7 +20,7 @@ use crate::lock::FolderLock;
 use crate::open::{self, OpenReport};
 use crate::options::Options;
 use crate::table::{BATCHES, FILE, RECORDS, full_key, split_key};
-use crate::witness::{self, Witness};
+use crate::witness::{self, Acknowledged, Witness};
 use crate::{CorruptRecord, Entry, Page, Store, record};
 
 /// A batch of deletes alone may use the free bytes down to this fraction of the minimum.
@@ -33,13 +32,13 @@ pub struct DiskStore {
     db: Database,
     data: PathBuf,
     min_free_bytes: u64,
-    /// Number of the last batch that was applied; a sync covers what it sees here when it begins.
-    written: AtomicU64,
+    /// The last batch that was applied; a sync covers what it sees here when it begins.
+    written: Mutex<Acknowledged>,
     /// Batches are numbered in the order in which they are applied.
     writer: Mutex<()>,
     witness: Witness,
-    /// Number of the last batch that is durable.
-    synced: Mutex<u64>,
+    /// The last batch that is durable.
+    synced: Mutex<Acknowledged>,
     /// First failure after which nothing is acknowledged any more.
     poison: OnceLock<String>,
     // Last, so that it is released after the database is closed.
@@ -76,18 +75,24 @@ impl DiskStore {
         let (db, data, mut report) = open::open(root, options)?;
         let (witness, acknowledged) =
             Witness::open(root).map_err(|e| StoreError::from_io(root, "open the witness", e))?;
-        report.compare(acknowledged);
+        report.compare(acknowledged.number);
         // Numbers of lost batches are not given again; the next batch brings store and witness
         // together.
-        let written = report.batches.max(acknowledged);
+        let written = Acknowledged {
+            number: report.batches.max(acknowledged.number),
+            mark: acknowledged.mark.clone(),
+        };
         let store = Self {
             db,
             data,
             min_free_bytes: options.min_free_bytes,
-            written: AtomicU64::new(written),
+            written: Mutex::new(written),
             writer: Mutex::new(()),
             witness,
-            synced: Mutex::new(0),
+            synced: Mutex::new(Acknowledged {
+                number: 0,
+                mark: acknowledged.mark,
+            }),
             poison: OnceLock::new(),
             _lock: lock,
         };
@@ -108,10 +113,10 @@ impl DiskStore {
             db,
             data: root.to_owned(),
             min_free_bytes: 0,
-            written: AtomicU64::new(0),
+            written: Mutex::default(),
             writer: Mutex::new(()),
             witness,
-            synced: Mutex::new(0),
+            synced: Mutex::default(),
             poison: OnceLock::new(),
             _lock: lock,
         })
@@ -133,10 +138,14 @@ impl DiskStore {
     fn apply(&self, gone: &[Vec<u8>], batch: &Batch) -> Result<(), StoreError> {
         // It guards no data of its own, so a panicked holder leaves nothing half done.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = self.written.load(Ordering::SeqCst) + 1;
+        let number = self.written().number + 1;
         guard::call(|| apply(&self.db, gone, batch, number))
             .map_err(|f| self.poisoned_by("write", f))?;
-        self.written.store(number, Ordering::SeqCst);
+        let mut written = self.written();
+        written.number = number;
+        if let Some(mark) = batch.new_mark() {
+            written.mark = Some(mark.to_vec());
+        }
         Ok(())
     }
 
@@ -174,18 +183,22 @@ impl DiskStore {
         }
     }
 
-    fn group(&self) -> std::sync::MutexGuard<'_, u64> {
-        // The lock guards a number that is set only after success, so a panicked holder leaves it
-        // right.
+    /// The last applied batch; locked for moments only, never while the database works.
+    fn written(&self) -> MutexGuard<'_, Acknowledged> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn group(&self) -> MutexGuard<'_, Acknowledged> {
+        // The lock guards what is set only after success, so a panicked holder leaves it right.
         self.synced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes everything written durable, and writes the witness.
-    fn round(&self, synced: &mut u64) -> Result<(), StoreError> {
+    fn round(&self, synced: &mut Acknowledged) -> Result<(), StoreError> {
         self.healthy()?;
-        let covered = self.written.load(Ordering::SeqCst);
+        let covered = self.written().clone();
         guard::call(|| make_durable(&self.db))
-            .and_then(|()| self.witness.note(covered).map_err(StoreFault::Io))
+            .and_then(|()| self.witness.note(&covered).map_err(StoreFault::Io))
             .map_err(|f| self.poisoned_by("write", f))?;
         *synced = covered;
         Ok(())
@@ -330,9 +343,9 @@ impl Store for DiskStore {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        let mine = self.written.load(Ordering::SeqCst);
+        let mine = self.written().number;
         let mut synced = self.group();
-        if *synced >= mine {
+        if synced.number >= mine {
             return Ok(());
         }
         self.round(&mut synced)
@@ -340,15 +353,19 @@ impl Store for DiskStore {
 
     fn check(&self) -> Result<(), StoreError> {
         let mut synced = self.group();
-        if *synced < self.written.load(Ordering::SeqCst) {
+        if synced.number < self.written().number {
             return self.round(&mut synced);
         }
         // No batch can be pending then, and an empty transaction would still cost the database
         // pages.
         self.healthy()?;
         self.witness
-            .note(*synced)
+            .note(&synced)
             .map_err(|e| self.poisoned_by("write", StoreFault::Io(e)))
+    }
+
+    fn mark(&self) -> Option<Vec<u8>> {
+        self.group().mark.clone()
     }
 
     fn poison(&self) -> Option<String> {

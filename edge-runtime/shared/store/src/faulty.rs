@@ -104,6 +104,9 @@ impl<S: Store> Store for FaultyStore<S> {
         })?;
         self.inner.check()
     }
+    fn mark(&self) -> Option<Vec<u8>> {
+        self.inner.mark()
+    }
     fn poison(&self) -> Option<String> {
         self.poison.get().cloned()
     }

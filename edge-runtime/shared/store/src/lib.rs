@@ -9,7 +9,8 @@
 //! - A damaged record is reported and skipped, never returned and never a panic.
 //! - What a newer version wrote is refused and left as it is ([`NewerFormat`]).
 //! - Acknowledged records that are gone after damage are noticed at opening ([`OpenOutcome`]). The
-//!   opener's note about it ([`DiskStore::open_noting`]) is stored in one step with the repair.
+//!   opener's note about it ([`DiskStore::open_noting`]) is stored in one step with the repair. The
+//!   mark of the last acknowledged batch ([`Batch::mark`]) survives outside the database's file.
 //! - After a failed sync nothing more is acknowledged until the store is opened again: the kernel
 //!   may have dropped the pages and would report the next sync as a success (Rebello et al., "Can
 //!   Applications Recover from fsync Failures?", USENIX ATC 2020).
@@ -65,7 +66,7 @@ pub use batch::{Batch, Keyspace, Op, log_key, log_seq};
 pub use disk::DiskStore;
 pub use error::StoreError;
 pub use faulty::{FaultyStore, Fuse};
-pub use limits::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+pub use limits::{MAX_KEY_BYTES, MAX_MARK_BYTES, MAX_VALUE_BYTES};
 pub use lock::in_use;
 pub use memory::MemoryStore;
 pub use newer::NewerFormat;
@@ -160,6 +161,12 @@ pub trait Store: Send + Sync + Debug {
     /// When it can't be written; the store is poisoned from then on.
     fn check(&self) -> Result<(), StoreError>;
 
+    /// Returns the mark of the last acknowledged batch that had one. `None` where it is not known,
+    /// also when it may be of an earlier batch.
+    fn mark(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Returns why nothing can be written until the store is opened again, if that is so.
     fn poison(&self) -> Option<String>;
 
@@ -193,6 +200,9 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
     }
     fn check(&self) -> Result<(), StoreError> {
         (**self).check()
+    }
+    fn mark(&self) -> Option<Vec<u8>> {
+        (**self).mark()
     }
     fn poison(&self) -> Option<String> {
         (**self).poison()

@@ -8,3 +8,6 @@ pub const MAX_KEY_BYTES: usize = 256;
 /// Most records have a few kilobytes and pictures are files, but a stored workflow definition may
 /// have 4 MiB.
 pub const MAX_VALUE_BYTES: usize = 6 << 20;
+
+/// Longest mark of a store, in bytes.
+pub const MAX_MARK_BYTES: usize = 256;

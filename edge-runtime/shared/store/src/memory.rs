@@ -17,6 +17,8 @@ type Map = BTreeMap<(&'static str, Vec<u8>), Vec<u8>>;
 struct State {
     written: Map,
     durable: Map,
+    written_mark: Option<Vec<u8>>,
+    durable_mark: Option<Vec<u8>>,
 }
 
 /// Records in memory.
@@ -35,11 +37,13 @@ impl MemoryStore {
     /// Returns what a power cut at this moment would leave: only what was synced.
     #[must_use]
     pub fn power_cut(&self) -> Self {
-        let durable = self.lock().durable.clone();
+        let state = self.lock();
         Self {
             state: Mutex::new(State {
-                written: durable.clone(),
-                durable,
+                written: state.durable.clone(),
+                durable: state.durable.clone(),
+                written_mark: state.durable_mark.clone(),
+                durable_mark: state.durable_mark.clone(),
             }),
         }
     }
@@ -103,6 +107,9 @@ impl Store for MemoryStore {
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
         batch.check()?;
         let mut state = self.lock();
+        if let Some(mark) = batch.new_mark() {
+            state.written_mark = Some(mark.to_vec());
+        }
         for op in batch.ops() {
             match op {
                 Op::Put {
@@ -125,11 +132,16 @@ impl Store for MemoryStore {
     fn sync(&self) -> Result<(), StoreError> {
         let mut state = self.lock();
         state.durable = state.written.clone();
+        state.durable_mark = state.written_mark.clone();
         Ok(())
     }
 
     fn check(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    fn mark(&self) -> Option<Vec<u8>> {
+        self.lock().durable_mark.clone()
     }
 
     fn poison(&self) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The number of the last durable batch, kept outside the database's file.
+//! The number and mark of the last durable batch, kept outside the database's file.
 //!
 //! redb treats a last commit that fails its checksum as torn by a power cut, and silently goes back
 //! to the one before. That is right for batches that were not acknowledged, but wrong after a
@@ -11,7 +11,10 @@
 //!   never grows, so a full disk does not stop it.
 //! - A write that is cut leaves the number before it: the two slots lie in pages of their own and
 //!   take turns.
+//! - A slot is the number as a record, as in all versions, then number and mark as another one. A
+//!   version that knows no marks leaves the second record as it is, with another number.
 
+use std::cmp;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -19,6 +22,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::durable::sync_folder;
+use crate::limits::MAX_MARK_BYTES;
 use crate::record;
 
 const NAME: &str = "witness";
@@ -27,8 +31,33 @@ const KEY: &[u8] = b"witness";
 /// Offsets of the slots in bytes: no sector, page or erase unit holds both.
 const SLOTS: [u64; 2] = [0, 4096];
 
-/// Bytes of a slot.
-const SLOT: usize = record::HEADER + 8;
+/// Bytes of the number in a slot.
+const NUMBER: usize = record::HEADER + 8;
+
+/// Key of the second record of a slot: its number (8 bytes), the length of the mark plus one or
+/// zero without a mark (2 bytes), and the mark, filled up with zeros.
+const MARK_KEY: &[u8] = b"mark";
+const MARK: usize = record::HEADER + 8 + 2 + MAX_MARK_BYTES;
+
+/// Bytes of a slot, less than a sector.
+const SLOT: usize = NUMBER + MARK;
+
+/// The last batch that was applied or made durable.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Acknowledged {
+    pub(crate) number: u64,
+    /// Mark of the last batch that had one.
+    pub(crate) mark: Option<Vec<u8>>,
+}
+
+/// A slot that was read.
+#[derive(Debug, Default)]
+struct Slot {
+    /// `None` when it is damaged.
+    number: Option<u64>,
+    /// The mark of that number; `None` when it is damaged or of another number.
+    mark: Option<Vec<u8>>,
+}
 
 /// The file beside the data.
 #[derive(Debug)]
@@ -39,8 +68,9 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// Opens the file and reads the greatest number in it; an invalid slot counts as zero.
-    pub(crate) fn open(root: &Path) -> io::Result<(Self, u64)> {
+    /// Opens the file and reads the slot with the greatest number; an invalid one counts as zero.
+    /// The mark is returned only if no later one can have been in the file: both slots are sound.
+    pub(crate) fn open(root: &Path) -> io::Result<(Self, Acknowledged)> {
         let path = root.join(NAME);
         let flags = rustix::fs::OFlags::DSYNC.bits();
         let file = OpenOptions::new()
@@ -50,44 +80,88 @@ impl Witness {
             .write(true)
             .custom_flags(flags.cast_signed())
             .open(path)?;
-        let seen = SLOTS.map(|at| {
-            let mut bytes = [0; SLOT];
-            let read = file.read_exact_at(&mut bytes, at);
-            if let Err(error) = &read
-                && error.kind() != io::ErrorKind::UnexpectedEof
-            {
-                tracing::error!(%error, "the witness can't be read: a loss may go unnoticed");
-            }
-            read.ok()
-                .and_then(|()| number(record::decode(KEY, &bytes).ok()?))
-                .unwrap_or(0)
-        });
-        let latest = seen[0].max(seen[1]);
+        let [first, second] = SLOTS.map(|at| read_slot(&file, at));
+        let (one, two) = (first.number.unwrap_or(0), second.number.unwrap_or(0));
+        let are_sound = first.number.is_some() && second.number.is_some();
+        let mark = match one.cmp(&two) {
+            cmp::Ordering::Greater => first.mark,
+            cmp::Ordering::Less => second.mark,
+            cmp::Ordering::Equal => first.mark.filter(|mark| second.mark.as_ref() == Some(mark)),
+        };
+        let latest = Acknowledged {
+            number: one.max(two),
+            mark: mark.filter(|_| are_sound),
+        };
         let witness = Self {
             file,
             // The slot with the greater number is not the next one to be written.
-            notes: AtomicU64::new(u64::from(seen[0] > seen[1])),
+            notes: AtomicU64::new(u64::from(one > two)),
         };
         if witness.file.metadata()?.len() < SLOTS[1] + SLOT as u64 {
-            // A new file, or one of a version with one slot: both are written now, so that no later
-            // note makes it longer.
-            witness.note(latest)?;
-            witness.note(latest)?;
+            // A new file, or one of an earlier version: both slots are written now, so that no
+            // later note makes it longer.
+            witness.note(&latest)?;
+            witness.note(&latest)?;
             sync_folder(root)?;
         }
         Ok((witness, latest))
     }
 
-    /// Notes that batch `n` is durable; so is the note on return.
-    pub(crate) fn note(&self, n: u64) -> io::Result<()> {
+    /// Notes that a batch is durable; so is the note on return.
+    pub(crate) fn note(&self, batch: &Acknowledged) -> io::Result<()> {
         let turn = self.notes.fetch_add(1, Ordering::Relaxed);
         let at = if turn.is_multiple_of(2) {
             SLOTS[0]
         } else {
             SLOTS[1]
         };
-        self.file.write_all_at(&encode(KEY, n), at)
+        let mut slot = encode(KEY, batch.number);
+        slot.extend(record::encode(MARK_KEY, &mark_payload(batch)));
+        self.file.write_all_at(&slot, at)
     }
+}
+
+/// Reads the slot at the offset `at`, as far as it is sound.
+fn read_slot(file: &File, at: u64) -> Slot {
+    let mut bytes = [0; NUMBER];
+    let read = file.read_exact_at(&mut bytes, at);
+    if let Err(error) = &read
+        && error.kind() != io::ErrorKind::UnexpectedEof
+    {
+        tracing::error!(%error, "the witness can't be read: a loss may go unnoticed");
+    }
+    let sound = read.ok().and_then(|()| record::decode(KEY, &bytes).ok());
+    let Some(found) = sound.and_then(number) else {
+        return Slot::default();
+    };
+    let mut bytes = [0; MARK];
+    let read = file.read_exact_at(&mut bytes, at + NUMBER as u64).ok();
+    let sound = read.and_then(|()| record::decode(MARK_KEY, &bytes).ok());
+    Slot {
+        number: Some(found),
+        mark: sound.and_then(|payload| mark_of(payload, found)),
+    }
+}
+
+fn mark_payload(batch: &Acknowledged) -> Vec<u8> {
+    let mark = batch.mark.as_deref();
+    let length = mark.map_or(0, |mark| u16::try_from(mark.len() + 1).unwrap_or(0));
+    let mut payload = batch.number.to_be_bytes().to_vec();
+    payload.extend(length.to_be_bytes());
+    payload.extend(mark.unwrap_or_default());
+    payload.resize(MARK - record::HEADER, 0);
+    payload
+}
+
+/// Returns the mark in `payload`, if it has one and it is of batch `n`.
+fn mark_of(payload: &[u8], n: u64) -> Option<Vec<u8>> {
+    let (number, rest) = payload.split_first_chunk::<8>()?;
+    let (length, mark) = rest.split_first_chunk::<2>()?;
+    let length = usize::from(u16::from_be_bytes(*length)).checked_sub(1)?;
+    let is_current = u64::from_be_bytes(*number) == n;
+    mark.get(..length)
+        .filter(|_| is_current)
+        .map(<[u8]>::to_vec)
 }
 
 /// Encodes the number `n` as a record at `key`.
@@ -106,16 +180,60 @@ mod tests {
     use super::*;
 
     fn seen(root: &Path) -> u64 {
-        Witness::open(root).unwrap().1
+        Witness::open(root).unwrap().1.number
+    }
+
+    fn batch(number: u64) -> Acknowledged {
+        Acknowledged {
+            number,
+            mark: Some(format!("mark {number}").into_bytes()),
+        }
+    }
+
+    #[test]
+    fn mark_is_returned_only_with_its_own_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Witness::open(dir.path()).unwrap();
+        let (witness, before) = open();
+        assert_eq!(before, Acknowledged::default());
+        for n in 1..=3 {
+            witness.note(&batch(n)).unwrap();
+            assert_eq!(open().1, batch(n));
+        }
+        // The third note is in the first slot; a version without marks writes only its number.
+        witness
+            .file
+            .write_all_at(&encode(KEY, 4), SLOTS[1])
+            .unwrap();
+        let unmarked = Acknowledged {
+            number: 4,
+            mark: None,
+        };
+        assert_eq!(open().1, unmarked);
+    }
+
+    #[test]
+    fn damaged_slot_leaves_no_mark() {
+        let dir = tempfile::tempdir().unwrap();
+        let (witness, _) = Witness::open(dir.path()).unwrap();
+        witness.note(&batch(1)).unwrap();
+        witness.note(&batch(2)).unwrap();
+        let sound = std::fs::read(dir.path().join(NAME)).unwrap();
+        for at in SLOTS {
+            let mut damaged = sound.clone();
+            damaged[usize::try_from(at).unwrap() + 5] ^= 1;
+            std::fs::write(dir.path().join(NAME), damaged).unwrap();
+            assert_eq!(Witness::open(dir.path()).unwrap().1.mark, None);
+        }
     }
 
     #[test]
     fn witness_returns_last_number_or_zero() {
         let dir = tempfile::tempdir().unwrap();
         let (witness, before) = Witness::open(dir.path()).unwrap();
-        assert_eq!(before, 0);
+        assert_eq!(before.number, 0);
         for n in [7, 8, 9] {
-            witness.note(n).unwrap();
+            witness.note(&batch(n)).unwrap();
             assert_eq!(seen(dir.path()), n);
         }
         std::fs::write(dir.path().join(NAME), "nonsense that is long enough").unwrap();
@@ -137,11 +255,10 @@ mod tests {
             // Opened each time: the slots decide whose turn it is.
             let (witness, _) = Witness::open(dir.path()).unwrap();
             let before = std::fs::read(dir.path().join(NAME)).unwrap();
-            witness.note(n).unwrap();
+            witness.note(&batch(n)).unwrap();
             let whole = std::fs::read(dir.path().join(NAME)).unwrap();
-            let last = (0..whole.len())
-                .rfind(|at| whole[*at] != before[*at])
-                .unwrap();
+            let is_number = |at: &usize| at % 4096 < NUMBER && whole[*at] != before[*at];
+            let last = (0..whole.len()).rfind(is_number).unwrap();
             let mut cut = whole.clone();
             cut[last] = before[last];
             std::fs::write(dir.path().join(NAME), cut).unwrap();
@@ -158,7 +275,7 @@ mod tests {
         let length = || witness.file.metadata().unwrap().len();
         let before = length();
         for n in 1..5 {
-            witness.note(n).unwrap();
+            witness.note(&batch(n)).unwrap();
         }
         assert_eq!(length(), before);
     }

@@ -31,6 +31,28 @@ fn everything(store: &dyn Store, keyspace: Keyspace) -> Vec<(Vec<u8>, Vec<u8>)> 
     page.entries.into_iter().map(|e| (e.key, e.value)).collect()
 }
 
+#[test]
+fn mark_of_the_last_batch_survives_a_lost_database() {
+    let root = tempfile::tempdir().unwrap();
+    let (store, _) = open(root.path());
+    assert_eq!(store.mark(), None);
+    store
+        .commit(Batch::new().put(MAP, b"a", b"1").mark(b"first"))
+        .unwrap();
+    store.commit(Batch::new().put(MAP, b"b", b"2")).unwrap();
+    // Written, but not acknowledged.
+    store
+        .write(Batch::new().put(MAP, b"c", b"3").mark(b"second"))
+        .unwrap();
+    assert_eq!(store.mark().as_deref(), Some(&b"first"[..]));
+    drop(store);
+    fs::write(root.path().join("data/records.redb"), [0xff; 64]).unwrap();
+    for _ in 0..2 {
+        let (store, _) = open(root.path());
+        assert_eq!(store.mark().as_deref(), Some(&b"first"[..]));
+    }
+}
+
 #[derive(Debug, Clone)]
 enum Action {
     Put(Keyspace, u8, Vec<u8>),
