@@ -102,6 +102,7 @@ fn describe_start(event: &Event, clock: Clock) -> String {
             from,
             count,
             message,
+            ..
         } => describe_loss(*count, from, message),
     }
 }
@@ -141,6 +142,7 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
             from,
             count,
             message,
+            ..
         } => describe_loss(*count, from, message),
     };
     Some(text)

@@ -6,7 +6,9 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::event::{Decision, EVENT_SCHEMA, Event, EventBody, Phase, Verdict};
+use watchkeeper_contract::event::{
+    ChainLoss, ChainLossCause, Decision, EVENT_SCHEMA, Event, EventBody, LostRange, Phase, Verdict,
+};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
@@ -20,6 +22,9 @@ const VERSION: u8 = 1;
 /// Maximum number of losses in a note; the others are counted in one more.
 const MAX_NOTED: usize = 256;
 
+/// Maximum number of ranges in a message; the record has all of them.
+const MAX_LISTED: usize = 8;
+
 /// Acknowledged data that is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
@@ -28,6 +33,9 @@ pub struct Loss {
     /// Number of entries, at most.
     pub count: u64,
     pub message: String,
+    /// Records that are missing from the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chain: Option<ChainLoss>,
 }
 
 /// When, and in which run of the runtime, an event is made.
@@ -42,22 +50,52 @@ pub struct Stamp {
 }
 
 impl Loss {
-    pub(super) fn numbers_skipped(from: u64, to: u64) -> Self {
-        let count = (to + 1).saturating_sub(from);
+    /// A loss that does not concern records of the journal.
+    #[must_use]
+    pub fn new(from: &str, count: u64, message: String) -> Self {
         Self {
-            from: "journal".to_owned(),
+            from: from.to_owned(),
             count,
-            message: format!(
-                "events {from} to {to} may be lost with the journal's files; numbering continues after them"
-            ),
+            message,
+            chain: None,
         }
     }
 
-    pub(super) fn records_missing(count: u64) -> Self {
+    /// The loss of the records that `chain` names.
+    pub(super) fn missing_records(chain: ChainLoss) -> Self {
+        let size = |range: &LostRange| range.last.0.saturating_sub(range.first.0) + 1;
+        let (unsure, sure): (Vec<_>, Vec<_>) = chain.lost.iter().partition(|range| range.at_most);
+        let mut parts = Vec::new();
+        if !sure.is_empty() {
+            parts.push(match sure.as_slice() {
+                [one] if one.first == one.last => format!("event {} is lost", one.first),
+                _ => format!("events {} are lost", numbers(&sure)),
+            });
+        }
+        if !unsure.is_empty() {
+            parts.push(format!(
+                "at most events {} are lost; which of these numbers were given and still stored could not be known",
+                numbers(&unsure)
+            ));
+        }
         Self {
-            from: "journal".to_owned(),
-            count,
-            message: format!("{count} event records are missing from the middle of the journal"),
+            count: chain.lost.iter().map(size).sum(),
+            message: format!("{}: {}", parts.join("; "), context(&chain)),
+            chain: Some(chain),
+            ..Self::new("journal", 0, String::new())
+        }
+    }
+
+    /// The loss of `count` records that outlived younger ones.
+    pub(super) fn older_records(count: u64, chain: ChainLoss) -> Self {
+        let below = chain.lost.last().map_or(EventSeq(0), |range| range.last);
+        let message = format!(
+            "at most {count} records that retention had kept, of events 1 to {below}, are lost; which ones could not be known: {}",
+            context(&chain)
+        );
+        Self {
+            chain: Some(chain),
+            ..Self::new("journal", count, message)
         }
     }
 
@@ -81,6 +119,7 @@ impl Loss {
                     from: self.from.clone(),
                     count: self.count,
                     message: self.message.clone(),
+                    chain: self.chain.clone().map(Box::new),
                 },
                 decision: Decision {
                     verdict: Verdict::Record,
@@ -97,6 +136,34 @@ impl Loss {
     }
 }
 
+/// Lists numbers, such as `3, 5 to 9 and 2 more ranges`.
+fn numbers(ranges: &[&LostRange]) -> String {
+    let listed = ranges.iter().take(MAX_LISTED).map(|range| {
+        if range.first == range.last {
+            range.first.to_string()
+        } else {
+            format!("{} to {}", range.first, range.last)
+        }
+    });
+    let listed = listed.collect::<Vec<_>>().join(", ");
+    match ranges.len().saturating_sub(MAX_LISTED) {
+        0 => listed,
+        more => format!("{listed} and {more} more ranges"),
+    }
+}
+
+/// The cause of a loss, and how the chain continues.
+fn context(chain: &ChainLoss) -> String {
+    let why = match chain.cause {
+        ChainLossCause::Damage => "the journal's files were damaged",
+        ChainLossCause::Unknown => "they were removed, though the journal's files are sound",
+    };
+    format!(
+        "{why}; the hash chain continues from event {} with event {}",
+        chain.last, chain.next
+    )
+}
+
 /// Losses found when the store was opened, now or earlier, and not reported yet.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct DamageNote {
@@ -105,6 +172,9 @@ pub(super) struct DamageNote {
     /// Whether given numbers may be gone. Not visible in the store, because writing the note makes
     /// it whole.
     is_cut: bool,
+    /// Whether damaged event records were removed.
+    #[serde(default)]
+    has_damaged_events: bool,
     losses: Vec<Loss>,
 }
 
@@ -114,15 +184,19 @@ impl DamageNote {
         self.is_cut
     }
 
+    /// Whether event records may be gone.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_cut || self.has_damaged_events
+    }
+
     /// All losses of the note.
     pub(super) fn losses(&self) -> Vec<Loss> {
-        let cut = (self.lost_batches > 0).then(|| Loss {
-            from: "store".to_owned(),
-            count: self.lost_batches,
-            message: format!(
+        let cut = (self.lost_batches > 0).then(|| {
+            let message = format!(
                 "the last {} writes to the journal's store are lost; sources and pipelines may be in an older state",
                 self.lost_batches
-            ),
+            );
+            Loss::new("store", self.lost_batches, message)
         });
         cut.into_iter().chain(self.losses.iter().cloned()).collect()
     }
@@ -136,40 +210,34 @@ impl DamageNote {
             }
             OpenOutcome::Quarantined { to, why, saved } => {
                 self.is_cut = true;
-                self.losses.push(Loss {
-                    from: "store".to_owned(),
-                    count: 1,
-                    message: format!(
-                        "the journal's store was beyond repair ({why}); it was set aside as {} and recreated with the {saved} records that could be read; sources and pipelines may be missing",
-                        to.display()
-                    ),
-                });
+                let message = format!(
+                    "the journal's store was beyond repair ({why}); it was set aside as {} and recreated with the {saved} records that could be read; sources and pipelines may be missing",
+                    to.display()
+                );
+                self.losses.push(Loss::new("store", 1, message));
             }
         }
-        // Damaged events are logged by number elsewhere.
-        let records = corrupt.iter().filter(|bad| bad.keyspace != EVENTS.name());
-        self.losses.extend(records.map(|bad| Loss {
-            from: bad.keyspace.clone(),
-            count: 1,
-            message: format!(
+        // Missing events are named by number when the journal is opened.
+        let is_event = |bad: &&CorruptRecord| bad.keyspace == EVENTS.name();
+        self.has_damaged_events |= corrupt.iter().any(|bad| is_event(&bad));
+        let records = corrupt.iter().filter(|bad| !is_event(bad));
+        self.losses.extend(records.map(|bad| {
+            let message = format!(
                 "record {} of {} was damaged ({}) and removed",
                 bad.key.escape_ascii(),
                 bad.keyspace,
                 bad.why
-            ),
+            );
+            Loss::new(&bad.keyspace, 1, message)
         }));
         let more = self.losses.split_off(self.losses.len().min(MAX_NOTED));
         let count = more
             .iter()
             .fold(0, |sum: u64, loss| sum.saturating_add(loss.count));
         if count > 0 {
-            self.losses.push(Loss {
-                from: "store".to_owned(),
-                count,
-                message: format!(
-                    "{count} more records of the journal's store were damaged and removed"
-                ),
-            });
+            let message =
+                format!("{count} more records of the journal's store were damaged and removed");
+            self.losses.push(Loss::new("store", count, message));
         }
     }
 }
@@ -189,12 +257,13 @@ pub(super) fn read_note(store: &dyn Store, folder: &Path) -> Result<DamageNote, 
         Some((&VERSION, json)) => Ok(serde_json::from_slice(json).unwrap_or_else(|error| DamageNote {
             lost_batches: 0,
             is_cut: true,
+            has_damaged_events: true,
             // The checksum is correct, so this was written; at least the fact of a loss is known.
-            losses: vec![Loss {
-                from: "store".to_owned(),
-                count: 1,
-                message: format!("records of the journal's store were lost; their note can't be read: {error}"),
-            }],
+            losses: vec![Loss::new(
+                "store",
+                1,
+                format!("records of the journal's store were lost; their note can't be read: {error}"),
+            )],
         })),
         Some((&found, _)) => {
             Err(NewerFormat::new(folder, "the note of lost records", found, VERSION).into())
@@ -215,7 +284,7 @@ pub(super) fn note_damage(
 ) -> Result<Batch, StoreError> {
     let mut note = read_note(store, folder)?;
     note.add(outcome, corrupt);
-    if note.losses().is_empty() {
+    if note.losses().is_empty() && !note.is_damaged() {
         return Ok(Batch::new());
     }
     let mut bytes = vec![VERSION];
@@ -319,11 +388,12 @@ mod tests {
             let (store, limits) = (Arc::clone(&store) as _, Limits::default());
             Journal::with_store(store, state.path(), limits, &OpenOutcome::Clean).unwrap()
         };
-        let loss = Loss::records_missing(1);
+        let loss = Loss::new("test", 1, "an earlier loss".to_owned());
         let before = open().0.append(events_of(&[loss])).unwrap();
         let last_given = before.last().unwrap().seq;
-        // One more was given, and its batch is lost. The start that found that died; the store now
-        // looks whole.
+        // One more was given, its batch is lost, and no mark names it. The start that found that
+        // died; the store now looks whole.
+        store.commit(Batch::new().mark(b"")).unwrap();
         noting(&store, &OpenOutcome::Truncated { lost_batches: 1 }, &[]);
         for _ in 0..3 {
             let (_, losses) = open();

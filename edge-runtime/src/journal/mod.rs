@@ -4,9 +4,9 @@
 //!   snapshots and clips ([`media`]).
 //! - An event is visible to readers only after it is on stable storage.
 //! - Numbers grow by exactly one, over restarts too, and none is given twice, even when the store
-//!   was set aside (see `reservation`).
+//!   was set aside: its mark names the last one, else see `reservation`.
 //! - Nothing is missing from [`Head::first`] to [`Head::last`]. Older critical records may remain;
-//!   a gap before `first` was left by retention or damage.
+//!   a gap before `first` was left by retention or is named by a loss record (see `gaps`).
 //! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.
 //! - Data of a newer version keeps the journal closed and is never overwritten.
 //!
@@ -14,9 +14,11 @@
 
 pub(crate) mod chain;
 mod error;
+mod gaps;
 mod keyspaces;
 mod loss;
 pub mod media;
+mod missing;
 mod open_events;
 mod opening;
 pub(crate) mod record;
@@ -31,7 +33,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use watchkeeper_contract::event::{ChainBreak, ChainReport, ClipState, Event, Phase};
+use watchkeeper_contract::event::{ClipState, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::{Batch, Store, log_key, log_seq};
 
@@ -46,6 +48,7 @@ pub use verify::{ChainError, verify};
 
 use keyspaces::{EVENTS, HEAD, META};
 
+use gaps::{Bounds, NamedLosses};
 use open_events::OpenEvents;
 use record::HeadV1;
 use retention::{Item, Retention};
@@ -105,6 +108,8 @@ struct Writer {
     last: u64,
     hash: Hash,
     first: u64,
+    bounds: Bounds,
+    named: NamedLosses,
     retention: Retention,
     reservation: Reservation,
     stats: JournalStats,
@@ -225,14 +230,31 @@ impl Journal {
         if !reported.is_empty() && reported.len() == writer.unreported.len() {
             batch = loss::remove_note(batch);
         }
-        let head = HeadV1 { first, last, hash };
-        self.store.write(batch.put(META, HEAD, &head.encode()))?;
+        let dropped = drop.iter().max().copied().unwrap_or(0);
+        let bounds = Bounds {
+            dropped: writer.bounds.dropped.max(dropped),
+            ..writer.bounds
+        };
+        let head = HeadV1 {
+            first,
+            last,
+            hash,
+            bounds,
+            records: Some(writer.retention.count() + items.len() as u64 - drop.len() as u64),
+        };
+        let head = head.encode();
+        self.store.write(batch.put(META, HEAD, &head).mark(&head))?;
 
         // State changes only after the write: a refused batch leaves no trace.
         writer.unreported.retain(|event| !reported.contains(event));
         writer.last = last;
         writer.hash = hash;
         writer.first = first;
+        writer.bounds = bounds;
+        writer.named.remove_records(&drop);
+        for event in events.iter() {
+            writer.named.add_record(event.seq.0, event);
+        }
         writer.stats.dropped += drop.len() as u64;
         writer.retention.apply(items, &drop);
         Ok(writer.head())
@@ -276,41 +298,6 @@ impl Journal {
             }
         }
         Ok(page)
-    }
-
-    /// Checks the hash chain of at most `limit` records after `after`, from [`Head::first`] on;
-    /// older records have gaps.
-    ///
-    /// # Errors
-    /// When the store can't be read. A broken chain is a result, not an error.
-    pub fn verify_after(&self, after: EventSeq, limit: usize) -> Result<ChainReport, JournalError> {
-        let after = after.0.max(self.head().first.0.saturating_sub(1));
-        let before = match after.checked_sub(1) {
-            None => Some(Hash::ZERO),
-            Some(earlier) => {
-                let page = self.read_after(EventSeq(earlier), 1)?;
-                let known = page.events.first().filter(|event| event.seq.0 == after);
-                known.map(StoredEvent::hash)
-            }
-        };
-        let page = self.read_after(EventSeq(after), limit)?;
-        // Retention may have deleted the beginning meanwhile, which is no gap.
-        let first = self.head().first.0;
-        let begin = page.events.first().map(|event| event.seq.0);
-        let before =
-            before.filter(|_| begin.is_none_or(|begin| begin == after + 1 || begin > first));
-        let broken = verify(before, &page.events).err();
-        Ok(ChainReport {
-            first: EventSeq(first),
-            last: page.head.last,
-            checked: page.events.len() as u64,
-            next_after: page.next_after,
-            broken: broken.map(|error| ChainBreak {
-                seq: EventSeq(error.seq),
-                expected: error.expected.to_string(),
-                found: error.found.to_string(),
-            }),
-        })
     }
 
     /// The current head.

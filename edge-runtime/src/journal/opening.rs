@@ -12,8 +12,10 @@ use watchkeeper_store::{
 
 use super::chain::Hash;
 use super::error::JournalError;
+use super::gaps::NamedLosses;
 use super::keyspaces::{EVENTS, HEAD, META};
-use super::loss::{self, DamageNote, Loss};
+use super::loss::{self, Loss};
+use super::missing::{self, Known};
 use super::open_events::OpenEvents;
 use super::record::{self, HeadV1, StoredEvent};
 use super::reservation::Reservation;
@@ -23,6 +25,9 @@ use super::{Journal, JournalStats, Writer};
 
 /// File beside the store that keeps numbers from being given twice.
 const RESERVED: &str = "journal.reserved";
+
+/// Text in each loss record.
+const LOSS: &str = r#""kind":"loss""#;
 
 /// Records read from the store at a time.
 pub(super) const OPEN_PAGE: usize = 512;
@@ -63,20 +68,29 @@ impl Journal {
             return Err(newer(&what, found));
         }
         let reservation = Reservation::open(state, RESERVED)?;
-        let head = read_head(&*store, &newer)?;
+        let stored_head = read_head(store.get(META, HEAD), &newer)?;
+        // An empty mark has no head.
+        let mark = read_head(Ok(store.mark().filter(|mark| !mark.is_empty())), &newer)?;
         let mut retention = Retention::new(limits);
-        let scan = scan_index(&*store, &mut retention, &newer)?;
-        let mut writer = Writer {
-            last: head.as_ref().map_or(0, |h| h.last).max(scan.last),
-            hash: head.as_ref().map_or(scan.hash, |h| h.hash),
-            first: head.as_ref().map_or(1, |h| h.first),
-            retention,
-            reservation,
-            stats: JournalStats::default(),
-            unreported: Vec::new(),
-        };
+        let mut scan = scan_index(&*store, &mut retention, &newer)?;
         let note = loss::read_note(&*store, &Self::folder(state))?;
-        let losses = skip_lost_records(&mut writer, &note, outcome, head.is_some());
+        let is_damaged = note.is_damaged() || !outcome.is_clean();
+        let may_be_cut = note.is_cut() || !outcome.is_clean() || stored_head.is_none();
+        let has_mark = mark.is_some();
+        let head = newest(stored_head, mark);
+        let mut writer = Writer::at(head, &mut scan, retention, reservation);
+        let known = Known {
+            // With numbers given and no head, the store was removed or lost its head.
+            is_damaged: is_damaged || (head.is_none() && writer.reservation.end() > 0),
+            has_head: head.is_some(),
+            is_last: has_mark || !may_be_cut,
+            records: head.and_then(|head| head.records),
+        };
+        let found = missing::skip_missing(&*store, &mut writer, known)?;
+        for chain in found.iter().filter_map(|loss| loss.chain.clone()) {
+            writer.named.add_pending(chain);
+        }
+        let losses = note.losses().into_iter().chain(found).collect();
         let (head, _) = watch::channel(writer.head());
         let journal = Self {
             specs,
@@ -89,11 +103,12 @@ impl Journal {
     }
 }
 
+/// The head in `stored`; `None` where there is none or it is damaged.
 fn read_head(
-    store: &dyn Store,
+    stored: Result<Option<Vec<u8>>, StoreError>,
     newer: &dyn Fn(&str, u16) -> JournalError,
 ) -> Result<Option<HeadV1>, JournalError> {
-    match store.get(META, HEAD) {
+    match stored {
         Ok(None) | Err(StoreError::Corrupt { .. }) => Ok(None),
         Ok(Some(bytes)) => {
             let head = HeadV1::decode(&bytes).map_err(|bad| match bad {
@@ -109,30 +124,39 @@ fn read_head(
     }
 }
 
-/// Moves the writer past all records that are or may be lost, and returns the losses.
-fn skip_lost_records(
-    writer: &mut Writer,
-    note: &DamageNote,
-    outcome: &OpenOutcome,
-    has_head: bool,
-) -> Vec<Loss> {
-    let mut losses = note.losses();
-    // Acknowledged records may be gone while their numbers are known outside: continue after every
-    // number that may have been given.
-    let reserved = writer.reservation.end();
-    let intact = !note.is_cut() && outcome.is_clean() && (has_head || reserved == 0);
-    if !intact && reserved > writer.last {
-        losses.push(Loss::numbers_skipped(writer.last + 1, reserved));
-        writer.last = reserved;
-        writer.first = writer.last + 1;
+/// The head with the greater last number. The mark is older where the last batch was not
+/// acknowledged, and newer where batches are lost.
+fn newest(stored: Option<HeadV1>, mark: Option<HeadV1>) -> Option<HeadV1> {
+    match (stored, mark) {
+        (Some(stored), Some(mark)) if mark.last > stored.last => Some(mark),
+        (stored, mark) => stored.or(mark),
     }
-    let expected = (writer.last + 1).saturating_sub(writer.first);
-    let present = writer.retention.count_from(writer.first);
-    if present < expected {
-        losses.push(Loss::records_missing(expected - present));
-        writer.first = writer.retention.first_without_hole(writer.last);
+}
+
+impl Writer {
+    /// The writer that continues after the newest known record.
+    fn at(
+        head: Option<HeadV1>,
+        scan: &mut ScanResult,
+        retention: Retention,
+        reservation: Reservation,
+    ) -> Self {
+        let (last, hash) = match head {
+            Some(head) if head.last >= scan.last => (head.last, head.hash),
+            _ => (scan.last, scan.hash),
+        };
+        Self {
+            last,
+            hash,
+            first: head.map_or(1, |head| head.first),
+            bounds: head.map(|head| head.bounds).unwrap_or_default(),
+            named: std::mem::take(&mut scan.named),
+            retention,
+            reservation,
+            stats: JournalStats::default(),
+            unreported: Vec::new(),
+        }
     }
-    losses
 }
 
 /// The result of scanning all records.
@@ -141,6 +165,7 @@ struct ScanResult {
     last: u64,
     hash: Hash,
     open_events: OpenEvents,
+    named: NamedLosses,
 }
 
 /// Reads every record once: sizes and severities for retention, the end of the chain, open events.
@@ -153,6 +178,7 @@ fn scan_index(
         last: 0,
         hash: Hash::ZERO,
         open_events: OpenEvents::default(),
+        named: NamedLosses::default(),
     };
     for page in pages(store, EVENTS, OPEN_PAGE) {
         let page = page?;
@@ -162,6 +188,12 @@ fn scan_index(
                     Ok(event) => {
                         scan.last = seq;
                         scan.hash = event.hash();
+                        // Only a loss record is worth parsing.
+                        if event.canonical().contains(LOSS)
+                            && let Ok(event) = event.event()
+                        {
+                            scan.named.add_record(seq, &event);
+                        }
                         scan.open_events.add(event);
                     }
                     Err(BadRecord::Newer(format)) => {

@@ -12,6 +12,7 @@ use watchkeeper_store::BadRecord;
 
 use super::chain::{self, Hash};
 use super::error::JournalError;
+use super::gaps::Bounds;
 
 /// Version of events and of the head that this build reads and writes.
 pub(super) const FORMAT: u16 = 1;
@@ -130,20 +131,30 @@ pub(super) fn stored_as_critical(bytes: &[u8]) -> bool {
     bytes.get(2) == Some(&CRITICAL)
 }
 
-/// The head as of the last batch, format 1 as JSON.
+/// The head as of the last batch, format 1 as JSON. It is also the mark of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeadV1 {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) hash: Hash,
+    pub(super) bounds: Bounds,
+    /// Number of stored records; `None` in the head of a version that did not write it.
+    pub(super) records: Option<u64>,
 }
 
+/// Older versions ignore the optional fields and write none of them.
 #[derive(Serialize, Deserialize)]
 struct HeadOnDisk {
     format: u16,
     first: u64,
     last: u64,
     hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dropped: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unrecorded: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    records: Option<u64>,
 }
 
 impl HeadV1 {
@@ -153,6 +164,9 @@ impl HeadV1 {
             first: self.first,
             last: self.last,
             hash: self.hash.to_string(),
+            dropped: Some(self.bounds.dropped),
+            unrecorded: Some(self.bounds.unrecorded),
+            records: self.records,
         })
         .expect("numbers and text always have a JSON form")
     }
@@ -163,10 +177,54 @@ impl HeadV1 {
             serde_json::from_slice(bytes).map_err(|e| BadRecord::Damaged(e.to_string()))?;
         let hash = Hash::parse(&disk.hash)
             .ok_or_else(|| BadRecord::Damaged(format!("{:?} is not a hash", disk.hash)))?;
+        // Where nothing was recorded, each number before the first may be deleted or lost.
+        let earlier = || disk.first.saturating_sub(1);
         Ok(Self {
             first: disk.first,
             last: disk.last,
             hash,
+            bounds: Bounds {
+                dropped: disk.dropped.unwrap_or(0),
+                unrecorded: disk.unrecorded.unwrap_or_else(earlier),
+            },
+            records: disk.records,
         })
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_of_any_numbers_fits_the_mark_of_a_store() {
+        let head = HeadV1 {
+            first: u64::MAX,
+            last: u64::MAX,
+            hash: Hash::ZERO,
+            bounds: Bounds {
+                dropped: u64::MAX,
+                unrecorded: u64::MAX,
+            },
+            records: Some(u64::MAX),
+        };
+        let bytes = head.encode();
+        assert!(bytes.len() <= watchkeeper_store::MAX_MARK_BYTES);
+        assert_eq!(HeadV1::decode(&bytes).unwrap(), head);
+    }
+
+    #[test]
+    fn head_of_an_earlier_version_leaves_its_gaps_unrecorded() {
+        let bytes = format!(
+            r#"{{"format":1,"first":9,"last":12,"hash":"{}"}}"#,
+            Hash::ZERO
+        );
+        let head = HeadV1::decode(bytes.as_bytes()).unwrap();
+        let bounds = Bounds {
+            dropped: 0,
+            unrecorded: 8,
+        };
+        assert_eq!((head.bounds, head.records), (bounds, None));
     }
 }

@@ -90,6 +90,28 @@ impl Retention {
         self.normal.count_from(first) + self.critical.count_from(first)
     }
 
+    /// Ranges of numbers from `first` to `last` without a record, rising.
+    pub(super) fn missing(&self, first: u64, last: u64) -> Vec<(u64, u64)> {
+        let lanes = self.normal.items.iter().chain(&self.critical.items);
+        let mut stored: Vec<u64> = lanes
+            .map(|(seq, _)| *seq)
+            .filter(|seq| (first..=last).contains(seq))
+            .collect();
+        stored.sort_unstable();
+        let mut missing = Vec::new();
+        let mut next = first;
+        for seq in stored {
+            if next < seq {
+                missing.push((next, seq - 1));
+            }
+            next = seq + 1;
+        }
+        if next <= last {
+            missing.push((next, last));
+        }
+        missing
+    }
+
     /// Smallest number from which nothing is missing to `last`; `last + 1` when `last` is missing.
     pub(super) fn first_without_hole(&self, last: u64) -> u64 {
         let mut first = last + 1;
@@ -224,6 +246,15 @@ mod tests {
         let retention = run(TEN, &items);
         assert_eq!(retention.critical.count(), 5);
         assert_eq!(retention.normal.count(), 5);
+    }
+
+    #[test]
+    fn missing_numbers_are_ranges_between_the_records() {
+        let items: Vec<_> = [2, 3, 6, 8].map(|n| item(n, 1, n == 6)).to_vec();
+        let retention = run(TEN, &items);
+        assert_eq!(retention.missing(1, 10), [(1, 1), (4, 5), (7, 7), (9, 10)]);
+        assert_eq!(retention.missing(2, 3), []);
+        assert_eq!(retention.missing(9, 8), []);
     }
 
     proptest! {

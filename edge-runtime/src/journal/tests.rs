@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use proptest::prelude::*;
-use watchkeeper_contract::event::{Clip, Decision, EVENT_SCHEMA, EventBody, Phase, Verdict};
+use watchkeeper_contract::event::{
+    ChainReport, Clip, Decision, EVENT_SCHEMA, EventBody, GapCause, Phase, Verdict,
+};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -13,6 +15,8 @@ use watchkeeper_store::{FaultyStore, Keyspace, MemoryStore, OpenOutcome};
 
 use super::opening::OPEN_PAGE;
 use super::*;
+
+mod damage;
 
 fn event(severity: Severity) -> Event {
     Event {
@@ -33,6 +37,7 @@ fn event(severity: Severity) -> Event {
             from: "test".to_owned(),
             count: 1,
             message: "näher \"dran\"".to_owned(),
+            chain: None,
         },
         decision: Decision {
             verdict: Verdict::Record,
@@ -389,8 +394,16 @@ fn retention_leaves_no_gap_in_the_chain() {
     assert!(head.first.0 > 2);
     let report = journal.verify_after(EventSeq(0), MAX_PAGE).unwrap();
     assert_eq!(report.broken, None);
-    assert_eq!(report.checked, head.last.0 - head.first.0 + 1);
+    // The critical record was kept.
+    assert_eq!(report.checked, 1 + head.last.0 - head.first.0 + 1);
     assert_eq!(report.next_after, head.last);
+    let parts: Vec<_> = report.parts.iter().map(|p| (p.first, p.last)).collect();
+    assert_eq!(parts, [(EventSeq(1), EventSeq(1)), (head.first, head.last)]);
+    let [gap] = &report.gaps[..] else {
+        panic!("{:?}", report.gaps);
+    };
+    assert_eq!((gap.cause, gap.record), (GapCause::Retention, None));
+    assert_eq!((gap.first.0, gap.last.0), (2, head.first.0 - 1));
 }
 
 #[test]
@@ -466,7 +479,7 @@ fn store_set_aside_is_reported_and_reuses_no_number() {
 }
 
 #[test]
-fn records_missing_from_the_middle_are_counted_once() {
+fn records_missing_from_the_middle_are_reported_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = Arc::new(MemoryStore::new());
     journal_over(Arc::clone(&store) as _, dir.path(), Limits::default())
@@ -480,10 +493,15 @@ fn records_missing_from_the_middle_are_counted_once() {
         let store = Arc::clone(&store) as _;
         Journal::with_store(store, dir.path(), Limits::default(), &OpenOutcome::Clean).unwrap()
     };
+    // Until the loss is appended, each start reports it.
+    for _ in 0..2 {
+        let (journal, losses) = open();
+        assert_eq!(losses.iter().map(|l| l.count).collect::<Vec<_>>(), [1]);
+        assert_eq!(journal.head().first, EventSeq(4));
+        journal.append(infos(1)).unwrap();
+    }
     let (journal, losses) = open();
-    assert_eq!(losses.iter().map(|l| l.count).collect::<Vec<_>>(), [1]);
-    assert_eq!(journal.head().first, EventSeq(4));
-    journal.append(infos(1)).unwrap();
+    damage::report(&journal, &losses);
     drop(journal);
     assert_eq!(open().1, []);
 }

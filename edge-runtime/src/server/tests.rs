@@ -478,6 +478,7 @@ fn event() -> Event {
             from: "t".to_owned(),
             count: 1,
             message: "m".to_owned(),
+            chain: None,
         },
         decision: Decision {
             verdict: Verdict::Record,

@@ -127,10 +127,57 @@ pub enum EventBody {
     Loss {
         /// Queue or store that lost it.
         from: String,
-        /// Number of entries.
+        /// Number of entries; with `chain`, at most.
         count: u64,
         message: String,
+        /// Which records are missing from the journal; absent where none of its records is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chain: Option<Box<ChainLoss>>,
     },
+}
+
+/// Records that are missing from the journal, and how its hash chain continues after them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChainLoss {
+    /// Why they are missing.
+    pub cause: ChainLossCause,
+    /// Last number known to be given out before the loss was found; 0 where none is known.
+    pub last: EventSeq,
+    /// Hash of the record `last`, from which the chain continues.
+    pub hash: String,
+    /// Number of the first record after the loss. It follows from `hash`.
+    pub next: EventSeq,
+    /// Missing numbers, in rising order.
+    pub lost: Vec<LostRange>,
+}
+
+/// Why records are missing from the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ChainLossCause {
+    /// The journal's files were damaged, and what could be read was kept.
+    Damage,
+    /// The files are sound, so the records were removed by something else.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Consecutive numbers whose records are lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LostRange {
+    pub first: EventSeq,
+    pub last: EventSeq,
+    /// Whether it could not be known which of these numbers were given out and still stored: at
+    /// most these are lost. Otherwise each of them was given to an event.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_most: bool,
+    /// SHA-256 (hex) over 64 zeros and the record after `last` without its hash. It proves that
+    /// record, whose predecessor is lost. Absent where no record followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
 }
 
 /// Details of an event that a rule made.
@@ -206,8 +253,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChainReport {
-    /// Number from which on nothing is missing. Older records were dropped to make room and are not
-    /// checked.
+    /// Number from which on nothing is missing. Older records are checked too.
     pub first: EventSeq,
     /// Last number of the journal.
     pub last: EventSeq,
@@ -218,6 +264,69 @@ pub struct ChainReport {
     /// First record that does not follow from the one before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<ChainBreak>,
+    /// Runs of consecutive records that were checked, in rising order.
+    #[serde(default)]
+    pub parts: Vec<ChainPart>,
+    /// Missing numbers before, between and after the parts, in rising order.
+    #[serde(default)]
+    pub gaps: Vec<ChainGap>,
+}
+
+/// Consecutive records, each of which follows from the one before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChainPart {
+    pub first: EventSeq,
+    pub last: EventSeq,
+    /// What the first record is proven by.
+    pub start: ChainStart,
+    /// Set when the first record does not follow from what should prove it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<ChainBreak>,
+}
+
+/// What the first record of a part is proven by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ChainStart {
+    /// The record before it, or the beginning of the journal.
+    Previous,
+    /// A hash in the loss record about the gap before it.
+    LossRecord,
+    /// Nothing: the record before it is gone. The next record proves its hash, not its content.
+    #[serde(other)]
+    Unproven,
+}
+
+/// Consecutive missing numbers of one cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChainGap {
+    pub first: EventSeq,
+    pub last: EventSeq,
+    pub cause: GapCause,
+    /// Loss record that names them; absent until it is appended, and where none does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<EventSeq>,
+}
+
+/// Why numbers are missing from the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum GapCause {
+    /// Retention deleted the records. With a loss record, some of them may be lost instead.
+    Retention,
+    /// The records were lost by damage to the journal's files.
+    Lost,
+    /// At most these records were lost by damage; some of the numbers may never have been given.
+    AtMostLost,
+    /// Deleted by retention or lost, under a version that did not record the difference.
+    Unrecorded,
+    /// Nothing explains it. The only cause that is a break of the chain.
+    #[serde(other)]
+    Unexplained,
 }
 
 /// A record that does not follow from its predecessor: one of the two was changed or removed.

@@ -417,14 +417,11 @@ impl RecorderThread {
 
 /// The records that replace an event which can't be stored.
 fn loss_of(event: &Event, error: &JournalError) -> Vec<Event> {
-    let loss = Loss {
-        from: "recorder".to_owned(),
-        count: 1,
-        message: format!(
-            "a record of event {} could not be stored and is lost: {error}",
-            event.id
-        ),
-    };
+    let message = format!(
+        "a record of event {} could not be stored and is lost: {error}",
+        event.id
+    );
+    let loss = Loss::new("recorder", 1, message);
     let stamp = Stamp {
         boot_id: event.boot_id.clone(),
         mono_ms: event.mono_ms,
@@ -490,11 +487,7 @@ pub(super) mod tests {
             },
             id: EventId::generate(),
         };
-        let loss = Loss {
-            from: String::new(),
-            count: 0,
-            message: String::new(),
-        };
+        let loss = Loss::new("", 0, String::new());
         let mut event = loss.events(&stamp).swap_remove(0);
         event.body = EventBody::SourceOutage {
             cause: None,

@@ -198,6 +198,7 @@ impl<'a> EventMessage<'a> {
                 from,
                 count,
                 message: text,
+                chain: _,
             } => {
                 self.reason = text;
                 self.from = Some(from);
