@@ -22,7 +22,7 @@ use watchkeeper_contract::workflow::{
     WorkflowRunResult,
 };
 use watchkeeper_engine::workflow::{self, Pixels as _};
-use watchkeeper_vision::jpeg;
+use watchkeeper_vision::{jpeg, picture_file};
 
 use crate::clock;
 use crate::dry_run;
@@ -45,9 +45,6 @@ const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Max pictures of one run: the whole batch is in memory, with everything made from it.
 const MAX_PICTURES: usize = 16;
-
-/// Max pixels of these pictures and of those among the parameters, in total: about 150 MB.
-const MAX_PIXELS: u64 = 50_000_000;
 
 /// Implementation of the server's [`Runtime`].
 #[derive(Debug)]
@@ -197,12 +194,9 @@ impl Runtime for Api {
     }
 
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
-        if run.images.len() > MAX_PICTURES {
-            let detail = format!("a run takes at most {MAX_PICTURES} pictures");
-            let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
-            return Err(problem.at("images", run.images.len().to_string()));
-        }
-        let mut pixels_left = MAX_PIXELS;
+        check_count(run.images.len())?;
+        // Those among the parameters count too: about 150 MB in total.
+        let mut pixels_left = picture_file::MAX_PIXELS;
         let mut pictures = Vec::with_capacity(run.images.len());
         for (n, image) in run.images.iter().enumerate() {
             let picture = workflow::codec::picture(image, &mut pixels_left).map_err(|why| {
@@ -317,5 +311,31 @@ impl Runtime for Api {
 
     fn effects(&self) -> &Effects {
         &self.manager.parts().effects
+    }
+}
+
+/// Refuses a run of more than [`MAX_PICTURES`].
+fn check_count(pictures: usize) -> Result<(), Problem> {
+    if pictures > MAX_PICTURES {
+        let detail = format!("a run takes at most {MAX_PICTURES} pictures; send several runs");
+        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+        return Err(problem.at("images", pictures.to_string()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_of_too_many_pictures_is_refused_with_their_number() {
+        assert!(check_count(MAX_PICTURES).is_ok());
+        let refused = check_count(MAX_PICTURES + 1).err();
+        let refused = refused.map(|problem| (problem.field, problem.value));
+        assert_eq!(
+            refused,
+            Some((Some("images".to_owned()), Some("17".to_owned())))
+        );
     }
 }

@@ -25,15 +25,13 @@ use watchkeeper_engine::workflow::{
     self, Compiled, ImageValue, Packed, Pictures, RgbPixels, RuntimeInput, StepFailure, VideoMeta,
     codec,
 };
+use watchkeeper_vision::picture_file;
 
 use self::host::PictureHost;
 use crate::clock;
 use crate::pipeline::inference::detectors::{Detectors, facts_of};
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::inference::models::Models;
-
-/// Max bytes of a picture file.
-const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Arguments of `workflow-run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -284,7 +282,7 @@ impl PictureRun<'_> {
 }
 
 fn read_file(file: &Path) -> Result<Vec<u8>, ImageRunError> {
-    bounded::read_up_to(file, MAX_FILE_BYTES).map_err(|e| ImageRunError::File {
+    bounded::read_up_to(file, picture_file::MAX_FILE_BYTES).map_err(|e| ImageRunError::File {
         file: file.to_owned(),
         message: e.to_string(),
     })

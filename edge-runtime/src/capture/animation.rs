@@ -71,7 +71,12 @@ impl Animation {
             .map_err(|e| unreadable(path, &e))?;
         let size = [decoder.width(), decoder.height()].map(usize::from);
         if size[0] as u64 * size[1] as u64 * 4 > MAX_BYTES.get() || size.contains(&0) {
-            return Err(unreadable(path, &format!("{}x{} pixels", size[0], size[1])));
+            let [width, height] = size;
+            let why = format!(
+                "it has {width}x{height} pixels, and may have 1x1 to {} together; scale it down",
+                MAX_BYTES.get() / 4
+            );
+            return Err(unreadable(path, &why));
         }
         Ok(Self {
             path: path.to_owned(),
@@ -229,6 +234,22 @@ mod tests {
             [RED, RED, none],
         ];
         assert_eq!(rows, wanted.map(|row| row.concat()));
+    }
+
+    #[test]
+    fn picture_beyond_the_bound_is_refused_with_its_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.gif");
+        let mut encoder = Encoder::new(File::create(&path).unwrap(), 5000, 5000, &[]).unwrap();
+        let frame = column(RED, 0, 7, DisposalMethod::Keep);
+        encoder.write_frame(&frame).unwrap();
+        drop(encoder);
+        let refused = Animation::open(&path).err().unwrap().message;
+        assert!(
+            refused.contains("it has 5000x5000 pixels, and may have"),
+            "{refused}"
+        );
+        assert!(refused.ends_with("scale it down"), "{refused}");
     }
 
     #[test]

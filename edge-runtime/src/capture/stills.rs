@@ -6,8 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use watchkeeper_config::bounded;
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_vision::frame::Picture;
+use watchkeeper_vision::picture_file;
 
 use super::feed::{Feed, FeedError, Raw, Step};
 
@@ -83,15 +85,14 @@ impl Feed for Stills {
 }
 
 fn read(path: &Path) -> Result<Picture, FeedError> {
-    let reader = image::ImageReader::open(path)
-        .and_then(image::ImageReader::with_guessed_format)
+    let file = bounded::read_up_to(path, picture_file::MAX_FILE_BYTES)
         .map_err(|e| super::cause::from_path(path, &e))?;
-    let picture = reader.decode().map_err(|e| FeedError {
+    let picture = picture_file::decode(&file).map_err(|e| FeedError {
         cause: LossCause::Codec,
-        message: format!("{} is not a picture that can be read: {e}", path.display()),
+        message: format!("picture {} can't be read: {e}", path.display()),
         is_retryable: false,
     })?;
-    Ok(picture.into_rgb8().into())
+    Ok(picture.into())
 }
 
 #[cfg(test)]
@@ -137,6 +138,20 @@ mod tests {
         };
         assert_eq!(broken.cause, LossCause::Codec);
         assert!(broken.message.contains("a.png"), "{}", broken.message);
+    }
+
+    #[test]
+    fn picture_beyond_a_bound_fails_with_its_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        image::RgbImage::new(16_385, 1).save(&path).unwrap();
+        let (_, end) = drain(&path);
+        let Step::Broken(broken) = end else {
+            panic!("{end:?}");
+        };
+        let told = "a picture of 16385x1 has a side of more than 16384 pixels; scale it down";
+        assert!(broken.message.ends_with(told), "{}", broken.message);
+        assert_eq!(broken.cause, LossCause::Codec);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod jpeg;
 pub mod mask;
 pub mod numbers;
 pub mod outline;
+pub mod picture_file;
 pub mod rgb;
 pub mod set_order;
 pub mod shrink;

@@ -4,14 +4,13 @@
 //!   [`PreparedPicture::scale`] alone.
 //! - A picture that fits keeps its exact bytes.
 
-use std::io::Cursor;
-
 use bytes::Bytes;
 use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::U8x3;
 use fast_image_resize::{ResizeOptions, Resizer};
 use image::codecs::jpeg::JpegEncoder;
-use image::{ImageFormat, ImageReader, Limits, RgbImage};
+use image::{ImageFormat, RgbImage};
+use watchkeeper_vision::picture_file::{PictureFile, PictureFileError};
 
 use super::size::{MAX_SIDE, unscaled, with_long_edge};
 use crate::catalogue::ImageTier;
@@ -19,8 +18,6 @@ use crate::conversation::{MediaType, Picture};
 
 /// JPEG quality: text in the picture stays readable, and tokens do not depend on it.
 const QUALITY: u8 = 85;
-/// Maximum memory of decoding: 8000 × 8000 pixels of four bytes.
-const MAX_DECODED: u64 = 256 << 20;
 
 /// Resolution of pictures for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,9 +60,9 @@ pub struct PreparedPicture {
 /// Why a picture can't be prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
-    /// The file is damaged, or of another format.
+    /// The file is damaged, of another format, or beyond a bound.
     #[error("the picture can't be read ({0}); give a JPEG or PNG file")]
-    Unreadable(String),
+    Unreadable(#[from] PictureFileError),
     /// Scaling or encoding failed: a fault of this program.
     #[error("the picture could not be scaled ({0})")]
     Internal(String),
@@ -74,28 +71,20 @@ pub enum PictureError {
 /// Prepares `file`, a JPEG or PNG, for a model whose server scales by `tier`.
 ///
 /// # Errors
-/// When the file is not a sound JPEG or PNG of at most 8000 pixels a side.
+/// When the file is not a sound JPEG or PNG within the bounds of [`PictureFile`].
 pub fn prepare(
     file: &Bytes,
     tier: ImageTier,
     detail: Detail,
 ) -> Result<PreparedPicture, PictureError> {
-    let unreadable = |e: &dyn std::fmt::Display| PictureError::Unreadable(e.to_string());
-    let mut reader = ImageReader::new(Cursor::new(file))
-        .with_guessed_format()
-        .map_err(|e| unreadable(&e))?;
-    let media = match reader.format() {
-        Some(ImageFormat::Jpeg) => MediaType::Jpeg,
-        Some(ImageFormat::Png) => MediaType::Png,
-        _ => return Err(PictureError::Unreadable("unknown format".to_owned())),
+    let opened = PictureFile::open(file)?;
+    let media = match opened.format() {
+        ImageFormat::Png => MediaType::Png,
+        _ => MediaType::Jpeg,
     };
-    let mut limits = Limits::default();
-    limits.max_image_width = Some(MAX_SIDE);
-    limits.max_image_height = Some(MAX_SIDE);
-    limits.max_alloc = Some(MAX_DECODED);
-    reader.limits(limits);
-    let decoded = reader.decode().map_err(|e| unreadable(&e))?;
-    let (width, height) = (decoded.width(), decoded.height());
+    let (width, height) = opened.size();
+    // A picture that keeps its bytes is decoded too: a damaged one costs a call.
+    let decoded = opened.decode()?;
     let (mut to_width, mut to_height) = unscaled(tier, width, height);
     if to_width.max(to_height) > detail.max_edge() {
         (to_width, to_height) = with_long_edge(width, height, detail.max_edge());
@@ -104,7 +93,7 @@ pub fn prepare(
     let (media, bytes) = if is_same {
         (media, file.clone())
     } else {
-        let small = scaled(&decoded.into_rgb8(), to_width, to_height)?;
+        let small = scaled(&decoded, to_width, to_height)?;
         (MediaType::Jpeg, jpeg(&small)?)
     };
     Ok(PreparedPicture {

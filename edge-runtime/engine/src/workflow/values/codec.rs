@@ -1,27 +1,21 @@
 //! Pictures as files in memory: JPEG and PNG, and base64 around them.
 //!
 //! - No file on disk is touched.
-//! - Invalid bytes, or more than [`MAX_SIDE`] pixels a side, are an error, never a panic.
+//! - Invalid bytes, or a picture beyond the bounds of [`picture_file`], are an error, never a panic.
 
-use std::io::Cursor;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
-use image::{
-    DynamicImage, ExtendedColorType, ImageDecoder as _, ImageEncoder, ImageFormat, ImageReader,
-    Limits,
-};
+use image::{ExtendedColorType, ImageEncoder, ImageFormat};
+use watchkeeper_vision::picture_file::{self, PictureFile};
 
 use crate::workflow::values::image::RgbPixels;
 
 /// JPEG quality of pictures in results; the peer's default.
 pub(crate) const QUALITY: u8 = 95;
-
-/// Maximum width and height of a decoded picture.
-const MAX_SIDE: u32 = 16_384;
 
 /// Encodes a picture as JPEG with `quality` 1 to 100.
 ///
@@ -65,7 +59,7 @@ pub fn png(picture: &RgbPixels) -> Result<Vec<u8>, String> {
 /// Decodes a JPEG or PNG file.
 ///
 /// # Errors
-/// If the bytes are no such picture.
+/// If the bytes are no such picture, or it is beyond a bound.
 pub fn decode(bytes: &[u8]) -> Result<Arc<RgbPixels>, String> {
     decode_within(bytes, &mut { u64::MAX })
 }
@@ -81,23 +75,16 @@ pub fn picture(text: &str, budget: &mut u64) -> Result<Arc<RgbPixels>, String> {
 }
 
 fn decode_within(bytes: &[u8], budget: &mut u64) -> Result<Arc<RgbPixels>, String> {
-    let invalid = |e: &dyn std::fmt::Display| format!("not a JPEG or PNG picture: {e}");
-    let mut reader = ImageReader::new(Cursor::new(bytes))
-        .with_guessed_format()
-        .map_err(|e| invalid(&e))?;
-    let mut limits = Limits::default();
-    limits.max_image_width = Some(MAX_SIDE);
-    limits.max_image_height = Some(MAX_SIDE);
-    reader.limits(limits);
-    let decoder = reader.into_decoder().map_err(|e| invalid(&e))?;
-    let (width, height) = decoder.dimensions();
+    let file = PictureFile::open(bytes).map_err(|e| e.to_string())?;
+    let (width, height) = file.size();
     let pixels = u64::from(width) * u64::from(height);
     *budget = budget.checked_sub(pixels).ok_or_else(|| {
-        format!("a picture of {width}x{height} is too large: {budget} pixels are left for the pictures of one request")
+        format!(
+            "a picture of {width}x{height} is too large: {budget} pixels are left for the pictures of one request, which have at most {}; scale it down",
+            picture_file::MAX_PIXELS
+        )
     })?;
-    let picture = DynamicImage::from_decoder(decoder)
-        .map_err(|e| invalid(&e))?
-        .into_rgb8();
+    let picture = file.decode().map_err(|e| e.to_string())?;
     Ok(Arc::new(RgbPixels {
         width: picture.width(),
         height: picture.height(),

@@ -1,0 +1,249 @@
+//! Decodes picture files from outside: JPEG and PNG, within bounds.
+//!
+//! - Every bound is checked before memory is allocated for it; a small file can't fill the memory.
+//! - At most [`MAX_DECODED_BYTES`] hold the decoded picture, beside one copy as RGB.
+//! - Nothing is read from disk here; callers read at most [`MAX_FILE_BYTES`].
+
+use std::io::Cursor;
+
+use image::error::LimitErrorKind;
+use image::{
+    DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, ImageResult, Limits, RgbImage,
+};
+
+/// Maximum size of a picture file in bytes.
+pub const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// Maximum width and height of a picture.
+pub const MAX_SIDE: u32 = 16_384;
+
+/// Maximum number of pixels of one picture, and of all pictures of one request.
+pub const MAX_PIXELS: u64 = 50_000_000;
+
+/// Maximum bytes of metadata in a PNG: a larger colour profile is skipped, larger texts are refused.
+pub const MAX_METADATA_BYTES: u64 = 8 << 20;
+
+/// Maximum size in bytes of a decoded picture, in the file's own pixel format.
+pub const MAX_DECODED_BYTES: u64 = 256 << 20;
+
+/// Why a picture file is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PictureFileError {
+    /// The file is damaged, or of another format.
+    #[error("not a JPEG or PNG picture: {0}")]
+    Unreadable(String),
+    #[error(
+        "a picture of {width}x{height} has a side of more than {MAX_SIDE} pixels; scale it down"
+    )]
+    TooLong { width: u32, height: u32 },
+    #[error("a picture of {width}x{height} has more than {MAX_PIXELS} pixels; scale it down")]
+    TooManyPixels { width: u32, height: u32 },
+    #[error(
+        "a picture of {width}x{height} takes {bytes} bytes, more than the {MAX_DECODED_BYTES} allowed; save it with 8 bits a channel or scale it down"
+    )]
+    TooManyBytes { width: u32, height: u32, bytes: u64 },
+    #[error(
+        "the texts in the picture take more than {MAX_METADATA_BYTES} bytes; save it without metadata"
+    )]
+    TooMuchMetadata,
+}
+
+/// A picture file whose header was read and is within the bounds.
+pub struct PictureFile<'a> {
+    decoder: Box<dyn ImageDecoder + 'a>,
+    format: ImageFormat,
+}
+
+impl std::fmt::Debug for PictureFile<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PictureFile")
+            .field("format", &self.format)
+            .field("size", &self.size())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> PictureFile<'a> {
+    /// Reads the header of a JPEG or PNG file.
+    ///
+    /// # Errors
+    /// If the bytes are no such picture, or it is beyond a bound.
+    pub fn open(file: &'a [u8]) -> Result<Self, PictureFileError> {
+        let format = match image::guess_format(file) {
+            Ok(format @ (ImageFormat::Jpeg | ImageFormat::Png)) => format,
+            Ok(other) => {
+                let why = format!("it is of the format {other:?}");
+                return Err(PictureFileError::Unreadable(why));
+            }
+            Err(error) => return Err(PictureFileError::Unreadable(error.to_string())),
+        };
+        let decoder = open_decoder(file, format).map_err(|error| match error {
+            ImageError::Limits(limit) if limit.kind() == LimitErrorKind::InsufficientMemory => {
+                PictureFileError::TooMuchMetadata
+            }
+            other => PictureFileError::Unreadable(other.to_string()),
+        })?;
+        let (width, height) = decoder.dimensions();
+        if width.max(height) > MAX_SIDE {
+            return Err(PictureFileError::TooLong { width, height });
+        }
+        if u64::from(width) * u64::from(height) > MAX_PIXELS {
+            return Err(PictureFileError::TooManyPixels { width, height });
+        }
+        let bytes = decoder.total_bytes();
+        if bytes > MAX_DECODED_BYTES {
+            return Err(PictureFileError::TooManyBytes {
+                width,
+                height,
+                bytes,
+            });
+        }
+        Ok(Self { decoder, format })
+    }
+
+    /// Returns width and height in pixels.
+    #[must_use]
+    pub fn size(&self) -> (u32, u32) {
+        self.decoder.dimensions()
+    }
+
+    #[must_use]
+    pub const fn format(&self) -> ImageFormat {
+        self.format
+    }
+
+    /// Decodes the pixels.
+    ///
+    /// # Errors
+    /// If the file is damaged.
+    pub fn decode(self) -> Result<RgbImage, PictureFileError> {
+        DynamicImage::from_decoder(self.decoder)
+            .map(DynamicImage::into_rgb8)
+            .map_err(|error| PictureFileError::Unreadable(error.to_string()))
+    }
+}
+
+/// Opens the decoder with a limit on what it allocates beside the pixels.
+fn open_decoder(file: &[u8], format: ImageFormat) -> ImageResult<Box<dyn ImageDecoder + '_>> {
+    let mut reader = ImageReader::with_format(Cursor::new(file), format);
+    // The PNG decoder counts profile, texts and rows here, but not the pixels.
+    let mut limits = Limits::no_limits();
+    limits.max_alloc = Some(MAX_METADATA_BYTES);
+    reader.limits(limits);
+    Ok(Box::new(reader.into_decoder()?))
+}
+
+/// Decodes a JPEG or PNG file.
+///
+/// # Errors
+/// If the bytes are no such picture, or it is beyond a bound.
+pub fn decode(file: &[u8]) -> Result<RgbImage, PictureFileError> {
+    PictureFile::open(file)?.decode()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use image::codecs::png::PngEncoder;
+    use image::{ExtendedColorType, ImageEncoder as _};
+
+    use super::*;
+
+    /// A PNG of one grey pixel with a colour profile of this many zeros.
+    fn with_profile(bytes: u64) -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut encoder = PngEncoder::new(&mut file);
+        let profile = vec![0; usize::try_from(bytes).unwrap()];
+        encoder.set_icc_profile(profile).unwrap();
+        encoder
+            .write_image(&[9, 9, 9], 1, 1, ExtendedColorType::Rgb8)
+            .unwrap();
+        file
+    }
+
+    /// A PNG without pixel data whose header claims this size and colour type.
+    fn claiming(width: u32, height: u32, depth: u8, color: u8) -> Vec<u8> {
+        let mut header = b"IHDR".to_vec();
+        header.extend(width.to_be_bytes());
+        header.extend(height.to_be_bytes());
+        header.extend([depth, color, 0, 0, 0]);
+        let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+        append(&mut file, &header);
+        append(&mut file, b"IDAT");
+        file
+    }
+
+    fn append(file: &mut Vec<u8>, chunk: &[u8]) {
+        file.extend(u32::try_from(chunk.len() - 4).unwrap().to_be_bytes());
+        file.extend(chunk);
+        file.extend(crc(chunk).to_be_bytes());
+    }
+
+    fn crc(bytes: &[u8]) -> u32 {
+        !bytes.iter().fold(u32::MAX, |crc, byte| {
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+                (crc >> 1) ^ (0xEDB8_8320 & (crc & 1).wrapping_neg())
+            })
+        })
+    }
+
+    #[test]
+    fn large_colour_profile_is_skipped() {
+        for (bytes, is_read) in [(1 << 20, true), (MAX_METADATA_BYTES + 1, false)] {
+            let file = with_profile(bytes);
+            assert!(file.len() < 1 << 20, "{} bytes", file.len());
+            let mut opened = PictureFile::open(&file).unwrap();
+            assert_eq!(opened.decoder.icc_profile().unwrap().is_some(), is_read);
+            assert_eq!(opened.decode().unwrap().as_raw(), &[9; 3]);
+        }
+    }
+
+    #[test]
+    fn large_texts_are_refused() {
+        let mut file = claiming(1, 1, 8, 2);
+        let idat = file.split_off(file.len() - 12);
+        let mut text = b"tEXtComment\0".to_vec();
+        text.resize(usize::try_from(MAX_METADATA_BYTES).unwrap() + 5, b'x');
+        append(&mut file, &text);
+        file.extend(idat);
+        assert_eq!(decode(&file), Err(PictureFileError::TooMuchMetadata));
+    }
+
+    #[test]
+    fn size_is_refused_before_pixels_are_allocated() {
+        const RGB: u8 = 2;
+        const RGBA: u8 = 6;
+        let open = |file: &[u8]| PictureFile::open(file).map(|p| p.size());
+        for (file, reason) in [
+            (claiming(16_385, 1, 8, RGB), "16385x1 has a side"),
+            (claiming(1, 16_385, 8, RGB), "1x16385 has a side"),
+            (
+                claiming(8_000, 6_251, 8, RGB),
+                "8000x6251 has more than 50000000 pixels",
+            ),
+            (claiming(7_000, 7_000, 16, RGBA), "takes 392000000 bytes"),
+        ] {
+            let refused = open(&file).unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
+            assert!(refused.contains("scale it down"), "{refused}");
+        }
+        assert_eq!(open(&claiming(8_000, 6_250, 8, RGB)), Ok((8_000, 6_250)));
+    }
+
+    #[test]
+    fn other_and_damaged_files_are_refused() {
+        for file in [
+            &b""[..],
+            b"hello",
+            b"GIF89a\x01\0\x01\0",
+            b"\x89PNG\r\n\x1a\n",
+            b"\xff\xd8\xff",
+        ] {
+            let refused = decode(file).unwrap_err();
+            assert!(
+                matches!(refused, PictureFileError::Unreadable(_)),
+                "{refused:?}"
+            );
+        }
+    }
+}
