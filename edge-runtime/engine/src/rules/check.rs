@@ -18,6 +18,10 @@ use super::schedule::ActiveSchedule;
 pub const MAX_RULES: usize = 200;
 /// Maximum number of channels in one rule.
 pub const MAX_CHANNELS: usize = 8;
+/// Maximum number of classes in one rule; more than any model has.
+pub const MAX_CLASSES: usize = 2000;
+/// Maximum number of days in the schedule of one rule.
+const MAX_DAYS: usize = 7;
 
 /// What the workflow offers to rules.
 pub struct WorkflowFacts<'a> {
@@ -151,7 +155,8 @@ pub(super) fn compile(
         errors: vec![],
     };
     if specs.len() > MAX_RULES {
-        c.error("rules", specs.len(), format!("more than {MAX_RULES} rules"));
+        let message = format!("are more than {MAX_RULES}; split them among pipelines");
+        c.error("rules", specs.len(), message);
         return Err(c.errors);
     }
     let mut names = BTreeSet::new();
@@ -287,10 +292,21 @@ impl Compiler<'_> {
                 format!("has too many channels; use at most {MAX_CHANNELS}"),
             );
         }
+        if spec.classes.len() > MAX_CLASSES {
+            self.error(
+                "classes",
+                spec.classes.len(),
+                format!("has too many classes; use at most {MAX_CLASSES}"),
+            );
+        }
         if let Some(clip) = spec.clip {
             self.clip(clip);
         }
         let schedule = spec.schedule.as_ref()?;
+        if schedule.days.len() > MAX_DAYS {
+            let message = "has too many days; name each day once";
+            self.error("schedule.days", schedule.days.len(), message);
+        }
         match ActiveSchedule::new(schedule) {
             Ok(awake) => Some(awake),
             Err(field) => {

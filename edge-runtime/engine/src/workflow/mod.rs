@@ -33,6 +33,7 @@ pub use block_api::host::{
     Anomaly, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask, RunWanted, Task,
     Writing,
 };
+pub use block_api::manifest::MAX_POINTS;
 pub use catalogue::entries::{
     FamilyState, UnsupportedFamily, catalogue, details, families, missing, nearest_block,
     unsupported_families, why_unsupported,
@@ -41,7 +42,8 @@ pub use catalogue::property_schema::{Takes, takes};
 pub use catalogue::sinks_and_secrets::{
     DESTINATION, INPUT, STEP, is_selector, is_sink, masked, secret_inputs,
 };
-pub use language::definition::ENGINE_VERSION;
+pub use language::bounds::MAX_ITEMS;
+pub use language::definition::{ENGINE_VERSION, MAX_STEPS};
 pub use language::error::ErrorClass;
 pub use language::kinds::{Kind, KindSet};
 pub use language::selector::Selector;

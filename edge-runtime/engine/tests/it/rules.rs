@@ -10,7 +10,7 @@ use watchkeeper_contract::rule::{
     Band, ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
     ValueTest, Weekday,
 };
-use watchkeeper_engine::rules::check::{MAX_CHANNELS, unknown_channels};
+use watchkeeper_engine::rules::check::{MAX_CHANNELS, MAX_CLASSES, MAX_RULES, unknown_channels};
 use watchkeeper_engine::rules::{
     Change, LocalTime, Moment, NeedKind, NeedValue, RuleError, RuleSet, SelectorKind, StepFacts,
     WorkflowFacts,
@@ -842,6 +842,44 @@ fn looping_source_does_not_freeze_the_clock() {
 
 fn errors(spec: RuleSpec) -> Vec<RuleError> {
     RuleSet::new(&[spec], &facts()).unwrap_err()
+}
+
+#[test]
+fn rules_beyond_their_bounds_are_refused() {
+    let appears = || {
+        rule(Condition::Appears {
+            detections: TRACKED.into(),
+        })
+    };
+    let with_classes = |count: usize| {
+        let classes = (0..count).map(|n| format!("class-{n}")).collect();
+        RuleSpec {
+            classes,
+            ..appears()
+        }
+    };
+    assert!(RuleSet::new(&[with_classes(MAX_CLASSES)], &facts()).is_ok());
+    let refused = &errors(with_classes(MAX_CLASSES + 1))[0];
+    assert_eq!(refused.field, "rules[0].classes");
+    assert!(refused.message.contains("use at most 2000"), "{refused}");
+    let many: Vec<RuleSpec> = (0..=MAX_RULES)
+        .map(|n| RuleSpec {
+            name: format!("rule {n}"),
+            ..appears()
+        })
+        .collect();
+    assert!(RuleSet::new(&many[1..], &facts()).is_ok());
+    let refused = &RuleSet::new(&many, &facts()).unwrap_err()[0];
+    assert_eq!(
+        (refused.field.as_str(), refused.value.as_str()),
+        ("rules", "201")
+    );
+    let mut every_day = appears();
+    every_day.schedule = serde_json::from_value(serde_json::json!(
+        {"from": "07:00", "to": "08:00", "days": vec!["mon"; 8]}
+    ))
+    .ok();
+    assert_eq!(errors(every_day)[0].field, "rules[0].schedule.days");
 }
 
 #[test]

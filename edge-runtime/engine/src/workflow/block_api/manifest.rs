@@ -128,6 +128,9 @@ impl StepOutput {
     }
 }
 
+/// Maximum number of points in one property: a zone, a list of zones, a line or a path.
+pub const MAX_POINTS: usize = 1000;
+
 /// Accepted literal values of a property.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
@@ -144,6 +147,8 @@ pub(crate) enum Shape {
     Scalar,
     Choice(&'static [&'static str]),
     List,
+    /// Points `[x, y]`, or lists of them: at most [`MAX_POINTS`] together.
+    Points,
     /// A list of texts, with at least this many.
     Texts(usize),
     /// A list of this shape, with minimum and maximum length.
@@ -404,7 +409,7 @@ pub(crate) const BOX_ANCHORS: Shape = {
 /// Any number. Roboflow's engine does not limit fractions either.
 pub(crate) const NUMBER: Shape = Shape::Number(f64::NEG_INFINITY, f64::INFINITY);
 
-pub(crate) const TEXT_OR_LIST: Shape = Shape::OneOf(&[Shape::Text, Shape::List]);
+pub(crate) const TEXT_OR_POINTS: Shape = Shape::OneOf(&[Shape::Text, Shape::Points]);
 
 pub(crate) const TEXT_OR_TEXTS: Shape = Shape::OneOf(&[Shape::Text, Shape::Texts(0)]);
 
@@ -418,8 +423,18 @@ impl Shape {
     #[must_use]
     pub(crate) fn takes_list(&self) -> bool {
         match self {
-            Self::List | Self::Texts(_) | Self::ListOf(..) => true,
+            Self::List | Self::Points | Self::Texts(_) | Self::ListOf(..) => true,
             Self::OneOf(shapes) => shapes.iter().any(Self::takes_list),
+            _ => false,
+        }
+    }
+
+    /// Returns whether points are accepted.
+    #[must_use]
+    pub(crate) fn takes_points(&self) -> bool {
+        match self {
+            Self::Points => true,
+            Self::OneOf(shapes) => shapes.iter().any(Self::takes_points),
             _ => false,
         }
     }

@@ -17,7 +17,7 @@ use crate::workflow::language::kinds::Kind;
 const LINE: Property = Property::value(
     "line_segment",
     "the two ends of the line, [[x, y], [x, y]] in pixels",
-    Shape::List,
+    Shape::Points,
     &[Kind::ListOfValues],
 );
 const ANCHOR: Property = Property::value(

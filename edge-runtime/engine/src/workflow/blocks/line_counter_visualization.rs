@@ -28,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "zone",
             "the two ends of the line, [[x, y], [x, y]] in pixels",
-            Shape::List,
+            Shape::Points,
             &[Kind::ListOfValues],
         ),
         look("color", Shape::Text, &[Kind::Text], Or::Text("#5bb573")),

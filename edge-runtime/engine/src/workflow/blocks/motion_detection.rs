@@ -10,7 +10,7 @@ use watchkeeper_vision::outline::{around, perimeter, simplified};
 use super::background_subtraction::{look, of_video};
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, Manifest, Output, Property, Role, Shape, TEXT_OR_LIST,
+    COUNT, Default as Or, MAX_POINTS, Manifest, Output, Property, Role, Shape, TEXT_OR_POINTS,
 };
 use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
@@ -55,7 +55,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "detection_zone",
             "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere",
-            TEXT_OR_LIST,
+            TEXT_OR_POINTS,
             &[Kind::Zone, Kind::ListOfValues],
         )
         .or(Or::Null)
@@ -190,8 +190,9 @@ fn zone(value: &Value) -> Result<Option<Vec<Point>>, String> {
     if value.is_null() || value.as_list().is_some_and(<[Value]>::is_empty) {
         return Ok(None);
     }
-    let points = value.as_points().filter(|p| p.len() >= 3);
+    let points = value.as_points();
+    let points = points.filter(|points| (3..=MAX_POINTS).contains(&points.len()));
     points
         .map(Some)
-        .ok_or_else(|| "detection_zone has to be at least three points [x, y]".to_owned())
+        .ok_or_else(|| format!("detection_zone has to be 3 to {MAX_POINTS} points [x, y]"))
 }

@@ -27,7 +27,7 @@ const TRIGGERING_ANCHOR: Property = Property::value(
 const REFERENCE_PATH: Property = Property::value(
     "reference_path",
     "the path, [[x, y], …] in pixels",
-    Shape::List,
+    Shape::Points,
     &[Kind::ListOfValues],
 );
 const V1: Manifest = Manifest {

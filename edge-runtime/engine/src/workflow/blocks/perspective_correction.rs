@@ -32,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "perspective_polygons",
             "the four corners [[x, y], …], or several such polygons of which the largest is used",
-            Shape::List,
+            Shape::Points,
             &[Kind::ListOfValues],
         ),
         Property::value(

@@ -15,7 +15,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "zone",
             "corners of the zone, [[x, y], …] in pixels",
-            Shape::List,
+            Shape::Points,
             &[Kind::ListOfValues],
         ),
         Property::value("color", "colour of the zone", Shape::Text, &[Kind::Text])

@@ -16,7 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "reference_path",
             "the path, [[x, y], …] in pixels",
-            Shape::List,
+            Shape::Points,
             &[Kind::ListOfValues],
         ),
         Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("#5bb573")),

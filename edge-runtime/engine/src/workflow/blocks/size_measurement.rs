@@ -23,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "reference_predictions",
             "detections whose best one is the reference object, or its corners",
-            Shape::List,
+            Shape::Points,
             &[
                 Kind::InstanceSegmentation,
                 Kind::ObjectDetection,

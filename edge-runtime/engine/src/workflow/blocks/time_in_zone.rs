@@ -17,7 +17,7 @@ use crate::workflow::language::kinds::Kind;
 const ZONE: Property = Property::value(
     "zone",
     "corners of the zone, [[x, y], …] in pixels",
-    Shape::List,
+    Shape::Points,
     &[Kind::ListOfValues],
 );
 const ANCHOR: Property = Property::value(

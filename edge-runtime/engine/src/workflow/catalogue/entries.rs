@@ -260,7 +260,7 @@ fn literal_schema(shape: Shape) -> Option<Json> {
         Shape::Text => json!({"type": "string"}),
         Shape::Scalar => json!({"type": ["string", "number", "boolean"]}),
         Shape::Choice(choices) => json!({"enum": choices}),
-        Shape::List => json!({"type": "array"}),
+        Shape::List | Shape::Points => json!({"type": "array"}),
         Shape::Texts(0) => json!({"type": "array", "items": {"type": "string"}}),
         Shape::Texts(least) => {
             json!({"type": "array", "items": {"type": "string"}, "minItems": least})

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value as Json};
 
+use crate::workflow::language::bounds::{self, MAX_ITEMS};
 use crate::workflow::language::error::{ErrorClass, Problem, Problems};
 use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::language::selector::Selector;
@@ -14,7 +15,7 @@ use crate::workflow::values::lenient::integer;
 pub const ENGINE_VERSION: (u64, u64) = (1, 17);
 
 /// Maximum number of steps in one definition.
-pub(crate) const MAX_STEPS: usize = 2000;
+pub const MAX_STEPS: usize = 2000;
 
 /// Maximum depth of a batch input.
 const MAX_DEPTH: usize = 16;
@@ -99,7 +100,10 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
         return definition;
     }
     read_version(top, problems);
-    for (index, item) in list(top, "inputs", problems).iter().enumerate() {
+    let Some(inputs) = list(top, "inputs", problems) else {
+        return definition;
+    };
+    for (index, item) in inputs.iter().enumerate() {
         if problems.is_full() {
             break;
         }
@@ -114,24 +118,17 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
         .filter_map(|block| block.pointer("/manifest/block_type")?.as_str())
         .map(str::to_owned)
         .collect();
-    let steps = list(top, "steps", problems);
-    if steps.len() > MAX_STEPS {
-        problems.push(
-            Problem::syntax(format!(
-                "the definition has {} steps; at most {MAX_STEPS} are allowed",
-                steps.len()
-            ))
-            .property("steps"),
-        );
+    let Some(steps) = list(top, "steps", problems) else {
         return definition;
-    }
+    };
     for (index, item) in steps.iter().enumerate() {
         if problems.is_full() {
             break;
         }
         definition.steps.extend(read_step(index, item, problems));
     }
-    for (index, item) in list(top, "outputs", problems).iter().enumerate() {
+    let outputs = list(top, "outputs", problems).unwrap_or_default();
+    for (index, item) in outputs.iter().enumerate() {
         if problems.is_full() {
             break;
         }
@@ -140,12 +137,22 @@ pub(crate) fn read(document: &Json, problems: &mut Problems) -> Definition {
     definition
 }
 
-fn list<'a>(top: &'a Map<String, Json>, key: &str, problems: &mut Problems) -> &'a [Json] {
+/// Returns the list under `key`, empty with a problem if there is none; `None` if it is too long.
+fn list<'a>(top: &'a Map<String, Json>, key: &str, problems: &mut Problems) -> Option<&'a [Json]> {
+    let most = if key == "steps" { MAX_STEPS } else { MAX_ITEMS };
     match top.get(key) {
-        Some(Json::Array(items)) => items,
+        Some(Json::Array(items)) if items.len() > most => {
+            let message = format!(
+                "the definition has {} {key}; at most {most} are allowed",
+                items.len()
+            );
+            problems.push(Problem::syntax(message).property(key));
+            None
+        }
+        Some(Json::Array(items)) => Some(items),
         Some(_) => {
             problems.push(Problem::syntax(format!("{key} has to be a list")).property(key));
-            &[]
+            Some(&[])
         }
         None => {
             problems.push(
@@ -153,7 +160,7 @@ fn list<'a>(top: &'a Map<String, Json>, key: &str, problems: &mut Problems) -> &
                     .property(key)
                     .nearest_of(key, top.keys().map(String::as_str)),
             );
-            &[]
+            Some(&[])
         }
     }
 }
@@ -266,6 +273,15 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
         ),
         "WorkflowParameter" | "InferenceParameter" => {
             let default = map.get("default_value").cloned().unwrap_or(Json::Null);
+            let longest = bounds::longest_list(&default);
+            if longest > MAX_ITEMS {
+                let message = format!(
+                    "default_value of {name} has a list of {longest} entries and may have {MAX_ITEMS} at most; shorten it"
+                );
+                let problem = Problem::syntax(message).step("$inputs");
+                problems.push(problem.property(&*name));
+                return None;
+            }
             (
                 InputType::Parameter { default },
                 kinds(&[Kind::Any], problems),

@@ -2,6 +2,7 @@
 //!
 //! - Knows no block and no run; it depends only on [`values`](super::values).
 
+pub(crate) mod bounds;
 pub(crate) mod definition;
 pub(crate) mod error;
 pub(crate) mod kinds;

@@ -95,12 +95,15 @@ fn why_empty(corners: &Value) -> Option<String> {
     })
 }
 
+/// Counts the different corners, up to three: more make no difference.
 fn distinct(polygon: &[Point]) -> usize {
-    let is_first = |(i, corner): &(usize, &Point)| {
-        let before = polygon.iter().take(*i);
-        before.clone().all(|other| other != *corner)
-    };
-    polygon.iter().enumerate().filter(is_first).count()
+    let mut found: Vec<&Point> = Vec::with_capacity(3);
+    for corner in polygon {
+        if found.len() < 3 && !found.contains(&corner) {
+            found.push(corner);
+        }
+    }
+    found.len()
 }
 
 /// Returns the summed area of the triangles from the first corner, in pixels; zero only if all

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::workflow::block_api::manifest::{Grammar, Shape};
+use crate::workflow::block_api::manifest::{Grammar, MAX_POINTS, Shape};
+use crate::workflow::language::bounds::{self, MAX_ITEMS};
 use crate::workflow::language::error::ErrorClass;
 use crate::workflow::values::lenient::{integer, number};
 use crate::workflow::values::value::Value;
@@ -85,7 +86,7 @@ pub(crate) fn literal(shape: Shape, json: &Json) -> Result<Value, Mismatch> {
             accept(json, is_scalar, "text, a number, or true or false")
         }
         Shape::Choice(choices) => choice(choices, json),
-        Shape::List => accept(json, json.is_array(), "a list"),
+        Shape::List | Shape::Points => accept(json, json.is_array(), "a list"),
         Shape::Texts(min) => texts(min, json),
         Shape::Dict => accept(json, json.is_object(), "a dictionary"),
         Shape::ListOf(item, min, max) => list_of(*item, min, max, json),
@@ -108,6 +109,36 @@ fn accept(json: &Json, is_expected: bool, expected: &str) -> Result<Value, Misma
         Ok(Value::from(json.clone()))
     } else {
         Err(not_a(expected, json))
+    }
+}
+
+/// Refuses a value with more points than [`MAX_POINTS`], or a list longer than [`MAX_ITEMS`].
+pub(crate) fn check_size(shape: Shape, json: &Json) -> Result<(), Mismatch> {
+    let refuse = |message: String| Err(Mismatch::because(message));
+    if shape.takes_points() {
+        let found = count_points(json);
+        if found > MAX_POINTS {
+            return refuse(format!(
+                "has {found} points and may have {MAX_POINTS} at most; leave out points that change its form little"
+            ));
+        }
+    }
+    let longest = bounds::longest_list(json);
+    if longest > MAX_ITEMS {
+        return refuse(format!(
+            "has a list of {longest} entries and may have {MAX_ITEMS} at most; shorten it"
+        ));
+    }
+    Ok(())
+}
+
+/// Counts the innermost lists of a value.
+fn count_points(json: &Json) -> usize {
+    match json {
+        Json::Array(items) if items.iter().any(Json::is_array) => {
+            items.iter().map(count_points).sum()
+        }
+        _ => 1,
     }
 }
 

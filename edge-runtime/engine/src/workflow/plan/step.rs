@@ -13,7 +13,7 @@ use crate::workflow::block_api::manifest::{Manifest, Property, Selects, Shape, S
 use crate::workflow::language::definition::StepDef;
 use crate::workflow::language::error::{ErrorClass, Problem, Problems};
 use crate::workflow::language::selector::Selector;
-use crate::workflow::plan::literal::{Mismatch, literal, short};
+use crate::workflow::plan::literal::{Mismatch, check_size, literal, short};
 use crate::workflow::values::value::Value;
 
 /// A step whose properties match its block.
@@ -195,6 +195,7 @@ fn missing_property(step: &StepDef, manifest: &Manifest, property: &Property) ->
 /// Data without literals and choices accept anything: the peer runs with other choices too, and the
 /// block decides.
 pub(crate) fn takes(property: &Property, json: &Json) -> Result<(), String> {
+    check_size(property.shape, json).map_err(|mismatch| mismatch.message)?;
     let is_data = matches!(
         property.shape,
         Shape::Selector | Shape::Any | Shape::Choice(_)
@@ -208,6 +209,7 @@ pub(crate) fn takes(property: &Property, json: &Json) -> Result<(), String> {
 }
 
 fn argument(property: &Property, json: &Json) -> Result<Arg, Mismatch> {
+    check_size(property.shape, json)?;
     match property.shape {
         Shape::Steps => return steps(json),
         Shape::StepCases => return step_cases(json),

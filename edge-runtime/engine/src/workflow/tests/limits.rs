@@ -1,7 +1,7 @@
 //! Inputs too large, too deep or not finite: each line of the table in docs/ref/workflows.md.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
 
@@ -96,6 +96,86 @@ fn megabytes_of_text_and_inputs_are_handled() {
     assert!(many.to_string().len() > 10 << 20);
     // The image and the parameter that the step reads are not among them.
     assert!(!validate(&many).ok);
+}
+
+/// The corners of a regular polygon.
+fn circle(corners: u32) -> Json {
+    let at = |n: u32| {
+        let angle = f64::from(n) / f64::from(corners) * std::f64::consts::TAU;
+        json!([320.0 + 200.0 * angle.cos(), 240.0 + 200.0 * angle.sin()])
+    };
+    json!((0..corners).map(at).collect::<Vec<_>>())
+}
+
+fn message_of(definition: &Json) -> String {
+    let report = validate(definition);
+    assert!(!report.ok);
+    report.errors[0].message.clone()
+}
+
+#[test]
+fn zone_beyond_the_bound_of_points_is_refused_at_once() {
+    let of = |corners: Json| following(vec![zone(corners)], vec![]);
+    let report = validate(&of(circle(1000)));
+    assert_eq!((report.errors, report.warnings), (vec![], vec![]));
+    let started = Instant::now();
+    let message = message_of(&of(circle(150_000)));
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "took {:?}",
+        started.elapsed()
+    );
+    let told = "zone of step zone has 150000 points and may have 1000 at most; leave out points";
+    assert!(message.starts_with(told), "{message}");
+    // Several polygons count together, and so do those of a parameter.
+    let message = message_of(&of(json!([circle(600), circle(401)])));
+    assert!(message.contains("has 1001 points"), "{message}");
+    let mut given = of(json!("$inputs.corners"));
+    given["inputs"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"type": "WorkflowParameter", "name": "corners", "default_value": circle(3)}));
+    let invalid = |corners: Json| {
+        compiled(&given).invalid_parameters(&BTreeMap::from([("corners".to_owned(), corners)]))
+    };
+    assert_eq!(invalid(circle(1000)), []);
+    let refused = &invalid(circle(1001))[0].error.message;
+    assert!(refused.contains("has 1001 points"), "{refused}");
+}
+
+#[test]
+fn zone_of_a_default_is_checked_in_linear_time() {
+    let mut definition = following(vec![zone(json!("$inputs.corners"))], vec![]);
+    let mut with_default = |corners: u32| {
+        definition["inputs"] = json!([{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "corners", "default_value": circle(corners)}]);
+        definition.clone()
+    };
+    let started = Instant::now();
+    assert!(validate(&with_default(10_000)).ok);
+    assert!(
+        started.elapsed() < Duration::from_secs(2),
+        "took {:?}",
+        started.elapsed()
+    );
+    let message = message_of(&with_default(10_001));
+    let told = "default_value of corners has a list of 10001 entries and may have 10000 at most";
+    assert!(message.starts_with(told), "{message}");
+}
+
+#[test]
+fn long_lists_are_refused_with_their_length() {
+    let mut filtered = following(vec![], vec![]);
+    filtered["steps"][0]["class_filter"] = json!(vec!["person"; 10_000]);
+    assert!(validate(&filtered).ok);
+    filtered["steps"][0]["class_filter"] = json!(vec!["person"; 10_001]);
+    let told = "class_filter of step model has a list of 10001 entries";
+    assert!(message_of(&filtered).starts_with(told));
+    for key in ["inputs", "outputs"] {
+        let mut many = chain(1);
+        many[key] = json!(vec![many[key][0].clone(); 10_001]);
+        let told = format!("the definition has 10001 {key}; at most 10000 are allowed");
+        assert_eq!(message_of(&many), told);
+    }
 }
 
 /// Inner workflows nested to `depth`.

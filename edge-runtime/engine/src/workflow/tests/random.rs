@@ -153,7 +153,7 @@ impl Maker {
             {
                 json!([self.source(property, sources)])
             }
-            Shape::List => json!([[0, 0], [30, 0], [30, 30]]),
+            Shape::List | Shape::Points => json!([[0, 0], [30, 0], [30, 30]]),
             Shape::Texts(_) => json!(["person"]),
             Shape::Text => json!("person"),
             Shape::Dict => json!({"_": self.source(property, sources), "n": 1}),
