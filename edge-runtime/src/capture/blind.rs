@@ -1,11 +1,13 @@
 //! Detects pictures that show nothing: frozen and black ones.
 //!
-//! Sans-IO, by presentation time. A grid of luma samples is compared twice a second.
-//! - *Frozen*: the grid is identical for [`FROZEN_AFTER`]. Sensor noise changes some sample of a
+//! Sans-IO, by presentation time. The mean luma of [`GRID_SIZE`]² cells is compared twice a second.
+//! - *Frozen*: the cells are identical for [`FROZEN_AFTER`]. Sensor noise changes some cell of a
 //!   real camera in that time, even at night, so no threshold is needed. A codec that repeats a
 //!   noiseless still scene is distinguished only by this time.
-//! - *Black*: the grid is without contrast (spread of the 5th to 95th percentile) for
-//!   [`BLACK_AFTER`]. A covered lens or dead sensor is flat; a night scene with one lamp is not.
+//! - *Black*: the cells have no contrast beyond their noise for [`BLACK_AFTER`]: neither over the
+//!   picture (5th to 95th percentile) nor in a single lit cell, such as a lamp. Text that a camera
+//!   writes into the upper and lower [`TEXT_ROWS`] is no lamp.
+//! - A picture in which a pipeline follows objects is not black, however dark it is.
 
 use std::time::Duration;
 
@@ -21,17 +23,35 @@ pub const BLACK_AFTER: Duration = Duration::from_secs(3);
 /// Interval between two comparisons.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Samples along each side of the grid.
+/// Cells along each side of the picture.
 const GRID_SIZE: usize = 32;
 
-/// Max spread of a flat picture, of 255.
-const MAX_FLAT_SPREAD: u8 = 6;
+/// Samples along each side of a cell; with them a lamp of 8 by 5 pixels of 1080p is hit.
+const CELL_SAMPLES: usize = 8;
+
+/// Rows of cells above and below in which a lit cell may be the camera's own text.
+const TEXT_ROWS: usize = GRID_SIZE / 8;
+
+/// Max spread of the cells of a flat picture, of 255. Streets darkened to a mean of 8 have 6 to 15.
+const MAX_FLAT_SPREAD: f32 = 2.0;
+
+/// Min difference of a lit cell from the median of all, of 255.
+const MIN_LIT: f32 = 8.0;
+
+/// Spread of pure noise from the 5th to the 95th percentile of 1024 cells, and the difference of
+/// the brightest of them, both in medians of the change from one check to the next; rounded up.
+const NOISE_SPREAD: f32 = 4.0;
+const NOISE_PEAK: f32 = 5.0;
+
+/// Max noise that is allowed for; a camera that pans changes more, and is not flat for it.
+const MAX_NOISE: f32 = 1.5;
 
 /// Blindness detector of one source.
 #[derive(Debug, Default)]
 pub struct BlindWatch {
     last_check: Option<Duration>,
-    grid: Vec<u8>,
+    /// Mean luma of each cell.
+    grid: Vec<f32>,
     /// Time of the last change of the grid.
     changed: Duration,
     /// Time since which the grid has no contrast.
@@ -52,8 +72,14 @@ pub enum BlindChange {
 }
 
 impl BlindWatch {
-    /// Checks a picture; skips it within [`CHECK_INTERVAL`] of the last check.
-    pub fn observe(&mut self, pts: Duration, picture: &Picture) -> Option<BlindChange> {
+    /// Checks a picture; skips it within [`CHECK_INTERVAL`] of the last check. `objects_at` is the
+    /// presentation time of the latest picture in which a pipeline followed an object.
+    pub fn observe(
+        &mut self,
+        pts: Duration,
+        picture: &Picture,
+        objects_at: Option<Duration>,
+    ) -> Option<BlindChange> {
         if self
             .last_check
             .is_some_and(|last| pts < last + CHECK_INTERVAL)
@@ -61,11 +87,13 @@ impl BlindWatch {
             return None;
         }
         self.last_check = Some(pts);
-        let grid = sample(picture);
+        let grid = cell_means(picture);
         if grid != self.grid {
             self.changed = pts;
         }
-        self.flat_since = is_flat(&grid).then(|| self.flat_since.unwrap_or(pts));
+        let has_objects = objects_at.is_some_and(|at| pts < at + BLACK_AFTER);
+        let is_flat = !has_objects && is_flat(&grid, noise(&self.grid, &grid));
+        self.flat_since = is_flat.then(|| self.flat_since.unwrap_or(pts));
         self.grid = grid;
         let black = self.flat_since.filter(|since| pts >= *since + BLACK_AFTER);
         let frozen = Some(self.changed).filter(|since| pts >= *since + FROZEN_AFTER);
@@ -88,33 +116,71 @@ impl BlindWatch {
     }
 }
 
-fn is_flat(grid: &[u8]) -> bool {
-    let mut sorted = grid.to_vec();
-    sorted.sort_unstable();
-    let at = |percent: usize| sorted.get(sorted.len() * percent / 100).copied();
-    match (at(5), at(95)) {
-        (Some(low), Some(high)) => high - low <= MAX_FLAT_SPREAD,
-        _ => false,
-    }
+/// Returns the value at `percent` of sorted values.
+fn percentile(sorted: &[f32], percent: usize) -> Option<f32> {
+    sorted.get(sorted.len() * percent / 100).copied()
 }
 
-/// Samples luma at the grid's points; in RGB, green stands for luma.
-fn sample(picture: &Picture) -> Vec<u8> {
+fn sorted(values: impl Iterator<Item = f32>) -> Vec<f32> {
+    let mut values: Vec<f32> = values.collect();
+    values.sort_unstable_by(f32::total_cmp);
+    values
+}
+
+/// Returns the median change of the cells beyond that of all of them, at most [`MAX_NOISE`].
+fn noise(before: &[f32], now: &[f32]) -> f32 {
+    let changes = || before.iter().zip(now).map(|(before, now)| now - before);
+    let shift = percentile(&sorted(changes()), 50).unwrap_or(0.0);
+    let rest = sorted(changes().map(|change| (change - shift).abs()));
+    percentile(&rest, 50).unwrap_or(0.0).min(MAX_NOISE)
+}
+
+fn is_flat(grid: &[f32], noise: f32) -> bool {
+    let values = sorted(grid.iter().copied());
+    let at = |percent| percentile(&values, percent);
+    let (Some(low), Some(middle), Some(high)) = (at(5), at(50), at(95)) else {
+        return false;
+    };
+    let without_text = grid
+        .get(TEXT_ROWS * GRID_SIZE..grid.len().saturating_sub(TEXT_ROWS * GRID_SIZE))
+        .unwrap_or_default();
+    let brightest = without_text.iter().copied().fold(middle, f32::max);
+    high - low <= MAX_FLAT_SPREAD + NOISE_SPREAD * noise
+        && brightest - middle < MIN_LIT + NOISE_PEAK * noise
+}
+
+/// Returns the mean luma of each cell, row by row; empty for an empty picture.
+fn cell_means(picture: &Picture) -> Vec<f32> {
     let (width, height) = (picture.width as usize, picture.height as usize);
     let plane = picture.planes.plane(0);
+    // In RGB, green stands for luma.
     let (step, offset) = match picture.format {
         PixelFormat::I420 | PixelFormat::Nv12 => (1, 0),
         PixelFormat::Rgb => (3, 1),
     };
-    let mut grid = Vec::with_capacity(GRID_SIZE * GRID_SIZE);
-    for row in 0..GRID_SIZE {
-        let y = (2 * row + 1) * height / (2 * GRID_SIZE);
-        for column in 0..GRID_SIZE {
-            let x = (2 * column + 1) * width / (2 * GRID_SIZE);
-            grid.extend(plane.data.get(y * plane.stride + x * step + offset));
+    let samples = GRID_SIZE * CELL_SAMPLES;
+    let mut sums = vec![0_u16; GRID_SIZE * GRID_SIZE];
+    for row in 0..samples {
+        let y = (2 * row + 1) * height / (2 * samples);
+        let cells = row / CELL_SAMPLES * GRID_SIZE..;
+        for (cell, sum) in sums
+            .get_mut(cells)
+            .into_iter()
+            .flatten()
+            .take(GRID_SIZE)
+            .enumerate()
+        {
+            for column in cell * CELL_SAMPLES..(cell + 1) * CELL_SAMPLES {
+                let x = (2 * column + 1) * width / (2 * samples);
+                let Some(luma) = plane.data.get(y * plane.stride + x * step + offset) else {
+                    return Vec::new();
+                };
+                *sum += u16::from(*luma);
+            }
         }
     }
-    grid
+    let count = (CELL_SAMPLES * CELL_SAMPLES) as f32;
+    sums.into_iter().map(|sum| f32::from(sum) / count).collect()
 }
 
 #[cfg(test)]
@@ -142,7 +208,7 @@ mod tests {
         let mut watch = BlindWatch::default();
         (0..seconds * 5)
             .filter_map(|n| {
-                let change = watch.observe(Duration::from_millis(n * 200), &picture(n));
+                let change = watch.observe(Duration::from_millis(n * 200), &picture(n), None);
                 change.map(|c| (n / 5, c))
             })
             .collect()
@@ -176,13 +242,86 @@ mod tests {
         assert_eq!(seen, [(3, BlindChange::Blind(Blindness::Black))]);
     }
 
+    const BLACK: BlindChange = BlindChange::Blind(Blindness::Black);
+
+    /// A picture of 320 by 180 pixels with nearly normal noise, made by `light` of each place.
+    fn night(seed: u64, deviation: f64, light: impl Fn(f64, f64) -> f64) -> Picture {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut data = Vec::with_capacity(320 * 180 * 3);
+        for y in 0..180 {
+            for x in 0..320 {
+                // The sum of three even numbers has a deviation of one half.
+                let noise = 2.0 * (random.f64() + random.f64() + random.f64() - 1.5);
+                let light = light(f64::from(x), f64::from(y)) + deviation * noise;
+                data.extend([light.clamp(0.0, 255.0) as u8; 3]);
+            }
+        }
+        Picture::rgb(320, 180, data)
+    }
+
+    /// Light of a lamp with this radius around a place, in pixels.
+    fn lamp(x: f64, y: f64, at: [f64; 2], radius: f64) -> f64 {
+        let distance = (x - at[0]).hypot(y - at[1]);
+        if distance <= radius { 240.0 } else { 0.0 }
+    }
+
+    #[test]
+    fn night_scene_with_one_small_lamp_is_not_black() {
+        for (level, deviation, radius) in [(2.0, 0.5, 3.0), (4.0, 2.0, 3.0), (8.0, 4.0, 4.0)] {
+            let seen = changes(12, |n| {
+                night(n, deviation, |x, y| {
+                    level + lamp(x, y, [235.0, 60.0], radius)
+                })
+            });
+            assert_eq!(seen, [], "level {level}, deviation {deviation}");
+        }
+    }
+
+    #[test]
+    fn covered_lens_with_any_noise_is_black() {
+        for (level, deviation) in [(0.0, 0.0), (2.0, 1.0), (8.0, 4.0), (16.0, 10.0)] {
+            let seen = changes(5, |n| night(n, deviation, |_, _| level));
+            assert_eq!(seen, [(3, BLACK)], "level {level}, deviation {deviation}");
+        }
+    }
+
+    #[test]
+    fn covered_lens_with_a_timestamp_and_hot_pixels_is_black() {
+        let seen = changes(5, |n| {
+            night(n, 2.0, |x, y| {
+                let is_text = (6.0..15.0).contains(&y) && x < 130.0 && x as u32 % 4 < 2;
+                let is_hot = x % 97.0 == 5.0 && y % 89.0 == 7.0;
+                if is_text || is_hot { 250.0 } else { 6.0 }
+            })
+        });
+        assert_eq!(seen, [(3, BLACK)]);
+    }
+
+    #[test]
+    fn picture_with_objects_is_not_black_until_they_are_gone() {
+        let mut watch = BlindWatch::default();
+        let mut seen = Vec::new();
+        for half_second in 0..60 {
+            let pts = Duration::from_millis(half_second * 500);
+            let objects_at = match half_second {
+                0..20 => Some(pts),
+                20..40 => Some(Duration::from_secs(10)),
+                _ => Some(pts),
+            };
+            let change = watch.observe(pts, &scene(4, 0, 3, half_second), objects_at);
+            seen.extend(change.map(|change| (pts.as_secs(), change)));
+        }
+        let lasted = Duration::from_secs(7);
+        assert_eq!(seen, [(16, BLACK), (20, BlindChange::Seeing { lasted })]);
+    }
+
     #[test]
     fn empty_picture_is_not_black() {
         let mut watch = BlindWatch::default();
         for n in 0..100 {
             assert_eq!(
                 watch
-                    .observe(Duration::from_secs(n), &grey(0, 0, 0))
+                    .observe(Duration::from_secs(n), &grey(0, 0, 0), None)
                     .filter(|c| *c == BlindChange::Blind(Blindness::Black)),
                 None
             );

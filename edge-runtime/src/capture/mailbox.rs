@@ -64,6 +64,8 @@ struct State {
     /// Count of departures of the last subscriber; shows a quick leave and return.
     departures: u64,
     outcome: Option<Outcome>,
+    /// Presentation time of the latest frame in which a subscriber followed an object.
+    objects_at: Option<Duration>,
     /// The thread is gone: the outcome holds for later subscribers too.
     is_dead: bool,
     closed: bool,
@@ -120,6 +122,11 @@ impl Hub {
             }
         }
         self.changed.notify_all();
+    }
+
+    /// Returns the presentation time of the latest frame in which a subscriber followed an object.
+    pub(super) fn objects_at(&self) -> Option<Duration> {
+        self.state.lock().objects_at
     }
 
     pub(super) fn demand(&self) -> Demand {
@@ -230,6 +237,13 @@ impl FrameReceiver {
             hub: Arc::clone(&self.hub),
             id: self.id,
         }
+    }
+
+    /// Reports that an object was followed in the frame of this presentation time: the source is
+    /// not blind.
+    pub fn report_objects(&self, pts: Duration) {
+        let mut state = self.hub.state.lock();
+        state.objects_at = state.objects_at.max(Some(pts));
     }
 
     /// Returns the next frame, or why there is none; waits at most `timeout`.

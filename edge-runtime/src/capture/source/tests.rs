@@ -335,6 +335,17 @@ fn black_recording_at_native_pace_is_blind() {
     assert!(blind, "{notice:?}");
 }
 
+#[test]
+fn black_recording_with_objects_is_not_blind() {
+    let folder = black_pictures(60);
+    let (handle, inbox) = spawn_pictures(&folder, Pace::Native);
+    let receiver = handle.subscribe();
+    while let Recv::Frame(frame) = receiver.recv(LONG) {
+        receiver.report_objects(frame.pts);
+    }
+    assert_eq!(inbox.take(), None);
+}
+
 /// Plays a source at native pace, with a stall time of a tenth of a second.
 fn play_natively(path: &std::path::Path) -> (Vec<Frame>, Recv, NoticeReceiver) {
     let (sender, inbox) = notices::channel();

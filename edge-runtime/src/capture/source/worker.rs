@@ -329,8 +329,11 @@ impl Worker {
         // A blind camera is an outage; a blind recording was recorded that way, unless its native
         // pace makes it stand in for a camera.
         let played_fast = recording && self.spec.pace == Pace::Fast;
-        if !played_fast && let Some(change) = self.blind.observe(pts, &raw.picture) {
-            self.report_blindness(change);
+        if !played_fast {
+            let objects_at = self.shared.hub.objects_at();
+            if let Some(change) = self.blind.observe(pts, &raw.picture, objects_at) {
+                self.report_blindness(change);
+            }
         }
         if self
             .limiter

@@ -50,6 +50,8 @@ pub struct FrameOutcome {
     pub is_last: bool,
     /// Source time of the frame.
     pub at: Duration,
+    /// Whether the frame shows an object that a tracker follows or a rule reads.
+    pub has_objects: bool,
     /// Events that began, changed or ended.
     pub changes: Vec<Change>,
     /// The frame as it came, converted on demand.
@@ -212,6 +214,7 @@ impl Run {
             processed: false,
             is_last: position != StopPosition::Within,
             at: now,
+            has_objects: false,
             changes: Vec::new(),
             clean: Arc::clone(&clean),
             annotated: None,
@@ -225,6 +228,7 @@ impl Run {
         self.clock.processed();
         let report = self.run_workflow(frame, &clean, now);
         outcome.changes = self.apply_rules(frame, time_s, local, new_id);
+        outcome.has_objects = self.has_objects();
 
         self.began.get_or_insert(now);
         if self.first.is_none() {
@@ -390,6 +394,18 @@ impl Run {
             self.last_run_s = Some(time_s);
         }
         !due
+    }
+
+    /// Whether a tracker's output, or detections that a rule reads, hold an object found in this
+    /// frame.
+    fn has_objects(&self) -> bool {
+        let tracked = self.tracked.iter().map(|(slot, _)| *slot);
+        let read = self.needs.iter();
+        let read = read.filter(|(_, kind)| matches!(kind, NeedKind::Detections));
+        tracked
+            .chain(read.map(|(slot, _)| *slot))
+            .filter_map(|slot| self.execution.detections(slot))
+            .any(|detections| detections.boxes.iter().any(|d| !d.is_held()))
     }
 
     fn update_counts(&mut self, time_s: f64) {

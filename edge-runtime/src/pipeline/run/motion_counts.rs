@@ -4,21 +4,24 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use image::{Rgb, RgbImage};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{Pace, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::{Blindness, Pace, RtspTransport, SourceSpec};
 use watchkeeper_demo::{DemoOptions, Kind, truth};
 use watchkeeper_detect::motion::{MODEL, MotionDetector};
-use watchkeeper_detect::{DetectParams, Detector as _};
+use watchkeeper_detect::{DetectParams, Detector as _, RawDetection};
 use watchkeeper_vision::analytics::LineCounter;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::frame::{Frame, Picture};
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
 
-use crate::capture::mailbox::Recv;
-use crate::capture::source::{Deps, Source};
+use crate::capture::blind::{BlindChange, BlindWatch};
+use crate::capture::mailbox::{FrameReceiver, Recv};
+use crate::capture::source::{Deps, Source, SourceHandle};
 
-/// Crossings in and out of the line from `start` to `end`.
-fn count(uri: &str, start: [f64; 2], end: [f64; 2]) -> (u64, u64) {
+/// Opens a clip and subscribes to its frames.
+fn open(uri: &str) -> (SourceHandle, FrameReceiver) {
     let spec = SourceSpec {
         id: SourceId::new("clip").unwrap(),
         name: None,
@@ -31,19 +34,35 @@ fn count(uri: &str, start: [f64; 2], end: [f64; 2]) -> (u64, u64) {
     };
     let source = Source::spawn(spec, Deps::default());
     let frames = source.subscribe();
-    let mut detector = MotionDetector::default();
-    let point = |[x, y]: [f64; 2]| Point::new(x, y);
-    let mut line = LineCounter::new(point(start), point(end), &[]);
-    let mut tracker = None;
-    let mut out = Vec::new();
-    loop {
-        let frame = match frames.recv(Duration::from_secs(60)) {
-            Recv::Frame(frame) => frame,
-            Recv::Ended => break,
-            other => panic!("{other:?}"),
-        };
+    (source, frames)
+}
+
+/// The next frame; `None` at the end.
+fn next(frames: &FrameReceiver) -> Option<Frame> {
+    match frames.recv(Duration::from_secs(60)) {
+        Recv::Frame(frame) => Some(frame),
+        Recv::Ended => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The motion detector and a tracker behind it.
+#[derive(Default)]
+struct Follower {
+    detector: MotionDetector,
+    tracker: Option<ByteTrack>,
+    out: Vec<RawDetection>,
+}
+
+impl Follower {
+    fn follow(&mut self, frame: &Frame) -> Detections {
+        let Self {
+            detector,
+            tracker,
+            out,
+        } = self;
         detector
-            .detect(&frame, &DetectParams::default(), &mut out)
+            .detect(frame, &DetectParams::default(), out)
             .unwrap();
         let boxes = out.iter().enumerate().map(|(i, d)| {
             Detection::new(
@@ -61,17 +80,124 @@ fn count(uri: &str, start: [f64; 2], end: [f64; 2]) -> (u64, u64) {
             boxes: boxes.collect(),
             size: [frame.picture.width, frame.picture.height],
         };
-        let tracked = tracker
+        tracker
             .get_or_insert_with(|| {
                 ByteTrack::new(ByteTrackConfig {
                     frame_rate: frame.fps.unwrap_or(25.0),
                     ..ByteTrackConfig::default()
                 })
             })
-            .update(&found);
-        line.update(&tracked);
+            .update(&found)
+    }
+}
+
+/// Crossings in and out of the line from `start` to `end`.
+fn count(uri: &str, start: [f64; 2], end: [f64; 2]) -> (u64, u64) {
+    let (_source, frames) = open(uri);
+    let point = |[x, y]: [f64; 2]| Point::new(x, y);
+    let mut line = LineCounter::new(point(start), point(end), &[]);
+    let mut follower = Follower::default();
+    while let Some(frame) = next(&frames) {
+        line.update(&follower.follow(&frame));
     }
     (line.count_in(), line.count_out())
+}
+
+/// Luma above black of a decoded frame, row by row.
+fn luma(picture: &Picture) -> Vec<f32> {
+    let plane = picture.planes.plane(0);
+    let rows = plane.data.chunks(plane.stride);
+    let rows = rows.take(picture.height as usize);
+    rows.flat_map(|row| row.iter().take(picture.width as usize))
+        .map(|luma| f32::from(luma.saturating_sub(16)))
+        .collect()
+}
+
+/// A frame in darkness: its luma times `gain`, with noise, and perhaps a lamp of six pixels.
+fn darkened(frame: &Frame, gain: f32, noise: &[f32], has_lamp: bool) -> Frame {
+    let (width, height) = (frame.picture.width, frame.picture.height);
+    // Each frame starts elsewhere in the noise, whose length is prime.
+    let start = frame.id.seq as usize * 7919 % noise.len();
+    let mut noise = noise.iter().cycle().skip(start);
+    let mut pixels = RgbImage::new(width, height);
+    for ((x, y, pixel), luma) in pixels.enumerate_pixels_mut().zip(luma(&frame.picture)) {
+        let noise = noise.next().unwrap_or(&0.0);
+        let from_lamp = (f32::from(x as u16) - width as f32 * 0.8)
+            .hypot(f32::from(y as u16) - height as f32 * 0.3);
+        let lamp = if has_lamp && from_lamp <= 6.0 {
+            240.0
+        } else {
+            0.0
+        };
+        *pixel = Rgb([(luma * gain + noise + lamp).clamp(0.0, 255.0) as u8; 3]);
+    }
+    Frame {
+        picture: pixels.into(),
+        ..frame.clone()
+    }
+}
+
+/// Changes that are reported of a clip of at most 150 frames darkened to a mean of `level`, and the frames with tracks.
+fn watch_darkened(path: &Path, level: f32, has_lamp: bool) -> (Vec<BlindChange>, u32) {
+    let (_source, frames) = open(path.to_str().unwrap());
+    let (mut watch, mut follower) = (BlindWatch::default(), Follower::default());
+    let (mut gain, mut changes, mut followed) = (None, Vec::new(), 0);
+    let mut random = fastrand::Rng::with_seed(7);
+    // Nearly normal, with a deviation of one level.
+    let mut one = || (0..12).map(|_| random.f32()).sum::<f32>() - 6.0;
+    let noise: Vec<f32> = (0..65_537).map(|_| one()).collect();
+    for _ in 0..150 {
+        let Some(frame) = next(&frames) else { break };
+        let gain = *gain.get_or_insert_with(|| {
+            let luma = luma(&frame.picture);
+            level * luma.len() as f32 / luma.iter().sum::<f32>()
+        });
+        let dark = darkened(&frame, gain, &noise, has_lamp);
+        if !follower.follow(&dark).boxes.is_empty() {
+            followed += 1;
+        }
+        changes.extend(watch.observe(dark.pts, &dark.picture, None));
+    }
+    (changes, followed)
+}
+
+#[test]
+fn darkened_footage_with_a_lamp_is_not_black() {
+    let Some(path) = test_data("video/bgs_highway02.avi") else {
+        return;
+    };
+    for level in [2.0, 4.0, 8.0] {
+        let (changes, _) = watch_darkened(&path, level, true);
+        assert_eq!(changes, [], "level {level}");
+    }
+}
+
+#[test]
+fn darkened_footage_without_a_lamp_is_not_black() {
+    for (clip, level) in [
+        ("bgs_highway02.avi", 8.0),
+        ("TUD-Stadtmitte.mp4", 8.0),
+        ("TUD-Stadtmitte.mp4", 4.0),
+        ("ahmetozlu_road.mp4", 4.0),
+    ] {
+        let Some(path) = test_data(&format!("video/{clip}")) else {
+            return;
+        };
+        let (changes, _) = watch_darkened(&path, level, false);
+        assert_eq!(changes, [], "{clip} at level {level}");
+    }
+}
+
+#[test]
+fn nothing_is_followed_behind_a_covered_lens() {
+    let Some(path) = test_data("video/bgs_highway02.avi") else {
+        return;
+    };
+    let (changes, followed) = watch_darkened(&path, 0.0, false);
+    assert_eq!(
+        (changes.as_slice(), followed),
+        (&[BlindChange::Blind(Blindness::Black)][..], 0)
+    );
 }
 
 /// A file of the test data; without it the test is skipped with a message.

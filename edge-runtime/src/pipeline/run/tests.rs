@@ -319,6 +319,30 @@ fn replaced_source_continues_time_and_ends_visits() {
 }
 
 #[test]
+fn frame_with_a_followed_object_says_so() {
+    let steps = [
+        looks_for("model", "$inputs.image"),
+        tracker("tracker", "model"),
+    ];
+    let outputs = [("tracker", "tracked_detections")];
+    let spec = spec(&steps, &outputs, json!({"detect": always()}));
+    let says = |detector: &dyn Fn() -> Box<dyn Detector>| {
+        let mut run = run_of(&spec, detector);
+        let local = LocalTime {
+            weekday: Weekday::Mon,
+            minute_of_day: 600,
+        };
+        let frames = (1..5).map(|n| live(n, n * 100));
+        let outcomes = frames.map(|frame| run.process(&frame, local, &mut EventId::generate));
+        outcomes.last().unwrap().has_objects
+    };
+    assert!(says(&|| Box::new(Statue(info("person", false)))));
+    assert!(!says(&|| {
+        Box::<watchkeeper_detect::motion::MotionDetector>::default()
+    }));
+}
+
+#[test]
 fn closed_filter_keeps_tracks_but_triggers_no_rule() {
     // The filter stays open for a second and refreshes after a minute; the picture never changes.
     let mut run = run(json!({"mode": "on_motion", "refresh_s": 60.0}));

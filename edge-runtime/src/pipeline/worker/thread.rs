@@ -314,7 +314,7 @@ impl WorkerThread {
         while *self.shared.desired.lock() == DesiredState::Run {
             match receiver.recv(FRAME_TIMEOUT) {
                 Recv::Frame(frame) => {
-                    if self.process_frame(&frame) {
+                    if self.process_frame(&frame, receiver) {
                         return Some(ThreadEnd::TimeOver);
                     }
                 }
@@ -335,11 +335,14 @@ impl WorkerThread {
     }
 
     /// Processes one frame. Returns true when it was the last one wanted.
-    fn process_frame(&mut self, frame: &Frame) -> bool {
+    fn process_frame(&mut self, frame: &Frame, receiver: &FrameReceiver) -> bool {
         let began = Instant::now();
         let local = clock::local(frame.wall);
         let mut outcome = self.run.process(frame, local, &mut EventId::generate);
         let (is_last, at) = (outcome.is_last, outcome.at);
+        if outcome.has_objects {
+            receiver.report_objects(frame.pts);
+        }
         let output_began = Instant::now();
         if let Some(clips) = &mut self.clips {
             clips.add_frame(frame, at);
