@@ -9,6 +9,7 @@ mod columns;
 mod findings;
 mod functions;
 mod graph;
+mod limits;
 mod links;
 mod module_docs;
 mod sans_io;
