@@ -5,14 +5,14 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use serde_json::json;
 use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
 use super::args::{EventAction, EventArgs};
-use super::exit::{Exit, Failure};
+use super::chain::ChainSummary;
+use super::exit::Failure;
 use super::output::Output;
 use watchkeeper_assistant::session::progress::event_json as object;
 use watchkeeper_assistant::wording::local_time;
@@ -223,49 +223,29 @@ fn describe_decision(event: &Event) -> String {
     format!("({verdict}, {:.0} %)", event.decision.confidence * 100.0)
 }
 
-/// Verifies the hash chain page by page, from the first record with a complete tail.
+/// Verifies the hash chain page by page, and prints its parts and gaps.
 async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
-    let mut checked = 0;
     out.busy("verifying the journal");
-    let mut report = client.verify_events(EventSeq(0), VERIFY_PAGE).await?;
-    let (first, mut after) = (report.first, EventSeq(0));
+    let mut chain = ChainSummary::default();
+    let mut after = EventSeq(0);
     loop {
-        checked += report.checked;
-        if let Some(broken) = report.broken {
-            let sentence = format!(
-                "event {}: hash mismatch; this event or the one before it was changed or removed",
-                broken.seq
-            );
-            return Err(Failure::new(Exit::Failed, sentence).with([
-                format!("expected hash {}", broken.expected),
-                format!("found hash    {}", broken.found),
-            ]));
-        }
+        let report = client.verify_events(after, VERIFY_PAGE).await?;
+        let (next, last) = (report.next_after, report.last);
+        chain.add(report);
         // A page without progress would repeat without end.
-        if report.next_after >= report.last || report.next_after <= after {
+        if next >= last || next <= after {
             break;
         }
-        after = report.next_after;
-        out.busy(format!("verifying the journal: {after} of {}", report.last));
-        report = client.verify_events(after, VERIFY_PAGE).await?;
+        after = next;
+        out.busy(format!("verifying the journal: {after} of {last}"));
     }
-    let last = report.next_after;
+    let last = chain.last();
     let newest = client.events(EventSeq(last.0.saturating_sub(1)), 1).await?;
     let hash = newest.first().and_then(JournalRecord::hash);
-    if first > EventSeq(1) {
-        out.note(format!(
-            "events before {first} can't be verified: retention deleted them, or a loss record names them"
-        ));
-    }
-    let answer =
-        json!({"type": "verified", "first": first, "last": last, "checked": checked, "hash": hash});
-    out.both(&answer, || match &hash {
-        Some(hash) => format!(
-            "events {first} to {last}: {checked} hashes verified\nhash of event {last}: {hash}"
-        ),
-        None => "no events".to_owned(),
+    out.both(&chain.object(hash.as_deref()), || {
+        chain.lines(hash.as_deref()).join("\n")
     });
-    Ok(())
+    chain.failure().map_or(Ok(()), Err)
 }
 
 pub(super) async fn run(
@@ -369,7 +349,7 @@ fn describe_newer(record: &NewerRecord) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 

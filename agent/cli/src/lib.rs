@@ -11,6 +11,7 @@ mod agent_health;
 pub mod args;
 mod ask;
 mod blueprints;
+mod chain;
 mod chat;
 mod configuration;
 mod doctor;
