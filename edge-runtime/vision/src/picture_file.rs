@@ -20,7 +20,7 @@ pub const MAX_SIDE: u32 = 16_384;
 /// Maximum number of pixels of one picture, and of all pictures of one request.
 pub const MAX_PIXELS: u64 = 50_000_000;
 
-/// Maximum bytes of metadata in a PNG: a larger colour profile is skipped, larger texts are refused.
+/// Max bytes of metadata in a PNG: a larger colour profile is skipped, longer texts are refused.
 pub const MAX_METADATA_BYTES: u64 = 8 << 20;
 
 /// Maximum size in bytes of a decoded picture, in the file's own pixel format.

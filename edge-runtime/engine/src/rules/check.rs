@@ -285,28 +285,11 @@ impl Compiler<'_> {
                 "is not allowed with severity critical; leave it out or lower the severity",
             );
         }
-        if spec.notify.len() > MAX_CHANNELS {
-            self.error(
-                "notify",
-                spec.notify.len(),
-                format!("has too many channels; use at most {MAX_CHANNELS}"),
-            );
-        }
-        if spec.classes.len() > MAX_CLASSES {
-            self.error(
-                "classes",
-                spec.classes.len(),
-                format!("has too many classes; use at most {MAX_CLASSES}"),
-            );
-        }
+        self.check_lengths(spec);
         if let Some(clip) = spec.clip {
             self.clip(clip);
         }
         let schedule = spec.schedule.as_ref()?;
-        if schedule.days.len() > MAX_DAYS {
-            let message = "has too many days; name each day once";
-            self.error("schedule.days", schedule.days.len(), message);
-        }
         match ActiveSchedule::new(schedule) {
             Ok(awake) => Some(awake),
             Err(field) => {
@@ -321,6 +304,21 @@ impl Compiler<'_> {
                     "is not a time of day; write HH:MM, such as 07:30",
                 );
                 None
+            }
+        }
+    }
+
+    /// Checks the lengths of the lists.
+    fn check_lengths(&mut self, spec: &RuleSpec) {
+        let days = spec.schedule.as_ref().map_or(0, |s| s.days.len());
+        for (field, what, found, most) in [
+            ("notify", "channels", spec.notify.len(), MAX_CHANNELS),
+            ("classes", "classes", spec.classes.len(), MAX_CLASSES),
+            ("schedule.days", "days", days, MAX_DAYS),
+        ] {
+            if found > most {
+                let message = format!("has too many {what}; use at most {most}");
+                self.error(field, found, message);
             }
         }
     }

@@ -272,16 +272,7 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
             KindSet::of(&[Kind::VideoMetadata]),
         ),
         "WorkflowParameter" | "InferenceParameter" => {
-            let default = map.get("default_value").cloned().unwrap_or(Json::Null);
-            let longest = bounds::longest_list(&default);
-            if longest > MAX_ITEMS {
-                let message = format!(
-                    "default_value of {name} has a list of {longest} entries and may have {MAX_ITEMS} at most; shorten it"
-                );
-                let problem = Problem::syntax(message).step("$inputs");
-                problems.push(problem.property(&*name));
-                return None;
-            }
+            let default = read_default(map, &name, problems)?;
             (
                 InputType::Parameter { default },
                 kinds(&[Kind::Any], problems),
@@ -315,6 +306,20 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
         }
     };
     Some(Input { name, kinds, what })
+}
+
+/// Reads the default of a parameter; `None` with a problem if it has too long a list.
+fn read_default(map: &Map<String, Json>, name: &str, problems: &mut Problems) -> Option<Json> {
+    let default = map.get("default_value").cloned().unwrap_or(Json::Null);
+    let longest = bounds::longest_list(&default);
+    if longest <= MAX_ITEMS {
+        return Some(default);
+    }
+    let message = format!(
+        "default_value of {name} has a list of {longest} entries and may have {MAX_ITEMS} at most; shorten it"
+    );
+    problems.push(Problem::syntax(message).step("$inputs").property(name));
+    None
 }
 
 /// Reads the depth of a batch input. On error returns the class of the problem: the peer reports a

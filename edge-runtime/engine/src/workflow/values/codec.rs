@@ -1,7 +1,7 @@
 //! Pictures as files in memory: JPEG and PNG, and base64 around them.
 //!
 //! - No file on disk is touched.
-//! - Invalid bytes, or a picture beyond the bounds of [`picture_file`], are an error, never a panic.
+//! - Invalid bytes, or a picture beyond the bounds of [`picture_file`], are an error.
 
 use std::sync::Arc;
 
