@@ -215,18 +215,7 @@ impl Journal {
             .iter()
             .max()
             .map_or(writer.first, |seq| writer.first.max(seq + 1));
-        let is_reported = |reported: &&(EventId, Phase)| {
-            let (id, phase) = reported;
-            events
-                .iter()
-                .any(|event| event.id == *id && event.phase == *phase)
-        };
-        let reported = writer
-            .unreported
-            .iter()
-            .filter(is_reported)
-            .copied()
-            .collect::<Vec<_>>();
+        let reported = writer.reported_by(events);
         if !reported.is_empty() && reported.len() == writer.unreported.len() {
             batch = loss::remove_note(batch);
         }
@@ -355,6 +344,19 @@ impl Journal {
 }
 
 impl Writer {
+    /// The events about losses that are among `events`.
+    fn reported_by(&self, events: &[Event]) -> Vec<(EventId, Phase)> {
+        let is_reported = |(id, phase): &&(EventId, Phase)| {
+            let mut same = events.iter().filter(|event| event.id == *id);
+            same.any(|event| event.phase == *phase)
+        };
+        self.unreported
+            .iter()
+            .filter(is_reported)
+            .copied()
+            .collect()
+    }
+
     fn head(&self) -> Head {
         Head {
             first: EventSeq(self.first),
