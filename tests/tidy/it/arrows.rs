@@ -67,7 +67,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "store",
         ],
     ),
-    ("llm", &["contract", "store"]),
+    // Pictures for a model are decoded within the same bounds as all others.
+    ("llm", &["contract", "store", "vision"]),
     ("memory", &["contract"]),
     ("plain", &["contract", "engine"]),
     // Stands in for a provider, so it shares no code with the client.

@@ -137,7 +137,8 @@ fn darkened(frame: &Frame, gain: f32, noise: &[f32], has_lamp: bool) -> Frame {
     }
 }
 
-/// Changes that are reported of a clip of at most 150 frames darkened to a mean of `level`, and the frames with tracks.
+/// Reported changes of a clip, 150 frames of it, darkened to a mean of `level`; and the number of
+/// frames with tracks.
 fn watch_darkened(path: &Path, level: f32, has_lamp: bool) -> (Vec<BlindChange>, u32) {
     let (_source, frames) = open(path.to_str().unwrap());
     let (mut watch, mut follower) = (BlindWatch::default(), Follower::default());
