@@ -242,9 +242,7 @@ async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
     let last = chain.last();
     let newest = client.events(EventSeq(last.0.saturating_sub(1)), 1).await?;
     let hash = newest.first().and_then(JournalRecord::hash);
-    out.both(&chain.object(hash.as_deref()), || {
-        chain.lines(hash.as_deref()).join("\n")
-    });
+    out.both(&chain.object(hash), || chain.lines(hash).join("\n"));
     chain.failure().map_or(Ok(()), Err)
 }
 

@@ -27,7 +27,7 @@ fn hold<S: std::io::Write>(
     for _ in 0..CLIENTS {
         let mut stream = connect()?;
         // A full buffer or an early close is what such a client gets.
-        stream.write(text.as_bytes()).ok();
+        stream.write_all(text.as_bytes()).ok();
         held.push(stream);
     }
     Ok(held)

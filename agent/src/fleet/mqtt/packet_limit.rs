@@ -209,6 +209,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedStream<S> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use proptest::prelude::*;
     use tokio::io::AsyncReadExt as _;

@@ -39,8 +39,8 @@ impl Default for PlaceLimits {
         Self {
             all: 256,
             reserved: 64,
-            user: 96,
-            process: 64,
+            user: 128,
+            process: 128,
             unproven: 32,
         }
     }
@@ -288,6 +288,7 @@ impl ConnectionPlace {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use proptest::prelude::*;
 
