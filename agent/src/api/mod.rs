@@ -1,7 +1,8 @@
 //! The agent's API: HTTP/JSON over a Unix socket, and over TCP with a token.
 //!
 //! - `routes`: the requests. [`conversations`]: sessions with clients. [`feed`]: their events.
-//! - [`token`]: authority over TCP. `host`: names by which it is reached there. [`service`]: the thread that serves.
+//! - [`token`]: authority over TCP. `host`: names by which it is reached there. [`service`]: the
+//!   thread that serves.
 //!
 //! Invariants:
 //! - Only a confirmed proposal changes what the box does, by a user or `[agent.auto_approve]`.

@@ -66,10 +66,10 @@ fn clients_without_a_token_leave_the_api_to_its_owner() -> anyhow::Result<()> {
         Ok(stream)
     };
     let silent = hold(connect, "GET /v1/health HTTP/1.1\r\nhost: lo")?;
-    let deaf = hold(connect, &pipelined("/v1/health"))?;
+    let not_reading = hold(connect, &pipelined("/v1/health"))?;
     let (status, health) = owner.request("GET", "/v1/health", None)?;
     ensure!(status == 200, "{health}");
-    ensure!(silent.len() + deaf.len() == 2 * CLIENTS);
+    ensure!(silent.len() + not_reading.len() == 2 * CLIENTS);
     Ok(())
 }
 

@@ -508,8 +508,8 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "Commands that the box accepts from the broker: `off`, `read` (`snapshot` only) or `all`. \
-         Whoever may publish at the broker may give them. Default: `all` with `username` or \
-         `cert_file`; without, the broker knows no one, and it is `off`.",
+         Every client that may publish below `cmd/` can give them. Default: `all` with `username` or \
+         `cert_file`, otherwise `off`.",
     ),
     key(
         "mqtt.tls",

@@ -52,7 +52,8 @@ pub fn load(request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
     }
 }
 
-/// Reads what is usable: defaults stand in the place of wrong values, and of a file that is no TOML.
+/// Reads what is usable: defaults stand in the place of wrong values, and of a file that is no
+/// TOML.
 ///
 /// For commands that need little of it, such as the path of a socket. Returns the errors too.
 #[must_use]

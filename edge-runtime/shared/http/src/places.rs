@@ -20,7 +20,7 @@ use crate::peer::Peer;
 /// How many connections may be open.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlaceLimits {
-    /// Of everybody.
+    /// Of all peers together.
     pub(crate) all: usize,
     /// Kept free for root and the server's own user.
     pub(crate) reserved: usize,
@@ -70,9 +70,9 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct Taken {
     all: usize,
-    /// By user.
+    /// Connections by user.
     users: BTreeMap<u32, usize>,
-    /// By process.
+    /// Connections by process.
     processes: BTreeMap<i32, usize>,
     /// Connections without a token, the oldest first.
     unproven: VecDeque<(u64, Arc<Notify>)>,

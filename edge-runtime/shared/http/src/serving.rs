@@ -459,13 +459,13 @@ mod tests {
             ..UNLIMITED
         });
         let pipelined = LARGE.repeat(50);
-        let deaf = [
+        let held = [
             bench.connect(&pipelined).await,
             bench.connect(&pipelined).await,
         ];
         let said = rest(bench.connect(WHOLE).await).await;
         assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
-        drop(deaf);
+        drop(held);
     }
 
     #[tokio::test]
