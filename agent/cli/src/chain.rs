@@ -6,23 +6,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use watchkeeper_contract::event::{
-    ChainBreak, ChainGap, ChainPart, ChainReport, ChainStart, GapCause,
-};
+use watchkeeper_contract::event::{ChainGap, ChainPart, ChainReport, ChainStart, GapCause};
 use watchkeeper_contract::id::EventSeq;
 
 use super::exit::{Exit, Failure};
 
-/// Reports of all pages, joined.
-#[derive(Debug, Default)]
-pub(super) struct ChainSummary {
-    first: EventSeq,
-    last: EventSeq,
-    checked: u64,
-    broken: Option<ChainBreak>,
-    parts: Vec<ChainPart>,
-    gaps: Vec<ChainGap>,
-}
+/// The joined report of all pages that were verified.
+#[derive(Debug)]
+pub(super) struct ChainSummary(pub(super) ChainReport);
 
 /// A part or a gap, in the order of numbers.
 #[derive(Debug, Clone, Copy)]
@@ -41,34 +32,16 @@ struct Thinned {
 }
 
 impl ChainSummary {
-    /// Adds the report of the next page.
-    pub(super) fn add(&mut self, report: ChainReport) {
-        self.first = report.first;
-        self.last = report.next_after;
-        self.checked += report.checked;
-        self.broken = self.broken.take().or(report.broken);
-        for part in report.parts {
-            let is_next = |last: &&mut ChainPart| last.last.0.checked_add(1) == Some(part.first.0);
-            match self.parts.last_mut().filter(is_next) {
-                // A page ended within a part.
-                Some(last) if part.broken.is_none() => last.last = part.last,
-                _ => self.parts.push(part),
-            }
-        }
-        self.gaps.extend(report.gaps);
-    }
-
-    /// Last number that was checked.
-    pub(super) fn last(&self) -> EventSeq {
-        self.last
+    fn last_checked(&self) -> EventSeq {
+        self.0.next_after
     }
 
     /// The result as JSON.
     pub(super) fn object(&self, hash: Option<&str>) -> Value {
         json!({
-            "type": "verified", "sound": self.failure().is_none(), "first": self.first,
-            "last": self.last, "checked": self.checked, "hash": hash, "parts": self.parts,
-            "gaps": self.gaps,
+            "type": "verified", "sound": self.failure().is_none(), "first": self.0.first,
+            "last": self.last_checked(), "checked": self.0.checked, "hash": hash, "parts": self.0.parts,
+            "gaps": self.0.gaps,
         })
     }
 
@@ -106,8 +79,8 @@ impl ChainSummary {
         lines.extend(thinned.map(describe_thinned));
         match hash {
             Some(hash) => {
-                lines.push(format!("{} hashes verified", self.checked));
-                lines.push(format!("hash of event {}: {hash}", self.last));
+                lines.push(format!("{} hashes verified", self.0.checked));
+                lines.push(format!("hash of event {}: {hash}", self.last_checked()));
             }
             None => lines.push("no events".to_owned()),
         }
@@ -116,7 +89,7 @@ impl ChainSummary {
 
     /// The failure of the command, if the chain has a break.
     pub(super) fn failure(&self) -> Option<Failure> {
-        if let Some(broken) = &self.broken {
+        if let Some(broken) = &self.0.broken {
             let sentence = format!(
                 "event {}: hash mismatch; this event or the one before it was changed or removed",
                 broken.seq
@@ -126,7 +99,7 @@ impl ChainSummary {
                 format!("found hash    {}", broken.found),
             ]));
         }
-        let mut gaps = self.gaps.iter();
+        let mut gaps = self.0.gaps.iter();
         let gap = gaps.find(|gap| gap.cause == GapCause::Unexplained)?;
         let sentence = format!(
             "{} missing; nothing explains it",
@@ -137,10 +110,11 @@ impl ChainSummary {
 
     fn sections(&self) -> Vec<Section<'_>> {
         let parts = self
+            .0
             .parts
             .iter()
             .map(|part| (part.first, Section::Part(part)));
-        let gaps = self.gaps.iter().map(|gap| (gap.first, Section::Gap(gap)));
+        let gaps = self.0.gaps.iter().map(|gap| (gap.first, Section::Gap(gap)));
         let sorted: BTreeMap<_, _> = parts.chain(gaps).collect();
         sorted.into_values().collect()
     }
@@ -256,8 +230,7 @@ mod tests {
     }
 
     fn summary(parts: Vec<ChainPart>, gaps: Vec<ChainGap>) -> ChainSummary {
-        let mut summary = ChainSummary::default();
-        summary.add(ChainReport {
+        ChainSummary(ChainReport {
             first: EventSeq(1),
             last: EventSeq(40),
             checked: 29,
@@ -265,8 +238,7 @@ mod tests {
             broken: None,
             parts,
             gaps,
-        });
-        summary
+        })
     }
 
     #[test]
@@ -323,7 +295,7 @@ mod tests {
     #[test]
     fn part_that_a_page_cut_is_one_part() {
         let mut chain = summary(vec![part(1, 40, ChainStart::Previous)], Vec::new());
-        chain.add(ChainReport {
+        chain.0.join(ChainReport {
             first: EventSeq(1),
             last: EventSeq(60),
             checked: 20,

@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase, RuleEvent, Verdict};
+use watchkeeper_contract::event::{
+    ChainReport, ClipState, Event, EventBody, Phase, RuleEvent, Verdict,
+};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
@@ -226,20 +228,19 @@ fn describe_decision(event: &Event) -> String {
 /// Verifies the hash chain page by page, and prints its parts and gaps.
 async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
     out.busy("verifying the journal");
-    let mut chain = ChainSummary::default();
-    let mut after = EventSeq(0);
+    let mut chain = ChainReport::default();
     loop {
-        let report = client.verify_events(after, VERIFY_PAGE).await?;
-        let (next, last) = (report.next_after, report.last);
-        chain.add(report);
+        let after = chain.next_after;
+        chain.join(client.verify_events(after, VERIFY_PAGE).await?);
+        let (next, last) = (chain.next_after, chain.last);
         // A page without progress would repeat without end.
         if next >= last || next <= after {
             break;
         }
-        after = next;
-        out.busy(format!("verifying the journal: {after} of {last}"));
+        out.busy(format!("verifying the journal: {next} of {last}"));
     }
-    let last = chain.last();
+    let last = chain.next_after;
+    let chain = ChainSummary(chain);
     let newest = client.events(EventSeq(last.0.saturating_sub(1)), 1).await?;
     let hash = newest.first().and_then(JournalRecord::hash);
     out.both(&chain.object(hash), || chain.lines(hash).join("\n"));

@@ -455,22 +455,12 @@ fn store_set_aside_is_reported_and_reuses_no_number() {
         let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
         journal.append(infos(5)).unwrap();
     }
-    fs::write(dir.path().join("journal/data/records.redb"), [0xff; 64]).unwrap();
+    fs::write(damage::database(dir.path()), [0xff; 64]).unwrap();
     let (journal, losses) = Journal::open(dir.path(), Limits::default()).unwrap();
     assert_eq!(losses.len(), 2, "{losses:?}");
     assert!(losses[0].message.contains("set aside"), "{losses:?}");
 
-    let stamp = Stamp {
-        boot_id: "b".to_owned(),
-        mono_ms: 0,
-        at: Wall {
-            unix_ms: 0,
-            quality: TimeQuality::Unsynced,
-        },
-        id: EventId::generate(),
-    };
-    let events = losses.iter().flat_map(|loss| loss.events(&stamp));
-    let reported = journal.append_losses(events.collect()).unwrap();
+    let reported = damage::report(&journal, &losses);
     assert!(reported[0].seq > EventSeq(5));
     assert_eq!(journal.head().first, reported[0].seq);
     drop(journal);
@@ -481,13 +471,7 @@ fn store_set_aside_is_reported_and_reuses_no_number() {
 #[test]
 fn records_missing_from_the_middle_are_reported_once() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(MemoryStore::new());
-    journal_over(Arc::clone(&store) as _, dir.path(), Limits::default())
-        .append(infos(6))
-        .unwrap();
-    store
-        .commit(Batch::new().delete(EVENTS, &log_key(3)))
-        .unwrap();
+    let store = damage::without_the_third(dir.path());
 
     let open = || {
         let store = Arc::clone(&store) as _;

@@ -250,7 +250,7 @@ pub enum Verdict {
 ///
 /// A chain that holds shows that no record was changed, removed or inserted. Who can write the
 /// journal can make a new chain; a hash seen earlier, such as in an MQTT message, proves more.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ChainReport {
     /// Number from which on nothing is missing. Older records are checked too.
@@ -270,6 +270,26 @@ pub struct ChainReport {
     /// Missing numbers before, between and after the parts, in rising order.
     #[serde(default)]
     pub gaps: Vec<ChainGap>,
+}
+
+impl ChainReport {
+    /// Adds the page that begins at [`Self::next_after`]. A part that the end of a page cut becomes
+    /// one part again. The default is the report before the first page.
+    pub fn join(&mut self, page: Self) {
+        self.first = page.first;
+        self.last = page.last;
+        self.checked += page.checked;
+        self.next_after = page.next_after;
+        self.broken = self.broken.take().or(page.broken);
+        for part in page.parts {
+            let is_next = |last: &&mut ChainPart| last.last.0.checked_add(1) == Some(part.first.0);
+            match self.parts.last_mut().filter(is_next) {
+                Some(last) if part.broken.is_none() => last.last = part.last,
+                _ => self.parts.push(part),
+            }
+        }
+        self.gaps.extend(page.gaps);
+    }
 }
 
 /// Consecutive records, each of which follows from the one before it.

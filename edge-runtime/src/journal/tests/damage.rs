@@ -26,29 +26,30 @@ fn open_and_report(state: &Path, limits: Limits) -> (Journal, Vec<Loss>) {
     (journal, losses)
 }
 
-pub(super) fn report(journal: &Journal, losses: &[Loss]) {
+pub(super) fn report(journal: &Journal, losses: &[Loss]) -> Vec<Event> {
     let events = losses.iter().flat_map(|loss| loss.events(&stamp()));
-    journal.append_losses(events.collect()).unwrap();
+    journal.append_losses(events.collect()).unwrap()
 }
 
-/// Verifies all of the journal in small pages; parts that a page cut are joined.
+/// The store of a journal of six records, the third of which was deleted.
+pub(super) fn without_the_third(folder: &Path) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new());
+    journal_over(Arc::clone(&store) as _, folder, Limits::default())
+        .append(infos(6))
+        .unwrap();
+    store
+        .commit(Batch::new().delete(EVENTS, &log_key(3)))
+        .unwrap();
+    store
+}
+
+/// Verifies all of the journal in small pages.
 fn verify_all(journal: &Journal) -> ChainReport {
     let mut all = journal.verify_after(EventSeq(0), 7).unwrap();
     while all.next_after < all.last {
         let page = journal.verify_after(all.next_after, 7).unwrap();
         assert!(page.next_after > all.next_after);
-        all.next_after = page.next_after;
-        all.checked += page.checked;
-        all.broken = all.broken.or(page.broken);
-        for part in page.parts {
-            match all.parts.last_mut() {
-                Some(last) if last.last.0 + 1 == part.first.0 && part.broken.is_none() => {
-                    last.last = part.last;
-                }
-                _ => all.parts.push(part),
-            }
-        }
-        all.gaps.extend(page.gaps);
+        all.join(page);
     }
     all
 }
@@ -94,7 +95,7 @@ fn ranges(losses: &[Loss]) -> Vec<(u64, u64, bool)> {
         .collect()
 }
 
-fn database(state: &Path) -> PathBuf {
+pub(super) fn database(state: &Path) -> PathBuf {
     state.join("journal/data/records.redb")
 }
 
@@ -155,13 +156,7 @@ fn chain_continues_through_a_salvage() {
 #[test]
 fn change_of_the_record_after_a_loss_is_found() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(MemoryStore::new());
-    journal_over(Arc::clone(&store) as _, dir.path(), Limits::default())
-        .append(infos(6))
-        .unwrap();
-    store
-        .commit(Batch::new().delete(EVENTS, &log_key(3)))
-        .unwrap();
+    let store = without_the_third(dir.path());
     let outcome = OpenOutcome::Truncated { lost_batches: 1 };
     let opened = Journal::with_store(
         Arc::clone(&store) as _,
@@ -208,13 +203,7 @@ fn verifying_goes_on_behind_a_break() {
 #[test]
 fn record_removed_from_sound_files_stays_unexplained() {
     let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(MemoryStore::new());
-    journal_over(Arc::clone(&store) as _, dir.path(), Limits::default())
-        .append(infos(6))
-        .unwrap();
-    store
-        .commit(Batch::new().delete(EVENTS, &log_key(3)))
-        .unwrap();
+    let store = without_the_third(dir.path());
     let (outcome, limits) = (OpenOutcome::Clean, Limits::default());
     let opened = Journal::with_store(store as _, dir.path(), limits, &outcome);
     let (journal, losses) = opened.unwrap();
