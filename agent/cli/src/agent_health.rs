@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_client::how_to_start;
 use watchkeeper_client::tls::install_provider;
 use watchkeeper_config::Config;
 
-/// Name of the agent's program and service.
-const AGENT: &str = "watchkeeper-agent";
 /// Timeout of the agent's answer; it asks the runtime meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -21,6 +20,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct AgentHealth {
     answer: Result<Value, String>,
+    /// Whether a broker or channel is configured. `status` reads no `[mqtt]`, so it may miss one.
     is_needed: bool,
 }
 
@@ -62,7 +62,7 @@ impl AgentHealth {
     pub(super) fn to_json(&self) -> Value {
         match &self.answer {
             Ok(health) => health.clone(),
-            Err(why) => json!({"state": "down", "reasons": [why], "needed": self.is_needed}),
+            Err(why) => json!({"state": "down", "reasons": [why]}),
         }
     }
 

@@ -24,7 +24,7 @@ use rumqttc::{
 use secrecy::ExposeSecret;
 
 use super::broker::{Broker, Will};
-use super::packet_limit::{self, LimitedStream};
+use super::packet_limit::{self, LimitedReader};
 use super::payload::MAX_PAYLOAD;
 use super::reason::reason;
 use super::tls::{self, Stream, TlsError};
@@ -279,7 +279,8 @@ pub(crate) fn connect(
                 Some(tls) => Box::new(tls.handshake(socket).await?),
                 None => Box::new(socket),
             };
-            Ok(LimitedStream::new(stream))
+            let (read, write) = tokio::io::split(stream);
+            Ok(tokio::io::join(LimitedReader::new(read), write))
         }
     });
     let (client, mut events) = AsyncClient::builder(options).capacity(queue).build();

@@ -13,7 +13,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, ReadBuf};
 
 use super::payload::MAX_PAYLOAD;
 
@@ -141,9 +141,10 @@ fn push_length(mut length: usize, output: &mut Vec<u8>) {
     }
 }
 
-/// A stream to the broker that never delivers more than [`MAX_PACKET`] bytes of a message.
+/// The reading half of a stream to the broker. It never delivers more than [`MAX_PACKET`] bytes of
+/// a message.
 #[derive(Debug)]
-pub(super) struct LimitedStream<S> {
+pub(super) struct LimitedReader<S> {
     inner: S,
     cutter: Cutter,
     read: Box<[u8]>,
@@ -152,7 +153,7 @@ pub(super) struct LimitedStream<S> {
     delivered: usize,
 }
 
-impl<S> LimitedStream<S> {
+impl<S> LimitedReader<S> {
     pub(super) fn new(inner: S) -> Self {
         Self {
             inner,
@@ -164,7 +165,7 @@ impl<S> LimitedStream<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for LimitedStream<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for LimitedReader<S> {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -187,24 +188,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for LimitedStream<S> {
         target.put_slice(&waiting[..now]);
         this.delivered += now;
         Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedStream<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().inner).poll_write(context, bytes)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().inner).poll_shutdown(context)
     }
 }
 
@@ -263,7 +246,7 @@ mod tests {
     #[tokio::test]
     async fn read_of_discarded_bytes_is_not_the_end_of_the_stream() {
         let sent = [packet(PUBLISH, 3 * MAX_MESSAGE), packet(13, 0)].concat();
-        let mut stream = LimitedStream::new(sent.as_slice());
+        let mut stream = LimitedReader::new(sent.as_slice());
         let mut read = Vec::new();
         stream.read_to_end(&mut read).await.unwrap();
         assert!(read == [packet(PUBLISH, MAX_MESSAGE), packet(13, 0)].concat());

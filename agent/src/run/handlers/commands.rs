@@ -30,17 +30,8 @@ impl Agent {
             }
             return Ok(());
         }
-        match operation {
-            Ok(operation) if !operation.is_allowed(self.mqtt.commands()) => {
-                let reason = format!(
-                    "this box does not accept {operation} from its broker: mqtt.commands is \
-                     \"{}\"",
-                    self.mqtt.commands()
-                );
-                let report = command::refusal(id.to_string(), reason);
-                self.commands.reject(raw_operation, id, report);
-                Ok(())
-            }
+        let operation = operation.map_err(|unknown| unknown.to_string());
+        match operation.and_then(|operation| self.allow(operation)) {
             Ok(operation) => {
                 let request = parse_request(Ok(operation), payload);
                 let key = CommandKey { operation, id };
@@ -48,11 +39,23 @@ impl Agent {
                     .handle(command::Input::Received { key, request });
                 self.drain_board()
             }
-            Err(unknown) => {
-                let report = command::refusal(id.to_string(), unknown.to_string());
+            Err(reason) => {
+                let report = command::refusal(id.to_string(), reason);
                 self.commands.reject(raw_operation, id, report);
                 Ok(())
             }
+        }
+    }
+
+    /// Returns `operation` if `mqtt.commands` allows it, else the reason.
+    fn allow(&self, operation: OperationName) -> Result<OperationName, String> {
+        let access = self.mqtt.commands();
+        match operation.is_allowed(access) {
+            true => Ok(operation),
+            false => Err(format!(
+                "this box does not accept {operation} from its broker: mqtt.commands is \
+                 \"{access}\""
+            )),
         }
     }
 

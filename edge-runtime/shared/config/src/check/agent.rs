@@ -42,24 +42,17 @@ pub(super) fn mqtt(
     let client_id = values
         .text("mqtt.client_id")
         .or_else(|| Some(format!("watchkeeper-{}-{}", site?, box_id?)))?;
-    let username = values.text("mqtt.username");
-    let has_login = username.is_some() || client_cert.is_some();
-    let commands = values.text("mqtt.commands");
-    let commands = commands.and_then(|name| CommandAccess::from_name(&name));
-    Some(MqttConfig {
+    let mut mqtt = MqttConfig {
         host,
         port: values
             .whole("mqtt.port")
             .and_then(|p| u16::try_from(p).ok())
             .unwrap_or(default_port),
         client_id,
-        username,
+        username: values.text("mqtt.username"),
         password,
         password_file: values.path("mqtt.password_file"),
-        commands: commands.unwrap_or(match has_login {
-            true => CommandAccess::All,
-            false => CommandAccess::Off,
-        }),
+        commands: CommandAccess::Off,
         tls,
         ca_file: values.path("mqtt.ca_file"),
         client_cert,
@@ -67,7 +60,14 @@ pub(super) fn mqtt(
             values.whole("mqtt.connect_timeout_s").unwrap_or_default(),
         ),
         keep_alive: Duration::from_secs(values.whole("mqtt.keep_alive_s").unwrap_or_default()),
-    })
+    };
+    let named = values.text("mqtt.commands");
+    mqtt.commands = match named.and_then(|name| CommandAccess::from_name(&name)) {
+        Some(commands) => commands,
+        None if mqtt.has_login() => CommandAccess::All,
+        None => CommandAccess::Off,
+    };
+    Some(mqtt)
 }
 
 fn password_without_user(values: &Values<'_>) -> ConfigError {
