@@ -439,20 +439,7 @@ impl Bench {
         path: &str,
         with: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
     ) -> anyhow::Result<(u16, Vec<u8>)> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        runtime.block_on(async {
-            watchkeeper_client::tls::install_provider();
-            let client = reqwest::Client::builder()
-                .unix_socket(self.socket())
-                .timeout(START_TIMEOUT)
-                .build()?;
-            let request = with(client.request(method, format!("http://runtime{path}")));
-            let response = request.send().await?;
-            let status = response.status().as_u16();
-            Ok((status, response.bytes().await?.to_vec()))
-        })
+        exchange(&self.socket(), method, path, with)
     }
 
     /// Sends `GET` and returns the JSON.
@@ -500,6 +487,38 @@ impl Bench {
             events.extend(page);
         }
     }
+}
+
+/// Sends `GET` to the runtime at `socket` and returns the JSON.
+///
+/// # Errors
+/// If the status is not a success or the body is not JSON.
+pub fn get(socket: &Path, path: &str) -> anyhow::Result<Value> {
+    let (status, bytes) = exchange(socket, reqwest::Method::GET, path, |request| request)?;
+    ensure!((200..300).contains(&status), "GET {path}: {status}");
+    Ok(serde_json::from_slice(&bytes)?)
+}
+
+fn exchange(
+    socket: &Path,
+    method: reqwest::Method,
+    path: &str,
+    with: impl FnOnce(reqwest::RequestBuilder) -> reqwest::RequestBuilder,
+) -> anyhow::Result<(u16, Vec<u8>)> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        watchkeeper_client::tls::install_provider();
+        let client = reqwest::Client::builder()
+            .unix_socket(socket)
+            .timeout(START_TIMEOUT)
+            .build()?;
+        let request = with(client.request(method, format!("http://runtime{path}")));
+        let response = request.send().await?;
+        let status = response.status().as_u16();
+        Ok((status, response.bytes().await?.to_vec()))
+    })
 }
 
 /// Parses output with one JSON object a line.

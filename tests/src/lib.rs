@@ -2,6 +2,7 @@
 //! processes.
 
 pub mod agent_api;
+pub mod attack;
 pub mod broker;
 pub mod certificates;
 pub mod daemons;

@@ -26,6 +26,18 @@ pub fn deploy(bench: &Bench) -> anyhow::Result<()> {
     deploy_rule(bench, json!({}))
 }
 
+/// Deploys the pipeline `watch` and plays the street as fast as it can be processed, for many
+/// events.
+///
+/// # Errors
+/// If the runtime refuses it.
+pub fn deploy_fast(bench: &Bench) -> anyhow::Result<()> {
+    deploy(bench)?;
+    let fast = json!({"id": "street", "uri": STREET, "pace": "fast"});
+    bench.json("PUT", "/v1/sources/street", Some(&fast))?;
+    Ok(())
+}
+
 /// Deploys the pipeline `watch` with these further members of its rule.
 ///
 /// # Errors

@@ -22,6 +22,7 @@ mod journal;
 mod manifest;
 mod model;
 mod mqtt;
+pub mod mutate;
 mod outbox;
 mod pipeline;
 mod sentences;

@@ -5,6 +5,7 @@ mod agent_api;
 mod agent_cost;
 mod agent_memory;
 mod api_document;
+mod attack;
 mod bad_input;
 mod bare_box;
 mod blueprints;

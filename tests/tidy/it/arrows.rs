@@ -106,7 +106,7 @@ const LIBRARIES: [(&str, &[&str]); 12] = [
     ("rten", &["memory", "detect"]),
     ("ort", &["detect"]),
     ("axum", &["agent", "runtime", "http"]),
-    ("rumqttc-v4-next", &["agent"]),
+    ("rumqttc-v4-next", &["agent", "tests"]),
     ("reqwest", &["agent", "cli", "client", "llm", "tests"]),
     ("lettre", &["agent"]),
     ("rusty-s3", &["agent"]),
