@@ -11,7 +11,9 @@ use watchkeeper_contract::rule::{
     ClipSpec, Condition, CountBound, CrossDirection, RuleSpec, Severity, ValueTest,
 };
 
+use super::facts::{SelectorKind, StepFacts, WorkflowFacts};
 use super::moment::{Need, NeedKind};
+use super::plan::{CrossWatch, LevelWatch, Plan, Question, TrackKind, TrackWatch, Watch};
 use super::schedule::ActiveSchedule;
 
 /// Maximum number of rules of one pipeline.
@@ -22,47 +24,6 @@ pub const MAX_CHANNELS: usize = 8;
 pub const MAX_CLASSES: usize = 2000;
 /// Maximum number of days in the schedule of one rule.
 const MAX_DAYS: usize = 7;
-
-/// What the workflow offers to rules.
-pub struct WorkflowFacts<'a> {
-    pub lines: Vec<StepFacts>,
-    pub zones: Vec<StepFacts>,
-    /// Every selector that a rule can name, for suggestions.
-    pub selectors: Vec<String>,
-    /// Kind of a selector's output; `None` if there is no such output.
-    pub kind_of: &'a dyn Fn(&str) -> Option<SelectorKind>,
-}
-
-impl fmt::Debug for WorkflowFacts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkflowFacts")
-            .field("lines", &self.lines)
-            .field("zones", &self.zones)
-            .field("selectors", &self.selectors)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A step that a rule can name.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StepFacts {
-    pub name: String,
-    /// Selector of the tracked detections that the step reads, if it reads a selector.
-    pub detections: Option<String>,
-    /// The zone also outputs boxes outside of it, with a time of 0.
-    pub keeps_outside: bool,
-}
-
-/// Kind of a selector's output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SelectorKind {
-    Detections,
-    Number,
-    Boolean,
-    /// Known at run time only.
-    Any,
-    Other,
-}
 
 /// An error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -77,69 +38,6 @@ pub struct RuleError {
     pub allowed: Vec<String>,
     /// The accepted value most similar to the one found.
     pub nearest: Option<String>,
-}
-
-/// A compiled condition. Numbers index [`Plan::needs`] and [`Plan::groups`].
-#[derive(Debug)]
-pub(super) enum Watch {
-    Tracks(TrackWatch),
-    Crosses(CrossWatch),
-    Level(LevelWatch),
-}
-
-/// A condition on single tracks.
-#[derive(Debug)]
-pub(super) struct TrackWatch {
-    pub(super) kind: TrackKind,
-    pub(super) need: usize,
-    pub(super) group: usize,
-    pub(super) keeps_outside: bool,
-}
-
-/// A condition on a line; `needs` are the detections that crossed in and out.
-#[derive(Debug)]
-pub(super) struct CrossWatch {
-    pub(super) line: String,
-    pub(super) needs: [Option<usize>; 2],
-    pub(super) group: usize,
-}
-
-/// A condition on the scene as a whole.
-#[derive(Debug)]
-pub(super) struct LevelWatch {
-    pub(super) selector: String,
-    pub(super) need: usize,
-    pub(super) question: Question,
-    pub(super) for_s: f64,
-}
-
-#[derive(Debug)]
-pub(super) enum Question {
-    Count {
-        bound: CountBound,
-        keeps_outside: bool,
-    },
-    Value {
-        test: ValueTest,
-    },
-}
-
-/// Which part of a track's presence makes an event.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum TrackKind {
-    Appears,
-    Enters { zone: String },
-    Leaves { zone: String },
-    Stays { zone: String, for_s: f64 },
-}
-
-/// The compiled rules of a pipeline.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) needs: Vec<Need>,
-    /// Needs whose detections come from the same tracker, the tracker's own output first.
-    pub(super) groups: Vec<Vec<usize>>,
-    pub(super) rules: Vec<(RuleSpec, Option<ActiveSchedule>, Watch)>,
 }
 
 /// Compiles rules against a workflow and reports all errors at once.

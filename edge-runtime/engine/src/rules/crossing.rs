@@ -3,9 +3,9 @@
 //! - A crossing is momentary: its event ends when it begins.
 
 use super::boxes::Boxes;
-use super::check::CrossWatch;
 use super::context::{RuleContext, Subject, View};
 use super::life::{Lifecycle, Scene};
+use super::plan::CrossWatch;
 
 /// A rule about a line.
 #[derive(Debug)]

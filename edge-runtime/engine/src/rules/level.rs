@@ -11,11 +11,11 @@ use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::rule::{CountBound, ValueTest};
 
 use super::boxes::{Boxes, in_zone};
-use super::check::{LevelWatch, Question};
 use super::context::{RuleContext, View};
 use super::evidence::{EvidenceItem, of_count, of_value};
 use super::life::{Lifecycle, SETTLE_S, Scene, Suppressed};
 use super::moment::{Moment, NeedValue};
+use super::plan::{LevelWatch, Question};
 
 /// Maximum number of tracks in an event about a count.
 const MAX_LISTED: usize = 32;

@@ -5,12 +5,12 @@
 
 use watchkeeper_contract::rule::RuleSpec;
 
-use super::check::Watch;
 use super::context::{RuleContext, View};
 use super::crossing::Crossing;
 use super::history::History;
 use super::level::Level;
 use super::life::Scene;
+use super::plan::Watch;
 use super::schedule::ActiveSchedule;
 use super::track_rule::TrackRule;
 

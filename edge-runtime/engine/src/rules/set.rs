@@ -8,8 +8,9 @@ use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_vision::analytics::grace::{GRACE_S, Grace};
 
 use super::boxes::Boxes;
-use super::check::{RuleError, WorkflowFacts, compile};
+use super::check::{RuleError, compile};
 use super::context::View;
+use super::facts::WorkflowFacts;
 use super::history::History;
 use super::life::Scene;
 use super::moment::{Change, Moment, Need, NeedValue};

@@ -6,11 +6,11 @@ use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_vision::analytics::recent::Recent;
 
 use super::boxes::{Boxes, in_zone, time_in_zone};
-use super::check::{TrackKind, TrackWatch};
 use super::context::{RuleContext, Subject, View};
 use super::history::History;
 use super::life::{Lifecycle, SETTLE_S, Scene};
 use super::moment::Moment;
+use super::plan::{TrackKind, TrackWatch};
 use super::visits::{Visit, Visits};
 
 /// Maximum number of tracks that an `appears` rule remembers.

@@ -1,0 +1,46 @@
+//! What a workflow offers to rules: lines, zones and selectors with their kinds.
+//!
+//! - Not here: reading it from a plan (`workflow::plan::facts`), checking rules against it (`check`).
+
+use std::fmt;
+
+/// What the workflow offers to rules.
+pub struct WorkflowFacts<'a> {
+    pub lines: Vec<StepFacts>,
+    pub zones: Vec<StepFacts>,
+    /// Every selector that a rule can name, for suggestions.
+    pub selectors: Vec<String>,
+    /// Kind of a selector's output; `None` if there is no such output.
+    pub kind_of: &'a dyn Fn(&str) -> Option<SelectorKind>,
+}
+
+impl fmt::Debug for WorkflowFacts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkflowFacts")
+            .field("lines", &self.lines)
+            .field("zones", &self.zones)
+            .field("selectors", &self.selectors)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A step that a rule can name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StepFacts {
+    pub name: String,
+    /// Selector of the tracked detections that the step reads, if it reads a selector.
+    pub detections: Option<String>,
+    /// The zone also outputs boxes outside of it, with a time of 0.
+    pub keeps_outside: bool,
+}
+
+/// Kind of a selector's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SelectorKind {
+    Detections,
+    Number,
+    Boolean,
+    /// Known at run time only.
+    Any,
+    Other,
+}
