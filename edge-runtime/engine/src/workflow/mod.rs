@@ -100,7 +100,7 @@ pub fn validate(definition: &Json) -> ValidateReport {
         })
         .collect();
     let mut warnings: Vec<_> = checked.steps.iter().flat_map(|s| s.warnings()).collect();
-    match plan::compiled::plan(checked, &BTreeMap::new()) {
+    match plan::numbering::plan(checked, &BTreeMap::new()) {
         Ok(compiled) => {
             let empty = compiled.empty_zones().into_iter();
             warnings.extend(empty.map(|zone| WorkflowWarning {
@@ -133,7 +133,7 @@ pub fn compile(
     definition: &Json,
     parameters: &BTreeMap<String, Json>,
 ) -> Result<Compiled, Vec<WorkflowError>> {
-    plan::compiled::plan(plan::check::check(definition)?, parameters)
+    plan::numbering::plan(plan::check::check(definition)?, parameters)
 }
 
 /// Like [`compile`], for the inputs of a run: inputs that are not parameters are ignored.
@@ -151,7 +151,7 @@ pub fn compile_for_run(
     let values = parameters
         .filter_map(|i| Some((i.name.clone(), given.get(&i.name)?.clone())))
         .collect();
-    plan::compiled::plan(checked, &values)
+    plan::numbering::plan(checked, &values)
 }
 
 impl Compiled {

@@ -7,4 +7,5 @@ pub(crate) mod facts;
 pub(crate) mod fingerprint;
 pub(crate) mod lineage;
 pub(crate) mod literal;
+pub(crate) mod numbering;
 pub(crate) mod step;
