@@ -344,7 +344,9 @@ pub(in super::super) fn boxes(size: [u32; 2], rows: &[Json]) -> Value {
         })
         .collect();
     let json = json!({"image": {"width": size[0], "height": size[1]}, "predictions": rows});
-    input::detections("image", &json).unwrap().into()
+    input::detections::detections("image", &json)
+        .unwrap()
+        .into()
 }
 
 /// Frame `number` of a recording at 30 frames per second; `paint` gives the colour of each pixel by

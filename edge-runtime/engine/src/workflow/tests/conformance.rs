@@ -349,7 +349,10 @@ fn inputs(params: &Json, picture: &Arc<RgbPixels>) -> BTreeMap<String, RuntimeIn
                 RuntimeInput::One(image.into())
             }
             Some(first) if first.get("__detections__").is_some() => {
-                let boxes = crate::workflow::run::input::detections(name, &first["__detections__"]);
+                let boxes = crate::workflow::run::input::detections::detections(
+                    name,
+                    &first["__detections__"],
+                );
                 RuntimeInput::One(boxes.unwrap().into())
             }
             _ => RuntimeInput::One(Value::from(value.clone())),

@@ -1,0 +1,173 @@
+//! Detections, read from the JSON that a workflow returns for them.
+//!
+//! - Invariant: what [`crate::workflow::values::json`] writes is read back the same.
+//! - Unknown members of a detection are kept as its data.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use watchkeeper_contract::id::TrackId;
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Keypoint, Origin, Place};
+use watchkeeper_vision::geometry::{BBox, Point};
+use watchkeeper_vision::mask::{Bitmap, Mask};
+
+use crate::workflow::values::json::RLE;
+
+/// Members of a serialised detection with a field of their own; others are attached as data.
+const KNOWN: [&str; 18] = [
+    "x",
+    "y",
+    "width",
+    "height",
+    "confidence",
+    "class_id",
+    "class",
+    "detection_id",
+    "tracker_id",
+    "parent_id",
+    "parent_origin",
+    "root_parent_id",
+    "root_parent_origin",
+    "points",
+    "keypoints",
+    "time_in_zone",
+    "class_name",
+    RLE,
+];
+
+/// Reads serialised detections.
+pub(crate) fn detections(name: &str, json: &Json) -> Result<Detections, String> {
+    let invalid =
+        || "detections are {\"image\": {\"width\", \"height\"}, \"predictions\": […]}".to_owned();
+    let rows = json
+        .get("predictions")
+        .and_then(Json::as_array)
+        .ok_or_else(invalid)?;
+    let picture = json.get("image").ok_or_else(invalid)?;
+    let side = |key: &str| {
+        let n = picture.get(key).and_then(Json::as_u64).unwrap_or(0);
+        u32::try_from(n).unwrap_or(0)
+    };
+    let size = [side("width"), side("height")];
+    let boxes = rows
+        .iter()
+        .enumerate()
+        .map(|(i, row)| detection(name, row, i).map_err(|why| format!("detection {i}: {why}")))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Detections {
+        boxes: boxes.into_iter().flatten().collect(),
+        size,
+    })
+}
+
+/// Reads one box; `None` if its outline has too few points, as in the peer.
+fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, String> {
+    let mut d = basic_detection(row, index)?;
+    read_origin(name, row, &mut d);
+    if let Some(points) = row.get("points").and_then(Json::as_array) {
+        let points: Vec<Point> = points.iter().filter_map(point).collect();
+        if points.len() < 3 {
+            return Ok(None);
+        }
+        d.extra_mut().mask = Some(Arc::new(Mask::Polygon(points)));
+    }
+    if let Some(rle) = row.get(RLE) {
+        let mask = Mask::Bitmap(Bitmap::from_rle_json(rle)?);
+        let extra = d.extra_mut();
+        extra.mask = Some(Arc::new(mask));
+        extra.data.insert(Arc::from(RLE), Json::Bool(true));
+    }
+    if let Some(points) = row.get("keypoints").and_then(Json::as_array) {
+        d.extra_mut().keypoints = Some(points.iter().filter_map(keypoint).collect());
+    }
+    if let Some(seconds) = row.get("time_in_zone").and_then(Json::as_f64) {
+        d.time_in_zone = Some(seconds);
+    }
+    let attached = row.as_object().into_iter().flatten();
+    for (key, value) in attached.filter(|(key, _)| !KNOWN.contains(&key.as_str())) {
+        let data = &mut d.extra_mut().data;
+        data.insert(Arc::from(key.as_str()), value.clone());
+    }
+    Ok(Some(d))
+}
+
+/// Reads the members that every box has.
+fn basic_detection(row: &Json, index: usize) -> Result<Detection, String> {
+    let number = |key: &str| {
+        let n = row.get(key).and_then(Json::as_f64);
+        n.ok_or_else(|| format!("{key} has to be a number"))
+    };
+    let text = |key: &str| row.get(key).and_then(Json::as_str);
+    let (x, y) = (number("x")?, number("y")?);
+    let (half_width, half_height) = (number("width")? / 2.0, number("height")? / 2.0);
+    let bbox = BBox::new(
+        x - half_width,
+        y - half_height,
+        x + half_width,
+        y + half_height,
+    );
+    let confidence = number("confidence")?;
+    let class = text("class").or_else(|| text("class_name"));
+    let class = class.ok_or("class has to be text")?;
+    let class_id = row.get("class_id").and_then(Json::as_i64).unwrap_or(0);
+    let id = match text("detection_id") {
+        Some(id) => DetectionId::Given(Arc::from(id)),
+        None => DetectionId::Local {
+            stream: 0,
+            number: index as u64,
+        },
+    };
+    Ok(Detection {
+        track: row.get("tracker_id").and_then(Json::as_i64).map(TrackId),
+        ..Detection::new(bbox, confidence, class_id, class, id)
+    })
+}
+
+/// Reads in which picture a box was found, and where that lies in the uncropped one.
+fn read_origin(name: &str, row: &Json, d: &mut Detection) {
+    let text = |key: &str| row.get(key).and_then(Json::as_str);
+    let parent = text("parent_id").unwrap_or(name);
+    let root_id = text("root_parent_id").unwrap_or(name);
+    if parent != "image" {
+        d.extra_mut().parent_id = Some(Arc::from(parent));
+    }
+    if let (Some(parent), Some(root)) = (
+        row.get("parent_origin").and_then(origin),
+        row.get("root_parent_origin").and_then(origin),
+    ) {
+        d.extra_mut().place = Some(Arc::new(Place {
+            parent,
+            root_id: Arc::from(root_id),
+            root,
+        }));
+    } else if root_id != parent {
+        d.extra_mut().root_id = Some(Arc::from(root_id));
+    }
+}
+
+fn point(json: &Json) -> Option<Point> {
+    Some(Point::new(
+        json.get("x")?.as_f64()?,
+        json.get("y")?.as_f64()?,
+    ))
+}
+
+fn keypoint(json: &Json) -> Option<Keypoint> {
+    Some(Keypoint {
+        at: point(json)?,
+        confidence: json.get("confidence")?.as_f64()?,
+        class_id: json.get("class_id")?.as_i64()?,
+        class: Arc::from(json.get("class")?.as_str()?),
+    })
+}
+
+fn origin(json: &Json) -> Option<Origin> {
+    let side = |key: &str| u32::try_from(json.get(key)?.as_u64()?).ok();
+    Some(Origin {
+        offset: [
+            json.get("offset_x")?.as_i64()?,
+            json.get("offset_y")?.as_i64()?,
+        ],
+        size: [side("width")?, side("height")?],
+    })
+}

@@ -1,0 +1,82 @@
+//! Values of each kind, and the round trip of detections.
+
+use serde_json::json;
+
+use super::detections::detections;
+use super::{Json, Value};
+use crate::workflow::language::kinds::{Kind, KindSet};
+use crate::workflow::values::json;
+
+fn value(name: &str, json: &Json, kinds: KindSet) -> Result<Value, String> {
+    super::value(name, json, kinds, &mut { u64::MAX })
+}
+
+fn whole() -> Json {
+    json!({
+        "image": {"width": 640, "height": 480},
+        "predictions": [{
+            "x": 10.0, "y": 20.0, "width": 4.0, "height": 6.0, "confidence": 0.5, "class_id": 3, "class": "cat",
+            "detection_id": "a", "tracker_id": 7, "parent_id": "crop.1", "time_in_zone": 1.5,
+            "parent_origin": {"offset_x": 5, "offset_y": 6, "width": 640, "height": 480},
+            "root_parent_id": "image",
+            "root_parent_origin": {"offset_x": 5, "offset_y": 6, "width": 640, "height": 480},
+            "points": [{"x": 8.0, "y": 17.0}, {"x": 12.0, "y": 17.0}, {"x": 10.0, "y": 23.0}],
+            "keypoints": [{"class_id": 0, "class": "nose", "confidence": 0.9, "x": 9.0, "y": 18.0}],
+            "velocity": [1.0, -2.0]
+        }]
+    })
+}
+
+#[test]
+fn detections_round_trip() {
+    let all = detections("boxes", &whole()).unwrap();
+    assert_eq!(json::detections(&all, "image"), whole());
+}
+
+#[test]
+fn boxes_of_a_crop_move_into_the_uncropped_picture() {
+    let all = detections("boxes", &whole()).unwrap().in_root();
+    let out = json::detections(&all, "image");
+    let row = &out["predictions"][0];
+    assert_eq!((&row["x"], &row["y"]), (&json!(15.0), &json!(26.0)));
+    assert_eq!(row["parent_id"], "image");
+    assert_eq!(row.get("parent_origin"), None);
+    assert_eq!(row["points"][0], json!({"x": 13.0, "y": 23.0}));
+    assert_eq!(row["keypoints"][0]["x"], json!(14.0));
+}
+
+#[test]
+fn value_is_read_as_the_first_kind_that_fits() {
+    let kinds = KindSet::of(&[Kind::ObjectDetection, Kind::Text]);
+    let text = value("in", &json!("hello"), kinds).unwrap();
+    assert_eq!(text.as_str(), Some("hello"));
+    let boxes = value("in", &whole(), kinds).unwrap();
+    assert_eq!(boxes.what(), "detections");
+    assert!(value("in", &json!(3), kinds).is_err());
+}
+
+#[test]
+fn time_without_offset_is_utc_and_a_zone_is_refused() {
+    let read = |written: &str| {
+        let time = value("in", &json!(written), KindSet::of(&[Kind::Timestamp]));
+        time.map(|time| time.to_json())
+    };
+    let utc = read("2027-03-29T08:00:00Z").unwrap();
+    assert_eq!(read("2027-03-29T08:00").unwrap(), utc);
+    assert_eq!(read("2027-03-29T17:00+09:00[Asia/Tokyo]").unwrap(), utc);
+    assert!(read("2027-03-29T17:00[Asia/Tokyo]").is_err());
+}
+
+#[test]
+fn missing_member_of_a_detection_is_named() {
+    let why = detections("in", &json!({"image": {}, "predictions": [{"x": 1}]})).unwrap_err();
+    assert_eq!(why, "detection 0: y has to be a number");
+}
+
+#[test]
+fn array_rows_must_have_one_length() {
+    let kinds = KindSet::of(&[Kind::NumpyArray]);
+    let array = value("in", &json!([[1, 2, 3], [4, 5, 6]]), kinds).unwrap();
+    assert_eq!(array.to_json(), json!([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]));
+    assert!(value("in", &json!([[1, 2], [3]]), kinds).is_err());
+}
