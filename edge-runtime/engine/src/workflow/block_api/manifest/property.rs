@@ -1,0 +1,216 @@
+//! Properties of a block: shape, selectors, default; written with builder functions.
+//!
+//! - Invariant: declarations are `const`.
+
+use serde_json::Value as Json;
+
+use super::shape::Shape;
+use crate::workflow::language::kinds::{Kind, KindSet};
+
+/// Whether and how a property takes selectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Selects {
+    Nothing,
+    /// Inputs and outputs of steps.
+    Anything,
+    /// Only inputs of the workflow.
+    Inputs,
+    /// Only outputs of steps.
+    Outputs,
+    /// Any selector, but only as entries of a list or dictionary.
+    Entries,
+    /// Any selector, as every entry of a non-empty list or a dictionary.
+    EveryEntry,
+    /// Like [`Self::EveryEntry`], or one selector for the whole.
+    WholeOrEveryEntry,
+}
+
+/// Value of a property that the definition omits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Default {
+    /// The definition must give it.
+    Required,
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Text(&'static str),
+    EmptyList,
+    EmptyDict,
+    /// Another value, as JSON text.
+    Json(&'static str),
+}
+
+impl Default {
+    /// The default as JSON; `None` for a required property.
+    #[must_use]
+    pub(crate) fn to_json(self) -> Option<Json> {
+        Some(match self {
+            Self::Required => return None,
+            Self::Null => Json::Null,
+            Self::Bool(b) => b.into(),
+            Self::Int(i) => i.into(),
+            Self::Float(f) => f.into(),
+            Self::Text(t) => t.into(),
+            Self::EmptyList => Json::Array(Vec::new()),
+            Self::EmptyDict => Json::Object(serde_json::Map::new()),
+            Self::Json(text) => serde_json::from_str(text).unwrap_or_default(),
+        })
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Property {
+    pub(crate) name: &'static str,
+    pub(crate) aliases: &'static [&'static str],
+    /// Description, one sentence.
+    pub(crate) about: &'static str,
+    pub(crate) shape: Shape,
+    /// Whether `null` is accepted.
+    pub(crate) nullable: bool,
+    pub(crate) default: Default,
+    /// Whether it takes selectors.
+    pub(crate) selects: Selects,
+    /// Kinds that its selectors may carry.
+    pub(crate) kinds: KindSet,
+    /// How many levels deeper than the step its data is: 0 or 1.
+    pub(crate) deeper: u8,
+}
+
+impl Property {
+    const fn base(name: &'static str, about: &'static str, shape: Shape) -> Self {
+        Self {
+            name,
+            aliases: &[],
+            about,
+            shape,
+            nullable: false,
+            default: Default::Required,
+            selects: Selects::Nothing,
+            kinds: KindSet::ANY,
+            deeper: 0,
+        }
+    }
+
+    /// A property that must be a selector of these kinds.
+    #[must_use]
+    pub(crate) const fn data(name: &'static str, about: &'static str, kinds: &[Kind]) -> Self {
+        let mut p = Self::base(name, about, Shape::Selector);
+        p.selects = Selects::Anything;
+        p.kinds = KindSet::of(kinds);
+        p
+    }
+
+    /// A property that must be a literal.
+    #[must_use]
+    pub(crate) const fn literal(name: &'static str, about: &'static str, shape: Shape) -> Self {
+        Self::base(name, about, shape)
+    }
+
+    /// A property that is a literal or a selector of these kinds.
+    #[must_use]
+    pub(crate) const fn value(
+        name: &'static str,
+        about: &'static str,
+        shape: Shape,
+        kinds: &[Kind],
+    ) -> Self {
+        let mut p = Self::base(name, about, shape);
+        p.selects = Selects::Anything;
+        p.kinds = KindSet::of(kinds);
+        p
+    }
+
+    /// Takes selectors of inputs only.
+    #[must_use]
+    pub(crate) const fn inputs_only(mut self) -> Self {
+        self.selects = Selects::Inputs;
+        self
+    }
+
+    /// Takes selectors of steps' outputs only.
+    #[must_use]
+    pub(crate) const fn outputs_only(mut self) -> Self {
+        self.selects = Selects::Outputs;
+        self
+    }
+
+    /// Takes selectors only as entries of a list or dictionary.
+    #[must_use]
+    pub(crate) const fn entries_only(mut self) -> Self {
+        self.selects = Selects::Entries;
+        self
+    }
+
+    /// Takes only selectors, as entries of a list or dictionary.
+    #[must_use]
+    pub(crate) const fn of_selectors(mut self) -> Self {
+        self.selects = Selects::EveryEntry;
+        self
+    }
+
+    /// Takes only a selector, or a list of selectors.
+    #[must_use]
+    pub(crate) const fn of_selectors_or_one(mut self) -> Self {
+        self.selects = Selects::WholeOrEveryEntry;
+        self
+    }
+
+    #[must_use]
+    pub(crate) const fn or(mut self, default: Default) -> Self {
+        self.nullable = self.nullable || matches!(default, Default::Null);
+        self.default = default;
+        self
+    }
+
+    #[must_use]
+    pub(crate) const fn nullable(mut self) -> Self {
+        self.nullable = true;
+        self
+    }
+
+    /// Refuses `null`, even where the default is null.
+    #[must_use]
+    pub(crate) const fn not_null(mut self) -> Self {
+        self.nullable = false;
+        self
+    }
+
+    #[must_use]
+    pub(crate) const fn alias(mut self, aliases: &'static [&'static str]) -> Self {
+        self.aliases = aliases;
+        self
+    }
+
+    /// Takes data one level deeper than the step runs on.
+    #[must_use]
+    pub(crate) const fn deeper(mut self) -> Self {
+        self.deeper = 1;
+        self
+    }
+
+    /// Returns whether the definition must give it.
+    #[must_use]
+    pub(crate) const fn required(&self) -> bool {
+        matches!(self.default, Default::Required)
+    }
+}
+
+/// The pictures of a step that processes each of them.
+pub(crate) const IMAGES: Property =
+    Property::data("images", "the pictures to look at", &[Kind::Image]).alias(&["image"]);
+
+/// Kinds of detections that box-based blocks accept and return.
+pub(crate) const DETECTIONS: &[Kind] = &[
+    Kind::ObjectDetection,
+    Kind::InstanceSegmentation,
+    Kind::Keypoints,
+];
+
+/// [`DETECTIONS`] and run-length masks: all kinds with positions in the picture.
+pub(crate) const ANY_DETECTIONS: &[Kind] = &[
+    DETECTIONS[0],
+    DETECTIONS[1],
+    DETECTIONS[2],
+    Kind::RleInstanceSegmentation,
+];
