@@ -10,141 +10,26 @@
 //! - A proposal is on disk before it is shown. A message reopens its conversation after a
 //!   restart or idle end.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+mod deps;
+mod handle;
+mod task;
 
-use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc, watch};
 use ulid::Ulid;
-use watchkeeper_config::{PermissionsConfig, redact};
-use watchkeeper_http::closed;
-
-use super::feed::{END, Feed};
-use watchkeeper_assistant::failure::{Error, ErrorKind};
-use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::{Entrypoint, may_answer};
-use watchkeeper_assistant::proposal::auto_approval::ApprovalRules;
-use watchkeeper_assistant::proposal::chat_command::ChatCommand;
-use watchkeeper_assistant::proposal::conversation::SessionState;
-use watchkeeper_assistant::proposal::pending::{
-    PendingError, PendingProposal, PendingProposals, Requester,
-};
-use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink};
-use watchkeeper_assistant::session::short_command::CommandResult;
-use watchkeeper_assistant::session::user_session::{OpenLlm, ProposalStore, Session, SessionDeps};
-use watchkeeper_client::RuntimeClient;
+use watchkeeper_assistant::proposal::pending::{PendingError, PendingProposal};
 
-/// Limits of conversations.
-#[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    /// Limit of open conversations.
-    pub open: usize,
-    /// Limit of open conversations over TCP, so that clients on the box find a free one.
-    pub remote: usize,
-    /// Limit of messages per conversation.
-    pub turns: u64,
-    /// Idle time after which a conversation ends.
-    pub idle: Duration,
-    /// Limit of messages in progress; the others queue.
-    pub in_progress: usize,
-}
+use self::deps::Shared;
+use self::handle::State;
+use self::task::run_conversation;
+use super::feed::Feed;
 
-impl Default for Bounds {
-    fn default() -> Self {
-        Self {
-            open: 16,
-            remote: 12,
-            turns: 200,
-            idle: Duration::from_secs(1800),
-            in_progress: 4,
-        }
-    }
-}
-
-/// Opens the LLM client; an error is a sentence for a user.
-pub type OpenClient = Arc<dyn Fn() -> Result<watchkeeper_llm::Client, String> + Send + Sync>;
-
-/// What conversations share.
-pub struct ConversationDeps {
-    pub client: RuntimeClient,
-    /// The detection model that the configuration prefers.
-    pub preferred: Option<String>,
-    /// Absent where no language model is configured.
-    pub model: Option<OpenClient>,
-    /// Provider of the language model.
-    pub provider: Option<String>,
-    /// Changes that need no confirmation.
-    pub policy: PermissionsConfig,
-    /// Folder of traces, proposals and notes.
-    pub home: PathBuf,
-    pub notes: Notes,
-}
-
-impl std::fmt::Debug for ConversationDeps {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ConversationDeps")
-            .field("home", &self.home)
-            .finish_non_exhaustive()
-    }
-}
-
-impl ConversationDeps {
-    /// Arguments of one new session.
-    fn parts(&self, entrypoint: Entrypoint, out: Arc<dyn ProgressSink>) -> SessionDeps {
-        let model = self.model.clone();
-        SessionDeps {
-            client: self.client.clone(),
-            preferred_model: self.preferred.clone(),
-            open_llm: model.map(|open| Box::new(move || open()) as OpenLlm),
-            provider: self.provider.clone(),
-            approval: ApprovalRules::of(&self.policy, entrypoint),
-            other_trace: None,
-            notes: Some(self.notes.clone()),
-            state_dir: Ok(self.home.clone()),
-            entrypoint,
-            out,
-        }
-    }
-
-    /// Opens the folder of pending proposals.
-    #[must_use]
-    pub fn waiting(&self) -> PendingProposals {
-        PendingProposals::new(&self.home)
-    }
-}
-
-/// A user's message.
-#[derive(Debug)]
-pub struct Message {
-    pub text: String,
-    /// Whether the LLM handles it without trying the rules.
-    pub think: bool,
-    /// Name of the blueprint; absent: the one for set-up.
-    pub blueprint: Option<String>,
-    /// Pictures with their names.
-    pub images: Vec<(String, Bytes)>,
-    /// Id of the only proposal that it may answer; absent: any pending one.
-    pub about: Option<String>,
-}
-
-impl Message {
-    /// An answer to proposal `id`.
-    #[must_use]
-    pub fn about(id: &str, word: &str) -> Self {
-        Self {
-            text: word.to_owned(),
-            think: false,
-            blueprint: None,
-            images: Vec::new(),
-            about: Some(id.to_owned()),
-        }
-    }
-}
+pub use deps::{Bounds, ConversationDeps, OpenClient};
+pub use handle::{Awaiting, ConversationStatus, Handle, Message, Turn};
 
 /// Why a message or a new conversation is refused.
 #[derive(Debug, thiserror::Error)]
@@ -181,124 +66,13 @@ pub enum ConversationError {
     Closing,
 }
 
-/// What a conversation waits for.
-#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
-#[serde(tag = "for", rename_all = "snake_case")]
-pub enum Awaiting {
-    /// Waits for the next message.
-    Nothing,
-    /// Waits for the answer to a question.
-    Answer {
-        /// Text of the question.
-        question: String,
-        /// Suggested answers; empty if the answer is free text.
-        choices: Vec<String>,
-    },
-    /// Waits for a confirmation (`yes`) or a rejection (`no`).
-    Yes {
-        /// Id of the proposal.
-        proposal: Option<String>,
-        /// Request that led to the proposal.
-        request: String,
-    },
-}
-
-/// Status of a conversation.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct ConversationStatus {
-    /// Id of the conversation.
-    pub id: String,
-    /// Entrypoint that opened it: `local` (the socket) or `remote` (TCP).
-    #[schema(value_type = String)]
-    pub channel: Entrypoint,
-    /// Time at which it was opened.
-    #[schema(value_type = String)]
-    pub began: Timestamp,
-    /// Whether a message is in progress.
-    pub working: bool,
-    /// Number of accepted messages.
-    pub turns: u64,
-    /// What it waits for, while no message is in progress.
-    pub waits: Awaiting,
-    /// Latest plan of the language model for the message: steps, each with `step` and `done`.
-    #[schema(value_type = Vec<Object>)]
-    pub plan: Vec<Value>,
-    /// Number of its last event.
-    pub last_event: u64,
-}
-
-/// An accepted message.
-#[derive(Debug, Clone, Copy)]
-pub struct Turn {
-    /// Number of the message in its conversation.
-    pub turn: u64,
-    /// Number of the last event before it.
-    pub after: u64,
-}
-
-#[derive(Debug)]
-struct State {
-    working: bool,
-    turns: u64,
-    waits: Awaiting,
-}
-
-/// Handle of an open conversation.
-#[derive(Debug)]
-pub struct Handle {
-    /// Id of the conversation.
-    pub id: String,
-    /// Entrypoint that opened it.
-    pub entrypoint: Entrypoint,
-    began: Timestamp,
-    /// Events of the conversation.
-    pub feed: Arc<Feed>,
-    state: Mutex<State>,
-    inbox: mpsc::Sender<Message>,
-    /// True once the conversation must end.
-    ending: watch::Sender<bool>,
-    /// True once its task has ended.
-    over: watch::Sender<bool>,
-}
-
-impl Handle {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns its status.
-    #[must_use]
-    pub fn status(&self) -> ConversationStatus {
-        let state = self.state();
-        ConversationStatus {
-            id: self.id.clone(),
-            channel: self.entrypoint,
-            began: self.began,
-            working: state.working,
-            turns: state.turns,
-            waits: state.waits.clone(),
-            plan: self.feed.plan(),
-            last_event: self.feed.last(),
-        }
-    }
-
-    /// Becomes true when the conversation's task has ended.
-    #[must_use]
-    pub fn over(&self) -> watch::Receiver<bool> {
-        self.over.subscribe()
-    }
-}
-
 /// Registry of open conversations.
 #[derive(Debug)]
 pub struct Conversations {
-    deps: ConversationDeps,
-    bounds: Bounds,
+    shared: Arc<Shared>,
     open: Mutex<BTreeMap<String, Arc<Handle>>>,
     /// Number of open conversations; [`Self::ended`] waits until it is zero.
     number: watch::Sender<usize>,
-    in_progress: Arc<Semaphore>,
-    closing: watch::Receiver<bool>,
 }
 
 impl Conversations {
@@ -310,25 +84,27 @@ impl Conversations {
         closing: watch::Receiver<bool>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            deps,
-            bounds,
+            shared: Arc::new(Shared {
+                deps,
+                bounds,
+                in_progress: Arc::new(Semaphore::new(bounds.in_progress)),
+                closing,
+            }),
             open: Mutex::default(),
             number: watch::Sender::new(0),
-            in_progress: Arc::new(Semaphore::new(bounds.in_progress)),
-            closing,
         })
     }
 
     /// Returns what conversations share.
     #[must_use]
     pub fn deps(&self) -> &ConversationDeps {
-        &self.deps
+        &self.shared.deps
     }
 
     /// Returns the limits.
     #[must_use]
     pub fn bounds(&self) -> Bounds {
-        self.bounds
+        self.shared.bounds
     }
 
     fn open(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Handle>>> {
@@ -372,7 +148,7 @@ impl Conversations {
                 Err(_) => Err(unknown(id)),
             };
         }
-        let kept = self.deps.waiting().list(Timestamp::now())?;
+        let kept = self.shared.deps.waiting().list(Timestamp::now())?;
         let is_its = |kept: &PendingProposal| {
             let by = kept.requester.as_ref();
             by.is_some_and(|by| by.conversation == id && may_answer(by.entrypoint, asks).is_ok())
@@ -412,7 +188,7 @@ impl Conversations {
         entrypoint: Entrypoint,
         kept: Option<PendingProposal>,
     ) -> Result<Arc<Handle>, ConversationError> {
-        if *self.closing.borrow() {
+        if *self.shared.closing.borrow() {
             return Err(ConversationError::Closing);
         }
         let mut open = self.open();
@@ -421,12 +197,14 @@ impl Conversations {
         }
         let open_here = open.values().filter(|h| h.entrypoint == entrypoint).count();
         let limit = match entrypoint {
-            Entrypoint::Remote if open_here >= self.bounds.remote => Some(self.bounds.remote),
-            _ if open.len() >= self.bounds.open => Some(self.bounds.open),
+            Entrypoint::Remote if open_here >= self.shared.bounds.remote => {
+                Some(self.shared.bounds.remote)
+            }
+            _ if open.len() >= self.shared.bounds.open => Some(self.shared.bounds.open),
             _ => None,
         };
         if let Some(limit) = limit {
-            let idle_s = self.bounds.idle.as_secs();
+            let idle_s = self.shared.bounds.idle.as_secs();
             return Err(ConversationError::TooMany { limit, idle_s });
         }
         let (inbox, messages) = mpsc::channel(1);
@@ -457,7 +235,12 @@ impl Conversations {
             all: Arc::clone(self),
             handle: Arc::clone(&handle),
         };
-        tokio::spawn(run_conversation(guard, messages, kept));
+        let shared = Arc::clone(&self.shared);
+        let task = run_conversation(shared, Arc::clone(&handle), messages, kept);
+        tokio::spawn(async move {
+            let _guard = guard;
+            task.await;
+        });
         Ok(handle)
     }
 
@@ -473,9 +256,9 @@ impl Conversations {
                 turn: state.turns,
             });
         }
-        if state.turns >= self.bounds.turns {
+        if state.turns >= self.shared.bounds.turns {
             return Err(ConversationError::Over {
-                limit: self.bounds.turns,
+                limit: self.shared.bounds.turns,
             });
         }
         let turn = state.turns + 1;
@@ -496,9 +279,14 @@ impl Conversations {
             proposal: Some(id), ..
         } = waits
         {
-            let socket = self.deps.client.socket();
+            let socket = self.shared.deps.client.socket();
             // A proposal that is gone was confirmed or rejected by the last message.
-            if let Err(error) = self.deps.waiting().take(&id, socket, Timestamp::now()) {
+            if let Err(error) = self
+                .shared
+                .deps
+                .waiting()
+                .take(&id, socket, Timestamp::now())
+            {
                 tracing::debug!(%error, "no proposal is pending any more");
             }
         }
@@ -533,144 +321,5 @@ impl Drop for RemoveOnDrop {
         open.remove(&self.handle.id);
         self.handle.over.send_replace(true);
         self.all.number.send_replace(open.len());
-    }
-}
-
-/// The task of a conversation.
-async fn run_conversation(
-    guard: RemoveOnDrop,
-    mut messages: mpsc::Receiver<Message>,
-    kept: Option<PendingProposal>,
-) {
-    let (all, handle) = (Arc::clone(&guard.all), Arc::clone(&guard.handle));
-    let out: Arc<dyn ProgressSink> = Arc::clone(&handle.feed) as _;
-    let parts = all.deps.parts(handle.entrypoint, out);
-    let mut session = match Session::new(parts) {
-        Ok(session) => session.with_store(ProposalStore {
-            pending: all.deps.waiting(),
-            requester: Requester {
-                entrypoint: handle.entrypoint,
-                conversation: handle.id.clone(),
-            },
-            id: kept.as_ref().map(|kept| kept.id.clone()),
-        }),
-        Err(failure) => return handle.feed.report(ProgressEvent::Failure(&failure)),
-    };
-    if let Some(kept) = kept {
-        session.conversation = SessionState::from_shown(kept.shown);
-    }
-    loop {
-        let message = tokio::select! {
-            biased;
-            () = closed(all.closing.clone()) => break,
-            () = closed(handle.ending.subscribe()) => break,
-            message = messages.recv() => message,
-            () = tokio::time::sleep(all.bounds.idle) => break,
-        };
-        let Some(message) = message else {
-            break;
-        };
-        // Followers see the text without the secrets that the assistant redacts.
-        let text = redact::said(&message.text).unwrap_or_else(|| message.text.clone());
-        handle.feed.push(json!({"type": "heard", "text": text}));
-        let ended =
-            handle_message(Arc::clone(&all), Arc::clone(&handle), &mut session, message).await;
-        if let Err(failure) = &ended {
-            handle.feed.report(ProgressEvent::Failure(failure));
-        }
-        session.settle();
-        let waits = waits(&session);
-        let mut end = json!({"type": END, "failed": ended.is_err(), "waits": waits});
-        // Only an answered message says whether the LLM or the rules answered it.
-        if ended.is_ok() {
-            end["by_model"] = Value::from(session.is_llm_reply);
-        }
-        {
-            let mut state = handle.state();
-            state.waits = waits;
-            state.working = false;
-            handle.feed.push(end);
-        }
-    }
-}
-
-/// Handles a message. The end of the conversation cancels a request, but no confirmed change.
-async fn handle_message(
-    all: Arc<Conversations>,
-    handle: Arc<Handle>,
-    session: &mut Session,
-    message: Message,
-) -> Result<(), Error> {
-    if message.about.is_some() && message.about.as_deref() != session.pending_id() {
-        return Err(Error::input(
-            "this proposal is no longer pending: it was confirmed or rejected; request it again",
-        ));
-    }
-    let before = session.conversation.shown().cloned();
-    let heard = tokio::select! {
-        biased;
-        heard = run_message(Arc::clone(&all), Arc::clone(&handle), session, message) => heard,
-        () = closed(all.closing.clone()) => Err(given_up("the agent stops")),
-        () = closed(handle.ending.subscribe()) => Err(given_up("the conversation was ended")),
-    };
-    match heard? {
-        CommandResult::Reply(reply, here) => session.deliver(before.as_ref(), *reply, &here).await,
-        CommandResult::Done => Ok(()),
-    }
-}
-
-/// Runs the rules or the LLM on a message, once a slot is free.
-async fn run_message(
-    all: Arc<Conversations>,
-    handle: Arc<Handle>,
-    session: &mut Session,
-    message: Message,
-) -> Result<CommandResult, Error> {
-    let in_progress = Arc::clone(&all.in_progress);
-    let mut place = in_progress.clone().try_acquire_owned().ok();
-    if place.is_none() {
-        let reason = "other conversations are in progress; this one waits for a free slot";
-        handle.feed.report(ProgressEvent::Busy(reason));
-        // The semaphore is never closed.
-        place = in_progress.acquire_owned().await.ok();
-    }
-    for (name, picture) in message.images {
-        session.attach(&name, picture)?;
-    }
-    let understood = if message.think {
-        let command = ChatCommand::Think {
-            blueprint: message.blueprint,
-            text: message.text,
-        };
-        session.run_command(command).await
-    } else {
-        session.handle_input(&message.text).await
-    };
-    drop(place);
-    understood
-}
-
-fn given_up(why: &str) -> Error {
-    Error::new(
-        ErrorKind::Failed,
-        format!(
-            "{why}; the request was cancelled and nothing was changed. Send it again within an \
-             hour to continue where a language model stopped"
-        ),
-    )
-}
-
-fn waits(session: &Session) -> Awaiting {
-    let conversation = &session.conversation;
-    match (conversation.shown(), conversation.question()) {
-        (Some(shown), _) => Awaiting::Yes {
-            proposal: session.pending_id().map(str::to_owned),
-            request: shown.full_request(),
-        },
-        (None, Some(question)) => Awaiting::Answer {
-            question: question.text.clone(),
-            choices: question.choices.clone(),
-        },
-        (None, None) => Awaiting::Nothing,
     }
 }

@@ -1,0 +1,107 @@
+//! What all conversations share: dependencies and limits.
+//!
+//! - Not here: the conversations themselves (`handle`), their registry.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, watch};
+use watchkeeper_assistant::notes::Notes;
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::proposal::auto_approval::ApprovalRules;
+use watchkeeper_assistant::proposal::pending::PendingProposals;
+use watchkeeper_assistant::session::progress::ProgressSink;
+use watchkeeper_assistant::session::user_session::{OpenLlm, SessionDeps};
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_config::PermissionsConfig;
+
+/// Limits of conversations.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Limit of open conversations.
+    pub open: usize,
+    /// Limit of open conversations over TCP, so that clients on the box find a free one.
+    pub remote: usize,
+    /// Limit of messages per conversation.
+    pub turns: u64,
+    /// Idle time after which a conversation ends.
+    pub idle: Duration,
+    /// Limit of messages in progress; the others queue.
+    pub in_progress: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            open: 16,
+            remote: 12,
+            turns: 200,
+            idle: Duration::from_secs(1800),
+            in_progress: 4,
+        }
+    }
+}
+
+/// Opens the LLM client; an error is a sentence for a user.
+pub type OpenClient = Arc<dyn Fn() -> Result<watchkeeper_llm::Client, String> + Send + Sync>;
+
+/// What conversations share.
+pub struct ConversationDeps {
+    pub client: RuntimeClient,
+    /// The detection model that the configuration prefers.
+    pub preferred: Option<String>,
+    /// Absent where no language model is configured.
+    pub model: Option<OpenClient>,
+    /// Provider of the language model.
+    pub provider: Option<String>,
+    /// Changes that need no confirmation.
+    pub policy: PermissionsConfig,
+    /// Folder of traces, proposals and notes.
+    pub home: PathBuf,
+    pub notes: Notes,
+}
+
+impl std::fmt::Debug for ConversationDeps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConversationDeps")
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ConversationDeps {
+    /// Arguments of one new session.
+    pub(super) fn parts(&self, entrypoint: Entrypoint, out: Arc<dyn ProgressSink>) -> SessionDeps {
+        let model = self.model.clone();
+        SessionDeps {
+            client: self.client.clone(),
+            preferred_model: self.preferred.clone(),
+            open_llm: model.map(|open| Box::new(move || open()) as OpenLlm),
+            provider: self.provider.clone(),
+            approval: ApprovalRules::of(&self.policy, entrypoint),
+            other_trace: None,
+            notes: Some(self.notes.clone()),
+            state_dir: Ok(self.home.clone()),
+            entrypoint,
+            out,
+        }
+    }
+
+    /// Opens the folder of pending proposals.
+    #[must_use]
+    pub fn waiting(&self) -> PendingProposals {
+        PendingProposals::new(&self.home)
+    }
+}
+
+/// What the registry shares with the task of each conversation.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) deps: ConversationDeps,
+    pub(super) bounds: Bounds,
+    /// One permit for each message in progress.
+    pub(super) in_progress: Arc<Semaphore>,
+    /// True once the agent stops.
+    pub(super) closing: watch::Receiver<bool>,
+}
