@@ -25,6 +25,7 @@ mod io;
 pub mod on_disk;
 #[cfg(test)]
 mod sim;
+mod slots;
 pub mod store;
 mod telemetry;
 
@@ -32,7 +33,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Instant;
 
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_contract::rule::Severity;
+
+use slots::{Slot, Slots, State};
 
 pub use bounds::{ClassLimits, ClassStats, Limits, Stats};
 pub use entry::{
@@ -41,40 +43,11 @@ pub use entry::{
 pub use io::{Change, Input, Output, Restored};
 pub use telemetry::{Measurement, TelemetryRing};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// In memory, for the next change.
-    Staged,
-    /// In the change that is being stored.
-    Storing,
-    /// Stored; waits for the link and for a free place in the window.
-    Waiting,
-    /// Published without an acknowledgement.
-    InFlight { since: Instant },
-}
-
-#[derive(Debug, Clone)]
-struct Slot {
-    meta: EntryMeta,
-    is_loss: bool,
-    /// A loss record that the broker may have seen. It must not change, because consumers know its
-    /// id.
-    sealed: bool,
-    /// Session that was up when the entry was added.
-    arrived_in: Option<u64>,
-    state: State,
-}
-
 /// State machine of the outbox. Call [`Outbox::handle`], then drain [`Outbox::poll`].
 #[derive(Debug)]
 pub struct Outbox {
     limits: Limits,
-    slots: BTreeMap<OutboxId, Slot>,
-    /// `Waiting` slots, in the order of sending.
-    waiting: BTreeSet<(Class, OutboxId)>,
-    /// Slots that may be dropped, in the order of dropping; never loss records.
-    droppable: BTreeSet<(Class, Severity, OutboxId)>,
-    in_flight: BTreeSet<OutboxId>,
+    slots: Slots,
     /// Every loss record without an acknowledgement.
     losses: BTreeMap<OutboxId, Loss>,
     staged: BTreeMap<OutboxId, Content>,
@@ -89,7 +62,8 @@ pub struct Outbox {
     session: Option<u64>,
     stuck_reported: Option<u64>,
     outputs: VecDeque<Output>,
-    stats: Stats,
+    /// Messages acknowledged since the start.
+    acked: u64,
 }
 
 impl Outbox {
@@ -98,10 +72,7 @@ impl Outbox {
     pub fn new(limits: Limits, restored: Restored) -> Self {
         let mut outbox = Self {
             limits,
-            slots: BTreeMap::new(),
-            waiting: BTreeSet::new(),
-            droppable: BTreeSet::new(),
-            in_flight: BTreeSet::new(),
+            slots: Slots::default(),
             losses: BTreeMap::new(),
             staged: BTreeMap::new(),
             deletes: BTreeSet::new(),
@@ -113,7 +84,7 @@ impl Outbox {
             session: None,
             stuck_reported: None,
             outputs: VecDeque::new(),
-            stats: Stats::default(),
+            acked: 0,
         };
         for (id, kept) in restored.entries {
             outbox.next_id = outbox.next_id.max(OutboxId(id.0.saturating_add(1)));
@@ -124,7 +95,7 @@ impl Outbox {
                     outbox.losses.insert(id, loss);
                 }
             }
-            outbox.seal(id);
+            outbox.slots.seal(id);
         }
         for _ in 0..restored.damaged {
             outbox.record_loss(LossFrom::Store, Loss::add_unnumbered);
@@ -154,8 +125,10 @@ impl Outbox {
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
-            in_flight: self.in_flight.len(),
-            ..self.stats
+            assured: self.slots.class_stats(Class::Assured),
+            events: self.slots.class_stats(Class::Event),
+            in_flight: self.slots.in_flight_count(),
+            acked: self.acked,
         }
     }
 
@@ -186,22 +159,21 @@ impl Outbox {
             }
             Input::Stored { batch } => self.stored(batch),
             Input::LinkUp { session } => {
-                self.requeue_in_flight();
+                self.slots.requeue_in_flight();
                 self.session = Some(session);
             }
             Input::LinkDown => {
-                self.requeue_in_flight();
+                self.slots.requeue_in_flight();
                 self.session = None;
             }
             Input::Acked { session, id } => {
-                if self.session == Some(session) && self.in_flight.remove(&id) {
-                    self.stats.acked += 1;
+                if self.session == Some(session) && self.slots.is_in_flight(id) {
+                    self.acked += 1;
                     self.forget(id);
                 }
             }
             Input::Damaged { id } => {
-                self.in_flight.remove(&id);
-                let seq = self.slots.get(&id).and_then(|slot| slot.meta.seq);
+                let seq = self.slots.get(id).and_then(|slot| slot.meta.seq);
                 self.forget(id);
                 self.record_loss(LossFrom::Store, |loss| match seq {
                     Some(seq) => loss.add(seq.0, seq.0),
@@ -228,7 +200,8 @@ impl Outbox {
         if self.stuck_reported == Some(session) {
             return None;
         }
-        self.oldest_flight()
+        self.slots
+            .oldest_flight()
             .map(|since| since + self.limits.ack_timeout)
     }
 
@@ -271,18 +244,16 @@ impl Outbox {
             Class::Event => self.limits.events,
         };
         loop {
-            let stats = self.class_stats(class);
+            let stats = self.slots.class_stats(class);
             if stats.entries <= limits.entries && stats.bytes <= limits.bytes {
                 return;
             }
-            let from = (class, Severity::Info, OutboxId(0));
-            let victim = self.droppable.range(from..).next().copied();
-            let Some((_, _, id)) = victim.filter(|(c, _, _)| *c == class) else {
+            let Some(id) = self.slots.next_droppable(class) else {
                 // All others are in flight or being stored; window and staging bound them.
                 return;
             };
-            let seq = self.slots.get(&id).and_then(|slot| slot.meta.seq);
-            self.class_stats(class).dropped += 1;
+            let seq = self.slots.get(id).and_then(|slot| slot.meta.seq);
+            self.slots.count_dropped(class);
             self.forget(id);
             self.record_loss(LossFrom::Outbox, |loss| match seq {
                 Some(seq) => loss.add(seq.0, seq.0),
@@ -298,7 +269,7 @@ impl Outbox {
             .losses
             .iter()
             .rev()
-            .find(|(id, loss)| loss.from == from && self.slots.get(id).is_some_and(|s| !s.sealed))
+            .find(|(id, loss)| loss.from == from && self.slots.get(**id).is_some_and(|s| !s.sealed))
             .map(|(id, _)| *id);
         let id = open.unwrap_or_else(|| self.take_id());
         let loss = self.losses.entry(id).or_insert_with(|| Loss::new(from));
@@ -306,7 +277,7 @@ impl Outbox {
         let content = Content::Loss(loss.clone());
         if open.is_some() {
             // Its stored form is out of date: it must be stored again before it is sent.
-            self.set_state(id, State::Staged);
+            self.slots.set_state(id, State::Staged);
         } else {
             self.insert(id, EntryMeta::LOSS, true, State::Staged);
         }
@@ -322,20 +293,11 @@ impl Outbox {
             return;
         }
         for id in ids {
-            let is_storing = self
-                .slots
-                .get(&id)
-                .is_some_and(|s| s.state == State::Storing);
+            let slot = self.slots.get(id);
+            let is_storing = slot.is_some_and(|s| s.state == State::Storing);
             if is_storing {
-                self.set_state(id, State::Waiting);
+                self.slots.set_state(id, State::Waiting);
             }
-        }
-    }
-
-    /// Requeues everything in flight: without an acknowledgement its delivery is unknown.
-    fn requeue_in_flight(&mut self) {
-        for id in std::mem::take(&mut self.in_flight) {
-            self.set_state(id, State::Waiting);
         }
     }
 
@@ -343,21 +305,19 @@ impl Outbox {
     fn plan(&mut self, now: Instant) {
         self.plan_change();
         let Some(session) = self.session else { return };
-        while self.in_flight.len() < self.limits.window {
-            let Some((_, id)) = self.waiting.first().copied() else {
+        while self.slots.in_flight_count() < self.limits.window {
+            let Some(id) = self.slots.next_waiting() else {
                 break;
             };
-            self.set_state(id, State::InFlight { since: now });
-            self.in_flight.insert(id);
-            self.seal(id);
-            let late = self
-                .slots
-                .get(&id)
-                .is_some_and(|s| s.arrived_in != Some(session));
+            self.slots.set_state(id, State::InFlight { since: now });
+            self.slots.seal(id);
+            let slot = self.slots.get(id);
+            let late = slot.is_some_and(|s| s.arrived_in != Some(session));
             self.outputs
                 .push_back(Output::Publish { session, id, late });
         }
         let is_stuck = self
+            .slots
             .oldest_flight()
             .is_some_and(|since| now >= since + self.limits.ack_timeout);
         if is_stuck && self.stuck_reported != Some(session) {
@@ -384,20 +344,10 @@ impl Outbox {
         self.next_batch += 1;
         let ids: Vec<_> = change.puts.iter().map(|(id, _)| *id).collect();
         for id in &ids {
-            self.set_state(*id, State::Storing);
+            self.slots.set_state(*id, State::Storing);
         }
         self.storing = Some((change.batch, ids));
         self.outputs.push_back(Output::Persist(change));
-    }
-
-    fn oldest_flight(&self) -> Option<Instant> {
-        self.in_flight
-            .iter()
-            .filter_map(|id| match self.slots.get(id)?.state {
-                State::InFlight { since } => Some(since),
-                State::Staged | State::Storing | State::Waiting => None,
-            })
-            .min()
     }
 
     fn insert(&mut self, id: OutboxId, meta: EntryMeta, is_loss: bool, state: State) {
@@ -408,65 +358,19 @@ impl Outbox {
             arrived_in: self.session,
             state,
         };
-        let stats = self.class_stats(meta.class);
-        stats.entries += 1;
-        stats.bytes += meta.bytes;
         self.slots.insert(id, slot);
-        self.set_state(id, state);
-    }
-
-    /// Sets the state of a slot. No other function does, so that the indexes always agree.
-    fn set_state(&mut self, id: OutboxId, state: State) {
-        let Some(slot) = self.slots.get_mut(&id) else {
-            return;
-        };
-        slot.state = state;
-        let EntryMeta {
-            class, severity, ..
-        } = slot.meta;
-        if state == State::Waiting {
-            self.waiting.insert((class, id));
-        } else {
-            self.waiting.remove(&(class, id));
-        }
-        if matches!(state, State::Waiting | State::Staged) && !slot.is_loss {
-            self.droppable.insert((class, severity, id));
-        } else {
-            self.droppable.remove(&(class, severity, id));
-        }
-    }
-
-    fn seal(&mut self, id: OutboxId) {
-        if let Some(slot) = self.slots.get_mut(&id) {
-            slot.sealed = true;
-        }
     }
 
     /// Removes an entry from memory, and from the store with the next change.
     fn forget(&mut self, id: OutboxId) {
-        let Some(slot) = self.slots.remove(&id) else {
+        let Some(slot) = self.slots.remove(id) else {
             return;
         };
-        let EntryMeta {
-            class, severity, ..
-        } = slot.meta;
-        self.waiting.remove(&(class, id));
-        self.droppable.remove(&(class, severity, id));
         self.losses.remove(&id);
-        let stats = self.class_stats(class);
-        stats.entries -= 1;
-        stats.bytes -= slot.meta.bytes;
         let never_stored = slot.state == State::Staged && !slot.is_loss;
         self.staged.remove(&id);
         if !never_stored {
             self.deletes.insert(id);
-        }
-    }
-
-    fn class_stats(&mut self, class: Class) -> &mut ClassStats {
-        match class {
-            Class::Assured => &mut self.stats.assured,
-            Class::Event => &mut self.stats.events,
         }
     }
 
@@ -476,39 +380,19 @@ impl Outbox {
     /// Panics when one is violated, which is a defect of this module.
     pub fn check(&self) {
         assert!(
-            self.in_flight.len() <= self.limits.window,
+            self.slots.in_flight_count() <= self.limits.window,
             "window exceeded"
         );
-        let mut assured = (0, 0);
-        let mut events = (0, 0);
-        for (id, slot) in &self.slots {
-            let sum = match slot.meta.class {
-                Class::Assured => &mut assured,
-                Class::Event => &mut events,
-            };
-            *sum = (sum.0 + 1, sum.1 + slot.meta.bytes);
-            let waiting = slot.state == State::Waiting;
-            let place = (slot.meta.class, *id);
-            assert_eq!(self.waiting.contains(&place), waiting, "{id:?}");
-            let flying = matches!(slot.state, State::InFlight { .. });
-            assert_eq!(self.in_flight.contains(id), flying, "{id:?}");
+        self.slots.check();
+        for (id, slot) in self.slots.iter() {
             assert!(
                 slot.state != State::Staged
-                    || self.staged.contains_key(id)
+                    || self.staged.contains_key(&id)
                     || self.storing.is_some(),
                 "{id:?} is staged without content"
             );
-            assert!(*id < self.next_id, "{id:?} was never assigned");
-            assert_eq!(slot.is_loss, self.losses.contains_key(id), "{id:?}");
+            assert!(id < self.next_id, "{id:?} was never assigned");
+            assert_eq!(slot.is_loss, self.losses.contains_key(&id), "{id:?}");
         }
-        assert_eq!(
-            assured,
-            (self.stats.assured.entries, self.stats.assured.bytes)
-        );
-        assert_eq!(events, (self.stats.events.entries, self.stats.events.bytes));
-        assert!(
-            self.waiting.len() + self.in_flight.len() <= self.slots.len(),
-            "an index contains an unknown entry"
-        );
     }
 }
