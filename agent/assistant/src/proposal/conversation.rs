@@ -14,139 +14,25 @@
 //! - A proposal waits at most [`CONFIRM_TIMEOUT_S`]. Every text but a look-up or a note drops it; a
 //!   correction replaces it and never concerns what runs.
 
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+mod shown;
+mod words;
+
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::Kind;
 use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::{Answer, Missing, Plain, Question, TooLong};
 
+use self::words::{NO, YES, is_phrase, parse_note};
 use super::auto_approval::AutoApproval;
-use super::checked_proposal::{CheckedProposal, join_corrections};
+use super::checked_proposal::CheckedProposal;
 use super::llm_proposal::LlmProposal;
 use super::snapshot::SystemSnapshot;
 use super::trial::TrialResult;
 
-/// How long a proposal can be confirmed, in seconds. It bounds the age of relative times such as
-/// `until 8`.
-pub const CONFIRM_TIMEOUT_S: i64 = 3600;
-
-/// Texts that confirm. They are compared with the whole text.
-const YES: [&str; 16] = [
-    "yes",
-    "y",
-    "yes please",
-    "yes do it",
-    "yeah",
-    "yep",
-    "sure",
-    "alright",
-    "all right",
-    "please do",
-    "ok",
-    "okay",
-    "do it",
-    "go ahead",
-    "confirm",
-    "apply",
-];
-/// Texts that decline. They are compared with the whole text.
-const NO: [&str; 8] = [
-    "no",
-    "n",
-    "no thanks",
-    "cancel",
-    "never mind",
-    "nevermind",
-    "forget it",
-    "don't",
-];
+pub use shown::{CONFIRM_TIMEOUT_S, ShownProposal};
 
 /// Most corrections of one proposal.
 const MAX_CORRECTIONS: usize = 20;
-
-/// Words that make a note a preference, not knowledge.
-const PREFERENCE_WORDS: [&str; 10] = [
-    "i", "we", "me", "us", "want", "prefer", "like", "always", "never", "please",
-];
-
-/// A proposal that was shown and waits for confirmation, as it is kept on disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ShownProposal {
-    pub request: String,
-    /// The user's corrections, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub corrections: Vec<String>,
-    /// Time of the request, to the nanosecond: relative times in the fingerprint are resolved from
-    /// it.
-    pub at: Timestamp,
-    /// [`CheckedProposal::fingerprint`] of the proposal that was shown.
-    #[serde(rename = "mark")]
-    pub fingerprint: String,
-    /// An LLM's proposal. It is kept whole, because asking the LLM again would give another one.
-    #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
-    pub llm_proposal: Option<LlmProposal>,
-    /// Results of the trial.
-    #[serde(rename = "tried", default, skip_serializing_if = "Vec::is_empty")]
-    pub trials: Vec<TrialResult>,
-}
-
-impl ShownProposal {
-    /// Keeps what a later yes is checked against.
-    #[must_use]
-    pub fn from_proposal(offer: &CheckedProposal) -> Self {
-        Self {
-            request: offer.request.clone(),
-            corrections: offer.corrections.clone(),
-            at: offer.at.timestamp(),
-            fingerprint: offer.fingerprint(),
-            llm_proposal: offer.llm_proposal.clone(),
-            trials: offer.trials.clone(),
-        }
-    }
-
-    /// Builds the proposal again from the current state; `None` if the request means no proposal
-    /// now.
-    #[must_use]
-    pub fn recheck(&self, plain: &Plain, here: &SystemSnapshot) -> Option<CheckedProposal> {
-        let at = self.at.to_zoned(here.now.time_zone().clone());
-        if let Some(llm_proposal) = &self.llm_proposal {
-            return Some(CheckedProposal::from_llm(
-                &self.request,
-                &at,
-                llm_proposal.clone(),
-                here,
-            ));
-        }
-        match plain.corrected(&self.request, &self.corrections, &here.scene(&at)) {
-            Ok(Answer::Propose(proposal)) => {
-                let mut offer = CheckedProposal::new(&self.request, &at, *proposal, here);
-                offer.corrections.clone_from(&self.corrections);
-                offer.trials.clone_from(&self.trials);
-                Some(offer)
-            }
-            Ok(Answer::Ask(_) | Answer::Look(_) | Answer::Unknown(_)) | Err(_) => None,
-        }
-    }
-
-    /// Returns the request with its corrections, in one line.
-    #[must_use]
-    pub fn full_request(&self) -> String {
-        join_corrections(&self.request, &self.corrections)
-    }
-
-    /// Returns when the proposal expires.
-    #[must_use]
-    pub fn valid_until(&self) -> Timestamp {
-        let timeout = jiff::SignedDuration::from_secs(CONFIRM_TIMEOUT_S);
-        self.at.saturating_add(timeout).unwrap_or(self.at)
-    }
-
-    /// Whether the proposal can be confirmed at `now`.
-    pub(super) fn is_fresh(&self, now: Timestamp) -> bool {
-        (0..=CONFIRM_TIMEOUT_S).contains(&now.duration_since(self.at).as_secs())
-    }
-}
 
 /// What the session replies to a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -477,39 +363,6 @@ fn is_corrected(shown: &ShownProposal, text: &str, plain: &Plain, here: &SystemS
         && shown.is_fresh(here.now.timestamp())
         && shown.corrections.len() < MAX_CORRECTIONS
         && plain.is_correction(text, &here.scene(&here.now))
-}
-
-/// Returns the kind and text of a note: the words behind `remember` or `note:`.
-fn parse_note(text: &str) -> Option<(Kind, &str)> {
-    let (first, rest) = text.split_once(char::is_whitespace)?;
-    let verb = first.trim_end_matches([':', ',']);
-    let rest = rest.trim();
-    let that = rest
-        .split_once(' ')
-        .filter(|(that, _)| that.eq_ignore_ascii_case("that"))
-        .map(|(_, words)| words.trim());
-    // `note` alone may begin any request.
-    let is_note = verb.eq_ignore_ascii_case("note") && (verb.len() < first.len() || that.is_some());
-    if !is_note && !verb.eq_ignore_ascii_case("remember") {
-        return None;
-    }
-    let rest = that.unwrap_or(rest);
-    let is_preference = |word: &str| PREFERENCE_WORDS.contains(&word.to_lowercase().as_str());
-    let kind = match rest
-        .split(|c: char| !c.is_alphanumeric())
-        .any(is_preference)
-    {
-        true => Kind::Preference,
-        false => Kind::Knowledge,
-    };
-    (!rest.is_empty()).then_some((kind, rest))
-}
-
-/// Whether the whole text is one of `words`, ignoring case and punctuation.
-fn is_phrase(text: &str, words: &[&str]) -> bool {
-    let text = text.to_lowercase().replace('’', "'");
-    let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '.' | '!' | ','));
-    words.contains(&text)
 }
 
 #[cfg(test)]

@@ -1,0 +1,95 @@
+//! A proposal that was shown and waits for confirmation, as it is kept on disk.
+//!
+//! - A proposal waits at most [`CONFIRM_TIMEOUT_S`].
+//! - Not here: whether a yes still applies it (the session), the files (`pending`).
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use watchkeeper_plain::{Answer, Plain};
+
+use crate::proposal::checked_proposal::{CheckedProposal, join_corrections};
+use crate::proposal::llm_proposal::LlmProposal;
+use crate::proposal::snapshot::SystemSnapshot;
+use crate::proposal::trial::TrialResult;
+
+/// How long a proposal can be confirmed, in seconds. It bounds the age of relative times such as
+/// `until 8`.
+pub const CONFIRM_TIMEOUT_S: i64 = 3600;
+
+/// A proposal that was shown and waits for confirmation, as it is kept on disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShownProposal {
+    pub request: String,
+    /// The user's corrections, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrections: Vec<String>,
+    /// Time of the request, to the nanosecond: relative times in the fingerprint are resolved from
+    /// it.
+    pub at: Timestamp,
+    /// [`CheckedProposal::fingerprint`] of the proposal that was shown.
+    #[serde(rename = "mark")]
+    pub fingerprint: String,
+    /// An LLM's proposal. It is kept whole, because asking the LLM again would give another one.
+    #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
+    pub llm_proposal: Option<LlmProposal>,
+    /// Results of the trial.
+    #[serde(rename = "tried", default, skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<TrialResult>,
+}
+
+impl ShownProposal {
+    /// Keeps what a later yes is checked against.
+    #[must_use]
+    pub fn from_proposal(offer: &CheckedProposal) -> Self {
+        Self {
+            request: offer.request.clone(),
+            corrections: offer.corrections.clone(),
+            at: offer.at.timestamp(),
+            fingerprint: offer.fingerprint(),
+            llm_proposal: offer.llm_proposal.clone(),
+            trials: offer.trials.clone(),
+        }
+    }
+
+    /// Builds the proposal again from the current state; `None` if the request means no proposal
+    /// now.
+    #[must_use]
+    pub fn recheck(&self, plain: &Plain, here: &SystemSnapshot) -> Option<CheckedProposal> {
+        let at = self.at.to_zoned(here.now.time_zone().clone());
+        if let Some(llm_proposal) = &self.llm_proposal {
+            return Some(CheckedProposal::from_llm(
+                &self.request,
+                &at,
+                llm_proposal.clone(),
+                here,
+            ));
+        }
+        match plain.corrected(&self.request, &self.corrections, &here.scene(&at)) {
+            Ok(Answer::Propose(proposal)) => {
+                let mut offer = CheckedProposal::new(&self.request, &at, *proposal, here);
+                offer.corrections.clone_from(&self.corrections);
+                offer.trials.clone_from(&self.trials);
+                Some(offer)
+            }
+            Ok(Answer::Ask(_) | Answer::Look(_) | Answer::Unknown(_)) | Err(_) => None,
+        }
+    }
+
+    /// Returns the request with its corrections, in one line.
+    #[must_use]
+    pub fn full_request(&self) -> String {
+        join_corrections(&self.request, &self.corrections)
+    }
+
+    /// Returns when the proposal expires.
+    #[must_use]
+    pub fn valid_until(&self) -> Timestamp {
+        let timeout = jiff::SignedDuration::from_secs(CONFIRM_TIMEOUT_S);
+        self.at.saturating_add(timeout).unwrap_or(self.at)
+    }
+
+    /// Whether the proposal can be confirmed at `now`.
+    pub(in crate::proposal) fn is_fresh(&self, now: Timestamp) -> bool {
+        (0..=CONFIRM_TIMEOUT_S).contains(&now.duration_since(self.at).as_secs())
+    }
+}
